@@ -1,1 +1,1 @@
-"""What is described: programs as graphs, their types and layouts, and the hardware they run on."""
+"""Programs as graphs, their types and layouts, and hardware descriptions."""

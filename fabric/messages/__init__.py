@@ -1,1 +1,1 @@
-"""What people are told, and how: errors, places, words, tables."""
+"""Errors, places, words and tables."""

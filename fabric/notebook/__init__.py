@@ -1,3 +1,3 @@
-"""What a notebook shows: programs, streams, reports and traces as HTML in its theme."""
+"""Programs, streams, reports and traces as HTML in the theme of a notebook."""
 
 from __future__ import annotations

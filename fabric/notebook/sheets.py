@@ -1,4 +1,4 @@
-"""What analyses show, by their kind: the sheets that the commands print."""
+"""Sheets of analyses by kind, as commands print them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from fabric.runs.report import Report
 
 
 def bounds_sheet(known: KnownBefore) -> Sheet:
-    """Yield what a run will report, and what it will report no less of."""
+    """Yield quantities known before a run, and lower bounds."""
     yield Title("Known before a run")
     rows: list[tuple[str, str, float]] = [
         (_words(name), "exactly", value) for name, value in known.exact.items()

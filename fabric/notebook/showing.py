@@ -146,7 +146,7 @@ def table(
     rows: Sequence[Sequence[object]],
     right: frozenset[int] = frozenset(),
 ) -> str:
-    """Return a table; numbers and columns ``right`` stand right, all but bars is escaped."""
+    """Return a table with right-aligned numbers; all cells but bars are escaped."""
     head = "".join(
         f'<th class="number">{escape(title)}</th>' if n in right else f"<th>{escape(title)}</th>"
         for n, title in enumerate(titles)
@@ -180,7 +180,7 @@ def bar(shares: Mapping[Cause, float]) -> Bar:
 
 
 def legend(causes: Iterable[Cause]) -> str:
-    """Return what the colours of bars stand for."""
+    """Return the legend of the colours of bars."""
     parts = (
         f'<i style="width:.7em;background:{cause.colour}"></i> {cause.label} &nbsp; '
         for cause in causes
@@ -202,7 +202,7 @@ def _cell(value: object, right: bool) -> str:
 
 @singledispatch
 def html(thing: object) -> str:
-    """Return the HTML of ``thing``: its tables, where it has nothing else to show."""
+    """Return the HTML of ``thing``, by default its tables."""
     return document(sheet(sheet_of(thing)))
 
 
@@ -361,7 +361,6 @@ def _head(name: str, text: str) -> str:
 
 
 def _operators(nodes: Iterable[Node]) -> str:
-    """Return a row for each family of operators that make the same but for numbers."""
     found = families(
         nodes,
         lambda node: node.name,
@@ -386,8 +385,6 @@ def _made(node: Node) -> str:
 
 
 def _channels(plan: Plan) -> str:
-    """Return a row for each family of channels that carry the same but for numbers."""
-
     def carries(edge: Edge) -> str:
         return str(edge.consumer.inputs[edge.input].type)
 
@@ -453,5 +450,5 @@ def _busy(unit: UnitCounters) -> int:
 
 
 def _ends(members: Sized, least: str, most: str) -> str:
-    """Return how far the members of a family are apart; nothing where there is one."""
+    """Return the range in a family; empty for one member."""
     return f"{least} to {most}" if len(members) > 1 else ""

@@ -58,7 +58,7 @@ def compare(
 
 
 def _bound_otherwise(program: Program, measured: Measured) -> Iterator[str]:
-    """Say which sizes the program binds and the run did not have."""
+    """Return sentences about sizes that differ from the binding of the program."""
     for symbol, size in followed(program.sizes, program).items():
         if symbol in measured.shown and measured.sizes[symbol] != size:
             yield (
@@ -75,7 +75,6 @@ def _bound_otherwise(program: Program, measured: Measured) -> Iterator[str]:
 
 
 def _totals(metrics: Metrics, used: MemoryUse, state: RunState) -> tuple[Compared, ...]:
-    """Return the sums over the machine that can be compared."""
     paper = metrics.paper
     rows = (
         Compared("off-chip loads, bytes", paper.load_bytes, used.loaded_bytes),
@@ -134,13 +133,13 @@ def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Symbol]) -> 
 
 
 def _hangs_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
-    """Whether the count of a stream is that of means, of which the product is not the mean."""
+    """Whether an expected count multiplies means, which need not be the mean product."""
     symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
     return sum(map(is_ragged, symbols)) > 1 or not guessed.isdisjoint(symbols)
 
 
 def _told(row: Compared, exact: bool) -> str | None:
-    """Return what to say of a difference; nothing where means of ragged sizes explain it."""
+    """Return a sentence about a difference; None if means of ragged sizes explain it."""
     if row.at_most:
         why = "more than two buffers of an operator were alive"
         if not exact:
@@ -155,7 +154,7 @@ def _told(row: Compared, exact: bool) -> str | None:
 
 
 def _has_ragged_tiles(plan: Plan) -> bool:
-    """Whether tiles have ragged sizes: their mean is not that of every part of a stream."""
+    """Whether tiles have ragged sizes, whose mean differs between parts of a stream."""
     values = {
         id(value): value
         for node in plan.nodes
@@ -181,8 +180,6 @@ class Measured(NamedTuple):
 
 
 class _Carried(NamedTuple):
-    """A channel's shape and the elements it carried."""
-
     shape: tuple[Dim, ...]
     elements: int
 
@@ -214,7 +211,7 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
 
 
 def _carried(plan: Plan, state: RunState) -> tuple[list[_Carried], list[_Carried]]:
-    """Return what channels carried, and the shapes that the program assumes of some of them."""
+    """Return the elements of channels, and assumed shapes."""
     carried, claimed = [], []
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         carried.append(_Carried(edge.type.shape, channel.taken))
@@ -231,7 +228,6 @@ class _Learned:
     """Sizes of symbols learned from channels; ``guessed`` as in ``Measured``."""
 
     def __init__(self, bound: Mapping[Symbol, Size]) -> None:
-        """Know nothing but what the program binds, which a run may contradict."""
         self._bound: Final = bound
         self.sizes: Final[dict[Symbol, Size]] = {}
         self.guessed: Final[set[Symbol]] = set()
@@ -252,7 +248,7 @@ class _Learned:
             channels = waiting
 
     def bind(self, channel: _Carried) -> bool:
-        """Learn from a channel; return whether it can teach nothing more."""
+        """Learn from a channel; return whether it is exhausted."""
         unknown = self.unknown(channel.shape)
         if not unknown:
             return True
@@ -283,7 +279,7 @@ class _Learned:
         return False
 
     def unknown(self, shape: tuple[Dim, ...]) -> list[Dim]:
-        """Return the dimensions of ``shape`` with symbols of which the size is not known."""
+        """Return the dimensions of ``shape`` with unknown symbols."""
         known = self._known
         return [
             dim

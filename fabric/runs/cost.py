@@ -1,4 +1,4 @@
-"""What several runs cost together: a model whose layers, embedding and head run one by one."""
+"""Costs of several runs: a model whose layers, embedding and head run one by one."""
 
 from __future__ import annotations
 

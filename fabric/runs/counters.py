@@ -1,4 +1,4 @@
-"""The counters and totals of a run, from its state, and what was known of them before."""
+"""Counters and totals of a run, and values known before it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class UnitCounters:
 
 
 def unit_families(units: Iterable[UnitCounters]) -> list[Family[UnitCounters]]:
-    """Return the families of ``units``: those of one operator, wired at one place."""
+    """Return the families of ``units`` with the same operator and place."""
     return families(
         units, lambda unit: unit.name, lambda unit: (unit.operator, unit.file, unit.line)
     )
@@ -176,7 +176,6 @@ def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
 
 
 def _with_open(unit: UnitCounters, wait: OpenWait, cycles: int) -> UnitCounters:
-    """Return ``unit`` with the cycles of ``wait``, which are not idle."""
     column = wait.cause.column
     length = cycles - wait.since_cycle
     changed = {column: getattr(unit, column) + length, "idle_cycles": unit.idle_cycles - length}

@@ -87,7 +87,6 @@ class Execution:
         self._build(compiles=settings.engine == "compiled")
 
     def _build(self, *, compiles: bool) -> None:
-        """Build the machine, on which nothing has happened."""
         settings = self.settings
         recorded = () if self._recorder is None else (self._recorder.observer,)
         expected = (self.expected,) if self.functional and self.expected.watches else ()
@@ -116,7 +115,7 @@ class Execution:
         head: Mapping[str, Any],
         tell: Callable[[str], object],
     ) -> None:
-        """Begin the trace, where there is one, in a new folder ``name``."""
+        """Start the trace, if enabled, in a new folder ``name``."""
         if folder is not None:
             self._start_recorder = partial(self._start, folder / name, head, tell)
             self._start_recorder()
@@ -127,7 +126,7 @@ class Execution:
             self._recorder.start(folder, look, self._served, head, tell, self.machine)
 
     def _served(self, unit: int) -> int:
-        """Return how many requests of a unit's burst under way the HBM has served."""
+        """Return the served requests of the current burst of a unit."""
         memory = self.machine.off_chip
         return 0 if memory is None else memory.served(self.machine.units[unit])
 
@@ -138,7 +137,7 @@ class Execution:
         priced: JsonObject,
         links: Sequence[Sequence[str]],
     ) -> None:
-        """Let the trace say of the run what its report says."""
+        """Add results of the report to the trace."""
         if self._recorder is not None:
             self._recorder.conclude(status, verified, priced, links, self.on_chip_bytes)
 
@@ -196,7 +195,7 @@ class Execution:
             )
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
-        """Yield the tasks that go on as long as the operators do."""
+        """Yield tasks that run as long as the operators."""
         progress = self.settings.progress
         if progress is not None:
             yield lambda: self._show(progress)
@@ -208,7 +207,7 @@ class Execution:
                 yield each.run
 
     async def _show(self, progress: Progress) -> None:
-        """Let a user's progress go on until the run has ended; what it raises is an error of it."""
+        """Run a user's progress display; its exceptions are errors of the display."""
         try:
             await progress.run(self._snapshot)
         except BaseException as error:
@@ -231,7 +230,7 @@ class Execution:
     def _tell_ends(
         self, state: RunState, counters: tuple[UnitCounters, ...], before: int | None = None
     ) -> None:
-        """Tell which operators have ended ``before`` a cycle, or at all, earliest first."""
+        """Log ended operators ``before`` a cycle, or all, earliest first."""
         ended = [
             (unit.cycle, unit.number)
             for unit in state.units
@@ -258,7 +257,6 @@ class Execution:
 
 
 def _recorder(settings: Settings, plan: Plan) -> Recorder | None:
-    """Return a new recorder where the run is traced."""
     if settings.traced is None:
         return None
     from fabric.analysis.trace.recorder import Recorder

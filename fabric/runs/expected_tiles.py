@@ -22,7 +22,6 @@ class SentTiles(Observer):
     """Keeps the elements of expected streams, by node and port."""
 
     def __init__(self, plan: Plan) -> None:
-        """Watch the channels behind these streams."""
         self.kept: dict[tuple[int, int], list[Element]] = {}
         self._edges = {
             number: (edge.producer.index, edge.output)

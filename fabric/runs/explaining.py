@@ -1,4 +1,4 @@
-"""Why a run does not get on: its deadlock or livelock, explained and with a remedy."""
+"""Explanations and remedies of deadlocks and livelocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fabric.timing.state.run_state import UNTOLD, expected_of
 def grown_settings(
     explained: DeadlockReport, settings: Settings, notes: list[str]
 ) -> Settings | None:
-    """Return ``settings`` with depths that are enough, where they are; say so in ``notes``."""
+    """Return ``settings`` with sufficient depths, or None; add a note."""
     remedy = explained.remedy
     if remedy.capacity or remedy.initial:
         notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
@@ -41,7 +41,7 @@ def explain(
     status: Literal["deadlock", "livelock"],
     folder: Path | None = None,
 ) -> DeadlockReport:
-    """Explain why the program does not get on, and look for a remedy, as the run's settings say."""
+    """Explain a deadlock or livelock, and look for a remedy if the settings want it."""
     settings, machine = run.settings, run.machine
     state = run.state
     if status == "livelock":

@@ -31,7 +31,7 @@ OnDeadlock = Literal["report", "grow", "describe"]
 
 
 class Progress(Protocol):
-    """Shows a run while it goes on."""
+    """Shows the progress of a run."""
 
     async def run(self, snapshot: Callable[[], Snapshot]) -> None:
         """Show snapshots until cancelled."""
@@ -149,13 +149,13 @@ class Settings(Options):
 
     @property
     def traced(self) -> TraceOptions | None:
-        """What is recorded."""
+        """Options of the trace."""
         if isinstance(self.trace, TraceOptions):
             return self.trace
         return TraceOptions() if self.trace == "events" else None
 
     def as_declared(self) -> Settings:
-        """Return the same in the types that the program declares, which nobody watches."""
+        """Return settings for a run in declared types, without observers."""
         return replace(
             self, mode="functional", exact=False, progress=None, trace=None, observers=()
         )

@@ -71,7 +71,6 @@ class Outputs(Mapping[str, Output]):
     """
 
     def __init__(self, outputs: Mapping[str, Output]) -> None:
-        """Hold ``outputs``, of which nothing is copied."""
         self._outputs: Final = {name: _frozen(each) for name, each in outputs.items()}
 
     @override
@@ -143,7 +142,7 @@ class Outputs(Mapping[str, Output]):
 
 
 def _frozen(output: Output) -> Output:
-    """Return a view that cannot be written to: whose array it is may go on writing."""
+    """Return a read-only view; the owner can still write to the array."""
     if isinstance(output, OutputShape):
         return output
     view = output.view()

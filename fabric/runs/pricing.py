@@ -55,7 +55,7 @@ class _Kind(NamedTuple):
 
 
 class Priced(NamedTuple):
-    """What a report says in seconds, joules and tokens; see there."""
+    """Seconds, joules and tokens, as in the report."""
 
     seconds: float | None
     joules: float | None
@@ -97,7 +97,6 @@ def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) ->
 def _spent(
     energy: EnergyDescription, events: Events, seconds: float | None
 ) -> tuple[Spending, ...]:
-    """Return what each cause came to, those of which there was nothing included."""
     kinds = (
         _Kind("hbm", float(events.hbm_bytes), "bytes", energy.hbm_picojoules_per_byte),
         _Kind(
@@ -128,13 +127,13 @@ def _spent(
 
 
 def joules_in_all(spent: Sequence[Spending]) -> float | None:
-    """Return the sum; None where a cause that there was is not priced."""
+    """Return the sum; None if a cause with events has no price."""
     known = [each.joules for each in spent if each.joules is not None]
     return sum(known) if len(known) == len(spent) and spent else None
 
 
 def tokens_rate(tokens: int | None, quantity: float | None) -> float | None:
-    """Return tokens per second or per joule; None where either is not known, or is 0."""
+    """Return tokens per second or per joule; None if either is unknown or 0."""
     return tokens / quantity if tokens is not None and quantity else None
 
 
@@ -222,7 +221,6 @@ def _holds_results(node: Node, hardware: Hardware) -> bool:
 
 
 def _tile_bytes(value: ValueType) -> Size:
-    """Return the bytes of the tiles in a value."""
     if isinstance(value, TupleType):
         return sum(map(_tile_bytes, value.items))
     return _number(value.size_bytes) if isinstance(value, TileType) else 0

@@ -62,7 +62,6 @@ def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
 
 
 def _lists(report: Report) -> Sheet:
-    """Yield the program's own fields that have several lines."""
     for name, value in (report.extra or {}).items():
         if isinstance(value, list) and value:
             yield line(name)
@@ -70,7 +69,6 @@ def _lists(report: Report) -> Sheet:
 
 
 def _parts(report: Report) -> Sheet:
-    """Yield what there is to tell of memory, network, rounding, prices and sizes."""
     if report.hbm is not None:
         yield from _hbm(report.hbm)
     if report.network is not None:
@@ -92,7 +90,6 @@ def _parts(report: Report) -> Sheet:
 
 
 def _families(report: Report, *, unfold: bool) -> Sheet:
-    """Yield where the cycles of the busiest and of the most stalled units went."""
     busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
     found = unit_families(report.units)
     shown = those(found, attrgetter("took_part"))
@@ -125,7 +122,6 @@ def _header(report: Report) -> Sheet:
 
 
 def _hbm(counters: MemoryCounters) -> Sheet:
-    """Yield what became of the bandwidth of the HBM."""
     if not counters.requests:
         return
     rows = [(use.label, f"{share:.1f}") for use, share in bus_shares(counters.bus)]
@@ -137,7 +133,7 @@ def _hbm(counters: MemoryCounters) -> Sheet:
 
 
 def _network(used: NetworkUse, cycles: int) -> Sheet:
-    """Yield how units are placed, which links are worst, and which channels wait for them."""
+    """Yield placement, the worst links, and the channels that wait for them."""
     where = "row by row" if used.placement is None else f"as {visible(used.placement)} says"
     sites = f"{counted(used.sites, 'site')} with at most {counted(used.most_units, 'unit')} each"
     yield line()
@@ -161,7 +157,7 @@ def _network(used: NetworkUse, cycles: int) -> Sheet:
 
 
 def _noise(known: Mapping[str, float | None]) -> Rows:
-    """Return what the types that the program declares cost each output."""
+    """Return the signal-to-noise ratio of each output in declared types."""
     rows = [
         (name, "no error" if ratio is None else f"{ratio:.1f}") for name, ratio in known.items()
     ]
@@ -169,7 +165,6 @@ def _noise(known: Mapping[str, float | None]) -> Rows:
 
 
 def _comparison(report: Report) -> Rows:
-    """Return what was known before the run beside what it measured."""
     comparison = report.comparison
     rows: list[tuple[str, str, int, str]] = [
         (
@@ -292,7 +287,7 @@ def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
-    """Yield, as ``totals`` does, what is known in seconds, joules and tokens."""
+    """Yield seconds, joules and tokens, in the form of ``totals``."""
     runs = report.stands_for_runs or 1
     yield "time", *_scaled(report.seconds, "s")
     yield "energy", *_scaled(report.joules, "J")
@@ -307,7 +302,7 @@ def _in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
 
 
 def told_of_prices(report: Report) -> JsonObject:
-    """Return both as rows of text, for who shows the run later; nothing where it has no clock."""
+    """Return prices as rows of text for recorded runs; empty without a clock."""
     rows = [list(row) for row in _in_units(report) if row[1] is not None]
     if report.seconds is None and not report.spent:
         return {}

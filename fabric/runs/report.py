@@ -308,18 +308,17 @@ class Report:
 
     @override
     def __str__(self) -> str:
-        """What ``run`` prints."""
+        """Return the output of ``run``."""
         return shown(self, "text") or repr(self)
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """What rich shows of it."""
+        """Yield the fields for rich."""
         yield "name", self.name
         yield "status", self.status
         yield "cycles", self.cycles
         yield "verified", self.verified
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: what ``run`` prints, with all units and channels."""
         return shown(self)
 
     def as_json(self) -> JsonObject:
@@ -378,7 +377,7 @@ class RunFolder:
             weakref.finalize(self, _remove, self.path, os.getpid())
 
     def __reduce__(self) -> tuple[Callable[[Path], RunFolder], tuple[Path]]:
-        """In another process it is where it is, but not to be removed."""
+        """Pickle the path; other processes do not remove the folder."""
         return RunFolder, (self.path,)
 
 

@@ -121,7 +121,7 @@ def simulated(program: Program, settings: Settings) -> Report:
 
 
 def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject:
-    """Return what a report says before there is a run, which its trace says, too."""
+    """Return the fields of a report that are known before the run, also for the trace."""
     return {
         "program": settings.program_file,
         "parameters": {
@@ -154,7 +154,6 @@ class _Recorded(NamedTuple):
 def _executed(
     run: Execution, recorded: _Recorded, notes: list[str]
 ) -> tuple[Execution, Ending, DeadlockReport | None]:
-    """Return the run that counts, its ending and a deadlock; deeper channels may be tried."""
     story, settings = recorded.story, run.settings
     story.event(
         "run_started",
@@ -185,7 +184,7 @@ def _executed(
 
 
 def _execution(program: Program, settings: Settings) -> Execution:
-    """Build the machine; what it refuses is told where the user's program calls, if it does."""
+    """Build the machine; errors have the line of the user's call, if any."""
     try:
         return Execution(program, settings)
     except ConfigurationError as error:
@@ -196,13 +195,13 @@ def _execution(program: Program, settings: Settings) -> Execution:
 
 
 class _Declared(NamedTuple):
-    """What becomes of a program in the types that it declares."""
+    """The result of a run in declared types."""
 
     run: Execution
     status: Ending
 
     def sentence(self) -> str:
-        """Say that it ends in another way than in float64."""
+        """Return a sentence about an ending that differs from float64."""
         error = self.run.machine.failures.first
         why = "" if error is None else f": {error.message}"
         return f"in the types that it declares the program ends as {self.status}{why}"
@@ -223,7 +222,7 @@ def _report(
     explained: DeadlockReport | None,
     notes: list[str],
 ) -> Report:
-    """Account for the run; ``declared`` is the same in the types that the program declares."""
+    """Make the report; ``declared`` is the run in declared types."""
     machine = run.machine
     status, signal = _interrupted(run, declared, status)
     verification = _not_verified(run, status)
@@ -283,7 +282,7 @@ def _report(
 def _interrupted(
     run: Execution, declared: _Declared | None, status: Ending
 ) -> tuple[Ending, int | None]:
-    """Return how both runs ended, and the signal that interrupted one of them, if one did."""
+    """Return the ending of both runs, and the signal that interrupted one."""
     if declared is not None and declared.status == "interrupted":
         return "interrupted", declared.run.signal
     return status, run.signal
@@ -291,7 +290,7 @@ def _interrupted(
 
 @dataclass(frozen=True)
 class _Found:
-    """What is told of how a run ended; most of it of one that completed."""
+    """Results of a run; most need a completed one."""
 
     status: Ending
     error: FabricError | None
@@ -307,7 +306,7 @@ class _Found:
 def _found(
     run: Execution, declared: _Declared | None, measured: Measured, metrics: Metrics
 ) -> _Found:
-    """Return what is found of a run that completed, which may be that it has failed."""
+    """Return the results of a completed run, which may have failed."""
     machine = run.machine
     plan, sizes = machine.plan, Substitution(measured.sizes)
     error, verification = machine.failures.first, _not_verified(run, "completed")
@@ -349,14 +348,13 @@ def _found(
 
 
 def _verified(run: Execution) -> Verification | None:
-    """Compare what the run stored with what the program expects."""
     machine, exact = run.machine, run.settings.exact
     with exact_numbers(exact):
         return verify(machine.plan, machine.stored, run.expected.kept, exact=exact)
 
 
 def _held(used: MemoryUse, state: RunState, on_chip: OnChipDescription) -> JsonObject:
-    """Return what was held on chip, in bytes and, where there are any, in pages; and spilled."""
+    """Return on-chip bytes, pages if any, and spilled bytes."""
     found: JsonObject = {"on_chip_peak_bytes": used.on_chip_peak_bytes}
     if on_chip.spill:
         found |= {"spilled_bytes": used.spilled_bytes, "fetched_bytes": used.fetched_bytes}
@@ -387,7 +385,6 @@ def _extra(program: Program, name: str) -> object:
 
 
 def _not_verified(run: Execution, status: Ending) -> Verification | None:
-    """Say why outputs that the program expects were not compared."""
     if not run.machine.plan.program.expects:
         return None
     reason = f"the run ended as {status}" if run.functional else "timing mode"
@@ -413,7 +410,7 @@ def stored_shapes(plan: Plan, sizes: Sizes, guessed: frozenset[Symbol]) -> Outpu
 
 
 def _tensors(plan: Plan) -> dict[str, OffChipTensor]:
-    """Return what stores say of their outputs, in node order."""
+    """Return the tensors of stores by output, in node order."""
     said = (off_chip_tensor_of(node) for node in plan.nodes if node.operator.off_chip == "write")
     return {each.output: each for each in said if each is not None and each.output is not None}
 

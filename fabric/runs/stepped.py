@@ -1,4 +1,4 @@
-"""A run that another thread holds: opened, looked at wherever one likes, and let go on."""
+"""A run in another thread that can be held and inspected in any cycle."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ class SteppedRun:
     """
 
     def __init__(self, program: Program, stepper: Stepper, thread: RunThread) -> None:
-        """Stand for a run that is held in cycle 0."""
         self.report: Report | None = None
         self._program: Final = program
         self._stepper: Final = stepper
@@ -272,7 +271,7 @@ class SteppedRun:
             self._thread.end(self._stepper.interrupt)
 
     def _finish(self) -> None:
-        """Let the run go on to its end; Ctrl-C interrupts it, as it does ``simulate``."""
+        """Run to the end; Ctrl-C interrupts it as in ``simulate``."""
         stepper, thread = self._stepper, self._thread
         if thread.ended:
             return
@@ -287,7 +286,6 @@ class SteppedRun:
                 raise
 
     def _go(self, what: str, goal: Goal) -> None:
-        """Let the run go on to ``goal``, unless it is over."""
         with self._in_use(what):
             if self.over:
                 return
@@ -299,7 +297,7 @@ class SteppedRun:
             self._ended()
 
     def _wait(self, goal: Goal) -> None:
-        """Let the run go on and be held; Ctrl-C holds it soon, a second one abandons it."""
+        """Run until held; Ctrl-C holds the run soon, a second one abandons it."""
         stepper = self._stepper
         stepper.pausing = False
         presses = 0
@@ -322,14 +320,13 @@ class SteppedRun:
             raise KeyboardInterrupt
 
     def _ended(self) -> None:
-        """Take what the thread has come to."""
         self._forgotten.detach()
         self.report = self._thread.result()
         self._stepper.end()
 
     @contextmanager
     def _in_use(self, what: str) -> Iterator[None]:
-        """Let one thread at a time go on, and only an open run."""
+        """Lock an open run for one thread."""
         self._check_open(what)
         with self._using:
             yield
@@ -391,7 +388,6 @@ class RunThread:
     """Runs a program, and passes its exceptions on; ``ended`` also if it could not begin."""
 
     def __init__(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
-        """Begin ``run``, and call ``at_end`` once it has ended."""
         self.ended = False
         self._run: Final = run
         self._at_end: Final = at_end

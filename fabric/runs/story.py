@@ -90,12 +90,12 @@ class RunLog:
             self._try("events.jsonl", self._file.close)
 
     def event(self, name: str, cycle: int | None, **fields: object) -> None:
-        """Tell of an event that happened at ``cycle``; None where nobody can say when."""
+        """Log an event at ``cycle``, None if unknown."""
         if self.is_kept:
             self._event(name, {"cycle": cycle} | {key: plain(each) for key, each in fields.items()})
 
     def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
-        """Tell of the end of an operator, and where its cycles went."""
+        """Log the end of an operator, and its cycles."""
         if self.is_kept:
             # There are thousands, of integers only.
             fields = {"cycle": cycle, "operator": unit.name, "elements": unit.elements}
@@ -207,7 +207,7 @@ def tell_deadlock(
     status: Literal["deadlock", "livelock"],
     cycle: int | None,
 ) -> None:
-    """Tell what became of a run that has stopped in ``cycle``, and with what it would complete."""
+    """Log the cause of a deadlock in ``cycle``, and depths with which the run completes."""
     remedy = asdict(found.remedy)
     log.event(status, cycle, code=found.code, summary=found.summary, remedy=remedy)
 

@@ -1,4 +1,4 @@
-"""What became of the outputs that a program expects: plain data, as the report keeps it."""
+"""Results of comparisons with expected outputs, as plain data of the report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Mismatch(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Parts of what errors may come to: of an element, of a row, and of all in root mean square."""
+    """Errors as parts of their bounds: of an element, of a row, and the root mean square."""
 
     element: float
     row: float
@@ -88,7 +88,7 @@ class OutputVerification:
         return alike and not self.mismatched and max(self.used.row, self.used.whole) <= 1
 
     def lines(self) -> tuple[str, ...]:
-        """Say what is wrong: how much of it, and the first places."""
+        """Return lines about the number of wrong elements, and the first places."""
         name = f"stream {self.output}" if self.is_stream else f"output {self.output!r}"
         if self.misfit is not None:
             return (f"{name}: {self.misfit}",)
@@ -164,7 +164,7 @@ class Verification:
 
     @property
     def verified(self) -> bool | None:
-        """Whether all is as expected; None where they were not compared."""
+        """Whether all is as expected; None without a comparison."""
         return None if self.not_verified else all(each.agrees for each in self.compared)
 
     @property
@@ -174,11 +174,11 @@ class Verification:
 
     @property
     def mismatched(self) -> int:
-        """How many of them are wrong."""
+        """Number of wrong elements."""
         return sum(each.mismatched for each in self.compared)
 
     def lines(self) -> tuple[str, ...]:
-        """Say what is wrong; nothing where nothing is."""
+        """Return lines about mismatches, if any."""
         return tuple(line for each in self.compared if not each.agrees for line in each.lines())
 
     def warnings(self) -> list[str]:

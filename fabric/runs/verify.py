@@ -1,4 +1,4 @@
-"""Compare what a program stored and sent with what it says it should have stored and sent."""
+"""Comparison of stored outputs and sent streams with expectations."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def verify(
 
 
 def _closer(found: Array, wanted: Array, finer: Array) -> Array:
-    """Return of two references, the second in more digits, the numbers closer to those found."""
+    """Return, elementwise, the closer one of two references, the second with more digits."""
     if finer.shape != wanted.shape or found.shape != wanted.shape:
         return wanted
     with np.errstate(all="ignore"):
@@ -177,7 +177,7 @@ class _Pair(NamedTuple):
     wanted: list[Array]
 
     def rows(self) -> Iterator[_Rows]:
-        """Yield them as rows; arrays that have as many columns as the one before come together."""
+        """Yield rows; successive arrays with as many columns are joined."""
         pairs = [
             _rows(found, wanted)
             for found, wanted in zip(self.found, self.wanted, strict=True)
@@ -202,7 +202,6 @@ class _Pair(NamedTuple):
 
 
 def _plain_numbers(array: Array) -> Array:
-    """Return the numbers that an output stands for, without errors."""
     plain = array.view(np.ndarray)
     return plain if block_format(plain.dtype) is None else numbers_of(plain)
 
@@ -248,7 +247,6 @@ def _judged(
     tolerance: Tolerance,
     exact: bool,
 ) -> OutputVerification:
-    """Return ``compared`` with what there is to say of arrays that shall be alike."""
     size = max(sum(each.size for each in arrays) for arrays in (pair.found, pair.wanted))
     compared = replace(compared, elements=size, mismatched=size)
     if compared.misfit is not None or compared.shape != compared.wanted_shape:
@@ -282,7 +280,7 @@ class _Allowed(NamedTuple):
 
 
 def _allowed(rows: _Rows, compared: OutputVerification, wanted: Array, exact: bool) -> _Allowed:
-    """Return what a run may be off by that carried the errors of ``rows``."""
+    """Return the allowed range of a run with the errors of ``rows``."""
     carried = np.abs(_finite(rows.errors)) + np.where(np.isfinite(rows.errors), 0, np.inf)
     sizes = np.abs(wanted)
     given = unit_of(rows.wanted.dtype)
@@ -391,7 +389,7 @@ def _counted(
     exact: bool,
     indices: list[tuple[int, ...]] | None,
 ) -> OutputVerification:
-    """Return ``compared`` with the counts, errors and places of what shall be alike."""
+    """Return ``compared`` with counts, errors and places of mismatches."""
     mismatched, before = 0, 0
     follows = compared.rtol is None and compared.atol is None
     absolute, relative, share = 0.0, -1.0, 0.0
@@ -440,7 +438,7 @@ def _counted(
 
 
 def _errors(found: Array, wanted: Array, equal_nan: bool) -> tuple[Array, Array, Array]:
-    """Return the errors and what is wanted, in float64, and where both are exactly the same."""
+    """Return errors, wanted numbers in float64, and a mask of exact equality."""
     left, right = _exactly(found, wanted)
     with np.errstate(all="ignore"):
         same: Array = left == right
@@ -483,7 +481,6 @@ def _plain(number: np.generic | np.ndarray) -> Number:
 
 
 def _real(what: str, given: object, place: Place) -> Array:
-    """Return ``given`` as an array of real numbers."""
     try:
         array = given if isinstance(given, TrackedArray) else array_of(given)
         if block_format(array.dtype) is not None:
@@ -502,7 +499,6 @@ def _real(what: str, given: object, place: Place) -> Array:
 
 
 def _is_integer(dtype: np.dtype) -> bool:
-    """Whether numpy or ml_dtypes knows ``dtype`` as a type of integers."""
     try:
         vars(ml_dtypes)["iinfo"](dtype)
     except ValueError:

@@ -1,3 +1,3 @@
-"""The command line: its commands, their parameters, and what they print."""
+"""The command line: commands, parameters and output."""
 
 from __future__ import annotations

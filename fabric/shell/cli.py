@@ -185,7 +185,7 @@ def _fail(
     say: bool = True,
     outcome: dict[str, object] | None = None,
 ) -> int:
-    """Say on stderr why there is no report, and in JSON on stdout where that is wanted."""
+    """Print the error on stderr, and as JSON on stdout if wanted."""
     if say:
         tell(f"fabric: {FabricError(message, file=file, line=line)}")
     if "--json" in arguments:

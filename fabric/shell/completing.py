@@ -1,4 +1,4 @@
-"""What a shell completes besides commands: run folders, parameters, channels."""
+"""Shell completion of run folders, parameters and channels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 
 def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Complete a run folder with a trace: those in ``logs``, or below what is typed."""
+    """Complete a run folder with a trace, in ``logs`` or below the typed folder."""
     # Behind `logs/` nothing is typed yet: that folder is meant, not the one that it is in.
     below = Path(f"{typed.rpartition('/')[0]}/") if "/" in typed else Path("logs")
     found = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
@@ -74,5 +74,5 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def matching(names: Iterable[str], typed: str) -> list[CompletionItem]:
-    """Return those of ``names`` that begin with what is typed."""
+    """Return ``names`` with the prefix ``typed``."""
     return [CompletionItem(name) for name in names if name.startswith(typed)]

@@ -1,4 +1,4 @@
-"""A group of commands that says what each of them is for, not its first words."""
+"""A group of commands that lists their whole summaries."""
 
 from __future__ import annotations
 

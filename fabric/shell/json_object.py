@@ -142,32 +142,32 @@ _SERVE_FIELDS: Final = ("serving", "question", "status", "error", "notes", "desi
 
 
 def place_object(**known: object) -> dict[str, object]:
-    """Return the object of ``place --json`` with the fields that are known, the others None."""
+    """Return the object of ``place --json``; unknown fields are None."""
     return dict.fromkeys(_PLACE_FIELDS) | known
 
 
 def serve_object(**known: object) -> dict[str, object]:
-    """Return the object of ``serve --json`` where there is nothing served."""
+    """Return the object of ``serve --json`` without results."""
     return dict.fromkeys(_SERVE_FIELDS) | known
 
 
 def size_object(**known: object) -> dict[str, object]:
-    """Return the object of ``size --json`` with the fields that are known, the others None."""
+    """Return the object of ``size --json``; unknown fields are None."""
     return dict.fromkeys(_SIZE_FIELDS) | known
 
 
 def rtl_object(**known: object) -> dict[str, object]:
-    """Return the object of ``rtl --json`` with the fields that are known, the others None."""
+    """Return the object of ``rtl --json``; unknown fields are None."""
     return dict.fromkeys(_RTL_FIELDS) | known
 
 
 def study_object(**known: object) -> dict[str, object]:
-    """Return the object of ``study --json`` where there is no study, or only its beginning."""
+    """Return the object of ``study --json`` without results."""
     return dict.fromkeys(_STUDY_FIELDS) | known
 
 
 def run_object(**known: object) -> dict[str, object]:
-    """Return the object of ``run --json`` with the fields that are known, the others None."""
+    """Return the object of ``run --json``; unknown fields are None."""
     # Help, and most that goes wrong, need no report.
     from fabric.runs.report import Report
 
@@ -175,5 +175,5 @@ def run_object(**known: object) -> dict[str, object]:
 
 
 def check_object(**known: object) -> dict[str, object]:
-    """Return the object of ``check --json`` with the fields that are known, the others None."""
+    """Return the object of ``check --json``; unknown fields are None."""
     return dict.fromkeys(_CHECK_FIELDS) | known

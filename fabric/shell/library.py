@@ -43,17 +43,17 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Of the class."""
+        """Name of the class."""
         return self.cls.__name__
 
     @property
     def family(self) -> str:
-        """What it is one of, with the paper's table where it stands in one."""
+        """Family, with the table of the paper if any."""
         return next(_families(self.cls)).rstrip(".")
 
     @property
     def origin(self) -> str:
-        """Where programs have it from: the line that imports it, or a user's file."""
+        """The import line, or a user's file."""
         home = _homes().get(self.name)
         if home is not None and getattr(sys.modules[home], self.name) is self.cls:
             return f"from {home} import {self.name}"
@@ -70,7 +70,7 @@ class Entry:
 
     @property
     def example(self) -> str | None:
-        """A program that runs by itself; None where the docstring has none."""
+        """A program that runs by itself; None without an example."""
         text = self.text.sections.get("Example")
         return None if text is None else script(text, _homes())
 
@@ -90,7 +90,7 @@ def entries_of(module: ModuleType) -> list[Entry]:
 
 
 def families(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:
-    """Return ``entries`` by family, those of the paper's tables first, each sorted by name."""
+    """Return ``entries`` by family, tables of the paper first, sorted by name."""
     members: dict[str, list[Entry]] = {}
     for each in sorted(entries, key=lambda each: each.name):
         members.setdefault(each.family, []).append(each)
@@ -120,7 +120,6 @@ def _order(family: str) -> tuple[bool, int, str]:
 
 
 def _entries(offered: Iterable[object]) -> list[Entry]:
-    """Return those of ``offered`` that programs are built from: descriptions of some family."""
     classes = dict.fromkeys(
         each
         for each in offered
@@ -134,7 +133,7 @@ def _entries(offered: Iterable[object]) -> list[Entry]:
 
 
 def _families(cls: type) -> Iterator[str]:
-    """Yield what the class and its bases say they are one of, the nearest first."""
+    """Yield the families of the class and its bases, the nearest first."""
     for each in cls.__mro__:
         if family := documentation(each).sections.get("Family"):
             yield family
@@ -145,7 +144,6 @@ def _home(thing: object) -> str | None:
 
 
 def _packages() -> Iterator[ModuleType]:
-    """Yield the packages that offer something, the lowest first."""
     yield importlib.import_module("fabric")
     yield importlib.import_module("fabric.extend")
     yield importlib.import_module("operators")
@@ -153,7 +151,7 @@ def _packages() -> Iterator[ModuleType]:
 
 @cache
 def _homes() -> Mapping[str, str]:
-    """Return the package that each name is imported from: the lowest that has it."""
+    """Return the lowest package that offers each name."""
     homes: dict[str, str] = {}
     for module in _packages():
         for name in module.__all__:
@@ -185,7 +183,7 @@ _LEAST = 24
 
 
 def print_families(entries: Iterable[Entry], console: Console) -> None:
-    """Print each family with its members and what they do."""
+    """Print each family with its members and summaries."""
     members = families(entries)
     for number, (family, group) in enumerate(members.items()):
         if number:
@@ -237,7 +235,7 @@ def _print_paragraphs(text: str, console: Console) -> None:
 
 
 def _print_rows(rows: list[tuple[str, str]], console: Console) -> None:
-    """Print names with texts beside them, or below where there is no room."""
+    """Print names with texts beside them, or below in a narrow terminal."""
     width = max(len(name) for name, _ in rows) + 4
     beside = width + _LEAST <= console.width
     for name, text in rows:
@@ -249,7 +247,6 @@ def _print_rows(rows: list[tuple[str, str]], console: Console) -> None:
 
 
 def _print_text(text: str, console: Console, indent: str = "", first: str | None = None) -> None:
-    """Print a text of a docstring, broken between words."""
     plain = " ".join(text.replace("``", "`").split())
     _print_lines(
         textwrap.wrap(

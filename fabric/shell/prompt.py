@@ -49,7 +49,6 @@ class Prompt(cmd.Cmd):
     """Reads commands about a held run; ``left`` if the run is abandoned."""
 
     def __init__(self, run: SteppedRun, reached: str = "") -> None:
-        """Ask about ``run``, which is held where it has ``reached`` what was to be waited for."""
         super().__init__()
         self.left = False
         self._run: Final = run
@@ -60,7 +59,7 @@ class Prompt(cmd.Cmd):
         self._place()
 
     def ask(self) -> None:
-        """Read commands and do what they say."""
+        """Read and execute commands."""
         self._say_where(self._reached)
         while True:
             try:
@@ -331,7 +330,7 @@ class Break(NamedTuple):
 
 
 def _counted(state: RunState, unit: str) -> str | None:
-    """Return the channel whose elements are counted; None where those are that ``unit`` sends."""
+    """Return the channel whose elements are counted; None for sent elements."""
     found = next((each for each in state.units if each.name == unit), None)
     if found is None:
         return next(each.name for each in state.channels if each.name.endswith(f" -> {unit}"))

@@ -1,4 +1,4 @@
-"""What the command serve does: questions one after the other, how far they are, what is kept."""
+"""The command ``serve``: questions, progress and results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ class ServingWatch(Watching):
     """One line at the bottom of a terminal, gone when all is done; elsewhere nothing."""
 
     def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
-        """Show how far it is on ``console``, timed by the clock ``seconds``."""
         self._progress: Final = progress_line(
             console, "requests", seconds, over_seconds=_OVER_SECONDS
         )
@@ -59,7 +58,6 @@ class ServingWatch(Watching):
 
     @override
     def situations(self, session: StudySession) -> None:
-        """Show how far the situations of a design are; one terminal has one such line."""
         if self._of_study is None:
             self._progress.stop()
             self._of_study = Watch(self._console, seconds=self._seconds).__enter__()
@@ -67,7 +65,6 @@ class ServingWatch(Watching):
 
     @override
     def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
-        """Show how many requests have their last token."""
         if self._progress.disable:
             return
         self._end_study()
@@ -85,7 +82,7 @@ class ServingWatch(Watching):
 
 
 class Serves:
-    """Questions of serving on their way from a file to what is printed and kept."""
+    """Questions of serving, from a file to results."""
 
     def __init__(self, servings: Sequence[Serving], folder: Path | None) -> None:
         self._servings: Final = servings
@@ -131,7 +128,7 @@ class Serves:
                 workers.close()
 
     def conclude(self, *, as_json: bool) -> int:
-        """Say where everything is, and return the exit status."""
+        """Print the places of results, and return the exit status."""
         for serving in self._servings[: len(self._found)]:
             folder = self._folder_of(serving)
             if folder is not None:

@@ -1,4 +1,4 @@
-"""What the command study does: studies one after the other, what is said of them, what is kept."""
+"""The command ``study``: studies, messages and results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NEEDED: Final = ("optuna", "matplotlib", "distributed")
 
 
 class Studying:
-    """Studies on their way from files to what is printed and kept."""
+    """Studies, from files to results."""
 
     def __init__(self, studies: Sequence[Study], folder: Path | None) -> None:
         self._studies: Final = studies
@@ -91,7 +91,7 @@ class Studying:
                 break
 
     def conclude(self, *, as_json: bool) -> int:
-        """Write what is of all studies, say where everything is, and return the exit status."""
+        """Write results, print their places, and return the exit status."""
         from fabric.explore.study.written.folder import write_overview
 
         unwritten = [sentence for each in self._writing for sentence in each.result()]

@@ -1,4 +1,4 @@
-"""What ``check`` prints: wiring, metrics, who needs most on chip, warnings, and the memory map."""
+"""The output of ``check``: wiring, metrics, on-chip memory, warnings and the memory map."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:
 
 
 def _place(node: Node) -> str:
-    """Return the place without folders, for narrow terminals; warnings have the whole of it."""
+    """Return the place without folders, for narrow terminals."""
     return node.place.brief
 
 
@@ -154,7 +154,6 @@ def _rounded(value: float | str | None) -> str:
 
 
 def _formula(value: Dim) -> str:
-    """Return an expression as text, with numbers that can be read."""
     if not free_symbols(value):
         return f"{value:,}"
     return _DIGITS.sub(lambda found: f"{int(found.group()):,}", short_text(value))
@@ -168,7 +167,7 @@ def _symbol_names(names: Sequence[str]) -> str:
 
 
 def _most_on_chip(check: Check, console: Console) -> None:
-    """Name the operators that need most on-chip memory, one of them and all alike together."""
+    """Print the families of operators with the most on-chip memory."""
     by_node = {each.node: each.costs for each in check.metrics.operators}
     total: Dim = check.metrics.paper.on_chip_bytes
     needs = [
@@ -228,7 +227,7 @@ def _tensor(placed: Placed) -> str:
 
 
 def _layout(placed: Placed) -> str:
-    """Return what is not as it usually is, or not as the hardware wants it."""
+    """Return unusual or unwanted properties of a layout."""
     layout, tensor = placed.layout, placed.tensor
     if layout.contiguous:
         assert tensor is not None

@@ -1,3 +1,3 @@
-"""What users' calls are given, compared with the annotations of what they call."""
+"""Checks of arguments against annotations."""
 
 from __future__ import annotations

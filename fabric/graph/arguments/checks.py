@@ -53,7 +53,7 @@ class Check:
         return self.text
 
     def hint(self, value: object) -> str:  # noqa: ARG002 - a default
-        """Return what to say besides of a value that does not fit; nothing by default."""
+        """Return an addition to the message about a wrong value; empty by default."""
         return ""
 
 
@@ -79,7 +79,7 @@ _NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
 
 
 class Anything(Check):
-    """What cannot be told from an annotation."""
+    """Accepts every value, for unknown annotations."""
 
     text, plural = "anything", "anything"
 
@@ -94,7 +94,6 @@ class Plain(Check):
     def __init__(
         self, kind: type, text: str, plural: str, convert: Callable[[object], object]
     ) -> None:
-        """Take a ``kind``, and what ``convert`` can make one of; it raises where it cannot."""
         self.text, self.plural = text, plural
         self._kind = kind
         self._convert = convert
@@ -113,7 +112,6 @@ class Instance(Check):
     """An instance of a class."""
 
     def __init__(self, kind: type) -> None:
-        """Take instances of ``kind``."""
         self.kind = kind
         name = _NAMES.get(kind.__name__, kind.__name__)
         self.text, self.plural = a_or_an(name), plural(name)
@@ -140,7 +138,6 @@ class Capable(Check):
     """Something with the methods of a protocol."""
 
     def __init__(self, protocol: type) -> None:
-        """Take what has the methods of ``protocol``."""
         self._methods = [name for name in vars(protocol) if not name.startswith("_")]
         methods = " and ".join(f"{name}()" for name in self._methods)
         self.text = f"{a_or_an(protocol.__name__)}, with {methods}"
@@ -154,10 +151,9 @@ class Capable(Check):
 
 
 class OneOf(Check):
-    """A value that fits one of several checks, the first of them where there are more."""
+    """A value that fits one of several checks; the first one applies."""
 
     def __init__(self, options: Sequence[Check]) -> None:
-        """Take what one of ``options`` takes."""
         self._options = options
         self._takes_none = any(each.text == "None" for each in options)
         self.text = " or ".join(each.text for each in options)
@@ -276,10 +272,9 @@ class Arrays(Check):
 
 
 class Items(Check):
-    """A tuple of so many items, or of any number where ``count`` is None."""
+    """A tuple of ``count`` items, or of any number if None."""
 
     def __init__(self, items: Sequence[Check], count: int | None) -> None:
-        """Take ``count`` items, each with its check; any number of the first kind where None."""
         self._items = list(items)
         self._count = count
         many = "" if count is None else f"{count} "
@@ -300,7 +295,6 @@ class Lists(Check):
     """A sequence, which is read once; its users check its items."""
 
     def __init__(self, item: Check) -> None:
-        """Take ``item``, for the text and for lists of lists."""
         self._item = item
         self.text, self.plural = f"a list of {item.plural}", f"lists of {item.plural}"
 
@@ -314,7 +308,6 @@ class Entries(Check):
     """A mapping."""
 
     def __init__(self, keys: Check, values: Check) -> None:
-        """Take keys and values that fit."""
         self._keys, self._values = keys, values
         self.text = f"a dict from {keys.plural} to {values.plural}"
         self.plural = f"dicts from {keys.plural} to {values.plural}"
@@ -330,7 +323,6 @@ class Choice(Check):
     """One of a few values."""
 
     def __init__(self, values: tuple[object, ...]) -> None:
-        """Take one of ``values``."""
         self._values = values
         self.text = self.plural = f"one of {', '.join(map(str, values))}"
 
@@ -357,7 +349,6 @@ class Bounded(Check):
     """A number within bounds."""
 
     def __init__(self, inner: Check, bounds: Bounds) -> None:
-        """Take what ``inner`` takes, within ``bounds``."""
         self._inner, self._bounds = inner, bounds
         self.text = f"{inner.text} {bounds.text}"
         self.plural = f"{inner.plural} {bounds.text}"
@@ -426,7 +417,6 @@ class Alias:
     """A named type with a text for ``help``, which unions cannot have."""
 
     def __init__(self, name: str, value: object, module: str, text: str) -> None:
-        """Name ``value`` in ``module``."""
         self.__name__ = name
         self.__value__ = value
         self.__module__ = module
@@ -442,7 +432,7 @@ class Alias:
 
 
 def check_of(annotation: object) -> Check:
-    """Return the check for an annotation; what it cannot tell is not checked."""
+    """Return the check for an annotation, ``Anything`` for unknown ones."""
     if isinstance(annotation, Alias):
         annotation = annotation.__value__
     kind = typing.get_origin(annotation) or annotation

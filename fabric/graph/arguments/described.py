@@ -49,7 +49,7 @@ class Helped(ABCMeta):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """Of the class; annotations are shown as they are written, but for bounds."""
+        """The signature with annotations as written, without bounds."""
         parameters = list(inspect.signature(_initialiser(cls)).parameters.values())[1:]
         return inspect.Signature([_plain(each) for each in parameters])
 
@@ -206,7 +206,6 @@ def _evaluated(annotation: object, names: dict[str, object]) -> Check:
 
 
 def _check_class(cls: type[Described]) -> None:
-    """Refuse a class that lacks what makes it one of its kind."""
     missing = lacks(cls)
     if missing:
         wanted = ", ".join(cls.duties)
@@ -224,7 +223,6 @@ def _check_class(cls: type[Described]) -> None:
 
 
 def _check_attributes(cls: type[Described]) -> None:
-    """Refuse what a user's class says of its descriptions and the class above it does not allow."""
     ours = [each for each in cls.__mro__ if is_ours(each)]
     names = {name for each in cls.__mro__ for name in vars(each)}
     for name in sorted(each for each in names if not each.startswith("_")):
@@ -239,7 +237,6 @@ def _check_attributes(cls: type[Described]) -> None:
 
 
 def _attribute_check(owner: type, name: str) -> Iterator[Check]:
-    """Yield what ``owner`` says that an attribute has to be, if it says so."""
     above = vars(owner).get(name)
     if isinstance(above, property):
         function = above.fget
@@ -401,7 +398,7 @@ def called_wrongly(error: BaseException) -> ProgramError | None:
 
 
 def _no_operator(name: str, error: TypeError) -> ProgramError | None:
-    """Return what to say of a description that is called like an operator and is none."""
+    """Return the error for a call of a description that is not an operator."""
     cls = next((each for each in _descriptions() if each.__name__ == name), None)
     place = raising_place(error)
     if cls is None or place is None:
@@ -419,7 +416,6 @@ def _no_operator(name: str, error: TypeError) -> ProgramError | None:
 
 
 def _descriptions() -> list[type[Described]]:
-    """Return all classes of descriptions, the newest first."""
     found: list[type[Described]] = [Described]
     for cls in found:
         found += cls.__subclasses__()

@@ -64,7 +64,7 @@ class Parameter:
 
 
 def documentation(cls: type) -> Documentation:
-    """Return what the docstring of ``cls`` says; that of its bases is theirs."""
+    """Return the parsed docstring of ``cls``, without its bases."""
     text = inspect.cleandoc(vars(cls).get("__doc__") or "")
     if text.startswith(f"{cls.__name__}("):  # what a dataclass says of one without a docstring
         text = ""
@@ -87,7 +87,7 @@ def parameters(cls: type[Described]) -> Iterator[Parameter]:
 
 
 def meanings(cls: type) -> dict[str, str]:
-    """Return what ``cls``, or the base that they come from, says of its fields."""
+    """Return the texts of the fields of ``cls`` and its bases."""
     found: dict[str, str] = {}
     for each in reversed(cls.__mro__):
         found.update(entries(documentation(each).sections.get("Attributes", "")))
@@ -201,7 +201,6 @@ def _text(
     signature: inspect.Signature,
     refused: Mapping[str, str],
 ) -> str | None:
-    """Return the docstring of ``function`` with all that it takes."""
     if function.__doc__ is None:  # python -OO
         return None
     text = inspect.cleandoc(function.__doc__)

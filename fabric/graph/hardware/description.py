@@ -142,7 +142,6 @@ class AreaDescription(Section):
 
     @override
     def _stated(self) -> dict[str, object]:
-        """Return what is stated; nothing where nothing has an area."""
         return super()._stated() if self.is_stated else {}
 
     @property
@@ -177,7 +176,6 @@ class PlacementDescription(Section):
 
     @override
     def _stated(self) -> dict[str, object]:
-        """Return its keys; nothing where tensors are as they are without the section."""
         return {} if self == PlacementDescription() else super()._stated()
 
 
@@ -244,7 +242,6 @@ class OffChipDescription(Section):
 
     @override
     def _stated(self) -> dict[str, object]:
-        """Return the model and its keys; what is left to a preset has none."""
         return {"model": self.model, **super()._stated()}
 
 
@@ -311,7 +308,7 @@ class OnChipDescription(Section):
 
     @override
     def _stated(self) -> dict[str, object]:
-        """Return its keys, the capacity also where it is unlimited; pages where there are any."""
+        """Return the keys, with an unlimited capacity too."""
         hidden = set() if self.page_bytes else {"page_bytes", "unit_bytes"}
         hidden |= set() if self.spill else {"spill"}
         return {key: value for key, value in asdict(self).items() if key not in hidden}
@@ -332,7 +329,6 @@ class ChannelDescription(Section):
 
     @override
     def _stated(self) -> dict[str, object]:
-        """Return the depth, and the interval where there is one."""
         return {key: value for key, value in super()._stated().items() if key == "depth" or value}
 
 
@@ -406,12 +402,12 @@ class Pages(NamedTuple):
         return -(-size_bytes // self.page_bytes)
 
     def within(self, capacity_bytes: int) -> int:
-        """Return how many pages there are in memory units, of which the last may be smaller."""
+        """Return the pages in memory units of ``capacity_bytes``; the last unit may be smaller."""
         units, rest_bytes = divmod(capacity_bytes, self.unit_bytes)
         return units * (self.unit_bytes // self.page_bytes) + rest_bytes // self.page_bytes
 
     def capacity_bytes(self, pages: int) -> int:
-        """Return the least capacity with so many pages."""
+        """Return the least capacity that has ``pages``."""
         units, rest = divmod(pages, self.unit_bytes // self.page_bytes)
         if units and not rest:
             # What is behind the last page of the last unit is not needed.

@@ -218,7 +218,7 @@ PRESETS: Final = {
 
 
 class _Piece(NamedTuple):
-    """Consecutive bits of an address, from ``low`` on, that are bits of a field, xor others."""
+    """Consecutive bits of an address, from ``low`` on: bits of a field, xored with others."""
 
     text: str
     field: str
@@ -284,7 +284,6 @@ def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tu
 
 
 def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
-    """Return the pieces of a list, whose fields have as many bits together as they should."""
     if not mapping:
         raise ConfigurationError("mapping is empty: expected bit fields, the last one row")
     stated = [_read(text) for text in mapping]
@@ -328,7 +327,7 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
 
 
 def _read(text: str) -> tuple[str, int | None, tuple[str, ...]]:
-    """Return the field of a piece, its width where it has one, and what it is xored with."""
+    """Return the field, the width and the xor operand of a piece."""
     first, *sources = [each.strip() for each in text.split("^")]
     match = _PIECE.fullmatch(first)
     if match is None:
@@ -347,7 +346,7 @@ def _read(text: str) -> tuple[str, int | None, tuple[str, ...]]:
 
 
 def _source(text: str, piece: _Piece, placed: dict[str, list[int]], used: int) -> list[int]:
-    """Return the bits that ``text`` stands for, in groups as wide as the piece."""
+    """Return the bits of the operand ``text``, in groups as wide as the piece."""
     match = _SOURCE.fullmatch(text)
     if match is None:
         raise ConfigurationError(
@@ -381,7 +380,7 @@ def _check_field(field: str, text: str) -> None:
 
 
 def _check_distinct(masks: dict[str, tuple[int, ...]]) -> None:
-    """Refuse masks that give two addresses one place: those of which one follows from others."""
+    """Refuse linearly dependent masks, which give two addresses one place."""
     leading: dict[int, int] = {}
     for field, each in masks.items():
         for bit, mask in enumerate(each):

@@ -77,7 +77,6 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
 
 
 def _sections() -> dict[str, type[Section]]:
-    """Return the sections that a file may have, by name: the fields of ``Hardware``."""
     hints = get_type_hints(Hardware)
     # Of ``Mesh | None`` it is Mesh.
     return {

@@ -64,7 +64,7 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
 
 
 def most_ahead_requests(memory: OffChipDescription) -> int:
-    """Return how many requests of a client the memory serves before they are asked for, at most."""
+    """Return the most requests of a client that the memory prefetches."""
     if type(memory) is FlatDescription:
         return 0
     from fabric.graph.hardware.memory_models import BankedDescription
@@ -73,7 +73,7 @@ def most_ahead_requests(memory: OffChipDescription) -> int:
 
 
 def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
-    """Return the cycles between the first and the last start of the channel that has most."""
+    """Return the cycles between the first and the last start of the busiest channel."""
     return (-(-requests // memory.channels) - 1) * memory.initiation_interval_cycles
 
 

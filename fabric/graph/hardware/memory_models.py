@@ -307,7 +307,6 @@ class BankedDescription(OffChipDescription):
         return self.channels * made_of.burst_bytes / max(apart, Fraction(1))
 
     def _check(self) -> None:
-        """Refuse values that fit their keys, and not each other."""
         values = {**vars(self), **vars(self.organization), **vars(self.timing)}
         for key in _POWERS:
             if values[key] & (values[key] - 1):
@@ -337,7 +336,7 @@ class BankedDescription(OffChipDescription):
 
 
 def _stated(part: Part, stated: BankedDescription) -> Part:
-    """Return ``part`` of a preset with what is stated in the place of its own."""
+    """Return ``part`` of a preset, with stated values in place of its own."""
     own = {key: value for key in vars(part) if (value := getattr(stated, key)) is not None}
     return replace(part, **own)
 

@@ -189,7 +189,7 @@ class Layout(Described):
         return self if times == 1 else self.nested((*self.loops, Loop(times, 1, None)))
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text for messages."""
         steps = [step if dim is not None else 1 for _, step, dim in self.loops]
         again = ["again" if trips > 1 else "-" for trips in self.trips]
         dims = ", ".join(
@@ -246,14 +246,14 @@ def merged(loops: Iterable[Loop]) -> tuple[Loop, ...]:
 
 
 def _continues(outer: Loop, inner: Loop) -> bool:
-    """Whether ``outer`` goes on where ``inner`` ends."""
+    """Whether ``outer`` starts at the end of ``inner``."""
     if outer.dim is None or inner.dim is None:
         return outer.dim is inner.dim
     return outer.dim == inner.dim and outer.step == inner.trips * inner.step
 
 
 def cut(loops: Sequence[Loop], inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
-    """Return a nest in two, the inner one of ``inside`` rounds; None where no loop ends there."""
+    """Split a nest such that the inner one has ``inside`` rounds; None if no loop ends there."""
     inner: tuple[Loop, ...] = ()
     for at in reversed(range(len(loops))):
         if inside == 1:

@@ -162,7 +162,7 @@ def _check_same_tiles(source: Layout, wanted: Layout) -> None:
 
 
 def _shared(left: Sequence[Loop], right: Sequence[Loop]) -> Iterator[int]:
-    """Yield the trips of the loops that both nests begin with; of a longer one, what is shared."""
+    """Yield the trips of loops that begin both nests; longer loops are split."""
     for one, other in zip(left, right, strict=False):
         if one.dim != other.dim:
             return
@@ -183,7 +183,7 @@ def _numbers(layout: Layout, count: int) -> NDArray[np.int64]:
 
 
 def _places(written: NDArray[np.int64], read: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return where each tile that is read is first written; None where one is not."""
+    """Return the first write of each tile that is read; None if one is missing."""
     there, first = np.unique(written, return_index=True)
     at = np.minimum(np.searchsorted(there, read), len(there) - 1)
     found: NDArray[np.int64] = first[at]
@@ -269,7 +269,7 @@ def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
 
 
 def _grid(layout: Layout) -> tuple[int, ...]:
-    """Return the parts that the tiles of a layout are made of, each at a multiple of its size."""
+    """Return the parts of the tiles of a layout, each at a multiple of its size."""
     sizes = list(map(math.gcd, layout.tile, layout.start))
     for loop in layout.loops:
         if loop.dim is not None and loop.trips > 1:
@@ -278,7 +278,7 @@ def _grid(layout: Layout) -> tuple[int, ...]:
 
 
 def _cuts(whole: Sequence[int], part: Sequence[int]) -> bool:
-    """Whether the rows of each part, in all dimensions but the last, are rows without a gap."""
+    """Whether the rows of each part are contiguous in all dimensions but the last."""
     rows, wanted = whole[:-1], part[:-1]
     first = next((dim for dim, size in enumerate(wanted) if size > 1), len(wanted))
     return tuple(rows[first + 1 :]) == tuple(wanted[first + 1 :])

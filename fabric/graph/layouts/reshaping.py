@@ -106,14 +106,14 @@ def counted(
 
 
 def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:
-    """Whether no place is behind the end of a dimension: there it would carry into the next."""
+    """Whether all places are inside their dimensions, so that nothing carries over."""
     return all(end <= size for end, size in zip(found, shape, strict=True))
 
 
 def _groups(
     old: Sequence[int], new: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield the smallest groups of dimensions with as many elements, those of size 1 left out."""
+    """Yield the smallest groups of dimensions with equal products, without size 1."""
     left = [dim for dim, size in enumerate(old) if size > 1]
     right = [dim for dim, size in enumerate(new) if size > 1]
     while left:
@@ -135,7 +135,7 @@ def _strides(shape: Sequence[int], dims: Sequence[int]) -> dict[int, int]:
 
 
 def _flat_tile(layout: Layout, dims: Sequence[int]) -> int | None:
-    """Return the elements of a tile in a group of dimensions; None where there are gaps."""
+    """Return the elements of a tile in a group of dimensions; None with gaps."""
     parts = [layout.tile[dim] for dim in dims]
     first = next((at for at, part in enumerate(parts) if part > 1), len(parts))
     if any(layout.tile[dim] != layout.shape[dim] for dim in dims[first + 1 :]):
@@ -144,7 +144,7 @@ def _flat_tile(layout: Layout, dims: Sequence[int]) -> int | None:
 
 
 def _flat_loops(layout: Layout, groups: Sequence[tuple[int, ...]]) -> list[Loop]:
-    """Return the loops with groups in place of dimensions; those of one trip are along none."""
+    """Return the loops over groups; loops of one trip have no dimension."""
     along = {
         dim: (number, stride)
         for number, dims in enumerate(groups)
@@ -178,7 +178,7 @@ def _split(
 def _split_loop(
     trips: int, step: int, strides: dict[int, int], shape: Sequence[int]
 ) -> list[Loop] | None:
-    """Return the loops of a group that go where one does that moves along ``step`` elements."""
+    """Return the loops of a group for one loop with ``step`` elements."""
     found: list[Loop] = []
     for dim in reversed(strides):
         room = strides[dim] * shape[dim]

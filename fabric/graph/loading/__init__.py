@@ -1,3 +1,3 @@
-"""Users' files: executed, asked for what they define, and given parameters as text."""
+"""Execution of users' files, with parameters as text."""
 
 from __future__ import annotations

@@ -71,7 +71,6 @@ class Beside:
     """
 
     def __init__(self, program: Path | str) -> None:
-        """Know the folder; nothing is executed."""
         path = Path(program).resolve()
         self.executed: Final[dict[str, str | None]] = {}
         self.builtins: Final = {**vars(builtins), "__import__": self._import}
@@ -85,7 +84,7 @@ class Beside:
             sys.meta_path.insert(0, _Finder)
 
     def find(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
-        """Return how a module is found in folders, and note where it is not."""
+        """Find a module in folders, and record a missing one."""
         last = name.rpartition(".")[2]
         found = None
         for place in path:
@@ -136,7 +135,6 @@ class Beside:
                 raise ModuleNotFoundError(text, name=missing, path=error.path) from None
 
     def _has(self, top: str) -> bool:
-        """Say whether a module lies in the folder; a folder is none where there is a module."""
         if top in _SHARED or self._folder == _INSTALLED:
             return False
         found = self.find(f"{self._root}.{top}", [self._folder])
@@ -148,7 +146,7 @@ class Beside:
         return all(each is None or each.origin is None for each in others)
 
     def _appear(self) -> None:
-        """Have these modules in ``sys.modules``, and not those of an earlier execution."""
+        """Replace the modules of an earlier execution in ``sys.modules``."""
         before = _present.get(self._root)
         if before is self:
             return
@@ -164,7 +162,6 @@ class Beside:
         _present[self._root] = self
 
     def _of_importlib(self, real: ModuleType) -> ModuleType:
-        """Return ``importlib`` with an ``import_module`` that finds what statements find."""
         own = ModuleType(real.__name__)
         vars(own).update(vars(real), import_module=self._import_module)
         return own
@@ -178,7 +175,7 @@ class Beside:
 
 
 class _Loader(SourceFileLoader):
-    """Executes the source that it notes: what an earlier process compiled is not asked."""
+    """Executes and records the source, never bytecode of an earlier process."""
 
     def __init__(self, beside: Beside, name: str, path: str) -> None:
         super().__init__(name, path)
@@ -230,7 +227,6 @@ def executes_still(program: Path, executed: Mapping[str, str | None]) -> bool:
 
 
 def _finder(place: str, loader: Any) -> FileFinder:
-    """Return what finds modules in a folder, as Python's own does."""
     return FileFinder(
         place,
         (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -378,7 +374,6 @@ def executed(path: Path | str) -> ModuleType:
 
 
 def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoReturn:
-    """Say what the user's code raised, at the deepest line of it."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         raise ProgramError(
             f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
@@ -460,7 +455,6 @@ def parameter_values(
 
 
 def _taken(build: types.FunctionType) -> dict[str, inspect.Parameter]:
-    """Return the parameters of ``build`` that can be given by name."""
     parameters = inspect.signature(build).parameters.items()
     return {name: parameter for name, parameter in parameters if parameter.kind in _BY_NAME}
 

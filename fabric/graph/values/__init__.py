@@ -1,3 +1,3 @@
-"""What streams carry: tiles, selectors and buffers, their types, dimensions and shapes."""
+"""Values of streams: tiles, selectors and buffers, their types, dimensions and shapes."""
 
 from __future__ import annotations

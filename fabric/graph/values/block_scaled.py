@@ -33,7 +33,7 @@ class BlockFormat:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of arrays: an element and the scale of its block."""
+        """The type of arrays: an element and the scale of its block."""
         return np.dtype([("element", self.element), ("scale", _SCALE)])
 
     @property

@@ -47,7 +47,6 @@ class ValueChangedError(ValueError):
     """
 
     def __init__(self, what: str, number: object = None, place: tuple[int, ...] = ()) -> None:
-        """Say ``what`` changes."""
         super().__init__(what)
         self.number = number
         self.place = place
@@ -106,7 +105,7 @@ def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
 
 
 def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether one look at the extremes is enough to know that no value changes."""
+    """Whether the extremes prove that no value changes."""
     if _is_small(array.dtype):
         array = array.astype(np.float32)  # exact
     kind = array.dtype.kind
@@ -123,12 +122,12 @@ def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
 
 
 def _is_small(dtype: np.dtype) -> bool:
-    """Whether it is one of ml_dtypes' real numbers, all of which have at most 16 bits."""
+    """Whether it is a float of ml_dtypes, with at most 16 bits."""
     return dtype.itemsize <= 2 and dtype.type.__module__.startswith("ml_dtypes")
 
 
 def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
-    """Return between which numbers nothing changes: all that are ``whole``, or all."""
+    """Return the range in which nothing changes, of ``whole`` numbers or of all."""
     ends = limits(dtype)
     if ends is not None:
         return ends
@@ -139,7 +138,6 @@ def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
 
 
 def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return ``array`` as a type that numpy computes with."""
     if array.dtype.kind in _NUMPYS:
         return array
     if _is_small(array.dtype):
@@ -150,7 +148,6 @@ def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
-    """Return where ``result`` has another value than ``source``."""
     from_whole, to_whole = source.dtype.kind != "f", limits(result.dtype) is not None
     changed: NDArray[np.bool_]
     if to_whole and result.dtype.kind not in _NUMPYS:
@@ -170,7 +167,6 @@ def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
 
 
 def _differ(whole: np.ndarray, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return where ``numbers`` are not exactly those of ``whole``."""
     if whole.dtype.kind == "b":
         return np.asarray(numbers != whole)
     # Beyond the type's ends the way back says nothing; between them it cuts off fractions only.

@@ -137,7 +137,7 @@ def short_text(dim: Dim) -> str:
 
 
 def is_polynomial_in(dim: Dim, symbols: frozenset[Symbol]) -> bool:
-    """Whether ``symbols`` stand in sums and products only."""
+    """Whether ``symbols`` occur in sums and products only."""
     if isinstance(dim, Sum):
         return all(is_polynomial_in(rest, symbols) for rest in dim.terms)
     if isinstance(dim, Product):
@@ -272,7 +272,7 @@ def with_totals(dim: Dim, totals: Totals) -> Dim:
 
 
 def least_of(dim: Dim) -> int:
-    """Return a lower bound of ``dim`` for any sizes from 0 on; 0 where it could be anything."""
+    """Return a lower bound of ``dim`` for sizes of at least 0; 0 if unknown."""
     if isinstance(dim, int) or not _only_grows(dim):
         return dim if isinstance(dim, int) else 0
     value = dim.with_sizes(dict.fromkeys(dim.free_symbols, 0))

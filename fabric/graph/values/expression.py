@@ -38,7 +38,7 @@ def _operation(combine: Callable[[Expression, Value], Value]) -> Callable[[Any, 
 
 
 def _value(other: object) -> Value | None:
-    """Return what arithmetic is asked for with; None where it is no size."""
+    """Return an operand of arithmetic; None if it is not a size."""
     if isinstance(other, Expression | int | Fraction):
         return other
     if isinstance(other, float) and math.isfinite(other):
@@ -58,7 +58,6 @@ class Expression:
     __slots__ = ("_hash", "_key", "free_symbols", "is_whole")
 
     def __init__(self, key: Hashable, parts: Iterable[Expression], *, is_whole: bool) -> None:
-        """Be equal to what is of the same kind and has the same ``key``."""
         self._key: Final = key
         self._hash: Final = hash((self.__class__, key))
         first, *others = [part.free_symbols for part in parts] or [_NONE]
@@ -79,26 +78,24 @@ class Expression:
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return how to make it anew: the hash of a text is another one in another process."""
+        """Pickle without the hash, which differs between processes."""
         return self.__class__, tuple(getattr(self, name) for name in self.__class__.__slots__)
 
     @override
     def __str__(self) -> str:
-        """As sympy writes it."""
         return str(self._sympy_())
 
     __repr__ = __str__
 
     def _sympy_(self) -> Any:
-        """The same for sympy, which asks for it by this name."""
         raise NotImplementedError
 
     def __neg__(self) -> Value:
-        """What is 0 together with it."""
+        """Return the negative."""
         return product_of((-1, self))
 
     def __pow__(self, exponent: int) -> Value:
-        """Its power by an integer."""
+        """Return an integer power."""
         if not isinstance(exponent, int):
             return NotImplemented
         if exponent == 1:
@@ -127,7 +124,6 @@ class Symbol(Expression):
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        """Stand for what is called ``name``."""
         super().__init__(name, (), is_whole=True)
         self.name: Final = name
         self.free_symbols = frozenset((self,))
@@ -160,7 +156,6 @@ class Sum(Expression):
     __slots__ = ("number", "terms")
 
     def __init__(self, number: Number, terms: dict[Expression, Number]) -> None:
-        """Be ``number + coefficient * rest + ...``."""
         whole = isinstance(number, int) and all(
             isinstance(coefficient, int) and rest.is_whole for rest, coefficient in terms.items()
         )
@@ -191,7 +186,6 @@ class Product(Expression):
     __slots__ = ("coefficient", "powers")
 
     def __init__(self, coefficient: Number, powers: dict[Expression, int]) -> None:
-        """Be ``coefficient * base**exponent * ...``."""
         whole = isinstance(coefficient, int) and all(
             exponent > 0 and base.is_whole for base, exponent in powers.items()
         )
@@ -251,7 +245,7 @@ def product_of(values: Iterable[Value]) -> Value:
 
 
 def terms_of(value: Expression) -> tuple[Number, dict[Expression, Number]]:
-    """Return ``value`` as a number and coefficients by what they are of."""
+    """Return the constant of a sum, and its coefficients by term."""
     if isinstance(value, Sum):
         return value.number, value.terms
     if isinstance(value, Product) and value.coefficient != 1:
@@ -300,7 +294,6 @@ def _power(value: Value, exponent: int) -> Value:
 
 
 def _number(value: Number) -> Number:
-    """Return a whole number as an ``int``."""
     return value if isinstance(value, int) or value.denominator != 1 else value.numerator
 
 
@@ -310,7 +303,6 @@ class CeilDiv(Expression):
     __slots__ = ("dim", "divisor")
 
     def __init__(self, dim: Expression, divisor: int) -> None:
-        """Be what ``ceiling`` cannot write in a simpler way."""
         super().__init__((dim, divisor), (dim,), is_whole=True)
         self.dim: Final = dim
         self.divisor: Final = divisor
@@ -338,7 +330,6 @@ class AtLeastOne(Expression):
     __slots__ = ("dim",)
 
     def __init__(self, dim: Expression) -> None:
-        """Be what ``flag`` cannot write in a simpler way."""
         super().__init__(dim, (dim,), is_whole=True)
         self.dim: Final = dim
 

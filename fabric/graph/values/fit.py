@@ -42,7 +42,7 @@ _NO_NUMBERS: Final = "SUOMm"
 
 
 class SentTile(Tile):
-    """A tile that others hold, too: who would change it is told."""
+    """A tile with several readers, which refuses changes."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class SentTile(Tile):
 
     @override
     def __reduce__(self) -> tuple[object, ...]:
-        """Return how to make a copy, which nobody else holds."""
+        """Make copies that are not shared."""
         valid = self.valid_rows, self.valid_cols
         return _copied, (self.rows, self.cols, self.dtype, self.data, self.in_memory, *valid)
 
@@ -107,7 +107,7 @@ def freeze(value: object, *, sent: bool = False) -> None:
 
 
 def described(value: object) -> str:
-    """Say what ``value`` is, the same in every run: of an unknown object only its type."""
+    """Return a description of ``value`` that is equal in every run."""
     if value is None or isinstance(value, bool | Tile | Selector | BufferReference | Empty):
         return repr(value)
     if isinstance(value, int | float | complex | str | bytes):

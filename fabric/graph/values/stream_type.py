@@ -39,7 +39,7 @@ class TileType(_Type):
         return self.rows * self.cols
 
     def __str__(self) -> str:
-        """As shape comments write it: ``16x64 bfloat16``."""
+        """Return the form of shape comments: ``16x64 bfloat16``."""
         return f"{_factor(self.rows)}x{_factor(self.cols)} {dtype_name(self.dtype)}"
 
 
@@ -158,7 +158,7 @@ def shape_text(dims: tuple[Dim, ...]) -> str:
 
 
 def _factor(dim: Dim) -> str:
-    """In front of and behind the x of a tile a sum stands in brackets."""
+    """Return a size of a tile, a sum in brackets."""
     text = short_text(dim)
     return f"({text})" if " + " in text or " - " in text else text
 

@@ -124,7 +124,7 @@ class Tile:
         valid_rows: int | None = None,
         valid_cols: int | None = None,
     ) -> None:
-        """Make a tile whose rows and columns are all valid unless said otherwise."""
+        """Make a tile; by default all rows and columns are valid."""
         self.rows = rows
         self.cols = cols
         self.dtype = dtype
@@ -171,7 +171,7 @@ class Tile:
         )
 
     def __repr__(self) -> str:
-        """Shape, type and what is not the usual."""
+        """Return the shape, type and unusual attributes."""
         valid = "" if self.valid_rows == self.rows else f", {counted(self.valid_rows, 'row')} valid"
         where = ", in memory" if self.in_memory else ""
         return f"Tile({self.rows}x{self.cols} {dtype_name(self.dtype)}{valid}{where})"
@@ -236,7 +236,6 @@ class BufferReference:
     __slots__ = ("allocation", "elements", "rank")
 
     def __init__(self, elements: list[Element], rank: int, allocation: Room) -> None:
-        """Refer to ``elements``, a tensor of ``rank`` dimensions in row-major order."""
         self.elements = elements
         self.rank = rank
         self.allocation = allocation

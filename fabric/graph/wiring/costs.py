@@ -75,11 +75,11 @@ WORK_NUMBERS: Final = (
 
 
 class Costed(Protocol):
-    """A hardware function, as far as its cycles hang on it."""
+    """The part of a hardware function that its cycles depend on."""
 
     @property
     def fixed_cycles(self) -> int | None:
-        """Cycles per element whatever its size; None where ``flops`` decides."""
+        """Cycles per element of any size; None if ``flops`` decides."""
         ...
 
     def flops(self, *inputs: ValueType) -> Dim:

@@ -63,7 +63,7 @@ class Edge(NamedTuple):
 
     @property
     def type(self) -> StreamType:
-        """What the producer says it carries."""
+        """The type of the stream."""
         return self.producer.outputs[self.output].type
 
 
@@ -83,7 +83,7 @@ class Plan(NamedTuple):
 
     @property
     def peak_bytes_per_cycle(self) -> Fraction:
-        """What the off-chip memory can move at most in one cycle for these operators."""
+        """The peak bandwidth of the off-chip memory for these operators."""
         return self.program.hardware.hbm.peak_for(max(len(self.clients), 1))
 
     @property
@@ -154,7 +154,7 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
 
 
 def _check_memory(description: OffChipDescription) -> None:
-    """Refuse a user's memory that moves nothing, by what it says of itself."""
+    """Refuse a user's memory without bandwidth."""
     if is_own(description):
         return
     for name in ("request_bytes", "peak_bytes_per_cycle"):
@@ -181,7 +181,7 @@ def _check_expected(program: Program) -> None:
 
 
 def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[Claim, ...]:
-    """Return what the program says of the shape that ``reader`` gets."""
+    """Return stated shapes of the stream that ``reader`` reads."""
     node, port = reader
     stream = node.inputs[port]
     # Of what is put in front of a stream its program says nothing.
@@ -189,7 +189,7 @@ def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[
 
 
 def _check_said(program: Program, edges: Sequence[Edge]) -> None:
-    """Refuse what the program says of channels that there are not, and of sizes in two ways."""
+    """Refuse depths of unknown channels, and contradictory sizes."""
     if program.deepened:
         known = {edge.key for edge in edges}
         for option, place in program.deepened.items():
@@ -213,7 +213,7 @@ def _check_said(program: Program, edges: Sequence[Edge]) -> None:
 
 
 def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:
-    """Refuse an operator none of whose secondary outputs is read, unless it stores something."""
+    """Refuse an operator without stores whose secondary outputs are unread."""
     ports = range(len(node.outputs))
     if (
         len(ports) > 1
@@ -241,7 +241,7 @@ def _fronts(program: Program, initial: Mapping[Feedback, int]) -> dict[Feedback,
 
 
 def _source(stream: Stream, fronts: Mapping[Feedback, Node]) -> Stream:
-    """Return what an operator reads that was given ``stream``."""
+    """Return the producer that an operator reads for ``stream``."""
     if isinstance(stream, Feedback):
         front = fronts.get(stream)
         return _source(stream.connected, fronts) if front is None else front.outputs[0]

@@ -1,4 +1,4 @@
-"""What a program expects of an output or a stream: who computes it, and how close is enough."""
+"""Expected outputs and streams of a program, and tolerances."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Expectation(NamedTuple):
     finer: Callable[[], object] = lambda: None
 
     def without_output(self, program: str, name: str, stored: Iterable[str]) -> ProgramError:
-        """Return the error that ``program`` expects an output that is none of those ``stored``."""
+        """Return the error for an expected output that is not ``stored``."""
         known = ", ".join(sorted(stored)) or "nothing"
         return ProgramError(
             f"program {program!r} expects an output {name!r}, but stores {known}",

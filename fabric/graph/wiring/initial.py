@@ -160,7 +160,7 @@ class Initial(Operator):
 
 
 def any_value(type_: ValueType) -> object:
-    """Return some value of ``type_`` as ``Initial`` is given it; None where there is none."""
+    """Return some value of ``type_`` for ``Initial``; None if there is none."""
     match type_:
         case BoolType():
             return True
@@ -193,7 +193,6 @@ def in_front(program: Program, feedback: Feedback, count: int, name: str) -> Nod
 
 
 def _stops(shape: Sequence[Dim]) -> Iterator[int]:
-    """Yield the stops of a tensor, in row-major order."""
     sizes = [math.prod(shape[-dims:]) for dims in range(1, len(shape) + 1)]
     for number in range(1, math.prod(shape) + 1):
         yield sum(number % size == 0 for size in sizes)

@@ -1,4 +1,4 @@
-"""Where the tensors of a program are in off-chip memory: one address space for all of them."""
+"""The addresses of tensors in off-chip memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TensorLayout(NamedTuple):
     reason: str | None = None
 
     def size_bytes(self, tensor: OffChipTensor | None) -> int | None:
-        """Return what ``tensor`` takes; None where data decide, or nothing is said."""
+        """Return the size of ``tensor``; None if unknown."""
         size_bytes = None if tensor is None else tensor.size_bytes
         if tensor is None or not isinstance(size_bytes, int):
             return None
@@ -38,7 +38,7 @@ class TensorLayout(NamedTuple):
         return size_bytes + rows * self.padding_bytes
 
     def cut(self, region: Region, tensor: OffChipTensor | None) -> Region:
-        """Return ``region`` with the tiles that an operator says of its ``tensor``."""
+        """Return ``region`` with the tiling of ``tensor``."""
         if tensor is None or tensor.tile is None:
             return region
         rows, cols = tensor.tile
@@ -68,7 +68,6 @@ def layout_of(
 
 
 def _row_major_reason(said: Sequence[OffChipTensor | None]) -> str | None:
-    """Return why tiles cannot be contiguous."""
     tiles: set[tuple[int, int, int]] = set()
     for each in said:
         if each is None or each.tile is None:
@@ -136,19 +135,18 @@ class MemoryMap:
         placement: PlacementDescription,
         end_address: int,
     ) -> None:
-        """Know where each of ``tensors`` is, and its tiles by who uses them."""
         self.tensors: Final = tuple(tensors)
         self.placement: Final = placement
         self.end_address: Final = end_address
         self._regions: Final = regions
 
     def region(self, node: Node) -> Region | None:
-        """Return where the tensor of ``node`` is; None where it is no off-chip operator."""
+        """Return the region of ``node``; None if it is not an off-chip operator."""
         return self._regions.get(node)
 
 
 def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> MemoryMap:
-    """Return where the tensors of ``nodes``, all those of a program in their order, are."""
+    """Place the tensors of ``nodes``, all nodes of a program in order."""
     found: dict[object, dict[Node, OffChipTensor | None]] = {}
     for node in nodes:
         if node.operator.off_chip is not None:

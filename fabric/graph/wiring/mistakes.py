@@ -1,4 +1,4 @@
-"""What operators say and are given while a program is wired, and whose mistake it is."""
+"""Checks of operators, their inputs and results while a program is wired."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
 
 def no_stream(operator: Operator, position: int, found: object, place: Place) -> ProgramError:
-    """Return the error for an input that is no stream."""
+    """Return the error for an input that is not a stream."""
     hint = ""
     if isinstance(found, Operator):
         hint = f", such as {type(found).__name__}(...)(...)"
@@ -144,7 +144,6 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
 
 @contextmanager
 def _failing(operator: Operator, method: str, place: Place | None = None) -> Iterator[None]:
-    """Tell what a user's ``method`` raises at its line; what is ours goes on as it is."""
     try:
         yield
     except FabricError as error:

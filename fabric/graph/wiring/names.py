@@ -1,4 +1,4 @@
-"""Names that a program gives once: those of operators, of stored outputs and of extra fields."""
+"""Unique names in a program: of operators, stored outputs and extra fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z
 
 
 class Names:
-    """The names of a program's operators and stored outputs, and who has them."""
+    """The names of a program's operators and stored outputs."""
 
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
@@ -30,7 +30,7 @@ class Names:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The stored outputs that operators have told of, in wiring order."""
+        """Names of stored outputs, in wiring order."""
         return tuple(self._outputs)
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
@@ -126,7 +126,7 @@ def unused(name: str, is_taken: Callable[[str], bool]) -> str:
 
 @lru_cache
 def _base(kind: str) -> str:
-    """Return the name of a class in small letters: ``row_sum``, ``silu``, ``rms_norm``."""
+    """Return a class name in snake case: ``row_sum``, ``silu``, ``rms_norm``."""
     return _WORDS.sub("_", kind.lstrip("_")).lower()
 
 

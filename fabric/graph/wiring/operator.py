@@ -36,17 +36,17 @@ class Wired(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the program."""
+        """Name of the program."""
         ...
 
     @property
     def hardware(self) -> Hardware:
-        """What the program leaves open."""
+        """Defaults of the program."""
         ...
 
     @property
     def names(self) -> Names:
-        """Of its operators and stored outputs."""
+        """Names of operators and stored outputs."""
         ...
 
     def add(
@@ -169,7 +169,7 @@ class Operator(Described):
 
     @override
     def __init_subclass__(cls, **options: object) -> None:
-        """Note whose operators ``cls`` describes."""
+        """Record the owner of the class ``cls``."""
         super().__init_subclass__(**options)
         cls.is_users = defining_place(cls.infer) is not None
 
@@ -292,7 +292,6 @@ class Node:
     def __init__(
         self, operator: Operator, name: str, place: Place, inputs: tuple[Stream, ...]
     ) -> None:
-        """Place ``operator`` behind ``inputs``; the outputs follow from its types."""
         self.operator = operator
         self.name: Final = name
         self.place: Final = place
@@ -496,7 +495,7 @@ def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
 
 
 def _found(kind: type, name: str) -> object:
-    """Return what ``kind`` has under ``name``, as it stands there: no descriptor is asked."""
+    """Return a raw attribute of ``kind``, without descriptors."""
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 
 

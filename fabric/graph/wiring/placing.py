@@ -1,4 +1,4 @@
-"""Put the units of a program on the sites of a mesh: as is said, or row by row."""
+"""Placement of units on the sites of a mesh: as stated, or row by row."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[s
 
 
 def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
-    """Refuse a placement that does not put the units of ``plan`` on ``mesh``."""
     program = plan.program
     if placement.program != program.name:
         raise placement.refuse(

@@ -195,21 +195,19 @@ class Program:
             raise mistake from error
 
     def __repr__(self) -> str:
-        """Its name and how large it is."""
+        """Return the name and the size."""
         return in_short(self)
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """What rich shows of it."""
+        """Yield the fields for rich."""
         yield "name", self.name
         yield "operators", len(self.nodes)
         yield "symbols", len(self._symbols)
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: the graph, once it is complete, and its operators."""
         return shown(self)
 
     def _repr_svg_(self) -> str | None:
-        """The graph alone, once it is complete."""
         return shown(self, "svg")
 
     def expect(

@@ -42,7 +42,7 @@ class Producer(Protocol):
 
     @property
     def operator(self) -> object:
-        """What it is: its parameters and its rules."""
+        """The description of the operator."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class Producer(Protocol):
 
     @property
     def assumed(self) -> list[Assumed]:
-        """Its outputs with shapes that the program has stated."""
+        """Outputs with stated shapes."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class Producer(Protocol):
 
     @property
     def is_laid_out(self) -> bool:
-        """Whether the program states a layout of a stream in front of it."""
+        """Whether the program states the layout of a stream before it."""
         ...
 
 
@@ -85,7 +85,6 @@ class Stream:
     """
 
     def __init__(self, node: Producer | None, port: int, stream_type: StreamType) -> None:
-        """Stand for output ``port`` of ``node``."""
         self.node = node
         self.port: Final = port
         self.type: Final = stream_type
@@ -136,7 +135,6 @@ class Stream:
         refuse(f"{self} is one stream: expected a list of streams in its place, or one name for it")
 
     def _is_no_number(self, _other: object) -> NoReturn:
-        """Refuse the operators of Python."""
         refuse(f"{self} is no number: expected an operator, such as a Map of a function")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _is_no_number
@@ -220,13 +218,12 @@ class Stream:
         return in_short(self)
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """What rich shows of it."""
+        """Yield the fields for rich."""
         yield "name", self.name
         yield "shape", shape_text(self.shape)
         yield "value", str(self.value)
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: its shape, its element and who produces it."""
         return shown(self)
 
     def __str__(self) -> str:
@@ -316,7 +313,7 @@ class Feedback(Stream):
     @property
     @override
     def claims(self) -> tuple[Claim, ...]:
-        """What is promised of the stream beyond what its operators can tell."""
+        """Claims of the promised type that its operators cannot prove."""
         return _claims(self.connected, self.shape, self.place)
 
     def resolve(self) -> Stream:
@@ -423,7 +420,7 @@ class LaidOut(Assumed):
 
 
 def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim, ...]:
-    """Return what is claimed of ``stream`` where ``place`` says that it has ``shape``."""
+    """Return the claims of a ``shape`` that is stated at ``place``."""
     sizes = zip(stream.shape, shape, strict=True)
     new = [
         Claim(stream.resolve().name, len(shape) - 1 - axis, found, assumed, place)
@@ -434,7 +431,7 @@ def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim
 
 
 def _check_alike(stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
-    """Refuse another size than the program says the same stream to have elsewhere."""
+    """Refuse a size that contradicts another statement about the same stream."""
     assert stream.node is not None
     for other in stream.node.assumed:
         sizes = zip(other.shape, shape, strict=True)
@@ -481,7 +478,7 @@ _SHOWN: Final = 4
 
 
 def unfit(layout: Layout, stream: StreamType) -> str | None:
-    """Return what a stream of ``layout`` has that ``stream`` has not; None where it fits."""
+    """Return the difference between ``layout`` and ``stream``, None if they fit."""
     value: ValueType = stream.value
     shape = stream.shape
     if isinstance(value, BufferType):
@@ -512,7 +509,7 @@ def differ_text(left: Layout, right: Layout, stream: StreamType) -> str:
 
 
 def _first_difference(left: Layout, right: Layout) -> int:
-    """Return the number of the first tile that is another one in the other order."""
+    """Return the first tile that differs between two orders."""
     count = min(left.count, right.count)
     others = (left.offsets()[:count] != right.offsets()[:count]).any(axis=1).nonzero()[0]
     return int(others[0]) if len(others) else count
@@ -529,7 +526,7 @@ def _offsets(layout: Layout, first: int) -> str:
 
 
 def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
-    """Return what the converter keeps on chip; nothing where there is none."""
+    """Return the on-chip bytes of the converter in words; empty if none."""
     value = stream.value.tile if isinstance(stream.value, BufferType) else stream.value
     if not isinstance(value, TileType):
         return ""

@@ -1,3 +1,3 @@
-"""How things are said to people: errors, places in their files, words, JSON and whole files."""
+"""Messages: errors, places in users' files, texts, JSON and whole files."""
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Cause(StrEnum):
         awaits: str = "",
         label: str = "",
     ) -> Self:
-        """Make the member ``spelling``, which is its label where it has no other."""
+        """Make a member, by default with its spelling as label."""
         cause = str.__new__(cls, spelling)
         cause._value_ = spelling
         cause.colour, cause.meaning = colour, meaning
@@ -102,7 +102,7 @@ class Operation(StrEnum):
     CIRCLING = "circling"
 
     def __new__(cls, spelling: str, cause: Cause | None = None, label: str = "") -> Self:
-        """Make the member ``spelling``, which is its label where it has no other."""
+        """Make a member, by default with its spelling as label."""
         operation = str.__new__(cls, spelling)
         operation._value_ = spelling
         operation.cause, operation.label = cause, label or spelling
@@ -110,7 +110,7 @@ class Operation(StrEnum):
 
     @property
     def awaits(self) -> str:
-        """What is waited for: its turn, where that is no part of the machine."""
+        """The awaited event, or the turn if it is outside the machine."""
         return self.cause.awaits if self.cause else "its turn"
 
 

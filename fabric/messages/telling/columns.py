@@ -87,7 +87,6 @@ def _shortened(rows: Sequence[Sequence[str]], widths: Sequence[int], room: int) 
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return how wide columns are, by the rows that have all of them."""
     full = max((len(row) for row in rows), default=0)
     whole = [row for row in rows if len(row) == full]
     return [
@@ -97,7 +96,6 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _folded_widths(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[int]:
-    """Return how wide columns are at least, with their cells broken between words."""
     words = [
         max((len(word) + GAP for row in rows if n < len(row) for word in row[n].split()), default=0)
         for n in range(len(widths))
@@ -133,7 +131,6 @@ def _bands(widths: Sequence[int], folded: Sequence[int], room: int) -> list[list
 
 
 def _band_lines(cells: Sequence[tuple[str, int, bool]]) -> list[str]:
-    """Return the lines of one row that some of its cells share."""
     folded = [_folded(cell, width) for cell, width, _ in cells]
     return [
         (" " * GAP).join(
@@ -145,7 +142,7 @@ def _band_lines(cells: Sequence[tuple[str, int, bool]]) -> list[str]:
 
 
 def _folded(cell: str, width: int) -> list[str]:
-    """Return a cell in lines; those after a break stand as far in as it does, and a gap more."""
+    """Return a cell in lines, with a hanging indent."""
     found: list[str] = []
     for line in cell.split("\n"):
         if len(line) <= width:

@@ -1,4 +1,4 @@
-"""Errors a user of the fabric can meet: who, what was found, what was expected, and where."""
+"""Errors for users: the operator, the fault, the expected value and the place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class FabricError(Exception):
     """
 
     def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
-        """Keep the sentence and the place apart, so that reports can show either."""
         message = without_passwords(message)
         super().__init__(message)
         self.message = message
@@ -77,7 +76,6 @@ class OperatorError(FabricError):
         file: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Keep the operator, the cycle and the element beside the sentence."""
         super().__init__(message, file=file, line=line)
         self.operator = operator
         self.cycle = cycle
@@ -93,7 +91,7 @@ class Refusal(Exception):  # noqa: N818 - what is done, not what went wrong
     """
 
     def __init__(self, message: str, *, place: Place | None = None, counted: bool = False) -> None:
-        """Say what was found and what was expected; who, where and when is added later."""
+        """Hold the message; the operator, place and time are added later."""
         super().__init__(message)
         self.place = place
         self.counted = counted
@@ -107,7 +105,6 @@ class Deadlock(FabricError):  # noqa: N818 - the word users search for
     """
 
     def __init__(self, message: str, *, report: JsonObject) -> None:
-        """Keep the report beside its one-line form."""
         super().__init__(message)
         self.report = report
 
@@ -120,7 +117,6 @@ class VerificationError(FabricError):
     """
 
     def __init__(self, message: str, *, verification: JsonObject) -> None:
-        """Keep the numbers beside the sentences."""
         super().__init__(message)
         self.verification = verification
 

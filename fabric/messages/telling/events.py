@@ -79,6 +79,6 @@ def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object])
 
 
 def tell_user(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
-    """Log an event with the logger of a user, whose processors may drop it."""
+    """Log an event with the logger of a user; its processors may drop it."""
     with users_code("log", when=f", at event {event} of cycle {fields['cycle']}"):
         tell_event(logger, event, fields)

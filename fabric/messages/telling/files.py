@@ -156,7 +156,7 @@ _PACKAGE: Final = Path(__file__).parents[2]
 
 
 def programs() -> Path:
-    """Return the folder of the example programs: an installed fabric has its own copy of it."""
+    """Return the folder of example programs; an installation has its own copy."""
     installed = _PACKAGE / "programs"
     return installed if installed.is_dir() else _PACKAGE.parent / "programs"
 

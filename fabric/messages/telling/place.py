@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 def _cell(file: str) -> str | None:
-    """Return what a notebook calls the cell that Python knows as ``file``, where it is one."""
+    """Return the name of a notebook cell for ``file``, None for other files."""
     # Imported by whoever runs notebooks, never for this.
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
@@ -83,7 +83,7 @@ def blamed_place() -> Place | None:
 
 @lru_cache(maxsize=1 << 10)
 def _place(file: str, line: int) -> Place:
-    """Return a place; a line in a loop is that of thousands of operators."""
+    """Return a cached place, since a line in a loop wires thousands of operators."""
     return Place(visible(file), line)
 
 
@@ -139,7 +139,7 @@ def defining_place(function: object) -> Place | None:
 
 
 def written_by_us(code: CodeType) -> bool:
-    """Whether ``code`` stands in the fabric or its operators, not in a user's program."""
+    """Whether ``code`` belongs to the fabric or its operators."""
     return code.co_filename.startswith(_OWN)
 
 

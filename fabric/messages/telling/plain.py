@@ -1,4 +1,4 @@
-"""Values as JSON has them: one form for what is printed and for what a run's folder keeps."""
+"""Values in JSON, in one form for output and for folders of runs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def untellable(value: object) -> str | None:
 
 
 def _number_in(value: object) -> object:
-    """Return what one of numpy's numbers is in Python; None where it is none."""
+    """Return a number of numpy as a Python number, None for other values."""
     item = getattr(value, "item", None)
     number = item() if callable(item) and getattr(value, "shape", None) == () else None
     # A long double stays one.

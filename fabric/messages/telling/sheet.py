@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 
 class Title(NamedTuple):
-    """The head of a table, and what is to be known of it."""
+    """The head of a table, with notes."""
 
     title: str
     note: str = ""
@@ -84,12 +84,12 @@ _drawers: list[Callable[[object, Form], str | None]] = []
 
 
 def draws(drawer: Callable[[object, Form], str | None]) -> None:
-    """Let ``drawer`` draw what is shown from now on."""
+    """Set the function that draws results."""
     _drawers[:] = [drawer]
 
 
 def shown(thing: object, form: Form = "html") -> str | None:
-    """Return ``thing`` in ``form``; None where there is nothing to be seen."""
+    """Return ``thing`` in ``form``; None if it is empty."""
     return _drawers[0](thing, form) if _drawers else None
 
 
@@ -103,12 +103,11 @@ class ShownAsTables:
         return shown(self, "text") or ""
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: the same tables."""
         return shown(self)
 
 
 class Telling(Protocol):
-    """What says in pairs what it is, as rich shows it."""
+    """An object with pairs for rich."""
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """Yield names and values."""

@@ -22,7 +22,6 @@ class Interrupted(KeyboardInterrupt):
     """A signal (``number``) has ended the run."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
-        """Stand for the signal ``number``."""
         super().__init__()
         self.number: Final = number
 

@@ -45,7 +45,7 @@ def visible(text: str) -> str:
 
 
 def legible(text: str) -> str:
-    """Return ``text`` with all but its lines and tabs that a terminal would obey written out."""
+    """Return ``text`` with control characters escaped, except line breaks and tabs."""
     return _OBEYED.sub(lambda found: visible(found[0]), text)
 
 
@@ -57,7 +57,7 @@ def outcome(status: str, verified: bool | None) -> str:
 
 
 def file_name(name: str) -> str:
-    """Return a name of a file for what is called ``name``: it leads to no other folder."""
+    """Return ``name`` as a file name without folders."""
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)
     short = safe.encode()[:_FILE_NAME_BYTES].decode(errors="ignore")
     return short.lstrip(".") or "program"
@@ -208,7 +208,7 @@ def families(
 
 
 def those(found: Iterable[Family[T]], fit: Callable[[T], bool]) -> list[Family[T]]:
-    """Return the families with the members that fit; their titles stay those of all."""
+    """Return the families with the members that fit, under their old titles."""
     fitting = [Family(title, tuple(filter(fit, members))) for title, members in found]
     return [family for family in fitting if family.members]
 
@@ -220,7 +220,7 @@ def spread(members: Iterable[T], measure: Callable[[T], int]) -> Spread[T]:
 
 
 def absent_line(found: Sequence[Family[T]]) -> str:
-    """Return in one line who never got an element: the first families, and how many more."""
+    """Return a line about units without elements: the first families and a count."""
     named = [
         family.title + (f" (x {len(family.members):,})" if len(family.members) > 1 else "")
         for family in found

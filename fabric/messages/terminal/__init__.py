@@ -1,3 +1,3 @@
-"""What is printed on terminals: text, tables, progress."""
+"""Text, tables and progress on terminals."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Standard output, also where nobody reads to its end, and the exit status of commands."""
+"""Standard output, also through a closed pipe, and exit statuses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ExitStatus:
 
 
 def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object]:
-    """Where standard output is for one object, send what the user's code prints to stderr."""
+    """Send output of users' code to standard error if standard output is JSON."""
     return contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
 
@@ -85,7 +85,7 @@ def _stdout() -> Iterator[None]:
 
 
 def tell(text: str) -> None:
-    """Say ``text`` on standard error, where somebody listens."""
+    """Write ``text`` to standard error, if it is open."""
     with contextlib.suppress(OSError):
         click.echo(harmless(text), err=True)
 
@@ -119,14 +119,13 @@ def printed(
 
 
 def _columns() -> int:
-    """Return how wide standard output is."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return max(_NARROWEST, shutil.get_terminal_size().columns)
     return PIPED_COLUMNS
 
 
 def terminal_columns(console: Console) -> int | None:
-    """Return how wide a console is; None where what is printed is piped, and is not folded."""
+    """Return the width of a console; None for pipes, which are not wrapped."""
     return None if console.width == PIPED_COLUMNS else console.width
 
 

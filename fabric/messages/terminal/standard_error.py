@@ -1,4 +1,4 @@
-"""What goes to standard error: live progress of a run, and events as people read them."""
+"""Live progress and readable events on standard error."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class Progress:
     def __init__(
         self, console: Console, *, seconds: Callable[[], float] = time.perf_counter
     ) -> None:
-        """Show progress on ``console``, timed by the clock ``seconds``."""
         self._console = console
         self._seconds = seconds
 
@@ -83,7 +82,7 @@ def _line(now: Snapshot, rate: str) -> Text:
 
 
 class _StandardError(io.TextIOBase):
-    """Whatever standard error is when something is written: progress that is shown replaces it."""
+    """The current standard error, which a progress display replaces."""
 
     @override
     def write(self, text: str) -> int:
@@ -92,7 +91,7 @@ class _StandardError(io.TextIOBase):
 
 
 def standard_error() -> TextIO:
-    """Return a file whose lines go to standard error, without what moves a terminal's cursor."""
+    """Return a file that writes lines to standard error, without cursor movements."""
     return cast("TextIO", _StandardError())
 
 

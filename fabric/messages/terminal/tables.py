@@ -65,7 +65,7 @@ def print_table(table: Rows, console: Console) -> None:
 
 
 def _broken(title: str, width: int) -> str:
-    """Return ``title`` in lines as wide as its column, or as the longest piece of it."""
+    """Return ``title`` in lines as wide as its column or its longest piece."""
     pieces = _PIECES.findall(title)
     width = max(width, _TITLE, *(len(piece.rstrip()) for piece in pieces))
     lines = [""]

@@ -1,4 +1,4 @@
-"""``check``: wire a program, infer its shapes, print what it will move, hold and compute."""
+"""``check``: wire a program; print its shapes, traffic, memory and operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``examples``: programs to begin with, and copies of them with the modules that they import."""
+"""``examples``: example programs, and copies with their imports."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ def _file(name: str) -> Path:
 
 
 def _imported(source: Path) -> list[Path]:
-    """Return the files beside the examples that ``source`` imports, itself or through others."""
     found: dict[Path, None] = {}
     waiting = [source]
     while waiting:
@@ -71,7 +70,6 @@ def _imported(source: Path) -> list[Path]:
 
 
 def _modules(source: Path) -> Iterator[Path]:
-    """Yield the files beside the examples that one of them imports."""
     for node in ast.walk(ast.parse(source.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 def _names(
     _context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Complete the name of an operator or a function."""
     from fabric.shell.library import installed
 
     return matching((entry.cls.__name__ for entry in installed()), typed)

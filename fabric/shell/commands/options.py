@@ -1,4 +1,4 @@
-"""What commands with a program take: its file, parameters, the hardware, how it is run."""
+"""Options of commands with a program: its file, parameters, hardware and run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class NamedPath(click.Path):
-    """A path that has a name: an empty one, as an unset variable leaves it, is no path."""
+    """A path that is not empty, as an unset variable would be."""
 
     @override
     def convert(
@@ -97,7 +97,6 @@ def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str)
 def _depths(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int]:
-    """Return what was given to an option ``CHANNEL=N``: depths by name."""
     if not given:
         return {}
     from fabric.graph.arguments.numbers import number_of
@@ -141,7 +140,7 @@ def factors(
 
 
 def links_factor(_context: click.Context, parameter: click.Parameter, given: str) -> float:
-    """Return how many times as much links carry: inf where nothing limits them."""
+    """Return the factor of link bandwidth; inf for unlimited."""
     if given == "unlimited":
         return math.inf
     if not _FACTOR.fullmatch(given) or not float(given.removesuffix("x")):
@@ -154,7 +153,6 @@ def links_factor(_context: click.Context, parameter: click.Parameter, given: str
 def _hops(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, Hop]:
-    """Return what was given to an option ``CHANNEL=FORWARD+BACK``: hops by name."""
     if not given:
         return {}
     from fabric.graph.hardware.latency import MOST_HOP_CYCLES, Hop
@@ -204,7 +202,6 @@ def depth_option(meaning: str) -> Callable[[Command], Command]:
 def _pieces(
     _context: click.Context, _parameter: click.Parameter, given: str | None
 ) -> tuple[int, int] | None:
-    """Return the rows and columns of ``16x16``."""
     rows, _, cols = (given or "").partition("x")
     if given is None:
         return None

@@ -177,7 +177,7 @@ def _break(text: str, *, as_json: bool) -> Break:
 
 
 def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | None:
-    """Return the report of a run that is held at ``place`` first; None where it was left."""
+    """Return the report of a run held at ``place`` first; None if it was abandoned."""
     from fabric.messages.terminal.output import tell
     from fabric.runs.stepped import open_run
     from fabric.shell.prompt import Prompt
@@ -200,7 +200,6 @@ def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | 
 
 @contextlib.contextmanager
 def _log(to: str | None, level: str) -> Iterator[Log | None]:
-    """Yield the logger that --log and --log-level ask for."""
     if to is None:
         yield None
         return
@@ -247,7 +246,7 @@ def _progress() -> Progress | None:
 
 
 def _check_saved(saved: Path | None, mode: str) -> None:
-    """Refuse, before the run, what there will be no data for."""
+    """Refuse ``--save`` before a run without data."""
     if saved is not None and mode == "timing":
         from fabric.messages.telling.errors import ConfigurationError
 
@@ -257,7 +256,7 @@ def _check_saved(saved: Path | None, mode: str) -> None:
 
 
 def _save(report: Report, saved: Path) -> bool:
-    """Write the outputs of a run that completed; say why where that was not possible."""
+    """Save the outputs of a completed run; report failures."""
     from fabric.messages.telling.errors import ConfigurationError
     from fabric.messages.terminal.output import tell
 

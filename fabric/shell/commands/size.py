@@ -150,7 +150,7 @@ def _inputs(
     hold_out: int,
     known: dict[str, object],
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
-    """Return the program, or those that ``over`` makes of it, and those of them held out."""
+    """Return the program or its variants by ``over``, and the variants that are held out."""
     if over:
         from fabric.explore.sizing.running import held_out, programs_of
 
@@ -164,7 +164,6 @@ def _inputs(
 
 
 def _notify() -> Callable[[str], object]:
-    """Return what tells of runs on a terminal."""
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         return lambda _: None
     from fabric.messages.terminal.output import tell
@@ -173,14 +172,13 @@ def _notify() -> Callable[[str], object]:
 
 
 def _check_folders(*files: Path | None) -> None:
-    """Refuse, before the runs, what could not be written after them."""
+    """Refuse missing folders before the runs."""
     for file in files:
         if file is not None and not file.parent.is_dir():
             raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected one")
 
 
 def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> int:
-    """Write what is asked for; return the exit status where that was not possible, else 0."""
     from fabric.messages.terminal.output import ExitStatus, tell
 
     try:

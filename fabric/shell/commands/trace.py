@@ -227,7 +227,7 @@ def _show(
 
 
 def _opened(run: Path, *, first: bool = False) -> Trace:
-    """Open the trace, the ``first`` where there are two; say on stderr what is missing in it."""
+    """Open a trace, the ``first`` of two; report missing parts on stderr."""
     from fabric.analysis.trace.opened import open_trace
     from fabric.messages.terminal.output import tell
 
