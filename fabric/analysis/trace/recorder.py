@@ -1,8 +1,8 @@
-"""The recorder of a run: makes what is traced, and writes what it records into ``<run>/trace``.
+"""The recorder of a run, which writes into ``<run>/trace``.
 
-The folder holds ``meta.json``, ``units``, ``channels`` and ``columns`` from the start; segments of
-``short``, ``long`` and ``operations`` rows as the run goes on; ``pending``, ``waiting`` and
-``states``, what is under way, now and then and at the end; and ``end.json`` once the run is over.
+The folder has ``meta.json``, ``units``, ``channels`` and ``columns`` from the start. Segments of
+``short``, ``long`` and ``operations`` rows follow during the run, and ``pending``, ``waiting`` and
+``states`` now and then and at the end. ``end.json`` is last.
 """
 
 from __future__ import annotations
@@ -44,23 +44,19 @@ if TYPE_CHECKING:
 _SNAPSHOT_SECONDS: Final = 1.0
 
 _SHARE: Final = 10
-"""Snapshots of a large machine are rarer: they take at most one part in so many of the time."""
+"""Snapshots of a large machine take at most this part of the time."""
 
 Columns: TypeAlias = dict[str, np.ndarray]
 
 
 class Recorder:
-    """Records one run.
-
-    Attributes:
-        observer: is told what there is to record.
-    """
+    """Records one run."""
 
     def __init__(self, options: TraceOptions, *, needs_tasks: bool) -> None:
-        """Record what ``options`` say, once ``start`` is given a folder.
+        """Record what ``options`` select, once ``start`` has a folder.
 
-        Every operator is to be a task where it ``needs_tasks``; else what the compiled loop does
-        is in the log as the loop notes it.
+        If it ``needs_tasks``, every operator is a task; otherwise the log has the compiled loop's
+        notes.
         """
         self._options: Final = options
         self._spool: Final = Spool(options.window)
@@ -79,18 +75,10 @@ class Recorder:
         tell: Callable[[str], object],
         machine: Machine,
     ) -> None:
-        """Write what is known before the run into ``folder``, a new one.
+        """Write the known facts before the run into the new ``folder``.
 
-        Args:
-            folder: made here.
-            look: returns the state of the run.
-            served: returns how many requests of a unit's burst under way the HBM has served.
-            head: what else is known about the run.
-            tell: is told at once what cannot be written.
-            machine: runs the program.
-
-        Raises:
-            ConfigurationError: the folder cannot be made or written.
+        ``look`` returns the state of the run, and ``served`` the requests of a unit's current burst
+        that the HBM has served. ``tell`` receives write errors immediately.
         """
         self._plan = plan = machine.plan
         self._look = look
@@ -151,11 +139,7 @@ class Recorder:
     def finish(self, status: str, state: RunState, shutdown_cycles: int | None) -> None:
         """Write the rest.
 
-        Args:
-            status: how the run ended.
-            state: to which it came.
-            shutdown_cycles: so long after its last client the off-chip memory stopped; None where
-                the run did not complete.
+        ``shutdown_cycles``: from the last client's end to the memory's; None for an incomplete run.
         """
         self.observer.finish()
         self._snapshot(state)
@@ -176,15 +160,7 @@ class Recorder:
         links: Sequence[Sequence[str]],
         on_chip_bytes: Sequence[int],
     ) -> None:
-        """Say at last what the report says of the run, once its outputs were looked at.
-
-        Args:
-            status: how it ended.
-            verified: whether its outputs are right.
-            priced: rows of text about seconds and joules; empty where nothing has a price.
-            links: of a network that have a limit, as rows of text.
-            on_chip_bytes: that each operator requires, in node order; none where nobody asked.
-        """
+        """Record the results of the report, once the outputs were checked."""
         end = self._end | {"status": status, "verified": verified, "priced": priced}
         end["on_chip_bytes"] = list(on_chip_bytes)
         if links:
@@ -192,7 +168,7 @@ class Recorder:
         self._spool.attempt("its end", lambda: self._json("end", end))
 
     def _snapshot(self, state: RunState | None = None) -> None:
-        """Write the ``state``; the one that the run is in where None."""
+        """Write ``state``, or the present state."""
         self._snapshots += 1
         self._spool.attempt(
             f"snapshot {self._snapshots}", lambda: self._write_snapshot(state or self._look())
@@ -217,7 +193,7 @@ class Recorder:
             (self._folder / f"{name}-{number - 1:06}{SUFFIX}").unlink(missing_ok=True)
 
     def _served_in(self, state: RunState) -> dict[int, int]:
-        """Return how many requests of the bursts under way the HBM has served, by unit."""
+        """Return the served requests of current bursts, by unit."""
         return {
             unit.number: self._served(unit.number)
             for unit in state.units
@@ -229,7 +205,7 @@ class Recorder:
 
 
 def _shared_links(machine: Machine) -> JsonObject:
-    """Return the links with a limit that channels take, numbered anew, and the flows over them."""
+    """Return the limited links in use, renumbered, and the flows over them."""
     routes, floor = machine.routes, machine.plan.floor
     assert routes is not None
     assert floor is not None
@@ -246,7 +222,7 @@ def _shared_links(machine: Machine) -> JsonObject:
 
 
 def _counted(state: RunState) -> object:
-    """Return what the off-chip memory has counted, as JSON's own types; None of most models."""
+    """Return the counters of the off-chip memory as JSON types; None for most models."""
     if state.hbm is None:
         return None
     from fabric.timing.state.resource_use import as_document
@@ -303,13 +279,10 @@ def pending_table(rows: Sequence[tuple[int, ...]]) -> Columns:
 
 
 def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> Columns:
-    """Return one row a unit: its clock, and what it waits for.
+    """Return one row a unit: its clock and its wait.
 
-    Args:
-        state: of the run.
-        served: requests of the bursts under way that the HBM has served, by unit.
-        next_order: the number of the next operation of any unit: what bears that number or a
-            later one happened after this, as did what ended after the unit's clock.
+    ``next_order``: operations with this number or a later one, and those after the unit's clock,
+    happened after the state.
     """
     units = state.units
     return {
@@ -325,7 +298,7 @@ def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> 
 
 
 def _parked(state: RunState) -> Columns:
-    """Return what each unit is parked at, if it is, and its bytes of the on-chip memory."""
+    """Return the wait of each unit, if any, and its bytes of on-chip memory."""
     units = state.units
     waits = [unit.wait for unit in units]
     wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
@@ -339,7 +312,6 @@ def _parked(state: RunState) -> Columns:
 
 
 def _stalled(state: RunState, served: Mapping[int, int]) -> Columns:
-    """Return why each unit is behind, if it is, and what was served of its burst."""
     waits = open_waits(state)
     return {
         "cause": _texts("" if wait is None else wait.cause for wait in waits),
@@ -384,7 +356,7 @@ def waiting_table(state: RunState, plan: Plan) -> Columns:
 
 
 def _told(expected: Expected | None) -> tuple[str, str, int, str]:
-    """Return what the shapes tell of a channel, where anybody asked them."""
+    """Return the expected elements of a channel, if computed."""
     if expected is None:
         return "", "", -1, ""
     place = expected.feedback
@@ -393,7 +365,7 @@ def _told(expected: Expected | None) -> tuple[str, str, int, str]:
 
 
 def _static_count(stream: StreamType) -> int:
-    """Return how many elements a stream has, or -1 where data decide."""
+    """Return the elements of a stream, or -1 if data decide."""
     if all(isinstance(dim, int) for dim in stream.shape):
         return math.prod(dim for dim in stream.shape if isinstance(dim, int))
     return -1

@@ -26,11 +26,7 @@ class TraceOptions(Described):
 
     @classmethod
     def parse(cls, window: str | None, nodes: str | None) -> TraceOptions:
-        """Read the texts of the command line.
-
-        Raises:
-            ConfigurationError: the window is not C0:C1 with 0 <= C0 <= C1.
-        """
+        """Read the texts of the command line."""
         if window is None:
             return cls(None, nodes)
         first, colon, last = window.partition(":")
@@ -41,11 +37,7 @@ class TraceOptions(Described):
         return cls((int(first), int(last)), nodes)
 
     def check(self, names: list[str]) -> None:
-        """Refuse a pattern that matches none of the units ``names``.
-
-        Raises:
-            ConfigurationError: nothing would be traced.
-        """
+        """Refuse a pattern that matches none of the units ``names``."""
         if self.nodes is not None and not any(map(self.keeps, names)):
             near = ", ".join(names[:8])
             raise ConfigurationError(
@@ -54,5 +46,5 @@ class TraceOptions(Described):
             )
 
     def keeps(self, name: str) -> bool:
-        """Whether the unit ``name`` is traced."""
+        """Return whether the unit ``name`` is traced."""
         return self.nodes is None or fnmatch.fnmatchcase(name, self.nodes)

@@ -1,13 +1,11 @@
-"""Tables of a trace as files: a line of JSON that says what stands where, and then the columns.
+"""Tables of a trace as files: a line of JSON that describes the columns, then the columns.
 
-Each file is whole or not there. A column of integers is stored as the steps from each to the next,
-in as many bytes as these need, one of texts is a list of JSON; all are deflated, since what a run
-does repeats. Whoever sent a file may have changed it: what a reader gets is what the line says, of
-its length and with its checksum, or an error.
+A file is complete or absent. Integers are stored as differences in as few bytes as possible, texts
+as a list of JSON; all are deflated. A reader checks type, length and checksum, since the sender may
+be untrusted.
 
-Rows go to disk in segments of what is new, as the run goes on. A thread writes them about twice a
-second: a function of a user's operator may compute for long without giving anybody else in the main
-thread a turn, and what happened before shall not be lost.
+A thread writes new rows in segments about twice a second, because a user's function may block the
+main thread for long.
 """
 
 from __future__ import annotations
@@ -56,14 +54,9 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_table(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    """Write ``columns`` of equal length into ``path``.
+    """Write ``columns`` of equal length into ``path``, atomically.
 
-    Args:
-        path: of the file; what was there stays until there is all of it.
-        columns: by name: integers, booleans, or texts as objects.
-
-    Raises:
-        OSError: it cannot be written; nothing is left behind.
+    ``columns``: by name: integers, booleans, or texts as objects.
     """
     stored = [(name, *_stored(column)) for name, column in columns.items()]
     checksum = 0
@@ -78,12 +71,7 @@ def write_table(path: Path, columns: Mapping[str, np.ndarray]) -> None:
 
 
 def read_table(path: Path) -> dict[str, np.ndarray]:
-    """Return the columns of a file: 64-bit integers, booleans, or texts as objects.
-
-    Raises:
-        OSError: it cannot be read, or is no file.
-        ValueError: it is not as it was written.
-    """
+    """Return the columns of a file: 64-bit integers, booleans, or texts as objects."""
     with open_given(path) as file:
         head = _head(file)
         expected = file.tell() + sum(column.size_bytes for column in head.columns)
@@ -103,7 +91,6 @@ def read_table(path: Path) -> dict[str, np.ndarray]:
 
 
 def _stored(column: np.ndarray) -> tuple[str, bytes]:
-    """Return the kind of a column, and its content."""
     if column.dtype == np.object_:
         kind, content = _TEXT, json.dumps(column.tolist()).encode()
     elif column.dtype == np.bool_:
@@ -118,7 +105,7 @@ def _stored(column: np.ndarray) -> tuple[str, bytes]:
 
 
 def _inflated(name: str, content: bytes, size_bytes: int) -> bytes:
-    """Return what was deflated, of which there is to be so much."""
+    """Return the inflated content, checked for its size."""
     inflating = zlib.decompressobj()
     try:
         found = inflating.decompress(content, size_bytes + 1)
@@ -168,11 +155,7 @@ def _column(column: _Column, content: bytes, rows: int) -> np.ndarray:
 
 
 class Spool:
-    """Writes the rows of one run.
-
-    Attributes:
-        rows: where they are recorded.
-    """
+    """Writes the rows of one run."""
 
     def __init__(self, window: tuple[int, int] | None) -> None:
         """Keep rows that touch the cycles of ``window``; all of them where it is None."""
@@ -189,11 +172,7 @@ class Spool:
         self._tell = tell
 
     def write(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
-        """Write one table.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write one table."""
         write_table(self._folder / f"{name}{SUFFIX}", columns)
 
     def attempt(self, what: str, write: Callable[[], None]) -> None:
@@ -226,7 +205,7 @@ class Spool:
         self.rows.long.release()
 
     def _make_room(self) -> None:
-        """Write what is new and start over; only who records the rows may do that."""
+        """Write the new rows and empty the buffer; only the recording thread may do this."""
         rows = self.rows
         with self._lock:
             self._write_rows()
@@ -236,7 +215,7 @@ class Spool:
             self._operations_written = 0
 
     def _write_rows(self) -> None:
-        """Write what is new as a segment, the short rows last: with them it is whole."""
+        """Write a segment, short rows last: they mark it complete."""
         rows = self.rows
         while True:
             # Until nothing was recorded in between: one moment's long and short rows.
@@ -267,7 +246,7 @@ class Spool:
     def _in_window(
         self, columns: tuple[str, ...], table: np.ndarray, waits: Mapping[str, str], ended: str
     ) -> np.ndarray:
-        """Return the rows that touch the window, from the first of their waits to their end."""
+        """Return the rows that overlap the window, with their waits."""
         if self._window is None:
             return table
         first, last = self._window

@@ -36,9 +36,9 @@ class KeptRuns:
     """Runs by their identity, in a file of lines."""
 
     def __init__(self, file: Path | None) -> None:
-        """Read what is there; nothing stays where None.
+        """Read the file; None keeps nothing.
 
-        A line that is damaged, or of another version, is as if it were not there.
+        Damaged lines and those of other versions are ignored.
         """
         self._file: Final = file
         self._known: Final[dict[str, Run]] = {}
@@ -55,11 +55,7 @@ class KeptRuns:
         return self._known.get(identity)
 
     def keep(self, identity: str, run: Run) -> None:
-        """Keep a run.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Keep a run."""
         self._known[identity] = run
         if self._file is None:
             return
@@ -71,14 +67,7 @@ class KeptRuns:
 
 
 def run_identity(serving: Serving, cost: str, requests: Requests, scheduler: str) -> str:
-    """Return what a run depends on, as one digest.
-
-    Args:
-        serving: its server and service level count.
-        cost: the identity of what steps cost.
-        requests: that come.
-        scheduler: the digest of a user's own; empty for the fabric's.
-    """
+    """Return a digest of the inputs of a run."""
     told = [
         engine_digest(),
         cost,
@@ -98,14 +87,7 @@ class Watching:
         """Situations of a design are run."""
 
     def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
-        """Requests of a run have their last token.
-
-        Args:
-            design: whose run.
-            rate: its load.
-            done: requests of all runs so far.
-            all_runs: requests of all runs.
-        """
+        """Requests of a run have their last token."""
 
 
 def conduct_serving(
@@ -117,20 +99,11 @@ def conduct_serving(
 ) -> ServingResult:
     """Serve the requests with every design at every load.
 
-    Ctrl-C ends it: what is known by then is the result, and a run that is not whole says so. Runs
-    that are whole are kept in the folder, and so is every situation of the fabric that has run.
+    Ctrl-C ends it: the runs so far are the result, and incomplete runs are marked. Complete runs
+    and all simulated situations are kept in the folder.
 
-    Args:
-        serving: the question.
-        workers: who run situations of the fabric.
-        folder: keeps ``runs.jsonl``, and is made where there is none; nothing stays where None.
-        watching: is told how far it is.
-        situations: likewise keeps ``study.db`` with the situations of the fabric, which several
-            questions may share; ``folder`` where None.
-
-    Raises:
-        FabricError: what cannot be served, or costs nothing that is known.
-        OSError: something cannot be kept.
+    ``folder``: for ``runs.jsonl``; None keeps nothing. ``situations``: for ``study.db``, which
+    several questions may share; ``folder`` if None.
     """
     watching = watching or Watching()
     requests = serving.requests.read()
@@ -224,7 +197,6 @@ def _run(
 
 
 def _digest(scheduler: str | None) -> str:
-    """Return the digest of the file with a user's own scheduler."""
     if scheduler is None:
         return ""
     file, _, name = scheduler.rpartition(":")

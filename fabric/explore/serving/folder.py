@@ -25,16 +25,7 @@ if TYPE_CHECKING:
 
 
 def write_folder(result: ServingResult, folder: Path, *, command: str = "") -> list[str]:
-    """Write ``serving.json``, pictures and ``index.html`` into a folder.
-
-    Args:
-        result: what the question came to.
-        folder: made where there is none.
-        command: what was typed, for the page.
-
-    Returns:
-        A sentence for each thing that could not be written.
-    """
+    """Write ``serving.json``, pictures and ``index.html``; return a sentence for each failure."""
     troubles = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
     if troubles:
         return troubles
@@ -54,13 +45,7 @@ _FOLDER: Final = Path(__file__).parent
 
 
 def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "") -> str:
-    """Return the page.
-
-    Args:
-        result: what the question came to.
-        pictures: shown in the page.
-        command: what was typed; empty where nobody knows.
-    """
+    """Return the page."""
     serving = result.serving
     found = table_of_runs(result)
     return filled(
@@ -115,7 +100,7 @@ _NAMES_IN_A_ROW: Final = 3
 
 
 _SMALL: Final = 1e-3
-"""Where all values are smaller, an axis writes them with prefixes, as in micro."""
+"""Below this, an axis has prefixes, as in micro."""
 
 
 class _Panel(NamedTuple):

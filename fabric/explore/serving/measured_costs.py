@@ -28,24 +28,16 @@ _SECONDS: Final = 1e-6
 class Lookup:
     """Values at points of a grid that may have gaps; linear along each axis between neighbours.
 
-    The neighbours of a point along an axis are the nearest rows on both sides that go on to the
-    point in the axes behind it: a row that does not reach that far is passed over. An axis with
-    one row only is none: its value is there for all.
+    The neighbours of a point along an axis are the nearest rows on both sides that reach the point
+    in the later axes. An axis with a single row is constant.
     """
 
     def __init__(
         self, name: str, axes: Sequence[str], points: Mapping[tuple[float, ...], float], edge: bool
     ) -> None:
-        """Know the values of ``points``.
+        """Store the values of ``points``.
 
-        Args:
-            name: of the table, for messages.
-            axes: their names.
-            points: values by coordinates.
-            edge: a point outside is taken at the nearest edge, instead of being refused.
-
-        Raises:
-            ConfigurationError: there are no points.
+        ``edge``: use the nearest edge for points outside, instead of an error.
         """
         if not points:
             raise ConfigurationError(f"table {name} has no rows: expected at least one")
@@ -65,11 +57,7 @@ class Lookup:
         self._sort(self._tree)
 
     def __call__(self, *point: float) -> float:
-        """Return the value at a point.
-
-        Raises:
-            ConfigurationError: it is outside of the table, or in a gap.
-        """
+        """Return the value at a point."""
         found = self._at(self._tree, point, False)
         if found is None and self._edge:
             self._outside += 1
@@ -116,7 +104,6 @@ class Lookup:
     def _nearest(
         self, node: dict[float, Tree], keys: Sequence[float], rest: Sequence[float], edge: bool
     ) -> tuple[float, float] | None:
-        """Return the first of ``keys`` with a value, and that value."""
         for key in keys:
             found = self._at(node[key], rest, edge)
             if found is not None:
@@ -127,19 +114,9 @@ class Lookup:
 def read_rows(
     path: Path, axes: Sequence[str], group: str | None = None
 ) -> dict[str, dict[tuple[float, ...], float]]:
-    """Read a table of CSV with a column for each axis and one ``time_us``.
+    """Read microseconds by coordinates from CSV with a column per axis and ``time_us``.
 
-    Args:
-        path: of the file.
-        axes: names of columns.
-        group: a column whose texts tell several tables apart.
-
-    Returns:
-        Microseconds by coordinates, of each group; of "" where there is none.
-
-    Raises:
-        ConfigurationError: it cannot be read, lacks a column, a number is none or below 0, or a
-            point stands there twice.
+    ``group``: a column whose texts separate tables; without it the group is "".
     """
     file = str(path)
     try:

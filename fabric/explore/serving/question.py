@@ -38,7 +38,7 @@ _PATHS: Final = (
     *("file", "attention", "dense", "moe", "per_sequence"),
     *("program", "routing", "spread"),
 )
-"""Keys that name files, beside the file that they stand in."""
+"""Keys that name files, relative to the folder of their file."""
 
 Section = TypeVar("Section", bound=Described)
 
@@ -153,9 +153,6 @@ def open_servings(path: Path) -> list[Serving]:
         path: of TOML with sections ``requests``, ``server``, ``cost``, ``level`` and
             ``designs.NAME``, each of which changes keys of ``cost``; or of Python that defines
             ``servings() -> list[Serving]``.
-
-    Raises:
-        FabricError: what is wrong with it.
     """
     if path.suffix == ".py":
         return _of_python(path)
@@ -194,14 +191,7 @@ def open_servings(path: Path) -> list[Serving]:
 
 
 def scheduler_of(spelled: str | None) -> MakeScheduler:
-    """Return who makes schedulers.
-
-    Args:
-        spelled: ``FILE.py:NAME``; the fabric's own where None.
-
-    Raises:
-        FabricError: there is no such file, or no such name in it.
-    """
+    """Return the scheduler of ``FILE.py:NAME``; the built-in one if None."""
     if spelled is None:
         return ContinuousBatching
     file, _, name = spelled.rpartition(":")
@@ -273,7 +263,7 @@ def _section(
     path: Path,
     tags: Sequence[str] = (),
 ) -> Section:
-    """Return a section's description; files are named from the folder of this one."""
+    """Return a section's description; paths are relative to its file."""
     values = dict(table)
     for key in _PATHS:
         if isinstance(values.get(key), str):

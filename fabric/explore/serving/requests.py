@@ -208,7 +208,7 @@ def _text(path: Path) -> str:
 
 
 def _columns(header: Sequence[str], file: str) -> tuple[int, int, int, str]:
-    """Return where arrivals, prompts and outputs stand, and what the first is called."""
+    """Return the columns of arrivals, prompts and outputs, and the name of the first."""
     names = [each.strip() for each in header]
     found = []
     for known in (_ARRIVALS, _PROMPTS, _OUTPUTS):
@@ -249,11 +249,7 @@ def _seconds(text: str, kind: str, line: int) -> float | Decimal:
 
 
 def _seconds_since_1970(text: str) -> Decimal:
-    """Return the seconds of an ISO 8601 date and time; without an offset it is UTC.
-
-    Raises:
-        ValueError: it is not a date and time.
-    """
+    """Return the seconds of an ISO 8601 date and time; without an offset it is UTC."""
     # datetime drops the seventh digit behind the point and all after it.
     fraction = _FRACTION.search(text)
     moment = dt.datetime.fromisoformat(_FRACTION.sub(r"\1", text, count=1))

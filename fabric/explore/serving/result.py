@@ -18,7 +18,7 @@ from fabric.messages.telling.wording import counted, visible
 _TIMES: Final = 120
 
 _KNEE: Final = 2.0
-"""At the knee a request waits on the average at most so many times as long as at the least load."""
+"""The largest mean wait at the knee, in multiples of the wait at the least load."""
 
 LEGEND: Final = (
     "Means and 99th percentiles in seconds: to the first token, a token, all of a request. kept/s: "
@@ -28,13 +28,7 @@ LEGEND: Final = (
 
 @dataclass(frozen=True)
 class Timeline:
-    """What a server did over time, as means over equal times; all are alike long.
-
-    Attributes:
-        seconds: when each time ends.
-        running, waiting: requests, of all replicas.
-        blocks: of cache that they held.
-    """
+    """A server's state over time, as means over equal periods that end at ``seconds``."""
 
     seconds: tuple[float, ...]
     running: tuple[float, ...]
@@ -67,15 +61,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Run:
-    """A design under a load.
-
-    Attributes:
-        design: its name.
-        rate: requests a second; None: as the table of requests has it.
-        measures: what it came to.
-        timeline: what it did over time.
-        quality: how good the costs of its steps are.
-    """
+    """A design under a load in requests a second; None keeps the recorded arrivals."""
 
     design: str
     rate: float | None
@@ -86,14 +72,11 @@ class Run:
 
 @dataclass(frozen=True, repr=False)
 class ServingResult(ShownAsTables):
-    """What a question of serving came to.
+    """The result of a serving question.
 
     Attributes:
-        serving: the question.
         runs: design by design, load by load.
-        notes: sentences on what steps cost, of each design.
-        resumed: how many runs were known from an earlier session.
-        interrupted: runs are missing, or not whole, because somebody stopped it.
+        interrupted: runs are missing or incomplete.
     """
 
     serving: Serving
@@ -109,7 +92,7 @@ class ServingResult(ShownAsTables):
         ]
 
     def knee(self, design: str) -> float | None:
-        """Return the last load at which the mean time to first token is at most twice the least's.
+        """Return the last load with a mean time to first token of at most twice the least load's.
 
         Beyond it requests wait for each other. None if no load is beyond it.
         """
@@ -177,12 +160,7 @@ class ServingResult(ShownAsTables):
 
 
 class RunRows(NamedTuple):
-    """A table.
-
-    Attributes:
-        columns: their titles.
-        rows: a cell for each column; None is empty.
-    """
+    """A table; None is an empty cell."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]

@@ -92,15 +92,14 @@ class FabricDescription(Described):
 
 
 class FabricCost:
-    """What steps cost on the fabric; see ``FabricDescription`` and ``StepCost``.
+    """Costs of steps on the fabric; see ``FabricDescription`` and ``StepCost``.
 
-    A step's layer is interpolated between the corners of the grid: linear in the requests that
-    generate, the mean of their caches, and the tokens of prompts.
+    A layer is interpolated between grid corners: linear in the generating requests, the mean of
+    their caches, and the tokens of prompts.
 
-    The program is of a decode step: a prompt's token goes through projections and experts in it as
-    any other, and finds an empty cache. That prompts attend to their caches and to themselves is
-    added: the time of its bytes at the memory's peak, or of its FLOPs on the units of attention,
-    whichever is longer.
+    The program is a decode step, in which a prompt's token finds an empty cache. The attention of
+    prompts is added: the time of its bytes at the memory's peak, or of its FLOPs on the attention
+    units, whichever is longer.
     """
 
     def __init__(
@@ -113,21 +112,9 @@ class FabricCost:
         workers: Workers,
         told: Told,
     ) -> None:
-        """Run the corners of the grid that are not known yet.
+        """Run the unknown corners of the grid, in the study ``name`` of ``folder``.
 
-        Args:
-            described: what to run.
-            name: of the study that keeps them.
-            requests: that will come, for the spread of caches.
-            server: whose steps it is to cost.
-            folder: where situations and the study's storage are.
-            workers: who run them.
-            told: is told how far it is.
-
-        Raises:
-            ConfigurationError: the grid does not reach what steps may have, the hardware states no
-                clock, the routing cannot be read, or a run does not come to its end.
-            KeyboardInterrupt: somebody stopped it; what has run is kept.
+        ``requests`` give the spread of caches.
         """
         _check_grid(described, server, requests)
         self._described: Final = described
@@ -187,12 +174,7 @@ class FabricCost:
         )
 
     def quality(self) -> Quality:
-        """Simulate a sample of the steps since the last time as they were.
-
-        Raises:
-            ConfigurationError: a run does not come to its end.
-            KeyboardInterrupt: somebody stopped it; what has run is kept.
-        """
+        """Simulate a sample of the steps since the last call."""
         batches, self._reservoir, self._seen = self._reservoir, [], 0
         self._random.seed(self._described.seed)
         outside = self._cycles.taken_outside()
@@ -233,7 +215,7 @@ class FabricCost:
         return Price(cycles / frequency_hz, joules)
 
     def _attending(self, batch: Batch) -> Layer:
-        """Return what it takes that prompts attend, by their bytes and FLOPs."""
+        """Return the time of prompts' attention, by bytes and FLOPs."""
         described, hardware = self._described, self._hardware
         read = sum(tokens + cached for tokens, cached in batch.prefills)
         pairs = sum(tokens * (cached + (tokens + 1) / 2) for tokens, cached in batch.prefills)
@@ -250,7 +232,7 @@ class FabricCost:
         return Layer(cycles, (moved * of_byte + flops * of_flop) * _PICO)
 
     def _note(self, batch: Batch) -> None:
-        """Keep it in a sample in which every step is as likely as any other."""
+        """Keep a step in a sample with equal probability."""
         self._seen += 1
         if len(self._reservoir) < self._described.exact_steps:
             self._reservoir.append(batch)
@@ -295,7 +277,6 @@ def _with_clock(path: Path) -> Hardware:
 
 
 def _routing(path: Path) -> NDArray[np.int64]:
-    """Return recorded experts of tokens, [tokens, top_k]."""
     try:
         content = np.load(path)
         if not isinstance(content, np.lib.npyio.NpzFile):
@@ -318,12 +299,7 @@ def _routing(path: Path) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Situation:
-    """The tokens of one step, as a layer gets them.
-
-    Attributes:
-        caches: tokens of the cache of each that generates, in order.
-        prompts: tokens of prompts; each finds an empty cache, see ``FabricCost``.
-    """
+    """The tokens of one step of a layer; prompts find empty caches, see ``FabricCost``."""
 
     caches: tuple[int, ...]
     prompts: int
@@ -336,12 +312,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a layer takes.
-
-    Attributes:
-        cycles: of the run.
-        joules: of the run; None where the hardware does not price all of it.
-    """
+    """Cycles and energy of a layer; ``joules`` is None if some hardware has no price."""
 
     cycles: float
     joules: float | None
@@ -362,18 +333,11 @@ class Laboratory:
         workers: Workers,
         told: Told,
     ) -> None:
-        """Know what is to be run.
+        """Prepare runs of a program.
 
-        Args:
-            name: of the study.
-            program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does.
-            parameters: that all situations have.
-            hardware: a file; the paper's where None.
-            routing: [tokens, top_k], recorded; a situation's tokens are drawn from its rows.
-            seed: of what is drawn.
-            folder: where situations and the storage are.
-            workers: who run them.
-            told: is told how far it is.
+        ``program``: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does.
+        ``routing``: recorded experts, [tokens, top_k]; tokens of a situation are drawn from its
+        rows.
         """
         self._name: Final = name
         self._program: Final = program
@@ -386,12 +350,7 @@ class Laboratory:
         self._told: Final = told
 
     def run(self, situations: Iterable[Situation]) -> dict[Situation, Layer]:
-        """Return what each of them takes.
-
-        Raises:
-            ConfigurationError: a run does not come to its end, or the hardware states no clock.
-            KeyboardInterrupt: somebody stopped it; what has run is kept.
-        """
+        """Return the cost of each situation."""
         wanted = list(dict.fromkeys(situations))
         if not wanted:
             return {}
@@ -436,7 +395,7 @@ class Laboratory:
         return np.concatenate([*[recorded] * whole, recorded[rows]])
 
     def _kept(self, values: NDArray[np.int64], suffix: str) -> str:
-        """Write an array into a file that is named by what it has, and return its path."""
+        """Write an array into a file named by its content, and return its path."""
         digest = hashlib.sha256(values.tobytes() + str(values.shape).encode()).hexdigest()[:16]
         path = self._folder / "situations" / f"{digest}.{suffix}"
         if not path.exists():

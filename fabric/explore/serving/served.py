@@ -42,12 +42,9 @@ Seconds: TypeAlias = Annotated[float, Bounds(0, 10**9)]
 
 
 class Steps:
-    """The steps of replicas that step together, one number each; all arrays are alike long.
+    """Steps of replicas that step together, in arrays of equal length.
 
     Attributes:
-        start_seconds: when it began.
-        seconds: that it took.
-        prefill_tokens, decode_tokens: that were computed, of all replicas.
         running, waiting: requests after it was put together, of all replicas.
         blocks: of cache that were held then, of all replicas.
     """
@@ -162,8 +159,6 @@ def serve(
 
 
 class _Times(NamedTuple):
-    """As in ``Served``."""
-
     taken: NDArray[np.float64]
     begun: NDArray[np.float64]
     first: NDArray[np.float64]
@@ -171,12 +166,7 @@ class _Times(NamedTuple):
 
 
 class _Group:
-    """Replicas that step together.
-
-    Attributes:
-        steps: so far.
-        joules: of these; None where one's are not known.
-    """
+    """Replicas that step together; ``joules`` is None if the energy of a step is unknown."""
 
     def __init__(
         self,
@@ -207,11 +197,9 @@ class _Group:
 
     @property
     def preemptions(self) -> int:
-        """How often a request was put back, so far."""
         return sum(each.preemptions for each in self._schedulers.values())
 
     def run(self) -> None:
-        """Serve all requests of these replicas."""
         schedulers = list(self._schedulers.values())
         overlaps = self._server.async_scheduling
         now = free = 0.0  # now: a step is put together; free: the one before has ended
@@ -235,7 +223,6 @@ class _Group:
             under_way, free = planned if overlaps else None, end
 
     def _take(self, now: float) -> None:
-        """Give the replicas what has come."""
         coming, replicas = self._coming, self._server.replicas
         while self._next < len(coming) and self._arrivals[coming[self._next]] <= now:
             number = coming[self._next]
@@ -248,7 +235,6 @@ class _Group:
     def _plan(
         self, now: float, start: float, batches: list[Batch], schedulers: Sequence[Scheduler]
     ) -> float:
-        """Note a step and return when it ends."""
         with users_code("the cost of steps"):
             cost = self._cost.cost(batches)
         if not 0 < cost.seconds < math.inf:
@@ -280,7 +266,7 @@ class _Group:
                         self._told(int((~np.isnan(self._times.last)).sum()))
 
     def _wait(self, now: float) -> float:
-        """Return when the next request comes; there is nothing to do before."""
+        """Return the next arrival; the replicas are idle until then."""
         if self._next == len(self._coming):
             left = sum(each.waiting + each.running for each in self._schedulers.values())
             raise ConfigurationError(
@@ -309,11 +295,7 @@ class ServiceLevel(Described):
 
 @dataclass(frozen=True)
 class Spread:
-    """How a time is spread over requests; all None where no request has it.
-
-    Attributes:
-        mean, median, p90, p95, p99: in seconds; percentiles between two requests are interpolated.
-    """
+    """A time in seconds over requests; percentiles are interpolated, None without requests."""
 
     mean: float | None
     median: float | None
@@ -431,7 +413,6 @@ def _kept(
     generating: NDArray[np.float64],
     outputs: NDArray[np.int64],
 ) -> int:
-    """Return how many requests kept the service level."""
     good = np.ones(len(outputs), bool)
     if level.time_to_first_token_seconds is not None:
         good &= to_first <= level.time_to_first_token_seconds

@@ -1,18 +1,17 @@
-"""A server: its scheduler, and what a replica does in a step, what that costs and how good that is.
+"""A server: its scheduler, the steps of its replicas, their cost and its quality.
 
 The rules are those of vLLM's version 1:
 
-1. A step has room for ``max_num_batched_tokens`` tokens. Requests that run come first, in the
-   order in which they were admitted: each computes what it knows and has not computed, one token
-   where it generates, and what room is left where its prompt is not through.
-2. A request that needs a block of cache where none is free takes the blocks of the one admitted
-   last, which goes back to the head of the queue and begins again with nothing computed
-   (preemption by recomputation). It may be the request itself.
-3. Where nobody was put back, requests are admitted from the head of the queue, first come, first
-   served, while fewer than ``max_num_seqs`` run, room is left, and there are blocks for what they
-   compute in this step.
-4. A request whose last token is planned computes nothing more; it keeps its place and its blocks
-   until the step that gives this token has ended.
+1. A step has room for ``max_num_batched_tokens`` tokens. Running requests come first, in the
+   order of admission. Each computes its known tokens that are not computed: one token if it
+   generates, otherwise as much of its prompt as there is room for.
+2. If a request needs a cache block and none is free, the last admitted request loses its blocks
+   and restarts from the head of the queue (preemption by recomputation). It may be the request
+   itself.
+3. Without preemption, requests are admitted first come, first served, while fewer than
+   ``max_num_seqs`` run, room is left, and blocks are free for this step.
+4. A request whose last token is planned computes no more; it keeps its place and its blocks until
+   the step of this token has ended.
 """
 
 from __future__ import annotations
@@ -173,15 +172,7 @@ class StepCost(Protocol):
 
 @dataclass(frozen=True)
 class Sampled:
-    """A step as it was, and what it was taken to cost.
-
-    Attributes:
-        decode_requests: that generated.
-        cache_tokens: the mean of their caches.
-        prefill_tokens: of prompts.
-        cycles: of a layer, interpolated.
-        exact_cycles: of a layer, simulated.
-    """
+    """A simulated step; ``cycles`` of a layer are interpolated, ``exact_cycles`` simulated."""
 
     decode_requests: int
     cache_tokens: float
@@ -197,12 +188,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Quality:
-    """How good the costs of a run's steps are.
-
-    Attributes:
-        outside: so many times a table was asked for what is beyond it, and gave its edge.
-        sampled: steps that were simulated as they were.
-    """
+    """The quality of step costs: lookups outside of tables, and simulated samples."""
 
     outside: int = 0
     sampled: tuple[Sampled, ...] = ()

@@ -49,11 +49,9 @@ def digest_of(file: dict[str, Any]) -> str:
 
 
 def check(path: str | Path, digest: str = "") -> list[str]:
-    """Return what is wrong with a certificate; nothing where it proves what it claims.
+    """Return the fault of a certificate; empty if it proves its claim.
 
-    Args:
-        path: of the file.
-        digest: of the record that it is to be about; empty for the one that is in it.
+    An empty ``digest`` accepts any record.
     """
     try:
         with ZipFile(path if Path(path).is_file() else "no file") as its:
@@ -71,10 +69,10 @@ def check(path: str | Path, digest: str = "") -> list[str]:
 
 
 def _wrong(first: Any, events: Any, channels: Any, depths: Any, clocks: Any, **of: Any) -> Any:  # noqa: C901, PLR0912 - one switch
-    """Yield what is wrong; raise an error where a number stands for what is not there.
+    """Yield the faults; raise an error if a number refers to a missing entry.
 
-    The clocks of a circle are all the same. It is looked for among what follows at once, and along
-    units from one of these events to the next.
+    The clocks of a circle are all equal, so circles are sought among events without delay, and
+    along units between these events.
     """
     if first[0] != 0 or first != sorted(first) or not first[-1] == len(events) == len(clocks):
         yield "its events are not all there"

@@ -14,13 +14,7 @@ from fabric.messages.telling.wording import found_text, visible
 def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) -> None:
     """Write the depth of each channel.
 
-    Args:
-        path: of the file, or of a device.
-        depths: by channel, ``consumer.input``.
-        about: lines that say what they are.
-
-    Raises:
-        OSError: it cannot be written.
+    ``about``: comment lines.
     """
     lines = [f"{_quoted(option)} = {depth}" for option, depth in depths.items()]
     text = "\n".join([*(f"# {visible(line)}" for line in about), "", "[depths]", *lines, ""])
@@ -34,11 +28,7 @@ def _quoted(text: str) -> str:
 
 
 def read_depths(path: Path) -> dict[str, int]:
-    """Return the depths in a file, by channel.
-
-    Raises:
-        ConfigurationError: it cannot be read, or is no such file.
-    """
+    """Return the depths in a file, by channel."""
     found = read_toml(path, "a file with [depths]")
     depths = found.get("depths")
     if set(found) != {"depths"} or not isinstance(depths, dict):

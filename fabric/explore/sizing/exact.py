@@ -1,8 +1,8 @@
 """Depths of least cost, by cuts: logic-based Benders decomposition with HiGHS.
 
-The master, who looks for the cheapest depths that escape all cuts known so far, knows no records.
-The oracle, which does, says whether they keep the limits, and if not, by which cuts they do not.
-What is cheapest under some of the cuts is a lower bound of what is under all of them.
+The master searches the cheapest depths that escape all known cuts. The oracle times the records and
+returns cuts for depths that miss a limit. The least cost under some cuts is a lower bound under
+all.
 """
 
 from __future__ import annotations
@@ -28,29 +28,20 @@ from fabric.explore.sizing.search import deepest_failing, raised, trimmed
 from fabric.messages.telling.errors import ConfigurationError
 
 _EVALUATIONS: Final = 100_000
-"""That an answer may take where a record is small."""
 
 _ROUNDS: Final = 200
-"""The master is asked at most: where slots of many channels stand in for each other, there are as
-many cuts as ways to deal them out, and each round takes longer than the one before."""
+"""Of the master: with many interchangeable channels there are very many cuts."""
 
 _EVENTS: Final = 4_000_000_000
-"""Of records that are gone over for an answer, at most: a minute's work."""
+"""Of records, per answer: a minute's work."""
 
 
 def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | None = None) -> Found:
-    """Return depths of least cost, or the best found in so many ``evaluations`` and their gap.
+    """Return depths of least cost, or the best found and their gap.
 
-    Args:
-        oracle: knows the limits.
-        lower: depths below which none can be; see ``bounds.lower_bounds``.
-        start: depths that keep the limits; see ``search.search``.
-        evaluations: about so many vectors of depths are tried; by default as many as records of
-            their size allow in a minute or so. Not seconds: what is found does not depend on the
-            machine.
-
-    Raises:
-        ConfigurationError: the extra is not installed.
+    ``lower``: lower bounds of depths; see ``search.lower_bounds``. ``start``: depths that keep the
+    limits; see ``search.search``. ``evaluations``: vectors of depths to try; by default about a
+    minute's work. The result does not depend on the machine.
     """
     problem = oracle.problem
     master = Master(problem, lower)
@@ -90,25 +81,20 @@ def _affordable(oracle: Oracle) -> int:
 
 
 _NODES: Final = 10_000
-"""Of the tree that is searched for one answer. Not seconds: an answer does not depend on the
-machine."""
+"""Of the search tree per answer; unlike seconds, the same on every machine."""
 
 _ROUNDING: Final = 1e-6
-"""What HiGHS may be wrong by, in greatest common divisors of the costs."""
+"""Error of HiGHS, in greatest common divisors of the costs."""
 
 
 class Master:
-    """Knows costs and cuts, and no records.
+    """The integer program of costs and cuts, without records.
 
-    There is a binary for each depth of a variable that some cut names: whether it is that deep.
+    It has a binary for each depth of a variable in a cut: whether the variable is that deep.
     """
 
     def __init__(self, problem: Problem, lower: Depths) -> None:
-        """Know no cuts.
-
-        Raises:
-            ConfigurationError: the extra is not installed.
-        """
+        """Know no cuts."""
         if importlib.util.find_spec("scipy") is None:
             raise ConfigurationError(
                 "exact sizes need scipy, which is not installed: expected the extra sizing, as "
@@ -127,9 +113,9 @@ class Master:
         self._cuts[frozenset(escapes.items())] = None
 
     def solve(self) -> tuple[Depths | None, int]:
-        """Return the cheapest depths that escape all cuts, and what any such depths cost at least.
+        """Return the cheapest depths that escape all cuts, and a lower bound of their cost.
 
-        None where too many would have to be looked at to find any.
+        None if the search takes too many nodes.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
@@ -164,7 +150,7 @@ class Master:
         return tuple(depths), bound
 
     def _prices(self, columns: list[tuple[int, int]]) -> Iterator[int]:
-        """Yield what it costs to go to the depth of each column from that of the one before."""
+        """Yield the cost of each column over the column before."""
         before = -1, 0
         for number, depth in columns:
             shallower = before[1] if before[0] == number else self._lower[number]
@@ -173,7 +159,7 @@ class Master:
             before = number, depth
 
     def _rows(self, columns: list[tuple[int, int]]) -> tuple[list[dict[int, int]], list[int]]:
-        """Return factors by column, and what their sums are at least."""
+        """Return factors by column, and the least sums."""
         place = {column: at for at, column in enumerate(columns)}
         # What is so deep is as deep as the column before.
         deeper = [
@@ -190,11 +176,7 @@ Escapes: TypeAlias = Mapping[int, int]
 
 
 def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
-    """Yield why ``depths`` fail: reason after reason, as long as there are others behind them.
-
-    Raises:
-        InfeasibleError: all depths fail.
-    """
+    """Yield all independent reasons why ``depths`` fail."""
     while (cut := oracle.cut(depths)) is not None:
         escapes = _lifted(oracle, depths, cut)
         yield escapes
@@ -202,12 +184,9 @@ def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
 
 
 def cuts_around(oracle: Oracle, lower: Depths, depths: Depths) -> Iterator[Escapes]:
-    """Yield why ``depths``, where none can be lowered, cannot be: one reason for each of them.
+    """Yield one reason for each of ``depths`` that cannot be lowered.
 
-    Args:
-        oracle: knows the limits.
-        lower: those that are as low as that have no reason but this.
-        depths: they keep the limits.
+    ``lower``: depths at this bound have no other reason. ``depths``: they keep the limits.
     """
     for number, depth in enumerate(depths):
         if depth > lower[number]:
@@ -218,12 +197,9 @@ def cuts_around(oracle: Oracle, lower: Depths, depths: Depths) -> Iterator[Escap
 
 
 def _lifted(oracle: Oracle, depths: Depths, cut: Cut) -> Escapes:
-    """Return why ``depths`` fail by ``cut``, said of the deepest depths that still do.
+    """Return the cut for the deepest depths that still fail by ``cut``.
 
-    Cheap ways out are closed first: what is left costs more.
-
-    Raises:
-        InfeasibleError: all depths fail.
+    Cheap ways out are closed first: the others cost more.
     """
     problem = oracle.problem
     most = problem.most
@@ -250,7 +226,7 @@ def _lifted(oracle: Oracle, depths: Depths, cut: Cut) -> Escapes:
 
 
 def _deepened(oracle: Oracle, depths: Depths, numbers: Container[int]) -> Depths:
-    """Return ``depths`` with those of ``numbers`` at their most."""
+    """Return ``depths`` with ``numbers`` at their most."""
     return tuple(
         most if number in numbers else depth
         for number, (depth, most) in enumerate(zip(depths, oracle.problem.most, strict=True))

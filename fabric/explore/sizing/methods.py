@@ -1,9 +1,8 @@
-"""The ways to find depths, side by side, and depths that runs have validated.
+"""The methods of finding depths, and depths that runs have validated.
 
-Where the off-chip memory is shared, or a merge takes what comes first, other depths make other
-bursts meet and other inputs come first. Where a proposal keeps the goal when it is run, the search
-goes on from the record of that run, which is closer to what is looked for. Where it does not, as
-many of its depths are taken as do, those that save most first. What is left is lowered by runs.
+With a shared off-chip memory or a merge, other depths change the order of bursts and inputs. If a
+run with the proposed depths keeps the goal, the search continues from its record. Otherwise as many
+of the depths are taken as keep the goal, largest savings first. The rest is lowered by runs.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from fabric.explore.sizing.running import Ran
 from fabric.explore.sizing.search import high_water, lower_bounds, sized_at_most
 
 _MOST_EVENTS: Final = 3_000_000
-"""Of all runs together: so many take a minute. The bound is the same on every machine."""
+"""Of all runs together: a minute's work, the same on every machine."""
 
 _LEAST_RUNS: Final = 12
-"""However long they are."""
+"""Whatever their length."""
 
 Method = Literal["search", "exact", "high-water", "paper-lp"]
 
@@ -29,11 +28,7 @@ METHODS: Final[tuple[Method, ...]] = ("search", "exact", "high-water", "paper-lp
 
 
 class NearestError(Exception):
-    """No depths that were run keep the goal.
-
-    Attributes:
-        cycles: the least that a run of each input took; None where all got stuck.
-    """
+    """No tried depths keep the goal; ``cycles`` are the least per input, None if all got stuck."""
 
     def __init__(self, cycles: Sequence[int | None]) -> None:
         """Say how close the runs came."""
@@ -42,10 +37,7 @@ class NearestError(Exception):
 
 
 class _Best:
-    """The cheapest depths so far that keep the goal in a run, and that run."""
-
     def __init__(self, asked: Asked) -> None:
-        """Begin with the cheapest that keep it of those that come to mind."""
         self._asked: Final = asked
         self.problem: Final = asked.problem(asked.unbounded)
         events = sum(len(record.events) for record in asked.unbounded)
@@ -67,7 +59,6 @@ class _Best:
         )
 
     def takes(self, depths: Depths, tried: list[tuple[Ran | None, ...]] | None = None) -> bool:
-        """Run ``depths``; where they keep the goal they are the best."""
         if self._asked.known(depths) is None:
             self.left -= 1
         found = self._asked.run(depths)
@@ -80,15 +71,7 @@ class _Best:
 
 
 def validated(asked: Asked, method: Method) -> tuple[Depths, int]:
-    """Return depths with which runs of all inputs keep the goal, and how often records were timed.
-
-    Args:
-        asked: what for.
-        method: that proposes depths.
-
-    Raises:
-        NearestError: none of those that were run does.
-    """
+    """Return depths with which runs of all inputs keep the goal, and the timings of records."""
     best = _Best(asked)
     cost_of = best.problem.cost_of
     evaluations = 0
@@ -109,7 +92,7 @@ def validated(asked: Asked, method: Method) -> tuple[Depths, int]:
 
 
 def _lowered(best: _Best) -> bool:
-    """Lower each depth by one where the goal is kept, the dearest first; whether any was."""
+    """Lower each depth by one if the goal is kept, the dearest first; return whether any was."""
     problem, before = best.problem, best.depths
     above = [at for at, depth in enumerate(before) if depth > problem.least[at]]
     for at in sorted(above, key=lambda each: (-problem.cost_at(each, before[each]), each)):
@@ -120,7 +103,7 @@ def _lowered(best: _Best) -> bool:
 
 
 def _take_some(best: _Best, wanted: Depths) -> None:
-    """Take as many of the ``wanted`` depths as keep the goal, those that save most first."""
+    """Take as many of the ``wanted`` depths as keep the goal, largest savings first."""
     problem, start = best.problem, best.depths
     saved = [
         problem.cost_at(at, depth) - problem.cost_at(at, less)
@@ -139,13 +122,7 @@ def _take_some(best: _Best, wanted: Depths) -> None:
 
 
 class Proposal(NamedTuple):
-    """What a method found in the records of a problem.
-
-    Attributes:
-        depths: that it found.
-        bound: that no depths which keep the limits cost less than, as far as the method knows.
-        note: what else is to be said of it.
-    """
+    """The depths that a method found in the records, and its lower bound of the cost."""
 
     depths: Depths
     bound: int
@@ -153,15 +130,9 @@ class Proposal(NamedTuple):
 
 
 def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
-    """Return the depths that ``method`` finds, where the most that there are keep the limits.
+    """Return the depths that ``method`` finds, if the largest depths keep the limits.
 
-    Args:
-        method: which; of the two equalisations of ``paper-lp`` the cheaper one that keeps them.
-        oracle: of the problem.
-        lower: bound of each depth.
-
-    Raises:
-        ConfigurationError: the method needs a package that is not installed.
+    ``paper-lp`` takes the cheaper of its two equalisations that keeps them.
     """
     problem = oracle.problem
     bound = problem.cost_of(lower)
@@ -187,7 +158,7 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
 
 
 def _paper(oracle: Oracle, bound: int) -> Proposal:
-    """Return the cheaper of the linear program's two answers; first one that keeps the limits."""
+    """Return the cheaper of the linear program's answers that keep the limits."""
     from fabric.explore.sizing.paper_lp import paper_lp
 
     problem = oracle.problem

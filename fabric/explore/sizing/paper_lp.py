@@ -1,9 +1,9 @@
-"""The depths that StreamTensor would choose, with what our channels need besides.
+"""The depths that StreamTensor would choose, with the slots for our channels' latency.
 
-Its model is of graphs without circles, of kernels that take and give one token a firing, each in
-its own interval. What is no such graph is fitted to it: intervals and delays are measured at each
-channel, and a channel that closes a circle is left out of the linear program and has the slots
-that a run without bounds uses. Nothing is proved by these depths; they are to be timed.
+Its model has acyclic graphs of kernels that take and give one token a firing, each at its own
+interval. Other graphs are fitted to it: intervals and delays are measured at each channel, and a
+channel that closes a circle has the slots of an unbounded run. These depths are not proved; they
+are to be timed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ class Precedence(NamedTuple):
     """A kernel that feeds another one.
 
     Attributes:
-        source: its number.
-        target: the other one's.
-        delay_cycles: from the start of the source until the target has a token from it.
+        delay_cycles: from the start of the source to the target's first token.
     """
 
     source: int
@@ -48,12 +46,8 @@ def max_tokens(
 ) -> int:
     """Return the most tokens that are ever between two kernels.
 
-    Args:
-        tokens: that go from one to the other.
-        started_cycles: from the start of the source to the start of the target.
-        delay_cycles: from the start of the source to its first token.
-        source_interval_cycles: between tokens of the source, more than 0.
-        target_interval_cycles: between tokens that the target takes, more than 0.
+    The target starts ``started_cycles`` after the source, whose first token takes ``delay_cycles``.
+    Intervals are more than 0.
     """
     if source_interval_cycles < target_interval_cycles:
         last_cycle = delay_cycles + (tokens - 1) * source_interval_cycles
@@ -63,34 +57,23 @@ def max_tokens(
 
 
 def credit_slots(loop_cycles: int, interval_cycles: Fraction) -> int:
-    """Return how many slots are not there for tokens at any time: on their way, or coming back.
+    """Return the slots that are unavailable for tokens: in flight, or returning as credits.
 
-    The paper has no such term: its channels are without latency.
-
-    Args:
-        loop_cycles: from when a slot is taken to when its token is visible, and from when that is
-            dequeued to when the slot can be taken again.
-        interval_cycles: between tokens that are sent, more than 0.
+    ``loop_cycles`` is the total of both ways. The paper has no such term: its channels are without
+    latency.
     """
     return ceil(loop_cycles / interval_cycles)
 
 
 def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
-    """Return for each pair how many cycles after its source the target starts.
+    """Return for each pair the cycles from the start of its source to that of its target.
 
-    On every path from one kernel to another they are together no less than the delays of any
-    path between these two; and of all such starts they are those with the least sum.
+    On every path between two kernels their sum is at least the delays of any path between them; of
+    all such starts, the sum is least.
 
-    The paper has one constraint a path. Here every kernel has a start, no earlier than that of
-    a source and the delay, from which those constraints follow. They alone allow delays that no
-    starts have, where two kernels both feed two others; these are not taken.
-
-    Args:
-        kernels: how many there are.
-        precedences: without circles.
-
-    Raises:
-        ConfigurationError: the extra ``sizing`` is not installed.
+    The paper has one constraint a path. Here every kernel has a start, no earlier than that of a
+    source and the delay, which implies those constraints. The paper's alone allow delays without
+    starts, if two kernels both feed two others; these are excluded.
     """
     if not precedences:
         return np.zeros(0, np.int64)
@@ -118,19 +101,15 @@ def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
 
 
 class Measured(NamedTuple):
-    """A channel in a run without bounds.
+    """A channel in a run without bounds; intervals and tokens are at least 1.
 
     Attributes:
-        number: in edge order.
-        source: the unit that sends.
-        target: the unit that receives.
-        tokens: that were sent, at least 1.
-        delay_cycles: from the start of the source until the first of them is visible.
-        source_interval_cycles: of the source's own time from one to the next, at least 1.
-        target_interval_cycles: of the target's own time from one to the next, at least 1.
-        loop_cycles: the most that a slot was taken before its element was visible, and those
-            that a credit takes to come back.
-        awaited: whether the target takes one before it sends anything.
+        tokens: that were sent.
+        delay_cycles: from the start of the source until the first token is visible.
+        source_interval_cycles: of the source's own time.
+        target_interval_cycles: of the target's own time.
+        loop_cycles: longest time from taking a slot to the visible element, plus the credit's.
+        awaited: the target takes a token before it sends one.
     """
 
     number: int
@@ -145,12 +124,11 @@ class Measured(NamedTuple):
 
 
 def measured(retimer: Retimer) -> list[Measured]:
-    """Return what the last timing of a record shows of each channel that carried something.
+    """Return the measurements of each used channel in the last timing of a record.
 
-    A unit starts when it has had the first element of each input that it takes before it sends
-    anything; one that takes none starts with the run. Its own time is when it waits for no
-    channel. Where every firing takes one element of each input and gives one to each output,
-    intervals are the same on all sides of a unit, and all this is what the paper measures.
+    A unit starts with the first element of each input that it takes before it sends, or with the
+    run. Its own time excludes waits for channels. If every firing takes one element of each input
+    and gives one to each output, these are the paper's measures.
     """
     record = retimer.record
     kinds, on = record.events[:, 0] & e.KIND, record.events[:, 0] >> e.SHIFT
@@ -193,7 +171,7 @@ def measured(retimer: Retimer) -> list[Measured]:
 
 
 def _first(of: Counters, which: NDArray[np.bool_], count: int) -> Counters:
-    """Return by what they are ``of`` the first of some events; behind all where there is none."""
+    """Return the first event of each of ``of``; a number behind all if absent."""
     found = np.full(count, len(of))
     its = np.flatnonzero(which)
     np.minimum.at(found, of[its], its)
@@ -201,7 +179,7 @@ def _first(of: Counters, which: NDArray[np.bool_], count: int) -> Counters:
 
 
 def _own_cycles(retimer: Retimer, kinds: Counters) -> Counters:
-    """Return by event how long units were not waiting for a channel up to then."""
+    """Return by event the time of units without waits for channels."""
     events, clocks = retimer.record.events, retimer.clocks
     works = (kinds <= e.LAST_WORKED) | (kinds == e.WORK) | (kinds == e.WAIT)
     own = np.where(works, events[:, 1], 0)
@@ -217,22 +195,15 @@ def _interval_cycles(own: Counters) -> Fraction:
 
 
 def paper_lp(problem: Problem, *, conservative: bool) -> Depths:
-    """Return the depths of the paper's formulas and its linear program, and of the credit loop.
+    """Return the depths of the paper's formulas and its linear program, plus the credit loop.
 
-    Args:
-        problem: its records are measured with each variable at its most.
-        conservative: all intervals are taken to be the slowest, which gives less depth and may
-            cost cycles; else each is its own, as the paper has it normally.
-
-    Raises:
-        ConfigurationError: a record does not complete at the most of all variables, or the extra
-            ``sizing`` is not installed.
+    ``conservative``: use the slowest interval everywhere, which gives less depth and may cost
+    cycles.
     """
     return sized_at_most(problem, partial(_slots, conservative=conservative))
 
 
 def _slots(retimer: Retimer, *, conservative: bool) -> Counters:
-    """Return the slots of each channel."""
     slots = np.ones(len(retimer.record.channels), np.int64)
     every = measured(retimer)
     closing = _closing(every)
@@ -252,9 +223,9 @@ def _slots(retimer: Retimer, *, conservative: bool) -> Counters:
 
 
 def _closing(edges: Sequence[Measured]) -> set[Measured]:
-    """Return those that lead back to where they come from, to a unit that sends without them.
+    """Return the edges that lead back to their origin, to a unit that sends without them.
 
-    The others are no circle: along one, each unit would have sent before the next.
+    Other edges form no circle: along one, each unit would have sent before the next.
     """
     import networkx as nx
 
@@ -272,7 +243,6 @@ def _closing(edges: Sequence[Measured]) -> set[Measured]:
 
 
 def _equalised(edges: Sequence[Measured]) -> list[Measured]:
-    """Return the same with every interval as the slowest."""
     slowest = max(
         cycles
         for each in edges

@@ -29,12 +29,7 @@ _EXPECTED = "deadlock-free, same-cycles, slowdown=X with X at least 1, or cycles
 
 
 class Slot(NamedTuple):
-    """A channel, as far as its cost is concerned.
-
-    Attributes:
-        option: what ``--depth`` calls it, ``consumer.input``.
-        element_bytes: of one slot.
-    """
+    """A channel for the cost of its slots; ``option`` is ``consumer.input``."""
 
     option: str
     element_bytes: int
@@ -46,10 +41,8 @@ class Variable:
 
     Attributes:
         name: the channel's option, or the pattern of those that share it.
-        channels: with that depth.
-        least: it may have, at least 1; that it is pinned at where ``most`` is the same.
-        most: it may have: more than that no record can use.
-        is_pinned: somebody has said what it is.
+        least: at least 1; the same as ``most`` if pinned.
+        most: no record can use more.
     """
 
     name: str
@@ -60,12 +53,7 @@ class Variable:
 
 
 class Limit(NamedTuple):
-    """A record and how long it may take.
-
-    Attributes:
-        record: of one run; all records of a problem name their channels alike.
-        cycles: it may take; ``retimer.NO_LIMIT`` where it only has to end.
-    """
+    """A record and its limit of cycles; ``retimer.NO_LIMIT`` if it only has to end."""
 
     record: Record
     cycles: int
@@ -73,12 +61,11 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be found.
+    """A sizing problem; all limits must be kept.
 
     Attributes:
         variables: in the order of ``Depths``.
-        limits: all of them have to be kept.
-        cost: of a channel of a number of slots, of so many bytes each; grows with the depth.
+        cost: of a channel by slots and bytes each; grows with the depth.
     """
 
     variables: tuple[Variable, ...] = field(repr=False)
@@ -119,14 +106,10 @@ def with_depth(depths: Depths, number: int, depth: int) -> Depths:
 
 
 class Oracle:
-    """Times the records of a problem again, each vector of depths once.
+    """Times the records of a problem, each vector of depths once.
 
-    In the records all that the depths decide is when, so where some depths fail, shallower ones
-    do; and where they fail by a cut, so do all that are as shallow in the variables of the cut.
-
-    Attributes:
-        problem: which.
-        evaluations: vectors that were tried.
+    Depths decide only times in a record, so shallower depths fail if deeper ones do. If depths fail
+    by a cut, all that are as shallow in its variables fail.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -181,14 +164,7 @@ def variable_of(problem: Problem, record: Record) -> Counters:
 
 @dataclass(frozen=True)
 class Found:
-    """Depths that keep all limits of a problem.
-
-    Attributes:
-        depths: which.
-        cost: of them.
-        lower_bound: no depths that keep the limits cost less.
-        evaluations: vectors of depths that the oracle had tried by then.
-    """
+    """Depths that keep all limits, with their cost, its lower bound, and the tries so far."""
 
     depths: Depths = field(repr=False)
     cost: int
@@ -197,12 +173,9 @@ class Found:
 
 
 class InfeasibleError(ConfigurationError):
-    """No depths keep all limits of a problem.
+    """No depths keep all limits; ``held`` are the variables whose most is not enough, if any.
 
-    Attributes:
-        cycles: of each record with all depths at their most, which is the nearest limit that can
-            be kept; None where its units block each other even so.
-        held: numbers of variables whose most is not enough, if that is the reason.
+    ``cycles`` of each record are at the largest depths; None if its units block each other.
     """
 
     def __init__(self, message: str, cycles: Sequence[int | None], held: Sequence[int]) -> None:
@@ -226,7 +199,6 @@ def infeasible(oracle: Oracle) -> InfeasibleError:
 
 
 def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
-    """Say of each record that misses its limit what it does instead."""
     found = []
     for (record, limit), taken in zip(problem.limits, cycles, strict=True):
         if taken is None:
@@ -240,11 +212,10 @@ def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
 
 @dataclass(frozen=True)
 class Goal:
-    """What is to be kept: that the run ends, or how soon.
+    """A goal: the run ends, or ends soon enough.
 
     Attributes:
-        kind: which.
-        bound: of ``slowdown`` how many times the unbounded run's cycles, of ``cycles`` how many.
+        bound: a factor of the unbounded run for ``slowdown``, a number of cycles for ``cycles``.
     """
 
     kind: Literal["deadlock-free", "same-cycles", "slowdown", "cycles"]
@@ -252,11 +223,7 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Goal:
-        """Read a goal as it is written on the command line.
-
-        Raises:
-            ConfigurationError: it is none.
-        """
+        """Read a goal as it is written on the command line."""
         if text == "deadlock-free":
             return cls("deadlock-free")
         if text == "same-cycles":
@@ -289,14 +256,7 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Depths to be found for some inputs.
-
-    Attributes:
-        cases: the inputs.
-        goal: what the depths keep for each of them.
-        variables: depths to be found.
-        cost: of a channel of so many slots of so many bytes.
-    """
+    """The task of sizing: depths that keep ``goal`` for all ``cases``."""
 
     cases: tuple[Case, ...]
     goal: Goal

@@ -1,6 +1,6 @@
 """Certificates of depths that are proved, one for each input.
 
-``checker`` knows nothing of how the clocks were found, and has what a certificate consists of.
+``checker`` does not depend on this module: it knows only the format of a certificate.
 """
 
 from __future__ import annotations
@@ -25,16 +25,7 @@ if TYPE_CHECKING:
 
 
 def write_proofs(found: Sizing, path: Path) -> dict[Path, str]:
-    """Write the certificate of each input, of several behind ``-1``, ``-2`` and so on.
-
-    Returns:
-        By file, the digest of the record that it is about.
-
-    Raises:
-        ConfigurationError: nothing is proved, it has more events than the checker reads, or its
-            channels share links.
-        OSError: a file cannot be written.
-    """
+    """Write certificates, with ``-1``, ``-2``, ... for several; return digests by file."""
     if found.truth != "proved":
         why = "; ".join(found.reasons) or "the goal is missed"
         raise ConfigurationError(
@@ -58,19 +49,9 @@ def record_digest(record: Record) -> str:
 
 
 def write_certificate(path: Path, record: Record, depths: Counters, limit: int) -> None:
-    """Write when everything happens that was recorded, with ``depths``.
+    """Write the times of all events of ``record`` with ``depths``, in edge order.
 
-    It proves that the record completes: that the program does where the record is determinate.
-
-    Args:
-        path: of the file, a .npz; one that is there is overwritten.
-        record: of a run.
-        depths: of its channels, in edge order.
-        limit: cycles that it may take.
-
-    Raises:
-        ConfigurationError: it has more events than the checker reads, or its channels share links.
-        ValueError: it does not complete within ``limit``.
+    The certificate proves that the record completes, and the program, if it is determinate.
     """
     if record.shares_links:
         # It would prove less than it claims: links make a run later than the rules that it checks.
@@ -102,7 +83,6 @@ def write_certificate(path: Path, record: Record, depths: Counters, limit: int) 
 
 
 def _arrays(record: Record) -> dict[str, Any]:
-    """Return the arrays that say what was recorded."""
     channels = [
         (
             each.producer,

@@ -24,13 +24,7 @@ _HOPS_SHOWN: Final = 4
 
 
 class Answer(NamedTuple):
-    """What sizing has found for so many inputs back to back.
-
-    Attributes:
-        depths: of channels, by option.
-        cycles: of a run of all of these inputs with them, for each program that they serve; None
-            where it deadlocks.
-    """
+    """Depths for back-to-back inputs; ``cycles`` of each program are None for a deadlock."""
 
     depths: Mapping[str, int]
     cycles: tuple[int | None, ...]
@@ -38,15 +32,12 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Settled:
-    """Whether an answer is that for ever more inputs, as far as can be seen.
+    """The trend of answers with more inputs.
 
     Attributes:
-        repeats: inputs that the last answer is for.
-        since: from so many inputs on depths are the last ones, and each input more takes as many
-            cycles; None where they have not done so twice in a row.
-        period_cycles: that the last input took more, for each program; None with one input, or
-            where a run deadlocks.
-        depths_stay: the last two answers have the same depths.
+        repeats: inputs of the last answer.
+        since: inputs from which depths and period are constant; None if not seen twice in a row.
+        period_cycles: of the last input, for each program; None for one input or a deadlock.
     """
 
     repeats: int
@@ -69,15 +60,10 @@ class Settled:
 
 
 _LEAST = 3
-"""Inputs with which two periods can be compared."""
 
 
 def settled(answers: Sequence[Answer]) -> Settled:
-    """Return from how many inputs on nothing changes.
-
-    Args:
-        answers: for 1, 2, 3 inputs and so on.
-    """
+    """Return the trend of answers for 1, 2, 3 and more inputs."""
     count, last = len(answers), answers[-1]
     periods = list(starmap(_period, pairwise(answers)))
     since = count
@@ -96,7 +82,6 @@ def settled(answers: Sequence[Answer]) -> Settled:
 
 
 def _period(one: Answer, other: Answer) -> tuple[int, ...] | None:
-    """Return the cycles that ``other``, with one input more, takes longer than ``one``."""
     found = []
     for before, after in zip(one.cycles, other.cycles, strict=True):
         if before is None or after is None:
@@ -113,14 +98,12 @@ class SizedChannel:
         option: what ``--depth`` calls it, ``consumer.input``.
         name: ``producer.output -> consumer.input``.
         element_bytes: of the largest element it carried.
-        elements: it carried, bare stops included; the most over all inputs.
-        depth_before: as the program is wired.
-        depth: that was found.
+        elements: with bare stops; the most over all inputs.
         least_depth: with which the goal could be kept if no other channel were limited.
         binds: why it is not shallower: with one slot less, all else kept, the run ``deadlock``s or
             misses the ``goal``; ``one slot`` is the least there is; it is ``pinned``; nothing
             where it was not tried.
-        group: the pattern of channels that share the depth; nothing where it has its own.
+        group: the pattern of channels that share the depth; empty if none.
     """
 
     option: str
@@ -140,11 +123,8 @@ class MethodTotal:
 
     Attributes:
         method: ``search``, ``exact``, ``high-water`` or ``paper-lp``, and how.
-        cost: of the depths, in the objective's unit; None where it found none.
-        cycles: of the worst input's run with them; None if it deadlocks.
-        keeps: all inputs keep the goal.
-        note: what else is to be said.
-        input: the name of the worst input; empty if there is only one.
+        cost: in the objective's unit; None without depths.
+        cycles: of the worst input's run; None for a deadlock.
     """
 
     method: str
@@ -157,14 +137,9 @@ class MethodTotal:
 
 @dataclass(frozen=True)
 class Input:
-    """One of the inputs that the depths serve.
+    """An input of the sizing; ``cycles_unbounded`` is without limits of channels.
 
-    Attributes:
-        name: what tells it from the others; nothing where it is the only one.
-        cycles_before: of a run as the program is wired; None where that deadlocks.
-        cycles_unbounded: of a run whose channels hold all they carry.
-        limit_cycles: that the goal allows; None where the run only has to end.
-        cycles: of a run with the depths that were found.
+    ``cycles_before`` is None for a deadlock; ``limit_cycles`` is None if the run only has to end.
     """
 
     name: str
@@ -176,12 +151,9 @@ class Input:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """An input on which the depths were not sized.
+    """An input that was not sized on; ``limit_cycles`` is None if the run only has to end.
 
-    Attributes:
-        name: what tells it from the others.
-        limit_cycles: that the goal allows it; None where the run only has to end.
-        cycles: of a run with the depths; None where it deadlocks.
+    ``cycles`` is None for a deadlock.
     """
 
     name: str
@@ -304,11 +276,9 @@ class Sizing(ShownAsTables):
 
 
 def worst_input(cycles: Sequence[int | None], limits: Sequence[int | None]) -> int:
-    """Return the place of the input that exceeds its limit most, or comes closest to it.
+    """Return the input that exceeds its limit most, or comes closest; a deadlock is worst.
 
-    Args:
-        cycles: of each input; None if it deadlocks, which is worst.
-        limits: of each input; None for each if the runs only have to end.
+    The limits are None if the runs only have to end.
     """
     shares = [
         math.inf if taken is None else taken / (limit or 1)
@@ -333,7 +303,6 @@ def sizing_sheet(sizing: Sizing, shown: int = SHOWN) -> Sheet:
 
 
 def _sentences(sizing: Sizing) -> list[str]:
-    """Return the answer and what is known of it."""
     unit = sizing.objective.removesuffix("s")
     kept = "" if sizing.keeps else "; they miss the goal"
     sentences = [
@@ -373,7 +342,6 @@ def hops_text(hops: Mapping[str, str]) -> str:
 
 
 def _cycles(run: Input) -> str:
-    """Say how long runs take."""
     now = "gets stuck" if run.cycles_before is None else f"{run.cycles_before:,}"
     found = "gets stuck" if run.cycles is None else f"takes {counted(run.cycles, 'cycle')}"
     allowed = "" if run.limit_cycles is None else f"; {run.limit_cycles:,} are allowed"

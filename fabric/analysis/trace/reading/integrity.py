@@ -1,4 +1,4 @@
-"""Whether the files of a trace are as a run writes them: whoever sent them may have changed them.
+"""Checks of the files of a trace, which may come from an untrusted sender.
 
 A table that lacks a column, or has a value that no run writes, is damaged.
 """
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from fabric.messages.telling.plain import JsonObject
 
 _LARGEST: Final = (1 << 63) - 1
-"""The largest of the database's whole numbers."""
 
 _Number = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 
 _MOST: Final = 1 << 53
-"""Beyond all cycles and counts of a run; what reads JSON has no larger whole numbers."""
+"""Beyond all cycles and counts of a run, and the largest whole number of JSON readers."""
 
 _ROW: Final = ("BIGINT", "{} = row")
 
@@ -63,24 +62,14 @@ class _Hardware(msgspec.Struct, frozen=True):
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """A route over links, or a tree of routes.
-
-    Attributes:
-        links: by number, one at least.
-        channels: that it leads to, likewise.
-    """
+    """A route over links, or a tree of routes; ``links`` and ``channels`` are numbers."""
 
     links: Annotated[tuple[_Number, ...], msgspec.Meta(min_length=1)]
     channels: Annotated[tuple[_Number, ...], msgspec.Meta(min_length=1)]
 
 
 class SharedLinks(msgspec.Struct, frozen=True):
-    """Links that channels share.
-
-    Attributes:
-        capacities: bytes a cycle of each.
-        flows: over them, each channel in one at most.
-    """
+    """Links that channels share, in bytes a cycle; each channel is in at most one flow."""
 
     capacities: tuple[Annotated[int, msgspec.Meta(ge=1, le=1 << 20)], ...] = ()
     flows: tuple[Flow, ...] = ()
@@ -96,7 +85,7 @@ class SharedLinks(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What is computed with; the rest of it is only shown."""
+    """The columns used in computations; the others are only shown."""
 
     off_chip: _Memory
     hardware: _Hardware = msgspec.field(default_factory=_Hardware)
@@ -130,7 +119,6 @@ def _one_of(words: tuple[str, ...]) -> tuple[str, str]:
 
 
 _ORDER: Final = ("BIGINT", f"{{}} BETWEEN {ELSEWHERE} AND {_MOST}")
-"""Of an element that nobody asked for it is -2: it came after its reader had ended."""
 
 
 _SENT_ORDER: Final = ("BIGINT", f"{{0}} = {ELSEWHERE} OR {{0}} BETWEEN 0 AND {_MOST}")
@@ -154,7 +142,6 @@ _TABLES_OF_LOG: Final = {
     name: dict.fromkeys(columns, ("BIGINT", f"{{}} BETWEEN {-_MOST} AND {1 << 62}"))
     for name, columns in LOG_COLUMNS.items()
 }
-"""What holds of their values is seen when they are put together."""
 
 
 FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
@@ -226,12 +213,7 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
 
 
 def selected(form: str, file: str) -> str:
-    """Return SQL for the rows of a file, with an error for one that no run writes.
-
-    Args:
-        form: in ``FORMS``.
-        file: what SQL calls the rows of the file; ``row`` is their number.
-    """
+    """Return SQL for the rows of a file, with an error for rows that no run writes."""
     columns = FORMS[form]
     shown = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, (kind, _) in columns.items())
     tests = " ".join(

@@ -1,8 +1,7 @@
-"""Paths for the database, which reads more into some than the name of one file.
+"""Paths for the database, which interprets some characters.
 
-``*``, ``?`` and ``[`` make a path a pattern, of which other files match; ``NAME=VALUE`` makes a
-folder a column; what stands before ``:`` is a protocol; and a name that is no UTF-8 cannot be said.
-Not all of that can be quoted: a path that has any of it goes to the database by another name.
+``*``, ``?`` and ``[`` make patterns, ``NAME=VALUE`` makes a column, a prefix before ``:`` is a
+protocol, and names must be UTF-8. Not all of this can be quoted, so such a path gets another name.
 """
 
 from __future__ import annotations
@@ -20,11 +19,7 @@ _PLAIN: Final = re.compile(r"/[A-Za-z0-9_./ -]*")
 
 @contextmanager
 def plain(path: Path) -> Iterator[Path]:
-    """Return a path that is nothing but a path, and leads to where ``path`` does, for a while.
-
-    Raises:
-        OSError: there is no folder for temporary files.
-    """
+    """Return a plain path that leads to ``path``, for a while."""
     absolute = path.absolute()
     if _PLAIN.fullmatch(str(absolute)):
         yield absolute

@@ -14,10 +14,9 @@ class Query(NamedTuple):
     """A ready query.
 
     Attributes:
-        question: it answers.
         sql: over the tables of ``fabric.messages.telling.vocabulary``.
-        folded: the same by family, with the least, the median and the most; empty where the rows
-            are about no units or channels.
+        folded: the same by family, with minimum, median and maximum; empty without units or
+            channels.
     """
 
     question: str

@@ -34,11 +34,7 @@ _NAMES: Final = {"max": "greatest", "min": "least"}
 
 
 def _macro(rule: Callable[..., int]) -> str:
-    """Return SQL for what a function returns of its parameters.
-
-    A function of ``fabric.timing.engine.channel_rule`` is one sum of integers, their maxima and
-    minima.
-    """
+    """Return SQL for what a function returns of its parameters."""
     (function,) = ast.parse(inspect.getsource(rule)).body
     assert isinstance(function, ast.FunctionDef)
     returned = function.body[-1]
@@ -252,7 +248,6 @@ def add_families(database: Connection) -> None:
 def _titles(
     names: Sequence[str], shared: Callable[[int], Hashable], place: Callable[[int], str]
 ) -> list[str]:
-    """Return the title of its family for each of ``names``."""
     found = families(range(len(names)), names.__getitem__, shared)
     count = Counter(family.title for family in found)
     titles = [""] * len(names)

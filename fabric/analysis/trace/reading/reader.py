@@ -48,14 +48,10 @@ if TYPE_CHECKING:
 _NUMBERED: Final = re.compile("[0-9]{6,18}")
 
 _DAMAGES: Final = (duckdb.Error, OSError, ValueError)
-"""What is raised of a table that is not as it was written."""
 
 
 def refused(message: str) -> ConfigurationError:
-    """Return the error that says ``message``.
-
-    It points at the user's line that asks; where the command line asks, there is none.
-    """
+    """Return an error at the user's calling line; the command line has none."""
     file, line = calling_place()
     if is_installed(file):
         return ConfigurationError(message)
@@ -96,13 +92,7 @@ class RecordedRun:
     def __init__(self, run: Path, *, first: bool = False) -> None:
         """Read the trace of the run folder ``run``, or the trace folder itself.
 
-        Args:
-            run: the folder.
-            first: of a run that stopped and was run again with deeper channels, take the one that
-                stopped; else it is the second one, which the run's report is about.
-
-        Raises:
-            ConfigurationError: there is no trace that can be read.
+        ``first``: read the stopped run, if it was repeated with deeper channels.
         """
         found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
         self.folder: Final = found[-1 if first else 0] if found else run
@@ -163,11 +153,7 @@ class RecordedRun:
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
 
     def cursor(self) -> Connection:
-        """Return a connection of its own, which can be used beside others and only reads.
-
-        Raises:
-            ConfigurationError: the trace is closed.
-        """
+        """Return a read-only connection, which can be used in parallel with others."""
         database = next(iter(self._open), None)
         if database is None:
             raise refused(
@@ -207,7 +193,7 @@ class RecordedRun:
         return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: what was recorded, what bounds the run, who was stalled."""
+        """Show the recorded amounts, the bound of the run, and the stalled units in a notebook."""
         return shown(self)
 
     def _counters(self, found: object) -> MemoryCounters | None:
@@ -222,7 +208,6 @@ class RecordedRun:
             return None
 
     def _numbers(self, found: object) -> tuple[int, ...]:
-        """Return a number for each unit, where that is what was found."""
         if not isinstance(found, list) or len(found) != len(self.unit_names()):
             return ()
         return tuple(found) if all(map(is_number, found)) else ()
@@ -289,12 +274,7 @@ class RecordedRun:
             ) from None
 
     def _file(self, form: str, file: Path) -> str:
-        """Return what SQL calls the rows of ``file``, of that form.
-
-        Raises:
-            OSError: it cannot be read, or is no file.
-            ValueError: it is not as it was written.
-        """
+        """Return SQL for the rows of ``file``, of that form."""
         columns = read_table(file)
         if columns.keys() != FORMS[form].keys():
             raise ValueError("it has other columns")
@@ -303,12 +283,11 @@ class RecordedRun:
         return selected(form, "read")
 
     def _numbered(self, name: str) -> list[Path]:
-        """Return the files of a table that is written in parts, in their order."""
         found = self.folder.glob(f"{name}-*{SUFFIX}")
         return sorted(file for file in found if _NUMBERED.fullmatch(file.stem.partition("-")[2]))
 
     def _broken_off(self) -> str | None:
-        """Return the number of the segment at which the run was killed, where it was at one.
+        """Return the number of the segment in which the run was killed, if any.
 
         A segment's short rows are written last; without them rows of the same time are missing.
         """
@@ -374,7 +353,7 @@ class RecordedRun:
         database.execute(query_tables.VIEWS)
 
     def _derive(self, *, is_end: bool) -> None:
-        """Let the rows that compiled operators have left out be there."""
+        """Add the rows that compiled operators omit."""
         try:
             self._log = self._derived(is_end=is_end)
         except _DAMAGES as error:
@@ -417,7 +396,6 @@ class RecordedRun:
         return found
 
     def _joined(self, name: str, files: list[Path]) -> dict[str, np.ndarray]:
-        """Return the columns of all ``files`` of a table."""
         parts = []
         for file in files:
             try:
@@ -463,7 +441,7 @@ class RecordedRun:
                 )
 
     def _fit(self) -> None:
-        """Leave the last states out where their units wait for channels that are not theirs."""
+        """Drop the last states if units wait for channels that are not theirs."""
         if not self.has_state or not self._database.rows(query_tables.UNFIT):
             return
         self.problems.append("states and waiting do not fit together, they are left out")
@@ -483,7 +461,6 @@ class RecordedRun:
     def _last(
         self, name: str, select: str, columns: tuple[str, ...], table: str | None = None
     ) -> None:
-        """Make a table of the last state that was written whole: ``states`` comes last."""
         table = name if table is None else table
         states = self._numbered("states")
         file = self.folder / (states[-1].name if states else "").replace("states", name)
@@ -503,18 +480,15 @@ class RecordedRun:
 
 
 def _stacked(found: dict[str, np.ndarray], columns: Sequence[str]) -> Counters:
-    """Return columns of integers as one table."""
     return np.column_stack([found[column] for column in columns]).astype(np.int64, copy=False)
 
 
 def _reason(error: Exception) -> str:
-    """Return what is wrong with a file that is named besides."""
     said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     return said.splitlines()[0]
 
 
 def _rows_of(tables: object) -> dict[str, list[list[str]]]:
-    """Return tables of text, as far as they are any: a trace is what somebody has sent."""
     if not isinstance(tables, dict):
         return {}
     return {

@@ -32,47 +32,33 @@ SELECT 1 FROM recorded_readings first ANTI JOIN recorded
 ON first.channel = recorded.channel AND amount = element
 WHERE operation = {r.ARRIVAL}
 """
-"""A row for each that others need and that is not there."""
+"""A row for each referenced row that is missing."""
 
 _WAITED_FOR: Final = f"""
 SELECT unit, waits_for, since_cycle, channel FROM waiting JOIN states USING (unit)
 WHERE NOT any_of AND waits_for IN ('{Operation.RECEIVE}', '{Operation.SEND}')
 ORDER BY unit, channel
 """
-"""What units wait to do, where it is one thing."""
 
 
 def record_in(trace: RecordedRun) -> Record:
-    """Return the record of the run.
-
-    Raises:
-        ConfigurationError: it did not complete, or not all of it was traced or is there.
-    """
+    """Return the record of the run."""
     if trace.status != "completed":
         raise _ended_otherwise(trace, "expected one that completed")
     return _record_in(trace)
 
 
 class Stopped(NamedTuple):
-    """What units of a run that deadlocked did, and what each was about to do.
-
-    Attributes:
-        record: with the operation that each unit waited for behind those that it did.
-        waiting: units that have one, by number.
-    """
+    """The operations of a deadlocked run, followed by those that ``waiting`` units waited for."""
 
     record: Record
     waiting: tuple[int, ...]
 
 
 def stopped_in(trace: RecordedRun) -> Stopped:
-    """Return the record of a run that deadlocked, up to what its units waited for.
+    """Return the record of a run that deadlocked, up to the awaited operations.
 
-    A unit that waits for whichever of several comes first, or for a memory, has no such operation:
-    what it would do is not known.
-
-    Raises:
-        ConfigurationError: it ended otherwise, or not all of it was traced or is there.
+    A unit that waits for any of several channels, or for a memory, has no such operation.
     """
     if trace.status != "deadlock":
         raise _ended_otherwise(trace, "expected one that completed or deadlocked")

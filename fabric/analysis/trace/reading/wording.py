@@ -19,16 +19,11 @@ class Names:
     """The names of one trace.
 
     Attributes:
-        units: by number.
-        operators: the class of each unit's operator.
-        functions: the same with the functions it applies, where the run says it.
-        wired: where each unit was wired.
-        places: the same, ``file:line`` with the file's name only.
-        channels: by number.
-        streams: what each channel carries, as pictures say it; empty where the run does not.
-        ends: producer and consumer of each channel, by number.
+        functions: the operators with the functions they apply, if recorded.
+        places: ``file:line``, without the folder.
+        streams: the labels of channels in pictures; empty if not recorded.
         families: of units, by their numbers; no two have one title.
-        first: by unit, the first one of its family, which stands for all of it.
+        first: by unit, the first unit of its family.
     """
 
     def __init__(self, trace: RecordedRun) -> None:
@@ -102,7 +97,6 @@ class Names:
 
 
 def _texts(found: object, others: list[str]) -> list[str]:
-    """Return the texts that a run has written, if there are as many as ``others``."""
     if not isinstance(found, list) or len(found) != len(others):
         return others
     return [
