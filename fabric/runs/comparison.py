@@ -84,7 +84,7 @@ def _totals(metrics: Metrics, used: MemoryUse, state: RunState) -> tuple[Compare
             "on-chip bytes at the peak", paper.on_chip_bytes, used.on_chip_peak_bytes, at_most=True
         ),
     )
-    # A size that only tiles have is shown by no channel: what hangs on it cannot be compared.
+    # Channels do not show sizes of tiles: quantities with them cannot be compared.
     return tuple(row for row in rows if not free_symbols(row.expected))
 
 
@@ -217,7 +217,7 @@ def _carried(plan: Plan, state: RunState) -> tuple[list[_Carried], list[_Carried
         carried.append(_Carried(edge.type.shape, channel.taken))
         stream = edge.consumer.inputs[edge.input]
         if isinstance(stream, Feedback):
-            # Its reader knows it under the shape that was declared.
+            # The reader has the declared shape.
             carried.append(_Carried(stream.shape, channel.taken))
         elif edge.claims:
             claimed.append(_Carried(stream.shape, channel.taken))
@@ -290,6 +290,6 @@ class _Learned:
     def _is_known(self, dim: Dim) -> bool:
         if not free_symbols(dim) <= self.sizes.keys():
             return False
-        # Most are asked for again. The dimension is kept, so that its identity stays its own.
+        # A cache by identity; it keeps the dimension, so that its id stays unique.
         self._known[id(dim)] = dim
         return True

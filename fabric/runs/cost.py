@@ -142,7 +142,7 @@ def _by_cause(reports: tuple[Report, ...], runs: list[int]) -> dict[str, float |
     if not causes:
         return None
     return {
-        # What a run has nothing of costs it nothing.
+        # Causes without events cost nothing.
         cause: _summed([_joules(report, cause) for report in reports], runs)
         for cause in causes
     }

@@ -148,7 +148,7 @@ def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
         elements[channel.consumer] += channel.taken
         full[channel.producer] += channel.full_cycles
         credit[channel.producer] += channel.credit_cycles
-    # By their places: there are thousands, and fifteen names each take half as long again.
+    # Positional: fifteen keywords take half as long again, for thousands of units.
     counters = [
         UnitCounters(
             unit.name,

@@ -159,7 +159,7 @@ class Execution:
         self.wall_seconds = time.perf_counter() - start
         self.state = state_of(self.machine)
         if ending == "completed" and self.machine.failures.first is not None:
-            # A user's memory that does not say what it has counted.
+            # A user's memory without counters.
             ending = "error"
         self.counters = counters.unit_counters(self.state)
         self._tell_ends(self.state, self.counters)
@@ -222,7 +222,7 @@ class Execution:
             return
         self._told_cycle = cycle
         state = state_of(self.machine)
-        # What has a later clock may end beside others that have not got there.
+        # Units with a later clock may have ended before slower ones.
         self._tell_ends(state, counters.unit_counters(state), before=cycle)
         self.log.event("heartbeat", cycle, elements=state.elements, waiting=state.waiting)
         tell_waits(self.log, state, cycle, self._waits_told)
@@ -261,7 +261,7 @@ def _recorder(settings: Settings, plan: Plan) -> Recorder | None:
         return None
     from fabric.analysis.trace.recorder import Recorder
 
-    # What cannot stay in the compiled loop begins again, where that is nothing of a user's.
+    # A run that must leave the compiled loop starts again, unless it has code of users.
     watching = (*settings.observers, *([settings.progress] if settings.progress else []))
     users = not all(map(is_own, (plan.program.hardware.hbm, *watching))) or bool(
         users_among(node.operator for node in plan.nodes)

@@ -45,7 +45,7 @@ def explain(
     settings, machine = run.settings, run.machine
     state = run.state
     if status == "livelock":
-        # Where what moves was when it was stopped differs from run to run: that is not said.
+        # The position of moving elements differs between runs, and is not reported.
         circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
         found = Livelock(run.watch.cycles, run.watch.moving, circling)
         report = explain_livelock(state, machine.plan, found)
@@ -65,7 +65,7 @@ def explain(
         report = describe_deadlock(state, stuck, told, why_not)
         tell_blocked(run.log, report, status, state.waiting, state.cycles)
         if folder is not None:
-            # What is known is kept, should the search be killed.
+            # The first result is written in case the search is killed.
             write_files(folder, report)
         if not described:
             report = cured(

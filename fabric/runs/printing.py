@@ -41,7 +41,7 @@ def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
     """Yield the report without host data; a row is a family, with ``unfold`` a unit."""
     yield from _header(report)
     if report.explained is not None:
-        # Of a run that completes nobody reads this.
+        # Imported only for deadlocks.
         from fabric.analysis.deadlock.text import deadlock_sheet
 
         yield from deadlock_sheet(report.explained)

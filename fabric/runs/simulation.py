@@ -92,7 +92,7 @@ def simulated(program: Program, settings: Settings) -> Report:
     traced_in = None
     if settings.traced is not None:
         traced_in = passing_folder() if kept is None else RunFolder(kept)
-    # As the user named it, where they did: that is what they are told about.
+    # Messages spell the folder as the user did.
     folder = traced_in.path if kept is None and traced_in is not None else kept
     unwritten: list[str] = []
 
@@ -167,7 +167,7 @@ def _executed(
     status = recorded.execute(run, "trace")
     if status not in ("deadlock", "livelock"):
         return run, status, None
-    # What looks for a remedy builds machines of its own: most runs need none of it.
+    # Most runs do not search for a remedy.
     from fabric.analysis.deadlock.picture import write_files
     from fabric.runs.explaining import explain, grown_settings
 
@@ -234,7 +234,7 @@ def _report(
     }
     error = machine.failures.first
     if status == "livelock" or machine.ran_ahead:
-        # Where a loop was when it was stopped differs from run to run.
+        # The position of a livelock differs between runs.
         return Report(
             **ended,
             status=status,
@@ -252,7 +252,7 @@ def _report(
     run.on_chip_bytes = metrics.on_chip_bytes
     totals = counters.totals(state, plan.peak_bytes_per_cycle, metrics)
     if status in ("interrupted", "error"):
-        # Traffic was asked for that has not been moved yet: there is no share of the peak.
+        # Requested traffic is still in flight: the utilization is unknown.
         totals = totals._replace(compute_utilization=None, off_chip_bandwidth_utilization=None)
     found = _Found(status, error, verification)
     if status == "completed":

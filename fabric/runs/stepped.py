@@ -81,7 +81,7 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
             error.file, error.line = calling_place()
         raise
     except BaseException:
-        # Ctrl-C: nobody will ask the thread, which may have begun, for anything.
+        # Ctrl-C: the thread, which may have started, gets no other goal.
         stepper.ask(None)
         raise
 
@@ -105,7 +105,7 @@ class SteppedRun:
         self._thread: Final = thread
         self._closed = False
         self._using: Final = threading.Lock()
-        # A run that nobody has any more does not wait for ever.
+        # A run without references does not wait forever.
         self._forgotten: Final = weakref.finalize(self, stepper.ask, None)
         self._forgotten.atexit = False
         close_at_exit(self)
@@ -375,7 +375,7 @@ def close_at_exit(run: _Closed) -> None:
 
 @cache
 def _register() -> None:
-    # Whoever asks later is called earlier: folders that go with reports are still there.
+    # Later handlers run first: folders of reports still exist.
     atexit.register(_close_all)
 
 

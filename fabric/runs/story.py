@@ -111,7 +111,7 @@ class RunLog:
             try:
                 tell_user(self._users, name, fields)
             except ProgramError as error:
-                # The run is worth more than what is told of it.
+                # A failing log must not stop the run.
                 self._users = None
                 self._tell(f"{error}; it is told nothing more")
 
@@ -150,7 +150,7 @@ class RunLog:
 
 def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...]]) -> None:
     """Log new loops of waits, and units that have waited for long; ``told`` are the known ones."""
-    # Most runs are over before the first heartbeat.
+    # Most runs end before the first heartbeat.
     from fabric.analysis.deadlock.cause import channels_of, find_stuck, wait_of
 
     stuck = find_stuck(state)

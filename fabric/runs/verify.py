@@ -230,7 +230,7 @@ def _finite(array: Array) -> Array:
 
 def _root_mean_square(numbers: Array) -> Array:
     largest = numbers.max(axis=1, keepdims=True, initial=0)
-    # The squares of large numbers and of small ones have no float64.
+    # Squares of very large or small numbers are out of range.
     shares = numbers / np.where(largest > 0, largest, 1)
     found: Array = largest * np.sqrt(np.mean(np.square(shares), axis=1, keepdims=True))
     return found
@@ -305,7 +305,7 @@ def _allowed(rows: _Rows, compared: OutputVerification, wanted: Array, exact: bo
         _rounded(each, rows.dtype, exact) for each in (wanted, wanted - reach, wanted + reach)
     )
     last = np.where(np.isfinite(nearest), np.abs(nearest - wanted), 0)
-    # Types without infinities round to NaN what is beyond their largest number.
+    # Types without infinities round numbers beyond the largest to NaN.
     return _Allowed(
         np.where(np.isfinite(least), np.fmin(nearest, least), -np.inf),
         np.where(np.isfinite(most), np.fmax(nearest, most), np.inf),
@@ -368,7 +368,7 @@ def _judged_rows(
             for each in (error, allowed.scales)
         ]
         sizes = np.minimum(group, len(error) - starts) * error.shape[1]
-        # Few errors do not average out: those of fewer numbers count as 16.
+        # Few errors do not average out: fewer than 16 numbers count as 16.
         few = sizes / np.maximum(sizes, _FEW)
         means = np.where(sums[1] > 0, few * sums[0] / np.where(sums[1] > 0, sums[1], 1), 0)
     return _JudgedRows(

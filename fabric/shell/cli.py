@@ -82,7 +82,7 @@ class _Commands(Group):
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
-    # Reading what is installed takes milliseconds.
+    # Reading metadata of packages takes milliseconds.
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -18,7 +18,7 @@ def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> li
     # Behind `logs/` nothing is typed yet: that folder is meant, not the one that it is in.
     below = Path(f"{typed.rpartition('/')[0]}/") if "/" in typed else Path("logs")
     found = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
-    # Where none is meant, the shell offers folders.
+    # Without a match, the shell offers folders.
     return matching(found, typed) or [CompletionItem(typed, type="dir")]
 
 
@@ -26,7 +26,7 @@ def parameters(
     _context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
     """Complete ``NAME=`` of the ``build`` in the program that stands on the line; it is not run."""
-    # Behind an option without its value click has not read what stands before it.
+    # After an option without a value, click has not read the other arguments.
     words = os.environ.get("COMP_WORDS", "").split()
     program = next((word for word in words if word.endswith(".py")), "")
     try:
@@ -64,7 +64,7 @@ def _last_run(words: Sequence[str]) -> Path | None:
     return None
 
 
-# Any: what a run has written, or whatever else is in such a file.
+# Any: JSON of a run, or of another file.
 def _read(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))

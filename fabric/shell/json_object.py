@@ -168,7 +168,7 @@ def study_object(**known: object) -> dict[str, object]:
 
 def run_object(**known: object) -> dict[str, object]:
     """Return the object of ``run --json``; unknown fields are None."""
-    # Help, and most that goes wrong, need no report.
+    # Help and most errors need no report.
     from fabric.runs.report import Report
 
     return dict.fromkeys(Report(program="").as_json()) | known

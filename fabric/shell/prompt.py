@@ -73,7 +73,7 @@ class Prompt(cmd.Cmd):
                 return
 
     def _place(self) -> None:
-        # Where nobody types, nobody needs to be asked.
+        # Input that is not a terminal gets no prompt.
         self.prompt = f"(cycle {self._run.cycle:,}) " if self._asks else ""
 
     def _say_where(self, reached: str = "") -> None:

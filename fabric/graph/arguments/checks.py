@@ -442,7 +442,7 @@ def check_of(annotation: object) -> Check:
         return _PLAIN[kind]
     if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
         return Capable(kind)
-    # What goes for a Sequence, say, is left to who uses it.
+    # Other generic types, such as Sequence, are not checked.
     if _NAMES.get(getattr(kind, "__name__", "")) == "array":
         return Arrays()
     return Instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING

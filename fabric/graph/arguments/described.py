@@ -185,7 +185,7 @@ def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
 
 def _words_of(cls: type) -> dict[str, object]:
     """Return the names that the annotations of ``cls`` are made of."""
-    # Executed anew, a program's file has another module by the same name.
+    # A program that is executed again has a new module of the same name.
     functions = map(inspect.unwrap, filter(inspect.isfunction, vars(cls).values()))
     names = (each.__globals__ for each in functions)
     own = (each for each in names if each.get("__name__") == cls.__module__)
@@ -227,7 +227,7 @@ def _check_attributes(cls: type[Described]) -> None:
     names = {name for each in cls.__mro__ for name in vars(each)}
     for name in sorted(each for each in names if not each.startswith("_")):
         value = inspect.getattr_static(cls, name)
-        # Of a property the value is not known here; a function in its place is a mistake.
+        # The value of a property is unknown; a function instead of a value is a mistake.
         if inspect.isfunction(value) or not hasattr(value, "__get__"):
             for check in [check for each in ours for check in _attribute_check(each, name)]:
                 try:
@@ -511,7 +511,7 @@ def described_section(
     try:
         return section(**values)
     except ConfigurationError as error:
-        # What fits each key, and not the others: mostly, the sentence begins with the key.
+        # Most sentences about contradictory keys begin with a key.
         what = error.message.removeprefix(f"{section.__name__}: ")
         line = line_in(file, *place, what.partition(" ")[0])
         raise ConfigurationError(f"[{name}] {what}", file=file, line=line) from None

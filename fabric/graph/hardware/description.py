@@ -410,7 +410,7 @@ class Pages(NamedTuple):
         """Return the least capacity that has ``pages``."""
         units, rest = divmod(pages, self.unit_bytes // self.page_bytes)
         if units and not rest:
-            # What is behind the last page of the last unit is not needed.
+            # The rest of the last unit after its last page is not needed.
             units, rest = units - 1, self.unit_bytes // self.page_bytes
         return units * self.unit_bytes + rest * self.page_bytes
 

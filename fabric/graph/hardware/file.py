@@ -50,7 +50,7 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
     try:
         return _described(sections, None if file is None else str(file))
     except ConfigurationError as error:
-        # A line of the file may say something else than the keys.
+        # The keys may override the line of the file.
         line = None if keys else error.line
         raise ConfigurationError(error.message, file=error.file, line=line) from None
 

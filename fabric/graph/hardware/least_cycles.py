@@ -11,22 +11,24 @@ if TYPE_CHECKING:
 
 
 def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
-    """Return the cycles from the start of a burst until its completion is seen.
+    """Return the cycles from the start of a burst, in cycle t, until its completion is seen.
 
-    The first bundle is accepted in cycle t + 1 and the rest at one a cycle.
+    Bundles arrive from cycle t + 1 on, one a cycle.
 
-    * Flat: the busiest channel starts its last request n intervals after its first one.
-    * With banks: column commands of the busiest pseudo channel are ``ccd_l_cycles`` apart, and
-      it is refreshed. The data of a read follows the last command.
+    * Flat: a channel starts its first request in cycle t + 2 at the earliest. The last start
+      belongs to the last bundle or to the busiest channel. Start-up and latency follow.
+    * With banks: the first column command is in cycle t + 3 at the earliest. Commands of the
+      last request are ``ccd_l_cycles`` apart. The busiest pseudo channel is also refreshed. The
+      data of a read follow the last command.
 
-    A tile that was prefetched may be ready when it is requested.
+    Completion is seen a cycle later. A prefetched tile may be ready when it is requested.
     """
     if type(memory) is FlatDescription:
         bundles = -(-requests // memory.requests_per_bundle)
         queue = _flat_queue_cycles(memory, requests)
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + max(bundles - 1, queue) + answer + 1
-    # Most runs are on the memory above, and need not import the others.
+    # Most runs use the flat memory, and need not import the others.
     from fabric.graph.hardware.memory_models import BankedDescription, FixedDescription
 
     if type(memory) is BankedDescription:
@@ -80,8 +82,8 @@ def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
 def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
     """Return the cycles between the first and the last column command of the busiest queue.
 
-    Commands wait for the bus, and ``rfc_cycles`` for each refresh. A refresh
-    waits for the requests of open rows, which changes nothing if it is short.
+    Commands wait for the bus, and ``rfc_cycles`` for each refresh. A due refresh waits for the
+    requests of open rows; this changes nothing if it takes at most ``rfc_cycles``.
     """
     made_of, timing = memory.organization, memory.timing
     bursts = memory.request_bytes // made_of.burst_bytes
@@ -99,8 +101,8 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
 def most_drain_cycles(memory: BankedDescription) -> int:
     """Return the most cycles that a due refresh waits for columns.
 
-    Each bank may have an open row with a pending request. The bus turns around once between
-    reads and writes, and other buses may take command slots.
+    Each bank may have an open row with a pending request. The bus turns to reads and to
+    writes, once each, and other buses may take command slots.
     """
     made_of, timing = memory.organization, memory.timing
     banks = made_of.bank_groups * made_of.banks

@@ -75,7 +75,7 @@ class PortDescription(OffChipDescription):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        # What is under way to a reader that does not look must not stand before answers of others.
+        # Answers in flight to a stalled reader must not block answers to other readers.
         least = self.reads_in_flight + SENT_REQUESTS
         if self.answers < least:
             refuse(

@@ -26,7 +26,7 @@ from importlib.machinery import (
 from pathlib import Path
 from types import CodeType, ModuleType
 
-# Any: what Python hands to imports, and whatever stands in a module.
+# Any: arguments of imports, and values in modules.
 from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
@@ -275,7 +275,7 @@ def load_on(
     module = executed(program)
     hardware = Hardware()
     if hardware_file is not None:
-        # It knows all models of memory and reads TOML: milliseconds that most runs do without.
+        # Importing all memory models and TOML takes milliseconds.
         from fabric.graph.hardware.file import load_hardware
 
         hardware = load_hardware(hardware_file)

@@ -88,7 +88,7 @@ def blocks_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     padded[..., :cols] = numbers
     blocks = padded.reshape(*outer, count, BLOCK)
     largest = np.abs(blocks).max(axis=-1, keepdims=True, initial=0.0)
-    # frexp's exponent is one above that of the largest power of two in a number.
+    # The exponent of frexp is one above the exponent of the largest power of two.
     exponents = np.frexp(largest)[1] - np.frexp(form.most)[1]
     exponents = np.clip(np.where(largest > 0, exponents, _EXPONENTS[0]), *_EXPONENTS)
     elements = np.clip(np.ldexp(blocks, -exponents), -form.most, form.most)

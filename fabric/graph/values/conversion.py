@@ -169,7 +169,7 @@ def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
 def _differ(whole: np.ndarray, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     if whole.dtype.kind == "b":
         return np.asarray(numbers != whole)
-    # Beyond the type's ends the way back says nothing; between them it cuts off fractions only.
+    # Converting back is exact within the range of the type, except for fractions.
     info = np.iinfo(whole.dtype)
     inside = (numbers >= float(info.min)) & (numbers < float(int(info.max) + 1))
     alike: NDArray[np.bool_] = inside & (numbers.astype(whole.dtype) == whole)

@@ -289,7 +289,7 @@ def _inverse(value: Value) -> Value:
 def _power(value: Value, exponent: int) -> Value:
     if isinstance(value, Expression):
         return value**exponent
-    # What is shared among nothing is nothing.
+    # A total of 0 has shares of 0.
     return Fraction(value) ** exponent if value else 0
 
 

@@ -90,7 +90,7 @@ def freeze(value: object, *, sent: bool = False) -> None:
         if data is not None:
             if sent and value.__class__ is not SentTile and not is_constant(data):
                 value.data = data.copy()
-                # Who writes to an array that was sent as a whole is told.
+                # Writing to an array that was sent as a whole raises an error.
                 data = value.data if data.base is not None else data
                 value.data.flags.writeable = False
             data.flags.writeable = False

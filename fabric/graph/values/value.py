@@ -87,7 +87,7 @@ def is_constant(data: object) -> bool:
             return False
         if data.base is None:
             return True
-        # Of views by strides numpy keeps the array in an object of its own.
+        # numpy wraps the base of strided views in another object.
         below = getattr(data.base, "base", None)
         data = below if isinstance(below, np.ndarray) else data.base
     if isinstance(data, memoryview):

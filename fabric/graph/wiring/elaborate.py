@@ -184,7 +184,7 @@ def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[
     """Return stated shapes of the stream that ``reader`` reads."""
     node, port = reader
     stream = node.inputs[port]
-    # Of what is put in front of a stream its program says nothing.
+    # The program has no claims about elements in front of a stream.
     return () if stream in fronts else stream.claims
 
 

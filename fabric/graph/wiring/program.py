@@ -432,7 +432,7 @@ class Program:
             if not isinstance(stream, Stream):
                 raise no_stream(operator, position, stream, place)
         kind = type(operator).__name__
-        # What it does says how it is called, where the program does not.
+        # The name comes from the function, unless the program gives one.
         does = kind if operator.name else next(iter(applied_by(operator)), kind)
         name = self.names.take(kind, operator.name, place, does)
         node = Node(operator, name, place, inputs)

@@ -67,7 +67,7 @@ def aligned_rows(
             lines += [text] if len(text) <= room else textwrap.wrap(text, room)
             cells = ()
         elif first is not None and len(row[0]) > first:
-            # A long name has a line of its own, and what is said of it stands below.
+            # A long name has its own line, above its text.
             lines, cells = [row[0]], ("", *row[1:])
         for number, band in enumerate(bands if cells else ()):
             margin = " " * (2 * GAP) if number else ""

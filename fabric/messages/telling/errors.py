@@ -35,7 +35,7 @@ class FabricError(Exception):
             return legible(self.message)
         if self.line is None:
             return legible(f"{self.file}: {self.message}")
-        # Most runs have no error to tell; what looks for places takes a while to import.
+        # Imported only for errors, since it takes a while.
         from fabric.messages.telling.place import Place
 
         return legible(f"{Place(self.file, self.line)}: {self.message}")

@@ -18,7 +18,7 @@ _ROOT: Final = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
-# Not asked of sysconfig, which may be half imported when a signal's handler wants to know.
+# sysconfig may be half imported while a signal handler runs.
 _LIBRARIES: Final = (
     os.path.dirname(os.__file__) + os.sep,
     os.path.join(sys.prefix, "Scripts" if os.name == "nt" else "bin") + os.sep,
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 def _cell(file: str) -> str | None:
     """Return the name of a notebook cell for ``file``, None for other files."""
-    # Imported by whoever runs notebooks, never for this.
+    # Notebooks have imported it already.
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     told = None if shell is None else shell.compile.format_code_name(file)

@@ -28,11 +28,11 @@ def json_text(value: object) -> str:
         # An infinity, a NaN or a name that is no text: these are rare, and looking for them takes
         # as long as writing.
         text = json.dumps(plain(value), allow_nan=False)
-    # Python writes numbers and letters; its own indentation is in Python, and ten times slower.
+    # The indentation of ``json`` is written in Python, and ten times slower.
     try:
         return msgspec_json.format(text, indent=2) + "\n"
     except DecodeError:
-        # Half of a character that is no text, as in a path that is not UTF-8.
+        # A lone surrogate, as in a path that is not UTF-8.
         return json.dumps(json.loads(text), indent=2) + "\n"
 
 
@@ -45,7 +45,7 @@ def counts_lines(value: object) -> tuple[bytes, ...]:
         encoded = msgspec_json.encode(value)
     except (TypeError, UnicodeEncodeError):
         return (json_text(value).encode(),)
-    # Python spells out the letters that not everybody has.
+    # Python escapes characters outside of ASCII.
     if b"\x7f" in encoded or not encoded.isascii():
         return (json_text(value).encode(),)
     return msgspec_json.format(encoded, indent=2), b"\n"

@@ -64,7 +64,7 @@ def raised(
     Signals are raised again. The message names ``who``, and ends with ``when``.
     """
     pass_signals(error)
-    # Most runs have no error to tell; what looks for places takes a while to import.
+    # Imported only for errors, since it takes a while.
     from fabric.messages.telling.place import raising_place
 
     file, line = raising_place(error) or place or (None, None)

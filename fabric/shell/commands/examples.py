@@ -44,7 +44,7 @@ def copied(name: str, to: Path) -> list[Path]:
     written = [file for file in files if not file.exists()]
     for file in written:
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Whoever writes it at the same time is not overwritten either.
+        # Mode x never overwrites a file of another process.
         with output_file(file, "x", encoding="utf-8") as opened:
             opened.write(files[file])
     return written
@@ -74,7 +74,7 @@ def _modules(source: Path) -> Iterator[Path]:
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            # What is taken from a package may be a module of it.
+            # An imported name may be a module of a package.
             names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
         else:
             continue

@@ -77,7 +77,7 @@ def command(name: str) -> int:
         are = "is" if len(there) == 1 else "are"
         raise click.UsageError(f"{' and '.join(there)} {are} here already: expected another name.")
     for file, text in files.items():
-        # Whoever writes it at the same time is not overwritten either.
+        # Mode x never overwrites a file of another process.
         with output_file(file, "x", encoding="utf-8") as written:
             written.write(text)
     if module != name.removesuffix(".py"):

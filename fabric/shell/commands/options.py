@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import wraps
 from pathlib import Path
 
-# Any: what click hands to a command; it is checked there.
+# Any: arguments of commands, which check them.
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click

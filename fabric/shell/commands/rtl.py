@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Any: what `simulate` takes, and checks; the module of the hardware is the operators' own.
+# Any: arguments of `simulate`, and the module of the hardware.
 from typing import TYPE_CHECKING, Any
 
 import click

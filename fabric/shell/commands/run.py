@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGINT
 
-# Any: what `simulate` takes, and checks.
+# Any: arguments of `simulate`.
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -220,7 +220,7 @@ def _log(to: str | None, level: str) -> Iterator[Log | None]:
         try:
             yield line_logger(file, level=level)
         finally:
-            # What could not be written has been said.
+            # The error has been reported.
             with contextlib.suppress(OSError):
                 file.close()
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-# Any: what `size` takes, and checks.
+# Any: arguments of `size`.
 from typing import TYPE_CHECKING, Any
 
 import click

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Any: what `Study` takes, and checks.
+# Any: arguments of `Study`.
 from typing import TYPE_CHECKING, Any
 
 import click

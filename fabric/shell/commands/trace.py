@@ -122,7 +122,7 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
     from fabric.analysis.trace.printing import answer_sheet
 
     text = query
-    # A row of a pipe is one line, even where somebody has set how wide a terminal is.
+    # A row in a pipe is one line, whatever COLUMNS is.
     columns = None if sys.stdout.isatty() else PIPED_COLUMNS
     _show(run, lambda trace: answer_sheet(trace.query(text, fold=not unfold)), columns=columns)
 
