@@ -38,8 +38,8 @@ variances of products with more than 64 summands are estimates."""
 
 _FLOAT: Final = np.dtype(np.float32)
 
-_SQUARED: Final = 2.0**-50
-"""Squares of larger numbers have all their digits in float32."""
+_FEW: Final = 1024
+"""For so many numbers hypot is faster than five functions that are vectorised."""
 
 _tracking: ContextVar[bool] = ContextVar("tracking", default=False)
 
@@ -525,7 +525,7 @@ def _computed(ufunc: Any, inputs: Any, off: _Errors) -> Array:
     rule = _RULES.get(ufunc)
     if rule is None:
         return (_jumps if ufunc in _EXACT else _shifted)(ufunc, numbers, off)
-    if inputs[0] is inputs[1] and ufunc in {np.add, np.multiply}:
+    if ufunc in {np.add, np.multiply} and inputs[0] is inputs[1]:
         return np.asarray(2 * _zeroed(off[0]) * (1 if ufunc is np.add else np.abs(numbers[0])))
     return np.asarray(rule(*numbers, *off))
 
@@ -538,11 +538,10 @@ def _joined(one: Array | None, other: Array | None) -> Any:
     """Return independent errors together: the root of the sum of their squares."""
     if one is None or other is None:
         return other if one is None else one
-    if one.min(initial=1) > _SQUARED:
-        squares = one * one + other * other
-        if squares.max(initial=1) < math.inf:
-            return np.sqrt(squares)
-    return np.hypot(one, other)  # four times as slow
+    if one.size < _FEW:
+        return np.hypot(one, other)
+    squares = one * one + other * other
+    return np.minimum(np.maximum(np.sqrt(squares), np.maximum(one, other)), one + other)
 
 
 def _signed(_: Any, inputs: Any, __: Array) -> _State:
@@ -588,6 +587,7 @@ _RULES: Final[dict[Any, Callable[..., Any]]] = {
     np.subtract: _added,
     np.multiply: _multiplied,
     np.divide: _quotient,
+    np.exp: lambda x, ex: np.exp(x) * np.expm1(ex),
 }
 """Functions of operands and errors; other functions are called on shifted operands."""
 
