@@ -37,7 +37,7 @@ class Channel(ChannelCounters):
     __slots__ = ()
 
     def send(self, element: Element) -> Awaitable[None]:
-        """Append ``element``, after a wait for a credit where the channel is full."""
+        """Append ``element``; wait for a credit if the channel is full."""
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(self.send, element)
@@ -46,7 +46,7 @@ class Channel(ChannelCounters):
         return DONE
 
     def _spend(self, usable_cycle: int) -> None:
-        """Let the producer's clock come to a credit that is usable then."""
+        """Spend a credit; the producer's clock becomes at least its cycle."""
         unit = self.producer
         spent_cycle = spent_at(unit.now, usable_cycle, self.next_send_cycle)
         waited = spent_cycle - unit.now
@@ -68,8 +68,8 @@ class Channel(ChannelCounters):
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``.
 
-        Where that counts from the unit's clock it is given as ``ports.now`` and so many cycles:
-        then a record of the run knows that it moves with the clock under other depths.
+        Cycles after the unit's clock are ``ports.now`` plus a number: then a record of the run
+        moves them with the clock under other depths.
         """
         await self.reserve()
         self._append(element, requested_cycle)
@@ -113,7 +113,7 @@ class Channel(ChannelCounters):
         return element
 
     async def peek(self) -> Element | None:
-        """Wait for the next element and leave it where it is; None at the end of the stream."""
+        """Wait for the next element without dequeuing it; None at the end of the stream."""
         queue = self.queue
         if not queue:
             await self._arrival()
@@ -135,9 +135,10 @@ class Channel(ChannelCounters):
         return element
 
     def hear(self) -> Element:
-        """Dequeue what is there in the cycle in which it is shown, behind the consumer's clock.
+        """Dequeue an element in the cycle in which it is shown, behind the consumer's clock.
 
-        For what a unit hears of while it does something else; all before that has been dequeued.
+        For elements that arrive while the unit does something else; all earlier ones have been
+        dequeued.
         """
         cycle = self.head_cycle
         visible, element = self.queue.popleft()
@@ -145,7 +146,7 @@ class Channel(ChannelCounters):
         return element
 
     def _free(self, visible_cycle: int, now: int) -> None:
-        """Give back in cycle ``now`` the slot of an element that was visible then."""
+        """Free at ``now`` the slot of an element that was visible at ``visible_cycle``."""
         if self.interval_cycles:
             self.next_take_cycle = next_from(now, self.interval_cycles)
         usable = usable_from(now, self.backward_cycles)
@@ -162,7 +163,7 @@ class Channel(ChannelCounters):
             self._wake_writer()
 
     def _use_one_more(self, usable_cycle: int) -> None:
-        """Know that more slots were in use at once than ever before."""
+        """Raise the peak of used slots."""
         self._peak_slots += 1
         if self._peak_slots < self.depth:
             self._recent.append(usable_cycle)
@@ -179,14 +180,14 @@ class Channel(ChannelCounters):
             self._wake_reader()
 
     def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
-        """Append what the producer has sent elsewhere, visible in these cycles, and its end."""
+        """Append elements that the producer sent elsewhere, with visible cycles, and the end."""
         self.queue.extend(sent)
         self.closed_cycle = closed_cycle
         if self.reader is not None:
             self._wake_reader()
 
     def fetch(self) -> Sequence[tuple[int, Element]]:
-        """Return what was sent and is dequeued elsewhere, and the cycles it is visible in."""
+        """Return elements and visible cycles for a consumer that dequeues elsewhere."""
         fetched, self.queue = self.queue, deque()
         return fetched
 
@@ -198,11 +199,11 @@ class Channel(ChannelCounters):
 
     @property
     def returned_cycles(self) -> Iterable[int]:
-        """When each credit is usable that the producer has not been given so far."""
+        """Cycles of credits that the producer has not received yet."""
         return self._returned
 
     def collect(self) -> None:
-        """Know that the producer has been given them elsewhere."""
+        """Note that the producer has received these credits elsewhere."""
         self._spent += len(self._returned)
         self._returned = deque()
 
@@ -215,7 +216,7 @@ class Channel(ChannelCounters):
             self._wake_writer()
 
     def discard(self, cycle: int) -> None:
-        """Dequeue what is there: the consumer's operator has ended at ``cycle``."""
+        """Dequeue queued elements after the consumer's operator has ended at ``cycle``."""
         while self.queue:
             visible, element = self.queue.popleft()
             taken_cycle = dropped_at(visible, cycle)
@@ -226,14 +227,14 @@ class Channel(ChannelCounters):
                 self._wake_writer()
 
     def stop(self) -> None:
-        """Carry nothing more and wake nobody: the run is over."""
+        """Carry nothing more: the run is over."""
         self.reader = self.writer = None
         self._spent += len(self._returned)
         self._ungranted = 0
         self._returned = self.credits = NOTHING
 
     def see_end(self) -> None:
-        """Let the consumer's clock move to the end of the stream, which is there."""
+        """Move the consumer's clock to the end of the stream, which has arrived."""
         assert self.closed_cycle is not None
         unit = self.consumer
         if not self.ended:
@@ -243,14 +244,14 @@ class Channel(ChannelCounters):
                 unit.now = self.closed_cycle
 
     def idle(self, cycle: int) -> None:
-        """Let the consumer's clock come to ``cycle``, waiting for an element."""
+        """Let the consumer wait for an element until ``cycle``."""
         unit = self.consumer
         if cycle > unit.now:
             self.empty_cycles += cycle - unit.now
             unit.now = cycle
 
     def _arrival(self) -> Awaitable[None]:
-        """Wait until there is an element, or the stream has ended."""
+        """Wait for an element or the end of the stream."""
         if self.closed_cycle is not None:
             return DONE
         unit = self.consumer
@@ -263,7 +264,7 @@ class Channel(ChannelCounters):
     def _with_more_credits(
         self, go_on: Callable[..., object], *arguments: object
     ) -> Switching[None]:
-        """Wait until there are credits, and then ``go_on``."""
+        """Wait for credits, then call ``go_on``."""
         unit, clock = self.producer, self.clock
         if unit.now >= clock.pace_cycle:
             yield from clock.keep_pace(unit)
@@ -299,7 +300,7 @@ def _nothing() -> Generator[None, None, None]:
 
 
 DONE: Final = _nothing()
-"""What ``send`` returns where it did not have to wait."""
+"""Awaitable of a ``send`` that did not wait."""
 
 
 with contextlib.suppress(StopIteration):
@@ -307,7 +308,7 @@ with contextlib.suppress(StopIteration):
 
 
 class Discard:
-    """Stands where nobody reads a secondary output: what is sent there is not produced."""
+    """The sink of an unread output; its values are not computed."""
 
     def send(self, *_: object) -> Awaitable[None]:
         """Do nothing."""
@@ -323,15 +324,10 @@ class Discard:
 
 
 class AssumedSink:
-    """Stands before a channel and compares the sizes of groups with what the program says of them.
+    """Wraps a channel and compares sizes of groups with the shape that the program states.
 
-    A size that is a number is compared when its group closes; one that other streams decide when
-    the run is over, and then ``sizes`` has the smallest and the largest group.
-
-    Attributes:
-        channel: it.
-        claims: what the program says.
-        sizes: by dimension, the smallest and the largest group that has closed.
+    A number is compared when its group closes. ``sizes`` has, by dimension, the smallest and the
+    largest closed group, for sizes that depend on other streams.
     """
 
     __slots__ = ("_counts", "_groups", "_numbers", "channel", "claims", "sizes")
@@ -378,20 +374,20 @@ class AssumedSink:
         """Close the outermost dimension, which no stop closes.
 
         Raises:
-            ProgramError: it has not the size the program says.
+            ProgramError: its size differs from the stated one.
         """
         self._close(len(self._counts) - 1)
 
     def count_sent(
         self, counts: list[int], groups: list[int], sizes: list[tuple[int, int]]
     ) -> None:
-        """Take over what was counted elsewhere, by dimension."""
+        """Adopt counts of elements sent elsewhere, by dimension."""
         self._counts, self._groups = counts, groups
         self.sizes = {dimension: size for dimension, size in enumerate(sizes) if groups[dimension]}
 
     @property
     def expected(self) -> list[int | None]:
-        """By dimension, the size that each group has to have; None where it is not a number."""
+        """By dimension, the required size of each group; None if it is not a number."""
         claims = [self._numbers.get(dimension) for dimension in range(len(self._counts))]
         return [
             each.assumed if each is not None and isinstance(each.assumed, int) else None

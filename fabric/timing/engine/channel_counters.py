@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from fabric.timing.engine.clock import VirtualClock
 
 NOTHING: Final[deque[Any]] = deque(maxlen=0)
-"""Shared by channels that are not opened, or carry nothing more."""
+"""Shared by channels that are closed or not opened."""
 
 GRANT: Final = 256
-"""Credits handed out at a time, so that a deep channel costs memory only when it fills, and a unit
-that fills one lets trio run something else now and then."""
+"""Credits granted at a time.
+
+Deep channels use memory only when they fill, and a unit that fills one lets trio run other tasks.
+"""
 
 
 class ChannelCounters:
@@ -30,15 +32,14 @@ class ChannelCounters:
     Attributes:
         forward_cycles: from the sending of an element to the cycle in which it is visible.
         backward_cycles: from a dequeue to the cycle in which its credit is usable.
-        interval_cycles: between two elements at one end, at least; 0 or 1.
-        next_send_cycle: before which nothing is sent; 0 without an interval.
-        next_take_cycle: before which nothing is shown; likewise.
-        queue: (the cycle in which it becomes visible, element), oldest first.
-        credits: the cycle in which each is usable, oldest first.
+        interval_cycles: the least between two elements at one end; 0 or 1.
+        next_send_cycle, next_take_cycle: earliest cycles of the next ones; 0 without an interval.
+        queue: (visible cycle, element), oldest first.
+        credits: usable cycles, oldest first.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
         credit_cycles: cycles it then waited for the credit on its way back.
-        closed_cycle: the producer's final clock, once it has ended; with an interval a hop later.
+        closed_cycle: the producer's final clock; one hop later with an interval.
         left_over: values that came after the consumer's operator had ended.
     """
 
@@ -167,7 +168,7 @@ class ChannelCounters:
 
     @property
     def head_cycle(self) -> int:
-        """When the next element becomes visible."""
+        """When the next element is visible."""
         return shown_from(self.queue[0][0], self.next_take_cycle)
 
     @property
@@ -196,7 +197,7 @@ class ChannelCounters:
         return max(self._peak_slots if self.taken else 0, self.held_elements)
 
     def count_sent(self, bare_stops: int, full_cycles: int, credit_cycles: int) -> None:
-        """Take over what was counted elsewhere for the producer."""
+        """Add counts of the producer from elsewhere."""
         self._bare_stops = bare_stops
         self.full_cycles = full_cycles
         self.credit_cycles = credit_cycles
@@ -245,7 +246,7 @@ class ChannelCounters:
         *,
         ended: bool,
     ) -> None:
-        """Take over what was counted elsewhere for the consumer."""
+        """Add counts of the consumer from elsewhere."""
         self._spent = taken - len(self._returned)
         self.empty_cycles = empty_cycles
         self.left_over = left_over

@@ -1,9 +1,7 @@
-"""What a checked operator has: a unit and ends of channels that look at what it does.
+"""The unit and the channel ends of a checked operator.
 
-Its unit is set by the fabric alone, and its work leads somewhere. It asks for one thing at a time,
-in its own task. What it reads stays as others see it; a channel that it reads gets another class,
-with the same attributes, and whose elements a ``peek`` has shown is noted at the unit. What it
-sends is what it promised.
+Only the fabric sets the unit, and an operator must make progress, await one operation at a time in
+its own task, and send values of its stream's type. Channels that it reads get a class with checks.
 
 Source of the nesting rule: Streaming Tensor Programs, section 3.1; bare stops are this project's.
 """
@@ -32,7 +30,7 @@ Result = TypeVar("Result")
 
 
 class _Stray(Refusal, SystemExit):
-    """Ends a thread without a word: the operator is told."""
+    """Ends a thread silently: the operator reports the error."""
 
 
 class Calls:
@@ -49,10 +47,10 @@ class Calls:
         self._stray: Refusal | None = None
 
     def begin(self, operation: str) -> None:
-        """Note that the caller's caller asks for ``operation``, which it has to await.
+        """Note that the caller's caller has to await ``operation``.
 
         Raises:
-            Refusal: what was asked for before has not been awaited.
+            Refusal: the previous operation was not awaited.
         """
         if self._operation is not None or self._stray is not None:
             self.end()
@@ -62,7 +60,7 @@ class Calls:
         self._instruction = frame.f_lasti
 
     def hold(self, call: Coroutine[object, None, Result]) -> Coroutine[object, None, Result]:
-        """Return ``call``, the coroutine of what was asked for last."""
+        """Return ``call``, the coroutine of the latest operation."""
         self._held = call
         return call
 
@@ -70,17 +68,13 @@ class Calls:
         """Note that the operation is awaited.
 
         Raises:
-            Refusal: not by the operator's own task.
+            Refusal: by another task.
         """
         self._operation = self._held = None
         self.check_task()
 
     def check_task(self) -> None:
-        """Refuse what another thread or task does in the unit's name.
-
-        Raises:
-            Refusal: it is not the unit's own task that asks.
-        """
+        """Refuse calls from other threads and tasks."""
         try:
             asking = current_task()
         except RuntimeError:
@@ -94,11 +88,7 @@ class Calls:
             raise self._stray
 
     def end(self) -> None:
-        """Look whether all that was asked for has been awaited, by the operator itself.
-
-        Raises:
-            Refusal: it has not.
-        """
+        """Refuse operations that the operator itself has not awaited."""
         if self._stray is not None:
             raise self._stray
         if self._operation is not None:
@@ -111,7 +101,7 @@ class Calls:
             )
 
     def drop(self) -> None:
-        """Forget what was asked for, so that Python does not speak of it."""
+        """Close an operation that was not awaited, so that Python does not warn."""
         self._operation = None
         if self._held is not None:
             self._held.close()
@@ -121,13 +111,13 @@ class Calls:
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 
 _LOOKS: Final = 10
-"""How many times in a row nothing has to have moved."""
+"""Consecutive looks without progress before the operator is stopped."""
 
 _REACH_STEPS: Final = 10
 """A wait for a cycle takes as long as ten charges on the host."""
 
 _ours: Final[set[CodeType]] = set()
-"""Functions of the fabric that have set something."""
+"""The fabric's functions that may set attributes."""
 
 _set: Final = object.__setattr__
 _set_now: Final[Callable[[Unit, int], None]] = vars(Unit)["now"].__set__
@@ -135,18 +125,16 @@ _set_busy_cycles: Final[Callable[[Unit, int], None]] = vars(Unit)["busy_cycles"]
 
 
 class Circling(BaseException):
-    """Ends an operator that charges, or waits for cycles, on and on: a livelock of one unit."""
+    """Ends an operator that charges or waits for cycles endlessly: a livelock of one unit."""
 
 
 class CheckedUnit(Unit):
-    """What the units of checked operators have more; see ``unit_class`` for those that are made.
+    """Base class of the units of checked operators; see ``unit_class``.
 
     Attributes:
-        calls: what it has asked its channels for.
-        shown: channels whose next element ``peek`` has shown.
-        reads, writes: its channels.
-        most_steps: charges, or a tenth as many waits for a cycle, that it may do in a row.
-        steps_left: before the next look; what had moved at the last; looks that saw the same.
+        shown: channels whose next element was peeked.
+        most_steps: charges, or a tenth as many waits for a cycle, without progress.
+        steps_left: until the next look; then progress at the last look, and looks without progress.
     """
 
     __slots__ = ()
@@ -211,7 +199,7 @@ class CheckedUnit(Unit):
 
 
 def unit_class(kind: type[AnyUnit], *, checked: bool) -> type[AnyUnit]:
-    """Return the class of units of this kind, with checks where its operator is ``checked``."""
+    """Return the class of units of this kind, with checks if ``checked``."""
     if not checked:
         return kind
     if kind not in _checked:
@@ -223,15 +211,15 @@ def unit_class(kind: type[AnyUnit], *, checked: bool) -> type[AnyUnit]:
 
 
 _checked: Final[dict[type[Unit], type]] = {}
-"""By class of units, the one with checks."""
+"""Checked classes by class of units."""
 
 
 Reading: TypeAlias = Any
-"""A channel whose consumer is a ``CheckedUnit``, and its class: known when it is made."""
+"""A channel whose consumer is a ``CheckedUnit``, and its class."""
 
 
 def check_reads(channel: Channel) -> None:
-    """Check what is done at the reading end of ``channel``, whose consumer is a ``CheckedUnit``."""
+    """Check the reading end of ``channel``, whose consumer is a ``CheckedUnit``."""
     kind = channel.__class__
     if kind not in _channel_classes:
         _channel_classes[kind] = _with_checked_reads(kind)
@@ -239,7 +227,7 @@ def check_reads(channel: Channel) -> None:
 
 
 _channel_classes: Final[dict[type, Reading]] = {}
-"""By class of channels, the one with checks."""
+"""Checked classes by class of channels."""
 
 
 def _with_checked_reads(kind: Reading) -> Reading:

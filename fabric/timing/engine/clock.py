@@ -40,13 +40,12 @@ class VirtualClock:
 
     Attributes:
         now: every event before this cycle has happened.
-        running: number of units that can run.
         foresees: the memory, if it can foresee how long it will be silent.
         network: None if no links are shared.
         stopping: stop when no unit can run, instead of advancing.
         stopped: the run is over; work of cancelled operators does not count.
-        pace_cycle: a unit whose clock is later waits until no other unit can run.
-        chose: called with units whose work depends on which input came first.
+        pace_cycle: units with later clocks wait until no other unit can run.
+        chose: called with units that wait for a cycle, which may decide their work.
     """
 
     def __init__(
@@ -235,7 +234,6 @@ class VirtualClock:
         return False
 
     def _answered(self, horizon: int) -> bool:
-        """Advance the off-chip memory to ``horizon``; return whether a unit was woken."""
         memory = self.memory
         if memory is None or not memory.pending:
             return False
@@ -273,7 +271,6 @@ class VirtualClock:
         return 0 if foresees is None else min(quiet, foresees.silent_until)
 
     def _next_reach(self) -> list[tuple[int, int, int, Unit, Wait]]:
-        """Return the heap of waits for cycles, without ended waits at its head."""
         reaching = self._reaching
         while reaching and reaching[0][3].wait is not reaching[0][4]:
             heapq.heappop(reaching)
@@ -294,7 +291,7 @@ class VirtualClock:
 
 
 class Arriving(Protocol):
-    """The end of a channel, as the network knows it."""
+    """The network's view of a channel's end."""
 
     def arrive(self, cycle: int) -> None:
         """Hand over the oldest element under way, which left the links at ``cycle``."""

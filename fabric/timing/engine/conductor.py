@@ -110,10 +110,10 @@ class Conductor:
 Result = TypeVar("Result")
 
 Switching: TypeAlias = Generator[object, Value[None] | Error, Result]
-"""What lets others run: it yields suspensions, and is sent how each has ended."""
+"""A coroutine that yields suspensions, and receives how each has ended."""
 
 WOKEN: Final = Value(None)
-"""What a strand that parked is handed where it was woken, and not cancelled; made once."""
+"""The value that a woken strand receives."""
 
 
 class Strand:
@@ -149,7 +149,7 @@ class Strand:
         reschedule(self.task, WOKEN)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise ``error`` in the task where it is parked."""
+        """Raise ``error`` in the parked task."""
         if self.parked:
             self.parked = False
             assert self.task is not None

@@ -119,7 +119,6 @@ class MachineCode:
 
 
 def _key(*sources: Path) -> str:
-    """Return a hash of the texts and the machine."""
     import llvmlite
     from llvmlite import binding as llvm
 

@@ -1,4 +1,4 @@
-"""The memory behind the chip's pins: what the fabric asks of it, whatever stands in its place."""
+"""The interface of off-chip memories, and their counters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from fabric.timing.engine.unit import Unit
 class OffChip(Protocol):
     """A memory that off-chip operators share.
 
-    A unit hands over one burst at a time, at its own clock, and parks. Only when no unit can run is
-    the memory told to advance: then it knows every burst of the cycles before the horizon. Units
-    may still ask in the horizon's own cycle. The order of calls depends on the host. A memory may
-    use clocks and ports of units, but not that order.
+    A unit submits one burst at a time, at its own clock, and parks. The memory advances only when
+    no unit can run: then it has every burst of the cycles before the horizon. Units may still
+    submit in the horizon's own cycle. The order of calls depends on the host. A memory may use
+    clocks and ports of units, but not that order.
     """
 
     @property
@@ -33,12 +33,12 @@ class OffChip(Protocol):
     def final_cycle(self) -> int | None:
         """The cycle in which it stops, once its clients have ended; None before.
 
-        A memory that never outlasts its clients says None all along.
+        Always None for a memory that never outlasts its clients.
         """
         ...
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Take ``burst`` at the clock of ``unit``, which has none under way.
+        """Take ``burst`` at the clock of ``unit``, which has no other burst under way.
 
         Raises:
             Refusal: the memory cannot serve it.
@@ -46,11 +46,11 @@ class OffChip(Protocol):
         ...
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Go on to the first completion, or up to ``horizon_cycle``; called while one is pending.
+        """Advance to the first completion, or to ``horizon_cycle``; a burst is pending.
 
         Returns:
-            The units whose bursts are complete, in the order of the memory's ports; each has been
-            ``answered``: its clock is the cycle in which it sees that, and what it waited counts.
+            The units whose bursts are complete, in the order of the memory's ports; each was
+            ``answered``, which sets its clock and counts its wait.
         """
         ...
 
@@ -61,59 +61,56 @@ class OffChip(Protocol):
 
 @runtime_checkable
 class Counting(Protocol):
-    """What a memory besides does that knows what became of its bandwidth."""
+    """A memory that counts the use of its bandwidth."""
 
     def counters(self) -> MemoryCounters | None:
-        """Return what it has counted so far."""
+        """Return the counters so far."""
         ...
 
 
 @runtime_checkable
 class Foreseeing(Protocol):
-    """What a memory besides does that knows how long it will be silent."""
+    """A memory that knows how long it will be silent."""
 
     @property
     def silent_until(self) -> int:
-        """A cycle up to which it completes none of the bursts that are under way.
-
-        Bursts that are handed over later do not change that.
-        """
+        """A cycle before which no burst under way completes, whatever is submitted later."""
         ...
 
 
 def foreseeing(memory: OffChip | None) -> Foreseeing | None:
-    """Return ``memory``, where it knows how long it will be silent."""
+    """Return ``memory`` if it knows how long it will be silent."""
     itself: object = memory
     return itself if isinstance(itself, Foreseeing) else None
 
 
 def counters_of(memory: OffChip) -> MemoryCounters | None:
-    """Return what became of the bandwidth so far; None where the model does not count it."""
+    """Return the counters so far; None if the model has none."""
     return memory.counters() if isinstance(memory, Counting) else None
 
 
 @runtime_checkable
 class Prefetching(Protocol):
-    """What a memory besides does that fetches what it knows it will be asked for."""
+    """A memory that fetches announced bursts ahead."""
 
     @property
     def prefetches(self) -> bool:
-        """Whether it does; else it is told nothing."""
+        """Whether it fetches ahead; else ``announce`` is not called."""
         ...
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
-        """Know at the clock of ``unit`` which bursts it hands over next, one by one."""
+        """Announce the next bursts of ``unit``, at its clock."""
         ...
 
 
 def prefetching(memory: OffChip | None) -> Prefetching | None:
-    """Return what stands behind ``memory``, where that fetches what it will be asked for."""
+    """Return the memory wrapped by ``memory``, if it fetches ahead."""
     behind = memory_behind(memory)
     return behind if isinstance(behind, Prefetching) and behind.prefetches else None
 
 
 def memory_behind(memory: OffChip | None) -> object:
-    """Return the memory itself, whatever stands for it."""
+    """Return the memory without wrappers."""
     behind: object = memory
     while isinstance(behind, StandIn):
         behind = behind.memory
@@ -121,10 +118,10 @@ def memory_behind(memory: OffChip | None) -> object:
 
 
 class StandIn:
-    """Stands for a memory and says what that says; what differs is told by who extends it.
+    """Wraps a memory and returns its answers; subclasses override methods.
 
     Attributes:
-        memory: what it stands for.
+        memory: the wrapped memory.
     """
 
     def __init__(self, memory: OffChip) -> None:
@@ -133,7 +130,7 @@ class StandIn:
 
     @property
     def pending(self) -> bool:
-        """See ``OffChip``, as all others."""
+        """Whether a burst is under way."""
         return self.memory.pending
 
     @property
@@ -151,13 +148,13 @@ class StandIn:
         return self.memory.served(unit)
 
     def counters(self) -> MemoryCounters | None:
-        """Return what became of the bandwidth so far; None where the model does not count it."""
+        """Return the counters so far; None if the model has none."""
         return counters_of(self.memory)
 
 
 @dataclass(frozen=True, slots=True)
 class BusCycles:
-    """Cycles of data buses, one bus per pseudo channel, by what happened in them.
+    """Cycles of data buses, one bus per pseudo channel, by their use.
 
     Each cycle up to the end of the last data is counted once.
 
@@ -165,8 +162,8 @@ class BusCycles:
         data: carried data.
         refresh: rows were being refreshed.
         turnaround: the bus turned between reading and writing.
-        window: requests waited outside of a full window, and none in it could go.
-        conflict: requests waited, all of them in the window, for rows and command slots.
+        window: requests waited outside of a full window, and none in it could be served.
+        conflict: all waiting requests were in the window, for rows and command slots.
         idle: no request waited for a command.
     """
 
@@ -179,20 +176,20 @@ class BusCycles:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum of all cycles."""
         return sum(getattr(self, each.name) for each in fields(self))
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelTraffic:
-    """What a channel has carried.
+    """Traffic of a channel.
 
     Attributes:
         reads, writes: requests served.
-        row_hits: of them, those whose row was open.
-        row_misses: those whose bank had no row open.
-        row_conflicts: those whose bank had another row open.
-        bus: of its pseudo channels together.
+        row_hits: requests whose row was open.
+        row_misses: requests whose bank had no row open.
+        row_conflicts: requests whose bank had another row open.
+        bus: sum of its pseudo channels.
     """
 
     reads: int
@@ -204,21 +201,22 @@ class ChannelTraffic:
 
     @property
     def requests(self) -> int:
-        """Served, of both kinds."""
+        """Requests served, reads and writes."""
         return self.reads + self.writes
 
 
 @dataclass(frozen=True, slots=True)
 class ClientTraffic:
-    """How the requests of a client fared; cycles are sums over its requests.
+    """Requests of a client; cycles are sums over its requests.
 
     Attributes:
         unit: its number.
         requests: served.
-        row_hits, row_misses, row_conflicts: as of a channel.
+        row_hits, row_misses, row_conflicts: as in ``ChannelTraffic``.
         queued_cycles: waited outside of a channel's window.
         waiting_cycles: in the window, for the first command.
-        serving_cycles: from there to the end of the data, or of the last command of a write.
+        serving_cycles: from the first command to the end of the data, or of the last command of a
+            write.
     """
 
     unit: int
@@ -233,13 +231,13 @@ class ClientTraffic:
 
 @dataclass(frozen=True, slots=True)
 class MemoryCounters:
-    """What a memory has counted so far.
+    """Counters of a memory so far.
 
     Attributes:
         channels: in order.
         clients: in the order of their ports, readers first.
-        period_cycles: that each of ``periods`` is long.
-        periods: of the run so far, all channels together; the last one may not be over.
+        period_cycles: the length of each of ``periods``.
+        periods: bus cycles of all channels; the last period may be incomplete.
     """
 
     channels: tuple[ChannelTraffic, ...] = field(repr=False)
@@ -249,7 +247,7 @@ class MemoryCounters:
 
     @property
     def bus(self) -> BusCycles:
-        """Of all channels."""
+        """Sum of all channels."""
         buses = [channel.bus for channel in self.channels]
         return BusCycles(
             *(sum(getattr(bus, each.name) for bus in buses) for each in fields(BusCycles))
@@ -257,5 +255,5 @@ class MemoryCounters:
 
     @property
     def requests(self) -> int:
-        """Served by all channels."""
+        """Requests served by all channels."""
         return sum(channel.requests for channel in self.channels)

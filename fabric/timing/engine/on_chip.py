@@ -1,7 +1,7 @@
 """On-chip memory: one capacity that all memory units allocate from, and its use over time.
 
-What does not fit waits, served by (cycle, node); what can never fit is an error. Where there are
-pages, room is given in whole ones: then what counts as free, wanted and held is bytes of pages.
+Allocations that do not fit wait in the order (cycle, node); those that never fit are errors. With
+pages, free, requested and held room is in bytes of whole pages.
 """
 
 from __future__ import annotations
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
 
 class Allocation:
-    """The on-chip memory of a buffer, until the last reader of the buffer is done.
+    """The on-chip memory of a buffer, until the last reader of the buffer has ended.
 
     Attributes:
-        memory: where the room is.
-        owner: the unit that asked for it.
-        size_bytes: how much.
-        holders: references that are not done yet.
-        spilled: elements of the buffer in off-chip memory, by number, and their addresses there.
+        owner: the unit that allocated it.
+        holders: number of open references.
+        spilled: off-chip addresses of spilled elements, by number.
     """
 
     __slots__ = ("_done_cycle", "holders", "memory", "owner", "size_bytes", "spilled")
@@ -52,11 +50,11 @@ class Allocation:
         self._done_cycle = 0
 
     def share(self, more: int) -> None:
-        """Count ``more`` holders."""
+        """Add ``more`` holders."""
         self.holders += more
 
     def done(self, cycle: int) -> None:
-        """Count one holder less; the last gives the room back at the latest of their cycles."""
+        """Remove a holder; the last one frees the room at the latest of their cycles."""
         self._done_cycle = max(self._done_cycle, cycle)
         self.holders -= 1
         if not self.holders:
@@ -68,11 +66,10 @@ class OnChipMemory:
 
     Attributes:
         capacity_bytes: None for unlimited.
-        held_by: bytes, by the unit that asked for them, where the capacity is limited.
-        pages: in which room is given; None where it is given in bytes.
-        spill_address: of what is spilled next in off-chip memory; None where nothing is. Addresses
-            are not used again.
-        reserved_bytes: that what may be spilled leaves to all others.
+        held_by: bytes by owner, if the capacity is limited.
+        pages: None if room is given in bytes.
+        spill_address: the next off-chip address; None without spilling. Addresses are not reused.
+        reserved_bytes: room that buffers which may be spilled leave to others.
     """
 
     def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
@@ -97,15 +94,11 @@ class OnChipMemory:
     ) -> bool:
         """Take ``size_bytes`` at the unit's clock, or wait until they are free.
 
-        Args:
-            unit: who asks; cycles it waits are counted as ``capacity_cycles``.
-            size_bytes: how much.
-            what: names the buffer in an error.
-            held_bytes: what the buffer has already, where it grows.
-            spills: do not wait, where the hardware spills.
+        ``what`` names the buffer in errors, and ``held_bytes`` is its size before it grows. With
+        ``spills`` the unit does not wait if the hardware spills.
 
         Returns:
-            Whether there is room; else it is to be spilled.
+            Whether there is room; else the tile has to be spilled.
 
         Raises:
             CapacityError: the buffer is larger than the whole capacity.
@@ -127,7 +120,7 @@ class OnChipMemory:
         return True
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
-        """Give back at ``cycle`` a whole allocation of ``size_bytes`` that ``owner`` asked for."""
+        """Free at ``cycle`` a whole allocation of ``size_bytes`` of ``owner``."""
         room_bytes = self._room(size_bytes)
         self._bytes.record(cycle, -size_bytes)
         self._record_pages(cycle, -room_bytes, -size_bytes)
@@ -139,16 +132,16 @@ class OnChipMemory:
             self._wake_first()
 
     def room_bytes(self, size_bytes: int, held_bytes: int = 0) -> int:
-        """Return what ``size_bytes`` more take, of which ``held_bytes`` has a part of a page."""
+        """Return the bytes that ``size_bytes`` more take, if ``held_bytes`` use part of a page."""
         return self._room(held_bytes + size_bytes) - self._room(held_bytes)
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Count what was allocated and given back elsewhere: cycles and bytes."""
+        """Count allocations and releases from elsewhere, as cycles and bytes."""
         self._bytes.extend(changes)
 
     @property
     def requests(self) -> list[tuple[Unit, int]]:
-        """Units that wait for room and the bytes they want, in the order they are served."""
+        """Waiting units and their bytes, in the order of service."""
         return [(unit, size_bytes) for _, _, unit, size_bytes in self._waiting]
 
     @property
@@ -158,24 +151,24 @@ class OnChipMemory:
 
     @property
     def peak_pages(self) -> int | None:
-        """The most pages held in any cycle so far; None where there are none."""
+        """The most pages held in any cycle so far; None without pages."""
         return None if self.pages is None else self._paged_bytes.peak // self.pages.page_bytes
 
     @property
     def peak_empty_bytes(self) -> int | None:
-        """The most bytes that were empty in held pages in any cycle; None where there are none."""
+        """The most unused bytes of held pages in any cycle; None without pages."""
         return None if self.pages is None else self._empty_bytes.peak
 
     @property
     def enough_bytes(self) -> int:
-        """The least capacity with which nothing so far would have waited."""
+        """The least capacity without waits so far."""
         if self.pages is None or self.peak_pages is None:
             return self.peak_bytes
         return self.pages.capacity_bytes(self.peak_pages)
 
     @property
     def held_bytes(self) -> int:
-        """The bytes held after all that was allocated and given back so far."""
+        """Bytes held after all changes so far."""
         return self._bytes.level
 
     async def _finds_room(self, unit: Unit, room_bytes: int) -> bool:
@@ -218,7 +211,6 @@ class OnChipMemory:
         self._wake_first()
 
     def _free_bytes(self, cycle: int) -> int:
-        """Return how much is free at ``cycle``, before which nothing can happen any more."""
         released_bytes = sum(size_bytes for when, size_bytes in self._releases if when <= cycle)
         return self._limit_bytes - self._used_bytes + released_bytes
 
@@ -255,7 +247,6 @@ class OnChipMemory:
         return capacity_bytes if pages is None else pages.within(capacity_bytes) * pages.page_bytes
 
     def _never_fits(self, unit: Unit, size_bytes: int, what: str) -> CapacityError:
-        """Return the error of a buffer that is larger than the whole capacity."""
         assert self.capacity_bytes is not None
         free_bytes, pages = self._free_bytes(unit.now), self.pages
         takes, room = counted(size_bytes, "byte"), counted(self.capacity_bytes, "byte")
@@ -275,11 +266,11 @@ class OnChipMemory:
 
 
 _FOLD: Final = 1 << 17
-"""Changes after which the past is folded into one level and one peak."""
+"""Number of changes that are folded into one level and one peak."""
 
 
 class AmountOverTime:
-    """An amount over time, of which the most in any cycle is asked for."""
+    """An amount over time and its peak."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now: Final = now
@@ -308,7 +299,7 @@ class AmountOverTime:
 
     @property
     def level(self) -> int:
-        """What is left after all changes so far."""
+        """The amount after all changes so far."""
         return self._level + sum(change for _, change in self._changes)
 
     def _fold(self, before: int | None) -> None:

@@ -1,6 +1,6 @@
-"""What an operator has while it runs, and whether its functions return what they promised.
+"""An operator's view of the machine, and checks of its functions' results.
 
-The fabric's own functions are handed on as they are, and cost nothing.
+The fabric's own functions are not checked.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.on_chip import OnChipMemory
 
 Call: TypeAlias = Callable[..., Any]
-"""Functions of users take and return what they like; what it is is looked at."""
+"""A user's function; its results are checked."""
 
 _OFF_CHIP: Final = Operation.OFF_CHIP
 
@@ -50,44 +50,44 @@ if not TYPE_CHECKING:
 
 
 class Tracking(Protocol):
-    """Knows which element of an input an operator is at, and the coordinates of that."""
+    """Tracks the last element of an input and its coordinates."""
 
     @property
     def port(self) -> int:
-        """Which input."""
+        """Number of the input."""
 
     @property
     def element(self) -> Element | None:
-        """The last element that was passed; None before the first and at the end."""
+        """The last passed element; None before the first and at the end."""
 
     def passed(self, element: Element | None) -> None:
-        """Note that ``element``, or the end, comes next."""
+        """Note the next ``element``, or None for the end."""
 
     def resume(self, place: Sequence[int], element: Element | None) -> None:
-        """Be at ``element``, with coordinates ``place``, the innermost first.
+        """Set the last ``element`` and its coordinates ``place``, innermost first.
 
-        Where it is None, the one that is passed next has these coordinates.
+        If ``element`` is None, the next passed one has these coordinates.
         """
 
 
 class Updating(Protocol):
-    """What ``_update_of`` is given."""
+    """Input of ``_update_of``."""
 
     @property
     def update(self) -> Call:
-        """Return the next state."""
+        """The function that returns the next state."""
 
 
 class Splitting(Protocol):
-    """What ``_parts_of`` is given."""
+    """Input of ``_parts_of``."""
 
     @property
     def apply(self) -> Call:
-        """Return parts with their stops."""
+        """The function that returns parts with their stops."""
 
     @property
     def rank(self) -> int:
-        """Of the stream of parts."""
+        """Rank of the stream of parts."""
 
 
 def _values_of(function: object, method: str, kind: ValueType, functional: bool) -> Call:
@@ -109,7 +109,7 @@ def _values_of(function: object, method: str, kind: ValueType, functional: bool)
 
 
 def _update_of(reduction: Updating) -> Call:
-    """Return ``reduction.update``, which leaves its inputs as they are."""
+    """Return ``reduction.update``, which must not change its inputs."""
     call: Call = reduction.update
     if is_own(reduction):
         return call
@@ -146,7 +146,7 @@ def _numbers_of(function: object, method: str) -> Callable[..., int]:
 
 
 def _parts_of(split: Splitting, part: ValueType, functional: bool) -> Call:
-    """Return ``split.apply``, which gives streams of rank ``split.rank`` of ``part``s."""
+    """Return ``split.apply``, which returns streams of rank ``split.rank`` of ``part`` values."""
     call: Call = split.apply
     if is_own(split):
         return call
@@ -186,7 +186,6 @@ def _wrong_parts(parts: object, stream_type: StreamType, functional: bool) -> st
 
 
 def _refusals(function: object, method: str) -> Callable[[str | None], None]:
-    """Return what raises, unless it is given None, a refusal with the number of the call."""
     name, place = _named(function, method)
     numbers: Iterator[int] = itertools.count()
 
@@ -211,19 +210,19 @@ class Ports:
     """An operator's view of the machine.
 
     Attributes:
-        unit: where it runs; its clock and counters.
+        unit: its clock and counters.
         inputs, outputs: channel ends in port order.
-        input_types, output_types: what they carry.
+        input_types, output_types: types of the elements.
         functional: tiles have data.
         clock: the global virtual clock.
-        off_chip: the memory behind the chip's pins, where the program uses it.
-        region: of that memory, where the operator's tensor is; None where it is no client.
+        off_chip: the off-chip memory, if the program uses it.
+        region: of the operator's tensor in off-chip memory; None if it has none.
         on_chip: the on-chip memory.
         stored: what stores have written, by name.
-        observation: of the run, where it is watched.
-        repeats: inputs that the program is given, one after the other.
-        interval_cycles: between two elements of a channel, at least.
-        since_cycle: from which on the operator counts; after 0 where it runs again.
+        observation: None if the run is not observed.
+        repeats: number of inputs that the program receives.
+        interval_cycles: the least between two elements of a channel.
+        since_cycle: the operator's first cycle; after 0 in repeated runs.
     """
 
     unit: Unit
@@ -244,10 +243,10 @@ class Ports:
 
     @property
     def now(self) -> int:
-        """The unit's clock, for a ``send_at``: who watches learns since when the cycles count.
+        """The unit's clock, for a ``send_at``: observers receive the reading.
 
-        ``ports.now + 3`` is 3 cycles after this reading, however deep the channels are;
-        ``ports.unit.now + 3`` and other integers are nothing that a record can count from.
+        ``ports.now + 3`` is 3 cycles after this reading under any channel depths. ``ports.unit.now
+        + 3`` and other integers cannot be timed again.
         """
         unit, observation = self.unit, self.observation
         now = unit.now if observation is None else observation.reading(unit)
@@ -255,7 +254,7 @@ class Ports:
 
     @property
     def start(self) -> int:
-        """Cycle 0, for a ``send_at``: who watches learns that the cycles count from no clock."""
+        """Cycle 0, for a ``send_at``: observers receive that cycles count from the start."""
         return 0 if self.observation is None else START
 
     @property
@@ -275,13 +274,13 @@ class Ports:
         return self.unit
 
     async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
-        """Move a tile to or from off-chip memory; the unit's clock ends when all is answered.
+        """Move a tile to or from off-chip memory; the unit's clock becomes the cycle of the answer.
 
         Args:
-            rows: of the tile; nothing is moved where there are none, or none with bytes.
-            row_bytes: of one row.
-            number: of the tile in the operator's tensor; of its first byte where the operator's
-                ``off_chip_tensor`` does not say which tiles there are.
+            rows: of the tile; 0 moves nothing.
+            row_bytes: of one row; 0 moves nothing.
+            number: of the tile in the operator's tensor, or of its first byte if
+                ``off_chip_tensor`` does not list the tiles.
 
         Raises:
             Refusal: the memory cannot serve it.
@@ -300,7 +299,7 @@ class Ports:
         return address
 
     async def fetch(self, tile: Tile, address: int) -> None:
-        """Read a tile from ``address``, where it was spilled."""
+        """Read a spilled tile from ``address``."""
         await self._move_spilled(tile, address, write=False)
 
     async def _move_spilled(self, tile: Tile, address: int, *, write: bool) -> None:
@@ -316,7 +315,7 @@ class Ports:
         await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
 
     def announce(self, rows: int, row_bytes: int, numbers: Iterable[int]) -> None:
-        """Say which tiles are asked for next, each in a ``burst``: the memory may fetch ahead.
+        """Announce the tiles of the next ``burst`` calls: the memory may fetch ahead.
 
         Args:
             rows: of each tile.
@@ -330,34 +329,34 @@ class Ports:
             )
 
     def turn(self, *memory: object) -> None:
-        """Say that all the operator will do follows from ``memory`` and what it receives next.
+        """State that all further behaviour follows from ``memory`` and the elements to come.
 
-        An operator of a class that states ``turns`` says it each time it has dealt with an element
-        or a group; see ``Operator``.
+        An operator of a class with ``turns`` calls this after each element or group; see
+        ``Operator``.
         """
 
     def follow(self, track: Tracking) -> None:
-        """Let ``track`` be right where the operator leaves the compiled loop.
+        """Keep ``track`` correct if the operator leaves the compiled loop.
 
-        The loop does not tell it of elements. Coordinates and elements of the past that an
-        operator needs for what it says in errors, and for nothing else, are to be kept so.
+        The loop does not report elements to it. Keep coordinates and past elements in tracks if
+        they are used only in errors.
         """
 
     def times(self, count: int) -> Iterable[int]:
-        """Yield ``count`` times; what is done each time is the same, whatever was yielded."""
+        """Yield ``count`` times; the loop's body must not depend on the yielded value."""
         return range(count)
 
     def arrivals(self) -> Arrivals:
-        """Return an empty list of inputs that are to be read in the order they came."""
+        """Return an empty list of inputs to be read in the order of arrival."""
         return Arrivals(self)
 
     def number(self, tile: Tile, below: int) -> int | None:
-        """Return the number in ``tile`` where it is from 0 to ``below`` - 1; else None.
+        """Return the number in ``tile`` if it is from 0 to ``below`` - 1; else None.
 
-        Who asks is to use it for an address, and nothing else.
+        Use it only as an address.
 
         Raises:
-            ValueError: it carries none, since it was computed without data.
+            ValueError: the tile was computed without data.
         """
         number = number_in(tile)
         return number if 0 <= number < below else None
@@ -365,12 +364,12 @@ class Ports:
     def failure(
         self, what: str, place: Place | None = None, *, counted: bool = False
     ) -> OperatorError:
-        """Return the error of an operator that does ``what`` at its clock: ``X: expected Y``.
+        """Return the error of the operator at its clock: ``X: expected Y``.
 
         Args:
-            what: it does.
-            place: the line of the user's code in which it does.
-            counted: ``what`` says at which element; else how many it has taken is added.
+            what: the message.
+            place: the line of the user's code.
+            counted: ``what`` names the element; else the number of taken elements is added.
         """
         unit = self.unit
         element = self.inputs[0].elements if self.inputs else 0
@@ -386,7 +385,7 @@ class Ports:
         )
 
     async def first_of(self, sources: tuple[Source, ...]) -> None:
-        """Park until an element or an end arrives in one of ``sources``, all of them empty."""
+        """Park until an element or an end arrives in one of ``sources``, which are empty."""
         unit = self.unit
         if self.observation is not None and not unit.drains:
             self.observation.chose(unit)
@@ -397,11 +396,11 @@ class Ports:
             source.reader = None
 
     def values_of(self, function: object, method: str) -> Callable[..., Value]:
-        """Return ``function.method``; what a user's returns has to be a value of the output."""
+        """Return ``function.method``; a user's results have to be values of the output."""
         return _values_of(function, method, self.output_types[0].value, self.functional)
 
     def parts_of(self, split: Splitting) -> Callable[[Any], Sequence[Element]]:
-        """Return ``split.apply``; what a user's returns has to be parts of the output."""
+        """Return ``split.apply``; a user's results have to be parts of the output."""
         return _parts_of(split, self.output_types[0].value, self.functional)
 
     update_of = staticmethod(_update_of)
@@ -415,9 +414,9 @@ class Ports:
             self.observation.finished(self.unit)
 
     async def drain(self) -> None:
-        """Discard what comes after the operator has ended, until all producers have ended.
+        """Discard later elements until all producers have ended.
 
-        No input waits for another one's end, and the clock moves only when all have ended.
+        Inputs do not wait for each other's ends, and the clock moves only when all have ended.
         """
         cycle = self.unit.now
         self.unit.drains = True
@@ -432,12 +431,12 @@ class Ports:
             source.see_end()
 
     async def starve(self, source: Source, seen_stop: int, awaited_stop: int) -> None:
-        """Wait for an element of a stream that has ended: the program will be found stuck.
+        """Wait for an element of a stream that has ended: the program is deadlocked.
 
         Args:
             source: the stream.
             seen_stop: level of its last stop, 0 for none.
-            awaited_stop: the lowest level that would do, 0 where no stop is needed.
+            awaited_stop: the lowest sufficient level, 0 if no stop is needed.
         """
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
@@ -456,14 +455,14 @@ class Arrivals:
         self._cycle = 0
 
     async def show(self, source: Source) -> bool:
-        """Wait for the next element of ``source``; False where its stream has ended."""
+        """Wait for the next element of ``source``; False if its stream has ended."""
         if await source.peek() is None:
             return False
         self._shown.append((source.head_cycle, source))
         return True
 
     async def earliest(self) -> Source:
-        """Return the input that came first, of equal ones the first shown, and forget it."""
+        """Return and remove the input that came first, of equal ones the first shown."""
         number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
         self._cycle, source = self._shown.pop(number)
         if self._observation is not None:
@@ -473,11 +472,11 @@ class Arrivals:
         return source
 
     def resume(self, shown: list[tuple[int, Source]], cycle: int) -> None:
-        """List ``shown``, with the cycles they came in; the one returned last came in ``cycle``."""
+        """List ``shown`` with their arrival cycles; the last returned one came at ``cycle``."""
         self._shown, self._cycle = shown, cycle
 
     def busy_until(self, cycles: int) -> None:
-        """Let the unit be busy until ``cycles`` after the arrival of the input returned last."""
+        """Let the unit be busy until ``cycles`` after the arrival of the last returned input."""
         charged_cycles = max(0, self._cycle + cycles - self._unit.now)
         self._unit.charge(charged_cycles)
         if self._observation is not None:
@@ -488,7 +487,7 @@ class Stored(dict[str, Any]):
     """Arrays by the name of the output.
 
     Attributes:
-        scratch: arrays that are no outputs, but read again in the run, by what they are of.
+        scratch: arrays that the run reads again, by their keys.
     """
 
     def __init__(self) -> None:
@@ -497,10 +496,10 @@ class Stored(dict[str, Any]):
         self._last: defaultdict[object, dict[int, tuple[int, int]]] = defaultdict(dict)
 
     def stays(self, output: object, place: int, unit: Unit) -> bool:
-        """Whether what ``unit`` writes to ``place`` at its clock is the latest so far.
+        """Whether the value that ``unit`` writes to ``place`` at its clock is the latest so far.
 
-        Units that share an output run in any order of the host; what they leave is that of their
-        clocks. Of two in one cycle the higher node comes later, as the memory serves them.
+        Units that share an output run in any order of the host; clocks decide the result. In one
+        cycle the higher node is later, as the memory serves them.
         """
         last, now = self._last[output], (unit.now, unit.index)
         if now < last.get(place, now):

@@ -1,4 +1,4 @@
-"""Virtual units: where an operator runs, its local clock, and how its cycles were spent.
+"""Virtual units: an operator's local clock, and its cycles by cause.
 
 Every cycle between 0 and a unit's clock is counted under exactly one cause.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Watched(Protocol):
-    """A channel, as far as who waits for it knows it.
+    """The channel of a wait.
 
     Attributes:
         reader: the unit that an element or the end of the stream wakes.
@@ -29,15 +29,14 @@ class Watched(Protocol):
 
 
 class Wait:
-    """Why a parked unit does not go on.
+    """Why a parked unit waits.
 
     Attributes:
         operation: what it is trying to do.
         channels: the channels it waits for; empty for the clock, the HBM and the capacity.
         since_cycle: its clock when it began to wait.
         any_of: one of the channels is enough (a merge); else all are needed.
-        stops: level of the last stop seen, and the lowest that would do, where a stream has to
-            close dimensions; None elsewhere.
+        stops: level of the last stop seen, and the lowest that closes the awaited dimensions.
     """
 
     __slots__ = ("any_of", "channels", "operation", "since_cycle", "stops")
@@ -115,19 +114,19 @@ class Unit:
         self.strand = Strand()
 
     def charge(self, cycles: int) -> None:
-        """Work for ``cycles``, at least 0; integers of numpy are as good as Python's."""
+        """Work for ``cycles``, at least 0, of any integer type."""
         if type(cycles) is not int or cycles < 0:
             cycles = _whole(cycles, "cycles are charged")
         self.now += cycles
         self.busy_cycles += cycles
 
     def answered(self, cycle: int) -> None:
-        """See in ``cycle``, not before its clock, that its burst is complete."""
+        """See at ``cycle``, not before its clock, that its burst is complete."""
         self.off_chip_cycles += cycle - self.now
         self.now = cycle
 
     def reached(self) -> None:
-        """Note that a cycle the unit waited for has come."""
+        """Note that the awaited cycle has come."""
 
     def transfer(self, size_bytes: int) -> int:
         """Return the cycles ``size_bytes`` take through one on-chip port."""
@@ -168,7 +167,7 @@ class MemoryUnit(Unit):
 
 
 def _whole(number: SupportsIndex, done: str) -> int:
-    """Return ``number``, of any integer type, as an integer of Python's, which never wraps."""
+    """Return ``number``, of any integer type, as Python's, which never wraps."""
     try:
         whole = operator.index(number)
     except TypeError:
@@ -179,10 +178,10 @@ def _whole(number: SupportsIndex, done: str) -> int:
 
 
 class Reading(int):
-    """A cycle that is known as a unit's clock, or some cycles after it.
+    """A cycle relative to a unit's clock.
 
     Attributes:
-        order: number of the reading among the unit's operations; -1 for the start of the run.
+        order: operation number of the reading; -1 for the start of the run.
         later_cycles: from the clock to the cycle.
     """
 
@@ -191,7 +190,7 @@ class Reading(int):
 
     @classmethod
     def at(cls, cycle: int, order: int, later_cycles: int = 0) -> Reading:
-        """Return ``cycle``, so many cycles after the reading ``order``."""
+        """Return ``cycle``, which is ``later_cycles`` after the reading ``order``."""
         reading = cls(cycle)
         reading.order = order
         reading.later_cycles = later_cycles
@@ -210,13 +209,13 @@ class Reading(int):
 
 
 START: Final = Reading.at(0, -1)
-"""Of no clock: cycle 0."""
+"""Cycle 0, relative to no clock."""
 
 
 def as_cycle(cycle: object) -> int:
-    """Return an integer of any kind as one of Python's; a reading stays what it is.
+    """Return an integer of any type as Python's; a reading is unchanged.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
     """
     return cycle if isinstance(cycle, Reading) else operator.index(cycle)  # type: ignore[arg-type]

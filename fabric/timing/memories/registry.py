@@ -19,7 +19,7 @@ Description = TypeVar("Description", bound=OffChipDescription)
 _MAKERS: Final[dict[type[OffChipDescription], Callable[..., OffChip]]] = {
     FlatDescription: FlatMemory
 }
-"""Of the memory that most runs have, and of users' own."""
+"""Constructors of the default memory and of users' memories."""
 
 
 @checked
