@@ -302,7 +302,6 @@ def _first_slots(depth: int) -> int:
 
 
 def _starts(sizes: Array) -> Array:
-    """Return the offsets of concatenated ranges."""
     starts: Array = np.cumsum(sizes) - sizes
     return starts
 

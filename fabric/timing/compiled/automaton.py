@@ -145,8 +145,6 @@ class Automaton:
 
 
 class _Run:
-    """One recorded run of an operator."""
-
     def __init__(self, operator: Operator, ports: Ports, codes: Codes) -> None:
         self._recording = Recording(codes)
         self._codes = codes

@@ -127,7 +127,6 @@ class Boundary:
         self._taken = taken
 
     def _arrive(self) -> None:
-        """Deliver elements that tasks sent over links."""
         network = self._arrays.network
         if network is not None:
             cycle = self._arrays.control.item(c.ARRIVAL_CYCLE)
@@ -224,7 +223,6 @@ class Boundary:
         return [*map(tuple, self._arrays.slots.array[indices, c.SET_OUT :].tolist())]
 
     def _hide(self, number: int) -> None:
-        """Remove the elements that ``show`` has added."""
         channel = self._arrays.joints[number].channel
         for _ in range(self._shown[number]):
             channel.queue.popleft()
@@ -271,7 +269,6 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
 
 
 def _wait(arrays: Arrays, stage: Stage, row: list[int]) -> Wait:
-    """Return what a blocked stage waits for."""
     now, status = row[c.NOW], row[c.STATUS]
     if status == c.NO_CREDIT:
         return Wait(Operation.SEND, (arrays.joints[row[c.WAIT]].channel,), now)

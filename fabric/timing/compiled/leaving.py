@@ -63,7 +63,6 @@ def _resume_sending(arrays: Arrays, number: int, joint: Joint, row: list[int]) -
 
 
 def _usable_cycles(arrays: Arrays, number: int, first: int, end: int) -> list[int]:
-    """Return when the credits of elements ``first`` to ``end`` - 1 of a channel are usable."""
     base, mask = arrays.place(number)
     slots = arrays.slots.array
     return [slots.item(base + (index & mask), c.USABLE) for index in range(first, end)]
@@ -126,7 +125,6 @@ class Leaving:
         )
 
     def _progress(self, channel: Channel, at: int) -> Progress | None:
-        """Return a stage's progress in ``channel``, its input ``at``."""
         arrays, element = self._arrays, self._arrays.codes.element
         last = arrays.last_taken(arrays.number[channel])
         if last is None:
@@ -252,7 +250,6 @@ class Standing:
 def _going_on(
     going: Coroutine[object, object, None], answer: object
 ) -> Generator[object, object, None]:
-    """Continue a coroutine that has begun elsewhere with ``answer``."""
     try:
         while True:
             answer = yield going.send(answer)
@@ -300,7 +297,6 @@ class _Past:
             object.__setattr__(part, "__class__", _past_of(kind))
 
     def end(self) -> None:
-        """Restore the parts, if replaced."""
         if _Past.now is not self:
             return
         _Past.now = None
@@ -514,7 +510,6 @@ _NOT_OF_PORTS: Final = frozenset({"now"})
 
 @cache
 def _past_of(kind: type) -> type:
-    """Return the stand-in class for ``kind``."""
     left_out = _NOT_OF_PORTS if issubclass(kind, Ports) else frozenset()
     left_out |= frozenset(name for name in _PAST if not hasattr(kind, name))
     found = {name: each for name, each in _PAST.items() if name not in left_out}

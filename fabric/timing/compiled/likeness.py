@@ -40,7 +40,7 @@ class Likeness:
         self._plain_of: Final[dict[type, _Plainly]] = {}
 
     def of(self, node: Node, unit: Unit, outputs: Sequence[Sink]) -> Hashable:
-        """Return a key shared by operators of equal behaviour, which depends on their outputs."""
+        """Return a key shared by operators of equal behaviour; unread outputs are part of it."""
         rate = unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0
         parts = [*self.made_of(node.operator), rate, unit.bytes_per_cycle, len(node.inputs)]
         for stream in (*node.inputs, *node.outputs):
@@ -80,7 +80,6 @@ class Likeness:
         return known[1]
 
     def _plain(self, part: object) -> Hashable:
-        """Return a key shared by equal parts."""
         return part if part.__class__ in _PLAIN else self._plainly(part)(self, part)
 
     def _plainly(self, part: object) -> _Plainly:
@@ -110,7 +109,6 @@ def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
 
 
 def _parts_of(kind: type) -> _Plainly:
-    """Return what lists a class and its instances' attributes."""
     besides = "name" if issubclass(kind, Operator) else None
     names = [each.name for each in fields(kind) if each.name != besides]
     number, values = id(kind), _reader(names)

@@ -76,8 +76,6 @@ _ASKED: Final = 1_000
 
 
 class _Woken(Strand):
-    """Reports to the region that one of its units was woken."""
-
     __slots__ = ("_number", "_woken")
 
     def __init__(self, woken: Callable[[int], None], number: int) -> None:
@@ -166,7 +164,6 @@ class Region:
             self._clock.conductor.resume_last(self._strand)
 
     def _carry(self) -> None:
-        """Advance the shared links, as a running unit."""
         self._carries += 1
         self._clock.come()
         self._schedule()
@@ -185,7 +182,6 @@ class Region:
         self._schedule()
 
     def _go(self, _: object) -> None:
-        """Run the stages until all of them wait."""
         self._scheduled = False
         clock = self._clock
         if clock.stopped or self.has_left:
@@ -265,7 +261,6 @@ class Region:
         return False
 
     def _ask(self, stage: int) -> None:
-        """Find an operator's unknown transition."""
         arrays = self._arrays
         state, code = arrays.control[[c.ASKED_STATE, c.ASKED_CODE]].tolist()
         arrays.stages[stage].automaton.ask(state, code)
@@ -295,7 +290,6 @@ class Region:
             unit.off_chip_bytes += burst.rows * burst.row_bytes
 
     def _asked_for(self) -> list[list[int]]:
-        """Return the stages, sizes and tiles of bursts not yet submitted."""
         arrays = self._arrays
         count = int(arrays.control[c.SUBMITTED])
         if not count:
@@ -305,7 +299,6 @@ class Region:
         return asked
 
     def _leave(self) -> None:
-        """Continue all operators as tasks."""
         arrays, clock, views = self._arrays, self._clock, self._views
         bursts = arrays.codes.bursts
         asked = {

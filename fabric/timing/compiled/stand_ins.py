@@ -224,8 +224,6 @@ class _Reading:
 
 
 class _Stamp:
-    """A clock reading plus cycles."""
-
     __slots__ = ("cycles", "reading")
 
     def __init__(self, reading: _Reading, cycles: int = 0) -> None:
@@ -363,8 +361,6 @@ class _RecordedMemory:
 
 
 class _RecordedClock:
-    """Waits forever."""
-
     async def park(self, _unit: Unit, wait: Wait) -> None:
         (source,) = wait.channels
         assert isinstance(source, _RecordedSource)
@@ -372,8 +368,6 @@ class _RecordedClock:
 
 
 class _RecordedArrivals(Arrivals):
-    """Notes the order of inputs."""
-
     __slots__ = ("_inputs", "_recording")
 
     def __init__(self, recording: Recording, ports: Ports) -> None:

@@ -155,7 +155,6 @@ class KeptRows:
 
 
 def _table(packed: Packed) -> Counters:
-    """Return the rows of a buffer and clear it."""
     table = np.frombuffer(packed.buffer[: packed.offset], np.int64)
     packed.offset = 0
     return table.reshape(-1, len(packed.columns)).copy()

@@ -160,7 +160,6 @@ def _open_others(
     region: Region | None,
     observation: Observation | None,
 ) -> None:
-    """Open the channels that are not internal to the compiled loop."""
     inner = frozenset() if region is None else region.indices
     open_ = Channel.open if observation is None else observation.open
     for edge, channel in zip(plan.edges, channels, strict=True):
@@ -232,7 +231,6 @@ def _channels(
 
 
 def _refuse_hops(hops: Mapping[str, Hop], of_program: Mapping[str, Hop]) -> None:
-    """Refuse hops of channels whose route decides them."""
     for what, said in ("hops", hops), ("the program's hops", of_program):
         for key in said:
             raise ConfigurationError(
@@ -262,7 +260,6 @@ def _observation(
 
 
 def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
-    """Refuse names of unknown channels."""
     known = {edge.key for edge in plan.edges} if keys else set()
     for key in keys:
         if key not in known:
@@ -295,7 +292,6 @@ def _off_chip(
 
 
 def _check(plan: Plan, views: Views) -> None:
-    """Wrap the ports of operators that are not conducted in checks."""
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     for node, unit in zip(plan.nodes, views.units, strict=True):
         if isinstance(unit, CheckedUnit):

@@ -91,7 +91,7 @@ def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorEr
 def users_among(operators: Iterable[Operator]) -> frozenset[int]:
     """Return the indices of ``operators`` that have user code.
 
-    Results are cached by class and function, as a program may have thousands of operators.
+    Results are cached by the classes of operators and attributes: a program may have thousands.
     """
     known: dict[tuple[type, ...], bool] = {}
     found = set()
@@ -111,7 +111,6 @@ def has_user_code(operator: Operator) -> bool:
 
 
 def _function_place(operator: Operator) -> Place | None:
-    """Return the definition of the user's function of ``operator``, if any."""
     for given in vars(operator).values():
         for method in ("apply", "update"):
             place = defining_place(getattr(given, method, None))

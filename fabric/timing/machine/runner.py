@@ -175,8 +175,6 @@ def unawaited(tell: Callable[[str], bool]) -> Iterator[None]:
 
 
 class _Hook:
-    """Passes dropped coroutines to runs, other errors to ``shown``."""
-
     def __init__(self, shown: Callable[..., None]) -> None:
         self.shown: Final = shown
 

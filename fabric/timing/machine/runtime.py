@@ -132,7 +132,6 @@ def _at_work(what: Watched, running: FrameType | None) -> Iterator[tuple[Unit, P
 
 
 def _unit_of(frame: FrameType, what: Watched) -> Unit | None:
-    """Return the unit whose operator runs in ``frame``, if any."""
     if frame.f_code is not getattr(what.operating, "__code__", None):
         return None
     unit: Unit = frame.f_locals["unit"]
@@ -188,7 +187,6 @@ class Runtime:
             unit.wait, unit.now = wait, now
 
     async def _compiled(self, region: Region, nursery: Nursery) -> None:
-        """Run a region, and its operators as tasks after they leave it."""
         await region.run()
         if region.gave_up:
             self.abandon()
@@ -392,5 +390,4 @@ class Foreign:
 
 
 def _line_now() -> Place | None:
-    """Return the deepest running line of the user's code."""
     return deepest_place(reversed(list(traceback.walk_stack(None))))

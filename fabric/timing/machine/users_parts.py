@@ -173,7 +173,6 @@ class CheckedMemory(StandIn):
         return counters_in(as_document(found), self._units)
 
     def _said(self, method: str, say: Callable[[], Said], unknown: Said) -> Said:
-        """Return the memory's answer, or ``unknown`` after an error."""
         if self._failed:
             return unknown
         try:
@@ -262,8 +261,6 @@ class CheckedObserver(Observer):
     def _guarded(
         self, method: str, tell: Callable[..., object], unit_of: Callable[..., Unit]
     ) -> Callable[..., None]:
-        """Return a wrapper of ``method`` that stops after an error."""
-
         def told(*arguments: Any) -> None:
             if self._failed:
                 return
@@ -287,5 +284,4 @@ class CheckedObserver(Observer):
 
 
 def _unit_of(about: Unit | Watched, *_: object) -> Unit:
-    """Return the unit of an observer method's first argument."""
     return about if isinstance(about, Unit) else about.consumer

@@ -169,7 +169,6 @@ class ArbitratedMemory:
         self._cycle = cycle + 1
 
     def _choose(self) -> None:
-        """Serve the next port with a request; its turn passes if there is no room."""
         count = len(self._clients)
         for step in range(count):
             number = (self._first + step) % count
@@ -424,7 +423,6 @@ class _Channel:
         return waiting + len(self._data) + len(self._written)
 
     def _turn(self) -> None:
-        """Switch between reading and writing."""
         writes = len(self._writes)
         if not self._writing:
             self._writing = writes >= self._description.write_high_requests or not self._reads
@@ -464,7 +462,6 @@ class _Channel:
 
 
 def _first_ready(window: list[_Waiting], cycle: int) -> _Waiting | None:
-    """Return the oldest request whose next command can be issued in ``cycle``."""
     for waiting in window:
         bank = waiting.bank
         if bank.row is None:
@@ -480,7 +477,6 @@ def _first_ready(window: list[_Waiting], cycle: int) -> _Waiting | None:
 
 
 def _banks_of(made_of: ArbitratedBanksDescription) -> list[_Bank]:
-    """Return the banks of a channel, by pseudo channel, bank group and bank."""
     written = made_of.cwl_cycles + made_of.burst_cycles
     turned = made_of.cl_cycles + made_of.burst_cycles + 2 - made_of.cwl_cycles
     of_channel = {ACTIVATE: [(ACTIVATE, 2), (PRECHARGE, 2)]}

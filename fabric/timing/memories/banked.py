@@ -87,7 +87,6 @@ class BankedMemory:
         self.requests_per_call = REQUESTS_PER_CALL
 
     def _link(self) -> None:
-        """Pass the tables to the compiled loop."""
         self._advance = advance.over(m=self._state, queues=self._queues)
 
     @property
@@ -185,13 +184,11 @@ class BankedMemory:
         return [client.unit for client in done]
 
     def _answer_cycle(self, client: Client) -> int:
-        """Return when the unit sees its tile, all of whose requests are served."""
         assert client.asked is not None
         ready = (self._ports.item(port, c.READY) for port in client.asked.ports)
         return max(client.unit.now, *ready) + 1
 
     def _completed(self, horizon_cycle: int) -> list[int]:
-        """Advance to the first completion, or to ``horizon_cycle``; return the ports."""
         state = self._state
         while state[c.CYCLE] < horizon_cycle:
             # Between two calls Python looks whether there was a signal.
@@ -203,7 +200,6 @@ class BankedMemory:
         return ports
 
     def _grow(self) -> None:
-        """Enlarge the queues outside of the windows."""
         room = int(self._state[c.ROOM])
         old = self._queues.reshape(-1, room, c.QUEUED_COLUMNS)
         new = np.zeros((len(old), _GROWTH * room, c.QUEUED_COLUMNS), np.int64)
@@ -358,7 +354,6 @@ class Client:
             yield self._begin(tile, requests)
 
     def _begin(self, tile: Tile, requests: int) -> Part:
-        """Begin the next ``requests`` of a tile, after all that have begun."""
         port = self.ports[self._parts % len(self.ports)]
         self._parts += 1
         cycle = max(self.unit.now + 1, self._free_cycle)

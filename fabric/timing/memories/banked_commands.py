@@ -134,7 +134,6 @@ def _classify_all(ch: int, bank: int, m: Counters) -> None:
 
 
 def _serve_client(ch: int, at: int, write: int, ready: int, m: Counters) -> None:
-    """Count a served request for its channel and its client."""
     client = m[at + c.CLIENT]
     row = m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS
     met = m[at + c.MET]
@@ -178,7 +177,6 @@ def refresh(ch: int, m: Counters) -> None:
 
 
 def _note(ch: int, what: int, cycle: int, bank: int, m: Counters) -> None:
-    """Log a command, if commands are kept."""
     if m[c.LOGS]:
         at = m[c.LOG_AT] + (m[c.LOGGED] % m[c.LOGS]) * c.LOG_COLUMNS
         m[at + c.LOG_CYCLE] = cycle
@@ -209,7 +207,6 @@ def take(
 
 
 def _queued(ch: int, write: int, number: int, m: Counters) -> int:
-    """Return where the request at position ``number`` of a queue is."""
     room: int = m[c.ROOM]
     at: int = m[ch + c.READ_HEAD + write] + number
     queue: int = m[ch + c.NUMBER] * 2 + write
@@ -278,7 +275,6 @@ def _line_up(ch: int, slot: int, where: int, m: Counters) -> None:
 
 
 def _move_up(ch: int, write: int, cycle: int, m: Counters, queues: Counters) -> None:
-    """Remove the head of a queue."""
     m[ch + c.READ_HEAD + write] += 1
     m[ch + c.QUEUED_READS + write] -= 1
     m[ch + c.READ_COMES + write] = c.FAR
@@ -368,7 +364,6 @@ def _turn(ch: int, cycle: int, m: Counters) -> None:
 
 
 def _begin(ch: int, mode: int, cycle: int, m: Counters) -> None:
-    """Begin writing or reading; buses may have to turn."""
     m[ch + c.MODE] = mode
     m[ch + c.MODE_FROM] = cycle
     gates = m[ch + c.GATES_AT] + mode * m[c.CHANNEL_GROUPS]
@@ -471,7 +466,6 @@ def retire(ch: int, cycle: int, end: int, m: Counters) -> None:
 
 
 def _halve(m: Counters) -> None:
-    """Double the length of periods."""
     m[c.PERIOD_BITS] += 1
     first = m[c.PERIODS_AT]
     for fate in range(first, first + c.FATES):

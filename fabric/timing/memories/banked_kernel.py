@@ -200,7 +200,6 @@ def _go(ch: int, row: int, column: int, m: Counters) -> tuple[int, int]:
 
 
 def _active(ch: int, m: Counters) -> int:
-    """Return the number of requests whose row was opened for them."""
     return m[ch + c.ACTIVE_READS] + m[ch + c.ACTIVE_WRITES]  # type: ignore[no-any-return]
 
 
@@ -227,7 +226,6 @@ def _next(ch: int, m: Counters) -> tuple[int, int]:
 
 
 def _with(ch: int, slot: int, row: int, column: int, m: Counters) -> tuple[int, int]:
-    """Return the first keys after a request has entered."""
     new_row, new_column = _of_slot(ch, slot, m)
     if min(new_row, new_column) >> c.CYCLE_SHIFT >= m[ch + c.NEXT_REFRESH] and _active(ch, m):
         return row, column
@@ -235,7 +233,6 @@ def _with(ch: int, slot: int, row: int, column: int, m: Counters) -> tuple[int, 
 
 
 def _of_slot(ch: int, slot: int, m: Counters) -> tuple[int, int]:
-    """Return the key of a request, of a row command or of a column."""
     at = m[ch + c.SLOTS_AT] + slot
     gate = m[at + m[c.SLOTS]]
     since = m[ch + c.MODE_FROM]
@@ -277,7 +274,6 @@ def _least(ch: int, write: int, barred: int, m: Counters) -> tuple[int, int]:
 
 
 def _open_or_close(ch: int, slot: int, cycle: int, m: Counters) -> int:
-    """Open the row of a request, or close the open one; return the bank."""
     bank: int = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.BANK]
     if m[bank + c.OPEN_ROW] == c.NONE:
         activate(ch, slot, cycle, m)

@@ -176,7 +176,6 @@ def _aligned(parts: Sequence[Counters]) -> Counters:
 
 
 def _header(description: BankedDescription, clients: int, logged: int) -> Counters:
-    """Return the settings and the state between two calls."""
     made_of, timing = description.organization, description.timing
     bursts = description.request_bytes // made_of.burst_bytes
     header = np.zeros(c.HEADER, np.int64)
@@ -246,7 +245,6 @@ def _channels(description: BankedDescription, header: Counters) -> Counters:
 
 
 def _blocks(description: BankedDescription, header: Counters, channels: Counters) -> Counters:
-    """Return the state of the channels, one block each."""
     made_of = description.organization
     first = channels[0]
     blocks = np.zeros((len(channels), int(first[c.ENDS_AT] - first[c.BANKS_AT])), np.int64)

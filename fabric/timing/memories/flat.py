@@ -136,7 +136,6 @@ class FlatMemory:
 
 
 def _too_long(burst: Burst, requests: int) -> str:
-    """Return the error of a tile that takes too long to simulate."""
     days = requests // (REQUESTS_PER_SECOND * 86_400)
     return (
         f"a tile of {counted(burst.rows, 'row')} of {counted(burst.row_bytes, 'byte')} takes "

@@ -182,7 +182,6 @@ class Links:
 
     @property
     def _linked(self) -> tuple[Loop, Loop]:
-        """The loops of tasks, linked to the arrays."""
         if self._loops is None:
             arrays = self.arrays
             names = "flows", "waiting", "live", "notes"

@@ -148,7 +148,6 @@ def _of_moment(
 
 
 def _check(record: Record) -> None:
-    """Refuse a record whose indices are out of range."""
     code, amount = record.events.T
     kinds, about = code & e.KIND, code >> e.SHIFT
     arrives = kinds == e.ARRIVAL
@@ -225,7 +224,6 @@ class _Found:
 
 
 def _by_channel(codes: list[tuple[Counters, Counters]]) -> Counters:
-    """Return the codes of what was sent, in the order of channels."""
     if not codes:
         return np.zeros(0, np.int64)
     channel, code = (np.concatenate(each) for each in zip(*codes, strict=True))

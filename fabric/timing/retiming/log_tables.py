@@ -111,14 +111,12 @@ class LogWriter:
         return _columns("templates", *(each[order] for each in rows))
 
     def _new_taken(self) -> Table:
-        """Return the new rows of the journal and remove them there."""
         stages, taken = self._journal.rows()
         self._journal.forget()
         self._taken += np.bincount(stages, minlength=len(self._taken))
         return _columns("taken", stages.astype(np.int64), taken.astype(np.int64) + self._fixed)
 
     def _stages(self) -> Table:
-        """Return the progress of each stage when the journal was last kept."""
         standing = self._journal.standing
         count = len(standing)
         done, work = np.full(count, _ALL), np.zeros(count, np.int64)

@@ -203,7 +203,6 @@ class Record:
         return slower
 
     def _scale_work(self, events: Counters, unit: int, factor: float) -> None:
-        """Let the work of ``unit`` in ``events`` take ``factor`` as long."""
         its = events[self.first[unit] : self.first[unit + 1]]
         kinds = its[:, 0] & e.KIND
         worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK)
@@ -268,7 +267,6 @@ def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
 
 
 def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) -> None:
-    """Copy a part to the positions of its units."""
     its = np.flatnonzero(count)
     ends = np.cumsum(count)[its]
     begins = ends - count[its]

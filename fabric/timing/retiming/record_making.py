@@ -306,7 +306,6 @@ def _key(unit: Counters, order: Counters, rank: int) -> Counters:
 
 
 def _sorted(parts: list[_Part]) -> _Part:
-    """Return all parts as one, sorted by key; empties the list."""
     columns = [[part[number] for part in parts] for number in range(len(_Part._fields))]
     parts.clear()
     key = np.concatenate(columns[0])

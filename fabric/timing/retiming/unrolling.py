@@ -102,7 +102,6 @@ def ranges(first: Counters, counts: Counters) -> Counters:
 
 
 def _repeated(rows: Counters, owner: Counters, operations: Counters) -> tuple[Counters, Counters]:
-    """Return operations, each repeated by its count."""
     repeats = np.flatnonzero(operations[rows, c.WHAT] == c.REPEAT)
     if not len(repeats):
         return rows, owner
@@ -120,7 +119,6 @@ _Rows = tuple["Counters", ...]
 
 
 def _of_operations(rows: Counters, owner: Counters, operations: Counters) -> list[_Rows]:
-    """Return the events of operations, and the readings of their requests."""
     what = operations[rows, c.WHAT]
     kinds = np.full(c.REPEAT + 1, NOTHING)
     kinds[list(_KIND_OF)] = list(_KIND_OF.values())
@@ -177,7 +175,6 @@ def _heads(tables: Tables, rows: Counters, owner: Counters, used: NDArray[np.boo
 
 
 def _ends(first: int, inputs: int) -> list[_Rows]:
-    """Return what operators do last: they finish, and see the ends of their inputs."""
     counts = np.arange(inputs + 1) + 1
     owner = np.repeat(first + np.arange(inputs + 1), counts)
     place = ranges(np.zeros(inputs + 1, np.int64), counts)
@@ -319,7 +316,7 @@ class Unrolled:
         sizes_bytes: Counters | None = None,
         measured: Sequence[int] = (),
     ) -> None:
-        """Count the elements of ``log``; the largest ones of ``measured`` channels are kept."""
+        """Prepare to unroll ``log``; the largest elements of ``measured`` channels are kept."""
         self.units: Final = log.units
         self.chose: Final = log.chose
         self._sides: Final = log.sides

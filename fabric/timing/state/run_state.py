@@ -223,7 +223,7 @@ def _open_wait(unit: UnitState) -> OpenWait | None:
 
 
 Ending: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
-"""Completed, deadlock, livelock, an operator's error, or an interrupt."""
+"""All operators ended, deadlock, livelock, an operator's error, or an interrupt."""
 
 
 class Expected(NamedTuple):
@@ -297,7 +297,6 @@ class _Sizes:
             pass
 
     def valued(self, dim: Dim) -> Dim:
-        """Return ``dim`` with the symbols that have values replaced by them."""
         if isinstance(dim, int):
             return dim
         return dim.with_sizes(self._values)

@@ -70,7 +70,6 @@ class Ledger(Watcher):
         self._clear()
 
     def _clear(self) -> None:
-        """Reset, so that a run may start again."""
         self._kept.take()
         self.requests = 0
         # Of each channel as many that were dequeued and counted as it has slots, and all later.
@@ -194,7 +193,6 @@ class Ledger(Watcher):
         return int(later.min()) if later.size else None
 
     def _take(self) -> None:
-        """Append the new rows."""
         transfers, operations = self._kept.take()
         tables = [as_long(table) for table in transfers if len(table)]
         if tables:
@@ -226,8 +224,6 @@ def state_at(ledger: Ledger, machine: Machine, cycle: int) -> RunState:
 
 
 class _Moment:
-    """One cycle of a run, and the units' waits."""
-
     def __init__(self, ledger: Ledger, machine: Machine, cycle: int) -> None:
         self._ledger: Final = ledger
         self._machine: Final = machine
@@ -278,7 +274,6 @@ class _Moment:
         )
 
     def _ends(self, waits: dict[int, WaitState]) -> dict[int, UnitEnd]:
-        """Return the ends of units."""
         return {
             unit.index: UnitEnd(unit.now, finished=True, busy_cycles=None, flops=unit.flops)
             for unit in self._machine.units
@@ -286,7 +281,6 @@ class _Moment:
         }
 
     def _closed(self) -> dict[int, int]:
-        """Return when streams ended, by channel."""
         return {
             number: channel.closed_cycle
             for number, channel in enumerate(self._machine.channels)
@@ -294,7 +288,6 @@ class _Moment:
         }
 
     def _wait(self, unit: Unit, wait: Wait, tally: Tally) -> WaitState:
-        """Return the wait of ``unit`` at this cycle."""
         operation = wait.operation
         channels = tuple(self._number[channel] for channel in wait.channels)
         if channels and wait.any_of:
@@ -317,7 +310,6 @@ class _Moment:
                 now = closed_cycle
 
     def _open_inputs(self, unit: int, tally: Tally) -> tuple[int, ...]:
-        """Return the inputs of a unit that may carry further elements."""
         closed = self._closed()
         numbers = (self._number[source] for source in self._machine.ports[unit].inputs)
         return tuple(

@@ -245,7 +245,6 @@ class Stepper(Ledger, Companion):
             spent = clock.spent
 
     async def _advance(self, cycle: int, machine: Machine, unit: Unit) -> None:
-        """Run until all events up to ``cycle`` have happened."""
         start = time.perf_counter()
         clock = machine.clock
         if machine.failures.first_cycle is None and not machine.failures.circling:
