@@ -53,6 +53,7 @@ EFFORT_ELEMENTS: Final = 400_000
 """Elements that all trials of a report may deliver together."""
 
 _BUILDING_ELEMENTS: Final = 10
+"""Building an operator of a machine counts as this many elements."""
 
 
 class Outcome(NamedTuple):

@@ -26,6 +26,7 @@ _TRIES = 20
 _UNLIMITED = 2**62
 
 _HEAVIEST = 2**20
+"""Of an edge of the graph: METIS adds up weights in 32 bits."""
 
 _MOVES_PER_UNIT: Final = 10_000
 

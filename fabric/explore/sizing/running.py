@@ -33,27 +33,18 @@ UNBOUNDED: Final = 1 << 40
 """A depth that no run reaches."""
 
 _AS_EVER: Final = Options()
-"""Where nothing is asked for."""
 
 _MOST_EVENTS: Final = 20_000_000
-"""Of all records that are kept: 320 megabytes."""
 
 Each = TypeVar("Each")
 
 _OF_CHANNELS: Final = {"depth.": "depths are what is looked for", "hop.": "all inputs have one"}
 
 _SHOWN: Final = 3
-"""Channels that a sentence names."""
 
 
 class Ran(NamedTuple):
-    """A run that completed.
-
-    Attributes:
-        record: of it.
-        state: to which it came.
-        cycles: that it took.
-    """
+    """A run that completed."""
 
     record: Record
     state: RunState
@@ -61,12 +52,7 @@ class Ran(NamedTuple):
 
 
 class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
-    """A run that did not get to its end.
-
-    Attributes:
-        ending: how it ended.
-        state: in which it stopped.
-    """
+    """A run that stopped before its end."""
 
     def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
         """Keep what says why."""
@@ -101,17 +87,9 @@ def recorded(
 ) -> Ran:
     """Run ``program`` in timing mode, and record it.
 
-    Args:
-        program: wired.
-        depths: of single channels, by ``consumer.input``, over those of ``options``.
-        options: how to run it beside that.
-        repeats: inputs, one after the other: each operator without inputs runs so often. What the
-            program assumes of its streams is about one, and compared where it is given one.
-
-    Raises:
-        Stuck: it ended in a deadlock or a livelock.
-        FabricError: it cannot be run, or failed.
-        KeyboardInterrupt: it was interrupted.
+    ``depths``: by ``consumer.input``; they override those of ``options``. ``options``: of the run.
+    ``repeats``: inputs back to back: operators without inputs run this often. Assumptions about
+    streams are for one input, and compared only then.
     """
     plan = elaborate(program)
     recording = Recording(plan)
@@ -132,12 +110,7 @@ def recorded(
 def cycles_of(
     program: Program, depths: Mapping[str, int], repeats: int = 1, options: Options = _AS_EVER
 ) -> int | None:
-    """Return the cycles of a run as ``recorded``'s, None where it ends in a deadlock; quicker.
-
-    Raises:
-        FabricError: it cannot be run, or failed.
-        KeyboardInterrupt: it was interrupted.
-    """
+    """Return the cycles of a run as in ``recorded``, but faster; None for a deadlock."""
     try:
         return _completed(elaborate(program), depths, options, repeats).state.cycles
     except Stuck:
@@ -152,7 +125,7 @@ def _completed(
     recording: Recording | None = None,
     engine: Literal["compiled", "tasks"] = "compiled",
 ) -> Execution:
-    """Return a run that has completed, watched where there is a ``recording``."""
+    """Return a completed run, observed by ``recording``."""
     settings = replace(
         Settings.of(options),
         mode="timing",
@@ -174,13 +147,11 @@ def _completed(
 
 
 class Case:
-    """A program with one input, and what its runs came to.
+    """A program with one input, and its runs.
 
     Attributes:
-        name: what tells it from others; nothing where it is the only one.
-        depths: of its channels as it is wired, by option.
+        depths: of the program as wired, by option.
         unbounded: a run whose channels hold all they carry.
-        runs: how many there were.
     """
 
     def __init__(
@@ -191,18 +162,7 @@ class Case:
         repeats: int,
         notify: Callable[[str], object],
     ) -> None:
-        """Run it unbounded.
-
-        Args:
-            name: what tells it from others.
-            program: wired.
-            options: how to run it, whatever the depths.
-            repeats: inputs of it that go through back to back.
-            notify: is told of every run.
-
-        Raises:
-            Deadlock: it gets stuck even with unbounded channels.
-        """
+        """Run it unbounded, with ``repeats`` inputs back to back."""
         self.name: Final = name
         self.program: Final = program
         self.runs = 0
@@ -234,7 +194,6 @@ class Case:
         return self._known[key]
 
     def _run(self, depths: Mapping[str, int]) -> Ran:
-        """Run it and keep that; ``Stuck`` where it deadlocks."""
         self._forget()
         self.runs += 1
         found = recorded(self.program, depths, self._options, repeats=self._repeats)
@@ -254,7 +213,7 @@ class Case:
         return tuple(depths[option] for option in self.depths)
 
     def _forget(self) -> None:
-        """Forget the first runs where records take much room."""
+        """Drop the first runs if their records take much memory."""
         kept = [ran for ran in self._known.values() if ran is not None]
         if sum(len(ran.record.events) for ran in kept) > _MOST_EVENTS:
             del self._known[next(iter(self._known))]
@@ -269,17 +228,9 @@ class Case:
 def programs_of(
     file: Path, parameters: Sequence[str], over: Sequence[str], hardware: Path | None = None
 ) -> dict[str, Program]:
-    """Return the programs of a file, wired, by their inputs: ``seed=3, routing=a.npz``.
+    """Return the wired programs of a file by input, such as ``seed=3, routing=a.npz``.
 
-    Args:
-        file: of a program.
-        parameters: ``NAME=VALUE``, that do not vary.
-        over: inputs, as in a study; see ``study.spec.space_of``.
-        hardware: a hardware file; the paper's fabric where None.
-
-    Raises:
-        FabricError: the file, or an input, is wrong; depths are inputs; a point is refused; or the
-            points differ in their channels.
+    ``over`` is as in a study; see ``opening.space_of``.
     """
     study = open_study(file, Asked(over=over, parameters=parameters, hardware=hardware))
     for name in (*study.fixed, *study.over.values):
@@ -298,14 +249,7 @@ def programs_of(
 
 
 def check_alike(programs: Mapping[str, Program]) -> None:
-    """Make sure that depths of one program's channels are depths of another's.
-
-    Args:
-        programs: by name.
-
-    Raises:
-        ConfigurationError: two have different channels.
-    """
+    """Make sure that depths of one program's channels are depths of another's."""
     options = {
         name: [edge.key for edge in elaborate(program).edges] for name, program in programs.items()
     }
@@ -321,11 +265,7 @@ def check_alike(programs: Mapping[str, Program]) -> None:
 
 
 def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], dict[str, Each]]:
-    """Return the points to size on, and ``count`` others on which to try what was found.
-
-    Raises:
-        ConfigurationError: that leaves none to size on; see ``study.study``.
-    """
+    """Return the points to size on, and ``count`` others to test the depths with."""
     names = list(points)
     places = places_apart(
         len(names), count, said=f"--hold-out {count}", what="point", use="sized on"
@@ -338,7 +278,6 @@ def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], d
 
 
 def _only(options: Mapping[str, Sequence[str]], one: str, other: str) -> list[str]:
-    """Say which channels ``one`` has and ``other`` has not, where there are some."""
     others = set(options[other])
     missing = [option for option in options[one] if option not in others]
     if not missing:

@@ -1,8 +1,8 @@
-"""Depths by steps, within bounds; and those that delay nothing, the most slots in use at once.
+"""Depths by steps within bounds, and depths that delay no event: the most slots in use.
 
 A slot is in use from when it is taken, before the element is visible, until its credit is back.
-With so many slots every stamp is that of a run without bounds, and with one less some stamp is
-later; depths that only keep the last cycle may be far smaller.
+With that many slots every stamp is that of a run without bounds, and with one less some stamp is
+later. Depths that only keep the last cycle may be far smaller.
 """
 
 from __future__ import annotations
@@ -28,18 +28,14 @@ from fabric.timing.retiming.retimer import Retimer
 
 
 def high_water(problem: Problem) -> Depths:
-    """Return the least depths with which every stamp is as with each variable at its most.
-
-    Raises:
-        ConfigurationError: at the most of all variables, a record does not complete.
-    """
+    """Return the least depths with the same stamps as all variables at their most."""
     return sized_at_most(problem, slots_in_use)
 
 
 def slots_in_use(retimer: Retimer) -> Counters:
-    """Return for each channel how many slots were in use at once, in the last timing of a record.
+    """Return the most slots in use of each channel in the last timing, at least 1.
 
-    At least 1. An element that its reader left over has its slot until that reader had ended.
+    An element that its reader did not take has its slot until the reader has ended.
     """
     bounds = retimer.base.tolist()
     found = np.ones(len(bounds) - 1, np.int64)
@@ -54,15 +50,9 @@ def slots_in_use(retimer: Retimer) -> Counters:
 
 
 def sized_at_most(problem: Problem, slots: Callable[[Retimer], Counters]) -> Depths:
-    """Return for each variable the most slots that one of its channels is given in a record.
+    """Return for each variable the most ``slots`` of its channels in a timed record.
 
-    Args:
-        problem: whose records are timed with every variable at its most.
-        slots: given a record that was timed, how many each of its channels shall have; what is
-            below the least of a variable, or above its most, is brought there.
-
-    Raises:
-        ConfigurationError: at the most of all variables, a record does not complete.
+    The records are timed with every variable at its most; results are clipped to its range.
     """
     least, most = np.array(problem.least, np.int64), np.array(problem.most, np.int64)
     found = least.copy()
@@ -82,11 +72,7 @@ def sized_at_most(problem: Problem, slots: Callable[[Retimer], Counters]) -> Dep
 
 
 def lower_bounds(oracle: Oracle) -> Depths:
-    """Return for each variable the least depth that keeps the limits with all others at most.
-
-    Raises:
-        InfeasibleError: no depths keep them.
-    """
+    """Return for each variable the least depth that keeps the limits with all others at most."""
     problem = oracle.problem
     if not oracle.keeps(problem.most):
         raise infeasible(oracle)
@@ -100,14 +86,7 @@ def lower_bounds(oracle: Oracle) -> Depths:
 
 
 def lowest(oracle: Oracle, depths: Depths, number: int, floor: int) -> int:
-    """Return how far one variable of ``depths``, which keep the limits, can be lowered alone.
-
-    Args:
-        oracle: knows the limits.
-        depths: they keep them.
-        number: of the variable.
-        floor: it is not lowered further.
-    """
+    """Return how far one variable can be lowered alone, down to ``floor``."""
     high, step = depths[number], 1
     while high > floor:
         low = max(floor, high - step)
@@ -119,14 +98,7 @@ def lowest(oracle: Oracle, depths: Depths, number: int, floor: int) -> int:
 
 
 def deepest_failing(oracle: Oracle, depths: Depths, number: int, enough: int) -> int:
-    """Return the greatest depth of one variable with which ``depths`` fail, as they do.
-
-    Args:
-        oracle: knows the limits.
-        depths: they fail.
-        number: of the variable.
-        enough: they do not fail with that depth of it.
-    """
+    """Return the greatest failing depth of one variable below ``enough``."""
     low, step = depths[number], 1
     while low + step < enough:
         if oracle.keeps(with_depth(depths, number, low + step)):
@@ -137,7 +109,7 @@ def deepest_failing(oracle: Oracle, depths: Depths, number: int, enough: int) ->
 
 
 def _last_failing(oracle: Oracle, depths: Depths, number: int, low: int, high: int) -> int:
-    """Return the last of the depths of one variable that fails: ``low`` does, ``high`` not."""
+    """Return the last failing depth of one variable: ``low`` fails, ``high`` does not."""
     while high - low > 1:
         middle = (low + high) // 2
         if oracle.keeps(with_depth(depths, number, middle)):
@@ -148,10 +120,10 @@ def _last_failing(oracle: Oracle, depths: Depths, number: int, low: int, high: i
 
 
 def _suspects(oracle: Oracle) -> list[int]:
-    """Return variables that may have to be deeper than their least; all others need not.
+    """Return variables that may have to be deeper than their least.
 
-    Those that are at their least together, and all others at their most, keep the limits, and so
-    does each of them alone. What is in the way is found by cuts, many in one evaluation.
+    The others keep the limits at their least, with the rest at most. They are found by cuts, many
+    in one evaluation.
     """
     problem = oracle.problem
     depths = list(problem.least)
@@ -165,14 +137,9 @@ def _suspects(oracle: Oracle) -> list[int]:
 
 
 def search(oracle: Oracle, lower: Depths) -> Found:
-    """Return depths of which none can be lowered, the others kept, near the least cost.
+    """Return depths near the least cost of which none can be lowered alone.
 
-    Args:
-        oracle: knows the limits.
-        lower: depths below which none can be; see ``bounds.lower_bounds``.
-
-    Raises:
-        InfeasibleError: no depths keep the limits.
+    ``lower`` are lower bounds, see ``lower_bounds``.
     """
     problem = oracle.problem
     depths = trimmed(oracle, raised(oracle, lower), lower)
@@ -181,12 +148,9 @@ def search(oracle: Oracle, lower: Depths) -> Found:
 
 
 def raised(oracle: Oracle, depths: Depths) -> Depths:
-    """Return depths that keep the limits: of each cut, the cheapest to be deepened is.
+    """Return depths that keep the limits, by deepening the cheapest variable of each cut.
 
-    By one at first and by twice as much each time after: what is too deep is lowered later.
-
-    Raises:
-        InfeasibleError: no depths keep the limits.
+    The step is one at first and doubles each time; excess is lowered later.
     """
     problem = oracle.problem
     most, cost_at = problem.most, problem.cost_at
@@ -207,10 +171,9 @@ def raised(oracle: Oracle, depths: Depths) -> Depths:
 
 
 def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
-    """Return ``depths``, which keep the limits, lowered until none can be by one.
+    """Return ``depths``, which keep the limits, lowered until none can be lowered by one.
 
-    Each is lowered once, the dearest first: what cannot be lowered cannot be later either, when
-    the others are shallower still.
+    Each is lowered once, the dearest first: lower depths of others never help.
     """
     problem = oracle.problem
     above = [number for number, depth in enumerate(depths) if depth > lower[number]]

@@ -56,20 +56,17 @@ from fabric.timing.retiming.retimer import NO_LIMIT
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted(Options):
-    """Which depths are looked for, and how programs are run for that.
+    """The depths to find, and how to run programs for them.
 
     Attributes:
-        depths: of channels that have theirs already, by ``consumer.input``.
-        goal: ``deadlock-free``; ``same-cycles`` as without limits; ``slowdown=X``, so many times
-            those; ``cycles=N``.
-        method: ``search``, ``exact``, ``high-water`` or ``paper-lp``, StreamTensor's, which may
+        depths: fixed depths, by ``consumer.input``.
+        goal: ``deadlock-free``, ``same-cycles``, ``slowdown=X`` times the unbounded cycles, or
+            ``cycles=N``.
+        method: ``search``, ``exact``, ``high-water``, or StreamTensor's ``paper-lp``, which may
             miss the goal.
-        objective: ``bytes`` or ``slots``.
-        step: what bytes of a channel are rounded up to: ``power-of-two``, or a number of bytes.
+        step: unit to round a channel's bytes up to: ``power-of-two``, or a number of bytes.
         share: patterns of channels that have one depth.
-        repeats: inputs that go through back to back.
-        held_out: programs that are run with the depths and not sized on.
-        notify: is told of every run.
+        repeats: inputs back to back.
     """
 
     goal: str = "same-cycles"
@@ -155,11 +152,9 @@ def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:
 
 @dataclass(frozen=True)
 class Objective:
-    """The cost of a channel.
+    """The cost of a channel, in ``bytes`` or ``slots``.
 
-    Attributes:
-        unit: ``bytes``, or ``slots`` whatever they hold.
-        step_bytes: memory comes in blocks of so many, or as powers of two; 1 for any number.
+    Memory comes in blocks of ``step_bytes``, or as powers of two; 1 for any number.
     """
 
     unit: Literal["bytes", "slots"] = "bytes"
@@ -167,11 +162,7 @@ class Objective:
 
     @classmethod
     def parse(cls, unit: str, step: str | None) -> Objective:
-        """Read them as they are written on the command line.
-
-        Raises:
-            ConfigurationError: they are none, or slots are rounded to bytes.
-        """
+        """Read them as they are written on the command line."""
         if unit not in ("bytes", "slots"):
             raise ConfigurationError(f"--objective {unit}: expected bytes or slots")
         if step is None:
@@ -198,17 +189,7 @@ class Objective:
 def variables_of(
     records: Sequence[Record], pinned: Mapping[str, int], shared: Sequence[str]
 ) -> tuple[Variable, ...]:
-    """Return one variable for each channel of ``records``, or for those that share a depth.
-
-    Args:
-        records: with the same channels.
-        pinned: depths that are given, by channel.
-        shared: patterns of channels; those that match one share its depth.
-
-    Raises:
-        ConfigurationError: a name or a pattern matches no channel, a channel matches two patterns,
-            or channels that share a depth are pinned differently.
-    """
+    """Return a variable for each channel of ``records``, or for those that share a depth."""
     first = records[0]
     options = [channel.option for channel in first.channels]
     for option in pinned:
@@ -264,11 +245,7 @@ def _variable(
 
 
 def sized(asked: Asked, method: Method, unit: str) -> Sizing:
-    """Return the depths that ``method`` finds for what is ``asked``, checked by a run.
-
-    Raises:
-        ConfigurationError: no depths keep the goal.
-    """
+    """Return the depths that ``method`` finds, checked by a run."""
     oracle, evaluations = Oracle(asked.problem(asked.unbounded)), 0
     if asked.can_prove:
         try:
@@ -325,7 +302,6 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
 
 
 def _validated(asked: Asked, oracle: Oracle, method: Method, lower: Depths) -> tuple[Proposal, int]:
-    """Return what ``method`` finds where runs decide, and how often records were timed for it."""
     problem = oracle.problem
     bound = problem.cost_of(lower)
     if method in ("high-water", "paper-lp"):
@@ -347,7 +323,7 @@ def _least_that_end(asked: Asked) -> Depths:
 
 
 def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationError:
-    """Say that no depths keep the goal, and which goal some would."""
+    """Return an error with the goal that some depths would keep."""
     most = max((each for each in nearest if each is not None), default=None)
     pinned = [f"{each.name}={each.least}" for each in asked.variables if each.is_pinned]
     given = f" with {' and '.join(pinned)} pinned" if pinned else ""
@@ -361,7 +337,6 @@ def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationErr
 def _channels(
     asked: Asked, depths: Depths, lower: Depths, binds: Sequence[Binding]
 ) -> list[SizedChannel]:
-    """Return what is said of each channel, in edge order."""
     first = asked.cases[0]
     of_option = {
         slot.option: (variable, slot, depth, least, bind)
@@ -398,9 +373,9 @@ def _cost_before(asked: Asked) -> int:
 
 
 def bindings(asked: Asked, depths: Depths) -> tuple[Binding, ...]:
-    """Return for each of ``depths`` what happens with one slot less, all else kept.
+    """Return for each of ``depths`` the effect of one slot less, all else kept.
 
-    It is asked of the records where they tell, and else of the runs that there were.
+    The records decide if they can, otherwise the runs so far.
     """
     missed = _by_records(asked) if asked.can_prove else _by_runs(asked)
 
@@ -438,15 +413,7 @@ def _by_runs(asked: Asked) -> Callable[[Depths], Binding]:
 def totals_of(
     asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
 ) -> tuple[MethodTotal, ...]:
-    """Return what all methods find in the records of ``problem``, and what that comes to.
-
-    Args:
-        asked: what for.
-        problem: its records.
-        lower: bounds of the depths.
-        chosen: the method that was asked for.
-        found: by it.
-    """
+    """Return the totals of all methods in the records of ``problem``."""
     return tuple(_totals(asked, problem, lower, chosen, found))
 
 
@@ -469,7 +436,6 @@ def _totals(
 
 
 def _cycles(asked: Asked, oracle: Oracle, depths: Depths) -> tuple[int | None, ...]:
-    """Return the cycles of each input; None if it deadlocks."""
     if asked.can_prove:
         return oracle.cycles(depths)
     return tuple(None if ran is None else ran.cycles for ran in asked.run(depths))

@@ -30,20 +30,12 @@ def conduct(
     timeout_seconds: float | None = None,
     search: Search | None = None,
 ) -> StudyResult:
-    """Deal with the points of ``study``.
+    """Process the points of ``study``.
 
-    Ctrl-C ends it: what is known by then is kept, and is the result.
+    Ctrl-C ends it: the outcomes so far are kept, and are the result.
 
-    Args:
-        study: which.
-        workers: who work on its points.
-        kept: has the outcomes of earlier sessions and keeps those of this one.
-        told: is told how far it is.
-        timeout_seconds: what workers give to one point.
-        search: how points are drawn; every one of them where None.
-
-    Raises:
-        OSError: what came of a point cannot be kept.
+    ``kept``: stores outcomes of all sessions. ``timeout_seconds``: for each point. ``search``:
+    draws points; None for all of them.
     """
     start: Final = time.perf_counter()
 
@@ -103,7 +95,6 @@ def _work(
 def _tell(
     session: StudySession, under_way: dict[Future[Outcome], Job], timeout_seconds: float | None
 ) -> None:
-    """Tell the session of all points that are done."""
     for future in [each for each in under_way if each.done()]:
         job = under_way.pop(future)
         try:

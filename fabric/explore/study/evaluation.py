@@ -51,25 +51,19 @@ AXES_BESIDE_PARAMETERS: Final = (_HARDWARE, _DEPTH, _HOP)
 """What the names of axes begin with that are not parameters of ``build``."""
 
 _executed: Final[dict[str, ModuleType]] = {}
-"""The program that points were run of last, by its path."""
 
 
 class Identities:
     """Digests of the points of a study.
 
-    A digest is of the program's file, of the hardware file, the options of the runs, the sources of
-    the fabric and the operators, and of the whole setting; where a value is the path of a file, of
-    what that has when this is made. Where files are does not matter. Which modules a program
-    executes is known when it has run: ``executed_still`` looks at those. No digest is of other
-    files that it opens.
+    A digest has the program's file, the hardware file, the options of the runs, the sources of the
+    fabric and the operators, and the whole setting, with the content of files that values name.
+    Paths do not matter. The modules that a program executes are known after its run:
+    ``executed_still`` checks those. Other files that it opens are not in a digest.
     """
 
     def __init__(self, study: Study) -> None:
-        """Look at what all points have in common.
-
-        Raises:
-            OSError: a file cannot be read.
-        """
+        """Compute the digest of the common parts."""
         self._study: Final = study
         self._still: Final[dict[tuple[tuple[str, str | None], ...], bool]] = {}
         self._common: Final = _digest(
@@ -87,9 +81,9 @@ class Identities:
         )
 
     def executed_still(self, executed: Mapping[str, str | None]) -> bool:
-        """Say whether the program would execute what it has; False where nobody knows what.
+        """Return whether the program would execute the same files; False if unknown.
 
-        Files are looked at once for each different set of them.
+        Files are read once for each different set.
         """
         key = tuple(executed.items())
         if key not in self._still:
@@ -112,7 +106,7 @@ def _hardware_of(study: Study) -> str | None:
 
 
 def _options_of(study: Study) -> JsonObject:
-    """Return the options of a study's runs, channels in one order, and of a file what is in it."""
+    """Return the options of a study's runs, channels in one order, with the content of files."""
     options = {
         name: {channel: str(value[channel]) for channel in sorted(value)}
         if isinstance(value, Mapping)
@@ -129,7 +123,7 @@ def _digest(value: object) -> str:
 
 
 def _content(value: Scalar) -> list[Scalar]:
-    """Return what tells a value from all others: 1, 1.0, true and "1" are four."""
+    """Return the content of a value with its type: 1, 1.0, true and "1" are different."""
     if isinstance(value, str) and Path(value).is_file():
         return ["file", _file_digest(Path(value))]
     return [type(value).__name__, value]
@@ -157,12 +151,10 @@ def engine_digest() -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker has to know of a point.
+    """The data of a point for a worker.
 
     Attributes:
-        point: which one.
-        program, hardware: paths.
-        whole: the point's setting with what is fixed.
+        whole: the point's setting and the fixed values.
         options: of the runs of all points.
     """
 
@@ -186,13 +178,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Before:
-    """What is known of a point before it runs.
+    """The known facts of a point before it runs.
 
     Attributes:
-        index: of the point.
-        bounds: metrics that are at least so much.
-        exact: names of those that are just so much.
-        refused: the outcome where the program cannot be wired.
+        bounds: lower bounds of metrics.
+        exact: names of metrics whose bounds are exact.
+        refused: the outcome if the program cannot be wired.
         executed: see ``Outcome``.
     """
 
@@ -232,7 +223,7 @@ def known_before(job: Job) -> Before:
 def outcome_of(job: Job) -> Outcome:
     """Run a point.
 
-    Deadlocks are described and no remedy is looked for: a neighbouring point may be one.
+    Deadlocks are described without a remedy, since a neighbouring point may be one.
     """
     point = job.point
     parameters: JsonObject = {}
@@ -294,12 +285,7 @@ def loaded_of(job: Job) -> tuple[Loaded, Options]:
 
 
 def check_values(study: Study) -> None:
-    """Refuse the values that no point can use, before any point runs.
-
-    Raises:
-        FabricError: a value does not fit its parameter, depth or hop, or is a hardware key's that
-            every setting refuses; or the program cannot be executed.
-    """
+    """Refuse the values that no point can use, before any point runs."""
     file = str(study.program)
     build = build_of(module_of(file))
     fixed = {name: (value,) for name, value in study.fixed.items()}
@@ -315,10 +301,7 @@ def check_values(study: Study) -> None:
 
 
 def _check_hardware(study: Study) -> None:
-    """Refuse a value that no hardware of the study's settings has.
-
-    Some values fit certain others only, such as the dies of a mesh.
-    """
+    """Refuse a value that no hardware of the study's settings has."""
     fixed = _hardware_keys(study.fixed)
     products = study.runs.products
     space = Space(tuple(tuple(filter(_is_of_hardware, axes)) for axes in products))
@@ -343,7 +326,6 @@ def _is_of_hardware(axis: Axis) -> bool:
 
 
 def _hardware_keys(setting: Setting) -> dict[str, Scalar]:
-    """Return the values of a setting's hardware keys by ``SECTION.KEY``."""
     return {
         name.removeprefix(_HARDWARE): whole(value)
         for name, value in setting.items()
@@ -361,7 +343,7 @@ def module_of(program: str) -> ModuleType:
 
 
 def _files(program: str) -> dict[str, str | None]:
-    """Return which files of a program have been executed here; none where it could not be."""
+    """Return the files of a program that were executed here; empty if it could not be."""
     module = _executed.get(program)
     return {} if module is None else files_of(module)
 
@@ -387,7 +369,7 @@ def _numbers(report: Report) -> JsonObject:
 
 
 def _why(report: Report) -> str | None:
-    """Return the sentence about a run that did not complete, or has a wrong result."""
+    """Return why a run did not complete or has a wrong result."""
     if report.explained is not None:
         loop = report.explained.loops[0]
         at = f" at cycle {report.cycles:,}" if report.cycles is not None else ""

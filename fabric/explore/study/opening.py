@@ -26,15 +26,7 @@ from fabric.runs.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a study of a program file is told beside the file.
-
-    Attributes:
-        vary: see ``space_of``.
-        parameters: ``NAME=VALUE``, that do not vary.
-        over: inputs; see ``space_of``.
-        hold_out, hardware, minimize, where: see ``Study``.
-        options: of the runs.
-    """
+    """Options of a study of a program file; see ``space_of`` and ``Study``."""
 
     vary: Sequence[str] = ()
     over: Sequence[str] = ()
@@ -54,12 +46,7 @@ class Asked:
 def open_study(path: Path, asked: Asked) -> Study:
     """Return the study of a file, with values that points can use.
 
-    Args:
-        path: of a file that defines ``study() -> Study``, or ``build() -> Program``.
-        asked: with the latter only.
-
-    Raises:
-        FabricError: what is wrong with the file, or with what was asked.
+    The file defines ``study() -> Study``, or ``build() -> Program``; ``asked`` is for the latter.
     """
     module = module_of(str(path))
     opened = _of_file if hasattr(module, "study") else _of_program
@@ -129,7 +116,6 @@ def _of_program(module: ModuleType, path: Path, asked: Asked) -> Study:
 
 @contextlib.contextmanager
 def _typed(text: str) -> Iterator[None]:
-    """Say what was typed where that is refused: it stands in no file."""
     try:
         yield
     except ConfigurationError as error:
@@ -153,18 +139,10 @@ def scalar(name: str, text: str) -> Scalar:
 def space_of(
     texts: Iterable[str], option: str = "--vary", read: Callable[[str, str], Scalar] = scalar
 ) -> Space:
-    """Return the product of axes that are given as text to an option, the last one fastest.
+    """Return the product of axes that an option lists as text, the last one fastest.
 
     ``NAME=VALUE,VALUE`` lists values; ``FIRST..LAST`` counts, ``FIRST..LAST+STEP`` in steps,
     ``FIRST..LAST*FACTOR`` geometrically; ``NAME:NAME=VALUE:VALUE,...`` varies names together.
-
-    Args:
-        texts: one for each axis.
-        option: its name, for errors.
-        read: returns the value of a name that a text gives.
-
-    Raises:
-        ConfigurationError: a text has another form, or a name is given twice.
     """
     space = Space(((),))
     for text in texts:
@@ -198,7 +176,7 @@ def _axis(names: list[str], values: str, read: Callable[[str, str], Scalar]) -> 
 
 
 def _counted(text: str) -> Sequence[Scalar]:
-    """Return the integers of a range; none if ``text`` is another value."""
+    """Return the integers of a range; empty if ``text`` is another value."""
     found = _RANGE.fullmatch(text)
     if found is None:
         return ()

@@ -84,7 +84,7 @@ _HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 
 _UPWARDS: Final = ("mean", "median")
-"""Statistics that say something of numbers to have much of, beside ``least``."""
+"""Statistics that suit metrics to maximise, beside ``least``."""
 
 _FORM: Final = re.compile(
     r"\s*(?P<metric>(?:\w+:)?[\w.]+)\s*(?P<sign><=|>=|<|>)\s*(?P<value>\S+)\s*"
@@ -167,19 +167,14 @@ def metric(outcome: Outcome, name: str) -> float | None:
 
 
 def _is_number(value: object) -> TypeIs[int | float]:
-    """Whether a value is one that all who compare it can hold: finite, as a float too."""
+    """Return whether a value is a finite number, as a float too."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= sys.float_info.max
 
 
 def judged(outcome: Outcome, names: Iterable[str]) -> Outcome:
-    """Return ``outcome``; a run that has not all numbers by which it is judged has failed.
-
-    Args:
-        outcome: of a point.
-        names: of the metrics that a study minimises, or has conditions on.
-    """
+    """Return ``outcome``, as failed if it lacks one of the metrics ``names``."""
     for name in names if outcome.status == "completed" else ():
         value = outcome.numbers.get(name)
         if not _is_number(value):
@@ -223,10 +218,10 @@ def nondominated(outcomes: Iterable[Outcome], names: Sequence[str]) -> tuple[int
 
 
 def over_inputs(statistic: str, values: Sequence[float]) -> float:
-    """Return a statistic of the values that a metric has, one for each input.
+    """Return a statistic of a metric's values over inputs.
 
-    No statistic becomes less where a value becomes more: of lower bounds it is a lower bound. A
-    value of minus infinity stands for one of which nothing is known.
+    Statistics are monotonic: of lower bounds they are a lower bound. Minus infinity is an unknown
+    value.
     """
     return STATISTICS[statistic](values)
 
@@ -238,7 +233,7 @@ def split_metric(name: str) -> tuple[str, str]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean, rounded once: rounded sums depend on the order of their terms."""
+    """Return the mean, rounded once, independent of the order of terms."""
     if not all(map(math.isfinite, values)):
         return -math.inf
     if all(isinstance(each, int) for each in values):
@@ -247,13 +242,12 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _median(values: Sequence[float]) -> float:
-    """Return the value in the middle, of two there their mean."""
     ordered = sorted(values)
     return _mean(ordered[(len(ordered) - 1) // 2 : len(ordered) // 2 + 1])
 
 
 def _p95(values: Sequence[float]) -> float:
-    """Return the least of the values that 95 % of all are no more than."""
+    """Return the least value that is at least 95 % of all."""
     return sorted(values)[-(-PERCENT * len(values) // 100) - 1]
 
 
@@ -283,13 +277,7 @@ def memory_numbers(counters: MemoryCounters | None) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Condition:
-    """``METRIC <= VALUE``, or with another sign.
-
-    Attributes:
-        metric: whose value.
-        sign: ``<=``, ``<``, ``>=`` or ``>``.
-        value: the bound.
-    """
+    """``METRIC <= VALUE``, or with another sign."""
 
     metric: str
     sign: str
@@ -297,11 +285,7 @@ class Condition:
 
     @staticmethod
     def parse(text: str) -> Condition:
-        """Read a condition.
-
-        Raises:
-            ConfigurationError: it is none, or on a metric that there is not.
-        """
+        """Read a condition."""
         found = _FORM.fullmatch(text)
         try:
             value = float(found["value"].replace("_", "")) if found else None
@@ -342,11 +326,7 @@ class Condition:
 
 
 def check_metric(name: str) -> None:
-    """Refuse a metric that no report has, or a statistic that there is not.
-
-    Raises:
-        ConfigurationError: there is none of that name.
-    """
+    """Refuse an unknown metric or statistic."""
     statistic, colon, metric = name.partition(":")
     if colon and statistic not in STATISTICS:
         known = [f"{each}:{metric}" for each in STATISTICS]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fabric.explore.study.study import Claim, Findings, StudyTable
 
 _Known: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
-"""Of an input: metrics that are at least so much, and the names of those that are just so much."""
+"""Lower bounds of an input's metrics, and the names of those that are exact."""
 
 _SPREAD: Final = tuple(STATISTICS)
 
@@ -73,15 +73,10 @@ class DesignOutcome(Outcome):
 
 
 def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcome:
-    """Return what became of a design.
+    """Return the outcome of a design.
 
-    Without inputs it is its only run. Otherwise it was proved away if that spared it a run; it has
-    failed as the first of its runs that has; else it has completed.
-
-    Args:
-        study: which it is of.
-        design: its index in the study's space.
-        runs: one for each input that the study chooses on, in their order.
+    Without inputs it is its only run. Otherwise it is pruned if that spared it a run, failed as its
+    first failed run, or completed. ``runs`` has one run for each chosen input, in their order.
     """
     if not study.has_inputs:
         return runs[0]
@@ -110,7 +105,7 @@ def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcom
 
 
 def _spread(study: Study, runs: Sequence[Outcome]) -> dict[str, float]:
-    """Return the statistics of what the study shows of its runs, where they have it."""
+    """Return the statistics of the study's metrics, if the runs have them."""
     asked = dict.fromkeys(split_metric(each)[1] for each in study.shown)
     names = [f"{of}:{name}" for name in asked for of in _SPREAD]
     return {name: value for name in names if (value := _over(name, runs)) is not None}
@@ -122,14 +117,7 @@ def design_before(
     runs: Sequence[Outcome | None],
     befores: Sequence[Before | None],
 ) -> Before:
-    """Return what is known of a design from its finished runs, and of the others before they run.
-
-    Args:
-        study: which it is of.
-        design: its index in the study's space.
-        runs: one for each input that the study chooses on; None where it has not ended.
-        befores: what is known of each input before its run; None where nothing is.
-    """
+    """Return the bounds of a design from its finished runs and from ``befores`` of the others."""
     if not study.has_inputs:
         return befores[0] or Before(design)
     known: list[_Known] = []
@@ -150,7 +138,7 @@ def has_failed(run: Outcome) -> bool:
 
 
 def _known(study: Study, run: Outcome) -> _Known:
-    """Return what a run came to, as what is known of its input: no bound is closer."""
+    """Return a run's metrics as exact bounds."""
     if run.status != "completed":
         return run.bounds, run.exact
     values = {name: metric(run, name) for name in study.judged_by_run}
@@ -161,7 +149,6 @@ def _known(study: Study, run: Outcome) -> _Known:
 def _bounds(
     names: Iterable[str], known: Sequence[_Known]
 ) -> tuple[dict[str, int | float], tuple[str, ...]]:
-    """Return what is known of statistics, and which of them are known exactly."""
     bounds: dict[str, int | float] = {}
     exact = []
     for name in dict.fromkeys(names):
@@ -175,7 +162,7 @@ def _bounds(
 
 
 def _over(name: str, runs: Sequence[Outcome]) -> float | None:
-    """Return a statistic of what runs have; None where it is none, or a run has no such number."""
+    """Return a statistic of runs; None if a run lacks the metric."""
     statistic, of = split_metric(name)
     values = [metric(each, of) for each in runs]
     known = [each for each in values if each is not None]
@@ -183,7 +170,7 @@ def _over(name: str, runs: Sequence[Outcome]) -> float | None:
 
 
 def _alike(objects: Sequence[JsonObject]) -> JsonObject:
-    """Return what all of some objects have."""
+    """Return the common value, if all are equal."""
     first = objects[0] if objects else {}
     return {
         name: value
@@ -194,13 +181,7 @@ def _alike(objects: Sequence[JsonObject]) -> JsonObject:
 
 @dataclass(frozen=True)
 class Filled:
-    """A table with its rows.
-
-    Attributes:
-        table: which.
-        rows: none where they could not be computed.
-        trouble: why.
-    """
+    """A table with its rows; empty with ``trouble`` if they could not be computed."""
 
     table: StudyTable
     rows: tuple[tuple[object, ...], ...]
@@ -209,13 +190,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, and what came of computing it again.
-
-    Attributes:
-        claim: which.
-        judgement: None where it could not be computed.
-        trouble: why.
-    """
+    """A claim and its new judgement; None with ``trouble`` if it could not be computed."""
 
     claim: Claim
     judgement: Judgement | None
@@ -234,7 +209,7 @@ def judged(claim: Claim, findings: Findings) -> Judged:
 
 
 def _computed(compute: Callable[[], _Found]) -> tuple[_Found | None, str]:
-    """Return what is computed; None, and why, where that was not possible."""
+    """Return the result; None and the reason if it could not be computed."""
     try:
         return compute(), ""
     except FabricError as error:
@@ -258,17 +233,12 @@ def _rows(wanted: StudyTable, findings: Findings) -> tuple[tuple[object, ...], .
 
 @dataclass(frozen=True, repr=False)
 class StudyResult(ShownAsTables):
-    """The outcomes of a study's points.
+    """The outcomes of a study's points, in the order of the space.
 
     Attributes:
-        study: which it is of.
-        outcomes: of the points that were dealt with, in the order of the space.
-        resumed: how many of them were known from an earlier session.
-        wall_seconds: that this session took.
-        interrupted: whether points are missing because somebody stopped it.
-        runs: of designs over inputs, in the order of ``Study.runs``; those of designs that are not
-            dealt with, and those of inputs held out, among them.
-        resumed_runs: how many of them were known from an earlier session.
+        interrupted: points are missing because the study was stopped.
+        runs: of designs over inputs, in the order of ``Study.runs``, with incomplete designs and
+            inputs held out.
     """
 
     study: Study
@@ -322,11 +292,7 @@ class StudyResult(ShownAsTables):
         return list(self._where(setting))
 
     def value(self, metric: str, **setting: object) -> float | None:
-        """Return a metric of the only point with these values; None where it did not complete.
-
-        Raises:
-            ConfigurationError: there is no such point, or there are several.
-        """
+        """Return a metric of the only point with these values; None if it did not complete."""
         found = self.matching(**setting)
         if len(found) != 1:
             told = ", ".join(f"{name}={value}" for name, value in setting.items())
@@ -367,9 +333,9 @@ class StudyResult(ShownAsTables):
 
     @property
     def run_counts(self) -> dict[str, int]:
-        """How many runs designs over inputs have, and what became of them.
+        """Return the numbers of runs by outcome, for designs over inputs.
 
-        ``held_out`` are beside ``total``, and among those that ran or were known before.
+        ``held_out`` is not part of ``total``, but its runs count as run or resumed.
         """
         chosen = [each for each in self.runs if not self.study.is_held_out(each.index)]
         spared = sum(each.status in PROVED for each in chosen)
@@ -415,12 +381,11 @@ class StudyResult(ShownAsTables):
         }
 
     def _as_held_out(self, outcome: Outcome) -> JsonObject:
-        """Return what became of a design on the inputs held out, and which conditions it breaks."""
+        """Return a design's outcome on held-out inputs, and the conditions it breaks."""
         broken = [str(each) for each in self.study.conditions if not each.holds(outcome)]
         return _as_point(outcome) | {"breaks": broken if outcome.status == "completed" else []}
 
     def _as_known(self, known: KnownValue, outcome: Outcome | None) -> JsonObject:
-        """Return a published value and ours, None where there is none."""
         ours = None if outcome is None else value_of(outcome, known.metric)
         return {
             "setting": known.setting,
@@ -432,7 +397,7 @@ class StudyResult(ShownAsTables):
 
 
 def _as_point(outcome: Outcome) -> JsonObject:
-    """Return a point with all metrics of reports; those of a design over inputs are of its runs."""
+    """Return a point with all metrics of reports; for a design over inputs those of its runs."""
     told = outcome.as_json()
     if "runs" in told:
         return told | {"runs": [dict.fromkeys(METRICS) | run for run in told["runs"]]}

@@ -29,41 +29,26 @@ SAMPLERS: Final[Mapping[Method, str]] = {
 }
 
 _REPEATS: Final = 5
-"""So often in a row a sampler may draw points that are known; then chance draws a new one."""
 
 _DRAWN_FOR_A_RUN: Final = 10
-"""A search also ends when it has drawn so many times more points than are to run."""
 
 _POPULATION: Final = (10, 50)
-"""At least and at most so many points are one generation of NSGA-II."""
 
 _GENERATIONS: Final = 5
-"""As many as fit between these bounds."""
 
 _TRIES: Final = 1000
-"""So often chance may draw points that are known; then the first one that is new is taken."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """How points are drawn.
-
-    Attributes:
-        method: see ``SAMPLERS``.
-        points: how many run, those of earlier sessions of the same search included.
-        seed: of the sampler.
-    """
+    """A method of ``SAMPLERS``, the number of points to run in all sessions, and a seed."""
 
     method: Method
     points: int
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no search.
-
-        Raises:
-            ConfigurationError: another method, no points, or a seed that is none.
-        """
+        """Refuse what is no search."""
         if self.method not in SAMPLERS:
             raise ConfigurationError(
                 f"search is {self.method!r}: expected one of {', '.join(SAMPLERS)}"
@@ -75,13 +60,12 @@ class Search:
 
 
 class SearchSession(StudySession):
-    """Hands out points that a sampler draws, until so many have run or the space has no more.
+    """Hands out points of a sampler, up to the number wanted or the size of the space.
 
-    A point that is drawn again is not run again: the sampler is told what it was. Neither does a
-    point run that is proved to be dominated or to break a condition; it does not count. What is
-    drawn depends on the seed and on the outcomes so far. With one point at a time, two searches
-    draw the same points, and one that was stopped and taken up goes on as if it had not been; with
-    several, it also depends on which is ready first.
+    A point that is drawn again is not run again: the sampler receives its outcome. Points that are
+    proved dominated or to break a condition do not run and do not count. Draws depend on the seed
+    and the outcomes so far. One point at a time is reproducible, also after a stop; with several,
+    the order of completion matters.
     """
 
     def __init__(
@@ -91,17 +75,7 @@ class SearchSession(StudySession):
         store: Store | None = None,
         look: Look | None = None,
     ) -> None:
-        """Begin with the outcomes of earlier sessions, which count as points that have run.
-
-        Args:
-            study: which it is.
-            search: how points are drawn, and how many.
-            store: has the history of the sampler; in memory where None.
-            look: see ``StudySession``.
-
-        Raises:
-            ConfigurationError: designs have several inputs: a sampler is told of one run.
-        """
+        """Begin with the outcomes of earlier sessions, which count as points that have run."""
         if study.has_inputs:
             raise ConfigurationError(
                 "a search draws designs of one run each: expected no inputs (--over), or no "
@@ -133,7 +107,6 @@ class SearchSession(StudySession):
         return super().tell(outcome)
 
     def _has_more(self) -> bool:
-        """Say whether another point is wanted, and there is one."""
         begun = self._store.drawn | self._under_way
         ran = sum(
             index in self._under_way or self.outcomes[index].status not in PROVED for index in begun
@@ -143,7 +116,7 @@ class SearchSession(StudySession):
         return new and ran < wanted and len(begun) < wanted * _DRAWN_FOR_A_RUN
 
     def _drawn(self) -> int:
-        """Return a point that is neither known nor under way."""
+        """Return a point that is neither known nor running."""
         for _ in range(_REPEATS):
             number, index, trial = self._store.draw(self._sampler)
             if index not in self.outcomes and index not in self._under_way:
@@ -162,7 +135,7 @@ class SearchSession(StudySession):
         return index
 
     def _sampler(self, number: int) -> BaseSampler:
-        """Return the sampler of a draw: what it draws depends on the number of those before."""
+        """Return the sampler of a draw, seeded by the number of earlier draws."""
         from optuna.samplers import NSGAIISampler, RandomSampler, TPESampler
 
         digest = hashlib.sha256(f"{self._search.seed} {number}".encode()).digest()

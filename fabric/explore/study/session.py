@@ -39,11 +39,9 @@ class Kept(Protocol):
         """Return those that other processes have kept since this was last asked."""
 
     def claim(self, point: Point, *, insist: bool) -> bool:
-        """Say that this process works on a point; False: another one does, or did.
+        """Claim a point for this process; False if another process has it.
 
-        Args:
-            point: which.
-            insist: work on it nevertheless.
+        ``insist`` claims it in any case.
         """
 
     def keep(self, outcome: Outcome) -> None:

@@ -26,12 +26,7 @@ Setting: TypeAlias = Mapping[str, Scalar]
 
 @dataclass(frozen=True)
 class Axis:
-    """Values of one or more names that go together.
-
-    Attributes:
-        names: of the axes.
-        rows: a value for each name, [values][names].
-    """
+    """Values of one or more names that vary together; ``rows`` is [values][names]."""
 
     names: tuple[str, ...]
     rows: tuple[tuple[Scalar, ...], ...]
@@ -171,7 +166,6 @@ def whole(value: Scalar) -> Scalar:
 
 
 def _plain(value: Any) -> Scalar:
-    """Return a number of numpy's as Python's, and a path as text."""
     plain: Scalar = os.fspath(value) if isinstance(value, os.PathLike) else value
     return value.item() if isinstance(value, np.generic) else plain
 

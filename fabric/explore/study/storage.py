@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage, RDBStorage
 
 _BUSY_SECONDS: Final = 60
-"""As long as another process may write to an SQLite file."""
 
 _ITS_TABLES: Final = frozenset({"studies", "version_info"})
-"""Those that Optuna makes first."""
 
 _TRIES: Final = 5
 _RETRY_SECONDS: Final = 0.2
@@ -37,15 +35,7 @@ def file_url(path: Path) -> str:
 
 
 def open_storage(url: str | None) -> BaseStorage:
-    """Open a storage, or make it.
-
-    Args:
-        url: as Optuna and SQLAlchemy have it; None: in memory.
-
-    Raises:
-        ConfigurationError: it cannot be opened, is of another version of Optuna, or a database of
-            something else.
-    """
+    """Open a storage, or create it; None is in memory."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -104,13 +94,9 @@ def _made(url: str, options: dict[str, Any]) -> RDBStorage:
 
 
 def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optuna.Study:
-    """Return Optuna's study of that name for points of a form, or make it.
+    """Return Optuna's study of that name for points of a form, or create it.
 
-    Where one of the name has another form (other metrics, conditions or axes), it is the next of
-    ``NAME-2``, ``NAME-3``, ... that has not.
-
-    Raises:
-        ValueError: one of the name is there and cannot be loaded.
+    If the name has another form (metrics, conditions or axes), ``NAME-2``, ``NAME-3``, ... is used.
     """
     import optuna
 
@@ -143,13 +129,9 @@ def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optu
 
 @contextlib.contextmanager
 def written(url: str | None) -> Iterator[None]:
-    """Write to a storage, all of it before a signal is heard, and say which cannot be written.
+    """Write to a storage with signals delayed, and name it in errors.
 
-    A signal would leave what has begun on hold, as long as somebody has its exception: the next
-    write would wait for that.
-
-    Raises:
-        OSError: it cannot.
+    A signal would suspend the write while its exception is referenced, and block the next write.
     """
     import optuna
 
@@ -162,13 +144,7 @@ def written(url: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def readable(url: str | None) -> Iterator[None]:
-    """Read a storage before a signal is heard, see ``written``.
-
-    One with what Optuna, or we, have not written so is refused.
-
-    Raises:
-        ConfigurationError: it is damaged.
-    """
+    """Read a storage with signals delayed, see ``written``; refuse a damaged one."""
     import optuna
     import sqlalchemy
 
@@ -191,7 +167,6 @@ def _named(url: str | None) -> str:
 
 
 def _reason(error: BaseException, url: str | None) -> str:
-    """Return the database's sentence, without SQLAlchemy's frame around it."""
     while True:
         inner = getattr(error, "orig", None) or error.__cause__
         if inner is None:

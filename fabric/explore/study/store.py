@@ -37,17 +37,15 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial, TrialState
 
 _POINT: Final = "point"
-"""What a trial has of its point: ``identity``, ``process``, ``whole``, ``outcome``."""
+"""The attribute of a trial with ``identity``, ``process``, ``whole`` and ``outcome``."""
 
 _WORKS_ON: Final = "works on, "
 
 _GIVEN_UP: Final = "given_up"
-"""A trial of a process that is no more; nothing came of it."""
+"""A trial of a process that ended without an outcome."""
 
 
 class _Content(msgspec.Struct, frozen=True):
-    """What a trial has of a point that was dealt with."""
-
     identity: str
     process: str
     whole: Setting
@@ -58,36 +56,23 @@ class _Content(msgspec.Struct, frozen=True):
 class Store:
     """Keeps outcomes in a storage of Optuna, and finds them again; see ``Kept``.
 
-    A run that has come to its end is a complete trial, with the metrics that are minimised as its
-    values; a point that was proved away is a pruned one, all others are failed ones. What is beside
-    numbers is in the user attribute ``point``.
+    A completed run is a complete trial, with the minimised metrics as its values; a pruned point is
+    a pruned trial, all others are failed. The user attribute ``point`` has the rest.
 
-    Runs are taken from every study of the storage, whatever it minimises, if their identity is the
-    same; what was proved, from one of the same metrics, conditions and axes only. Points that have
-    lost their worker, or took longer than they are given now, are tried again.
+    Runs with the same identity are shared by all studies of the storage; proofs need the same
+    metrics, conditions and axes. Points that lost their worker, or took longer than the present
+    timeout, are tried again.
 
     Attributes:
-        history: Optuna's study.
-        form: how points stand in it.
-        ignored: how many outcomes of this study's points are of another program, hardware or
-            version of the fabric.
+        form: the layout of points in ``history``.
+        ignored: outcomes of this study's points with another program, hardware or fabric.
         drawn: indices of points that a search has drawn.
     """
 
     def __init__(
         self, study: Study, url: str | None = None, timeout_seconds: float | None = None
     ) -> None:
-        """Open the storage.
-
-        Args:
-            study: whose points.
-            url: of the storage; None: it is in memory, and gone with this object.
-            timeout_seconds: what a point is given in this session.
-
-        Raises:
-            ConfigurationError: see ``open_storage``.
-            OSError: it cannot be written, or a file of the study cannot be read.
-        """
+        """Open the storage; None is in memory. ``timeout_seconds`` is for a point."""
         self._study: Final = study
         self._url: Final = url
         self._timeout_seconds: Final = timeout_seconds
@@ -177,16 +162,9 @@ class Store:
         return True
 
     def draw(self, sampler: Callable[[int], BaseSampler]) -> tuple[int, int, Trial]:
-        """Begin the next trial of ``history``.
+        """Begin the next trial; return its number, the index of its point, and the trial.
 
-        Args:
-            sampler: returns what draws a trial, given how many there were before.
-
-        Returns:
-            That number, the index of the point that was drawn, and the trial.
-
-        Raises:
-            OSError: it cannot be written.
+        ``sampler`` returns the sampler for a number of earlier trials.
         """
         with readable(self._url), written(self._url):
             trials = self.history.get_trials(deepcopy=False)
@@ -196,12 +174,7 @@ class Store:
             return number, self.form.drawn(trial), trial
 
     def asked(self, index: int, trial: Trial | None) -> None:
-        """Know that a point was drawn.
-
-        Args:
-            index: of the point.
-            trial: of ``history``, that ``keep`` ends; None where no sampler has drawn it.
-        """
+        """Register a drawn point; ``trial`` is None without a sampler."""
         self._asked[index] = trial
         if trial is not None:
             with written(self._url):
@@ -220,11 +193,7 @@ class Store:
                     self.history.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep an outcome, at once; after its files have changed nobody knows which ones it is of.
-
-        Raises:
-            OSError: it cannot be written, or a file of the point cannot be read any more.
-        """
+        """Keep an outcome immediately, before the point's files can change."""
         if self._identities.have_changed(outcome.setting):
             outcome = replace(outcome, executed={})
         identity = self._identities.of(outcome.setting)
@@ -249,12 +218,7 @@ class Store:
                 self._say_claimed()
 
     def end_again(self, trial: Trial, outcome: Outcome | None) -> None:
-        """End a trial whose point is known already, or under way: it is no new point.
-
-        Args:
-            trial: of ``history``.
-            outcome: what is known; None while it is under way.
-        """
+        """End a trial whose point is already known, or running if ``outcome`` is None."""
         import optuna
 
         with written(self._url):
@@ -273,7 +237,6 @@ class Store:
         )
 
     def _add(self, outcome: Outcome, content: dict[str, Any]) -> None:
-        """Write a trial in one transaction."""
         import optuna
 
         parameters, distributions = self.form.parameters(outcome.index)
@@ -309,14 +272,14 @@ class Store:
         return optuna.trial.TrialState.COMPLETE
 
     def _constraints(self, outcome: Outcome) -> dict[str, float]:
-        """Return by how much a run breaks each condition; of a point proved to break one, that."""
+        """Return by how much a run breaks each condition, or the proved violation."""
         if outcome.status == "infeasible":
             return {str(outcome.pruned_by): 1.0}
         amounts = {str(each): violation(each, outcome) for each in self._study.conditions}
         return {name: amount for name, amount in amounts.items() if amount is not None}
 
     def _outcomes_of(self, trial: FrozenTrial, *, proved: bool) -> Iterator[Outcome]:
-        """Return the outcome that a trial has, for each point of the space that it is of."""
+        """Return the outcomes of a trial for the points of the space."""
         content = self._content(trial)
         if "outcome" not in content:
             return
@@ -338,12 +301,11 @@ class Store:
                 self.ignored += 1
 
     def _content(self, trial: FrozenTrial) -> dict[str, Any]:
-        """Return what a trial has of its point; nothing where it is not known yet."""
         with readable(self._url):
             return msgspec.convert(trial.user_attrs.get(_POINT, {}), dict[str, Any])
 
     def _is_as_short(self, seconds: float | None) -> bool:
-        """Say whether a point that took longer than ``seconds`` would do so again."""
+        """Return whether a point that exceeded ``seconds`` would do so again."""
         return (
             seconds is not None
             and self._timeout_seconds is not None
@@ -354,7 +316,7 @@ class Store:
         self.history.set_user_attr(_WORKS_ON + self._process, self._claimed)
 
     def _claimed_elsewhere(self) -> set[str]:
-        """Return the identities of points that other processes work on."""
+        """Return the identities of points claimed by other processes."""
         with readable(self._url):
             return {
                 identity
@@ -365,7 +327,7 @@ class Store:
             }
 
     def _may_live(self, process: str) -> bool:
-        """Say whether another process may live: of another machine's, nobody knows."""
+        """Return whether another process may live; on other machines this is unknown."""
         host, _, number = process.rpartition(":")
         if process == self._process:
             return False
@@ -381,7 +343,7 @@ class Store:
 
 
 def _is_proved_by(outcome: Outcome, known: dict[int, Outcome]) -> bool:
-    """Say whether the run that proves a point away is known; True of all others."""
+    """Return whether the run exists that proves a point away; True for other points."""
     return not isinstance(outcome.pruned_by, int) or outcome.pruned_by in known
 
 
@@ -391,12 +353,7 @@ PRODUCT: Final = "product"
 
 @dataclass(frozen=True)
 class Choice:
-    """An axis as one parameter of a trial: axes that are zipped are chosen together.
-
-    Attributes:
-        name: of the parameter.
-        axis: what is chosen from.
-    """
+    """An axis as one parameter of a trial: zipped axes are chosen together."""
 
     name: str
     axis: Axis
@@ -502,10 +459,7 @@ class TrialForm:
 
 
 def violation(condition: Condition, outcome: Outcome) -> float | None:
-    """Return by how much of its bound a run breaks a condition, as Optuna has it.
-
-    Zero or less keeps it. None where the run has no such number.
-    """
+    """Return a run's relative violation of a condition, as Optuna expects; None if unknown."""
     value = metric(outcome, condition.metric)
     if value is None:
         return None

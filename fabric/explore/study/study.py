@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 
 _TURN: Final = 1 << 64
-"""Steps of the golden section of a turn fall evenly between those before, and repeat no pattern."""
+"""Golden-section steps spread evenly and repeat no pattern."""
 
 DEFAULT_METRIC: Final = "cycles"
 
 _NO_INPUTS: Final = Space(((),))
-"""One input, of which nothing is said: a design is a run."""
+"""The only input of a design that is a single run."""
 
 
 class Findings(Protocol):
@@ -133,20 +133,10 @@ class Claim(Described):
 
 
 def places_apart(total: int, count: int, *, said: str, what: str, use: str) -> frozenset[int]:
-    """Return which ``count`` of ``total`` inputs are kept apart.
+    """Return the ``count`` of ``total`` inputs that are held out.
 
-    They are spread over all inputs, whatever the order in which these vary; the first one is never
-    among them, and of two counts the larger one keeps apart what the smaller one does.
-
-    Args:
-        total: of inputs.
-        count: of those kept apart.
-        said: how it was asked for, for the sentence.
-        what: the inputs are called.
-        use: what the others are for.
-
-    Raises:
-        ConfigurationError: that leaves none of the others.
+    They are spread over all inputs, and the first one is never held out. A larger count holds out
+    the same inputs and more. ``said``, ``what`` and ``use`` are for the error.
     """
     if not 0 <= count < total:
         raise ConfigurationError(
@@ -385,7 +375,7 @@ class Study(Options):
 
 
 def _check_statistic(name: str, *, has_inputs: bool) -> None:
-    """Refuse a metric of one run where there are inputs, one of several where there are none."""
+    """Refuse run metrics with inputs, and statistics without."""
     statistic, metric = split_metric(name)
     if has_inputs and not statistic:
         refuse(
@@ -402,7 +392,7 @@ def _check_statistic(name: str, *, has_inputs: bool) -> None:
 
 
 def _check_together(conditions: tuple[Condition, ...]) -> None:
-    """Refuse conditions that no number can keep together."""
+    """Refuse contradictory conditions."""
     for one, other in itertools.permutations(conditions, 2):
         if one.metric != other.metric or one.sign not in (">", ">=") or other.sign[0] != "<":
             continue

@@ -44,14 +44,14 @@ _IMPORTED: Final = [
     "operators",
     "sympy",
 ]
-"""What runs import when they first need it."""
 
 _POINTS_OF_A_WORKER: Final = 200
-"""After so many questions a process is replaced: what programs leave behind stays bounded."""
+"""A process is replaced after this many questions, which bounds leaks of programs."""
 
 _CHILDREN: Final = threading.RLock()
-"""Held by whoever starts a process or asks how one is. Whenever one starts, Python asks all of
-them, and how a process ended is told once: of two threads that ask together one gets it wrong.
+"""Held to start a process or read its state.
+
+Python polls all children whenever a process starts, and reports an exit status only once.
 """
 
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
@@ -59,23 +59,20 @@ _SAFE_PATH: Final = "PYTHONSAFEPATH"
 _CONNECT_SECONDS: Final = 10
 
 _LOOK_SECONDS: Final = 0.5
-"""So often is looked whether a worker has a point already: from then on its time counts."""
+"""Interval of checks whether a worker has started a point, which starts its timeout."""
 
 _DESERTED_SECONDS: Final = 30
-"""So long a cluster may be without workers: nannies start others within seconds."""
+"""A cluster may be without workers this long: nannies start others within seconds."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Of a worker: its threads share standard output, and would wait for each other anyway."""
+"""Threads of a worker share standard output, and would wait for each other anyway."""
 
 
 class Workers(Protocol):
-    """Who works on points.
+    """Workers for points.
 
-    What they return fails with TimeoutError where a point takes longer than it is given, and with
-    WorkerLost where a worker ends before it answers. Only the one point is lost.
-
-    Attributes:
-        slots: how many points are worked on at once.
+    A result fails with TimeoutError after the timeout, and with WorkerLost if its worker ends. Only
+    that point is lost.
     """
 
     slots: int
@@ -125,11 +122,7 @@ class WorkerLost(Exception):  # noqa: N818 - what happened, not what went wrong 
 
 
 def unanswered(job: Job, error: BaseException, timeout_seconds: float | None) -> Outcome:
-    """Return the outcome of a point whose worker did not answer.
-
-    Raises:
-        BaseException: ``error``, where the fault is ours.
-    """
+    """Return the outcome of an unanswered point; raise ``error`` if it is internal."""
     status: Status
     seconds = None
     if isinstance(error, TimeoutError):
@@ -154,19 +147,13 @@ def available_cores() -> int:
 
 
 class LocalWorkers(ThreadedWorkers):
-    """Processes on this machine, one for each point that is worked on.
+    """Processes on this machine, one for each running point.
 
-    Each has a pipe and a thread of its own that waits for its answer or its end: whatever becomes
-    of a process, the others do not notice.
+    Each has a pipe and a thread of its own, so the end of a process does not affect the others.
     """
 
     def __init__(self, slots: int, timeout_seconds: float | None) -> None:
-        """Start them when they are first asked for something.
-
-        Args:
-            slots: how many.
-            timeout_seconds: for one point; None: as long as it takes.
-        """
+        """Start processes on demand; ``timeout_seconds`` is for a point, None for no limit."""
         super().__init__(slots, "worker", _leave_ctrl_c)
         self._timeout_seconds: Final = timeout_seconds
         # Children of a small process that has one thread and everything imported.
@@ -194,7 +181,6 @@ class LocalWorkers(ThreadedWorkers):
 
     @override
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
-        """Have a process answer, in a thread that waits for it."""
         process = self._idle.get()
         try:
             if process is not None and process.has_ended():
@@ -232,12 +218,7 @@ class LocalWorkers(ThreadedWorkers):
 
 
 class _Process:
-    """A process that answers questions, one after the other.
-
-    Attributes:
-        process: itself.
-        questions: that it has answered.
-    """
+    """A process that answers questions, one after the other."""
 
     def __init__(self, context: ForkServerContext) -> None:
         self._ours, theirs = context.Pipe()
@@ -250,12 +231,7 @@ class _Process:
     def ask(
         self, function: Callable[[Job], Answer], job: Job, timeout_seconds: float | None
     ) -> Answer | BaseException:
-        """Return the answer to a question, or what was raised instead.
-
-        Raises:
-            TimeoutError: it takes longer than ``timeout_seconds``.
-            WorkerLost: the process ended.
-        """
+        """Return the answer to a question, or what was raised instead."""
         try:
             self._ours.send((function, job))
             # A thread of the program may end the process and keep its end of the pipe open.
@@ -276,13 +252,11 @@ class _Process:
             return not self.process.is_alive()
 
     def kill(self) -> None:
-        """End it, whatever it does."""
         with _CHILDREN:
             self.process.kill()
         self._exit_code()
 
     def _exit_code(self) -> int | None:
-        """Wait for its end, and return how it ended."""
         wait([self.process.sentinel])
         with _CHILDREN:
             self.process.join()
@@ -290,7 +264,7 @@ class _Process:
 
 
 def _serve(questions: Connection) -> None:
-    """Answer questions as long as who conducts the study lives."""
+    """Answer questions until the parent ends."""
     _prepare()
     with contextlib.suppress(EOFError, OSError):  # the other end is gone
         while True:
@@ -299,7 +273,7 @@ def _serve(questions: Connection) -> None:
 
 
 def _answered(function: Callable[[Job], Answer], job: Job) -> Answer | BaseException:
-    """Return the answer, or what is raised instead: it is raised again where it is seen."""
+    """Return the answer, or the exception to raise again in the parent."""
     try:
         return function(job)
     except KeyboardInterrupt:
@@ -310,9 +284,9 @@ def _answered(function: Callable[[Job], Answer], job: Job) -> Answer | BaseExcep
 
 
 def _leave_ctrl_c() -> None:
-    """Leave Ctrl-C to who conducts the study: a terminal sends it to all processes.
+    """Leave Ctrl-C to the parent: a terminal sends it to all processes.
 
-    Those that this thread starts, and their own, have it blocked from their first moment.
+    Processes that this thread starts have it blocked from the start.
     """
     with _CHILDREN, _safe_path():
         # The process that multiprocessing starts first would take the block away again.
@@ -322,7 +296,7 @@ def _leave_ctrl_c() -> None:
 
 @contextlib.contextmanager
 def _safe_path() -> Iterator[None]:
-    """Start interpreters for which files of the current folder, such as random.py, hide nothing."""
+    """Start interpreters for which files of the current folder hide no modules."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -346,7 +320,7 @@ def _prepare() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when who conducts the study is gone, by SIGKILL, say."""
+    """End this process when its parent ends, for example by SIGKILL."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -356,25 +330,14 @@ def _end_with_parent() -> None:
 class DaskWorkers(ThreadedWorkers):
     """Workers of a cluster, one point each.
 
-    A point whose worker is lost is run again by another one; a point that has lost as many as
-    the cluster allows (``distributed.scheduler.allowed-failures``) is lost. The process of a point
-    that takes longer than it is given is ended, as those are that work at the end: a nanny, where
-    the worker has one, starts another. Where no worker is left the study ends with an error.
-
-    Attributes:
-        slots: how many workers there were at the beginning.
+    A point whose worker is lost runs again on another one, up to
+    ``distributed.scheduler.allowed-failures`` times. The process of a point is ended after the
+    timeout, or at the end of the study; a nanny starts another. The study ends with an error if no
+    worker is left.
     """
 
     def __init__(self, address: str, timeout_seconds: float | None) -> None:
-        """Connect to a cluster.
-
-        Args:
-            address: of its scheduler.
-            timeout_seconds: for one point; None: as long as it takes.
-
-        Raises:
-            ConfigurationError: there is no cluster, no worker, or another fabric on one.
-        """
+        """Connect to the scheduler at ``address``; ``timeout_seconds`` is for a point."""
         from distributed import Client
 
         # What it says of lost workers is said of the points.
@@ -417,7 +380,6 @@ class DaskWorkers(ThreadedWorkers):
 
     @override
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
-        """Have the cluster answer, in a thread that waits for it."""
         from distributed import KilledWorker
 
         with self._lock:
@@ -441,12 +403,7 @@ class DaskWorkers(ThreadedWorkers):
                 self._under_way.discard(promise)
 
     def _result(self, promise: Promise[Any]) -> object:
-        """Return an answer.
-
-        Raises:
-            TimeoutError: a worker has had it for longer than a point is given.
-            OSError: there are no workers any more.
-        """
+        """Return an answer."""
         look_seconds = min(_LOOK_SECONDS, self._timeout_seconds or _LOOK_SECONDS)
         begun = deserted = None
         while True:
@@ -465,7 +422,6 @@ class DaskWorkers(ThreadedWorkers):
                 raise TimeoutError
 
     def _stop(self, promises: list[Promise[Any]]) -> None:
-        """End the processes that are busy with these."""
         keys = {promise.key for promise in promises}
         with contextlib.suppress(OSError):  # the cluster is gone
             busy = self._at_work(keys) if keys else []
@@ -474,13 +430,12 @@ class DaskWorkers(ThreadedWorkers):
                 self._client.run(_end, workers=busy, wait=False)
 
     def _at_work(self, keys: set[Any]) -> list[str]:
-        """Return the workers that have one of these questions."""
         at_work = self._client.processing()
         return [worker for worker, tasks in at_work.items() if keys.intersection(tasks)]
 
 
 def _ready(client: Client, address: str) -> int:
-    """Return how many workers there are, all with the same fabric as here."""
+    """Return the number of workers, all with the fabric of this process."""
     from distributed.comm.core import CommClosedError
 
     digests: dict[str, str] = {}
@@ -507,12 +462,10 @@ def _ready(client: Client, address: str) -> int:
 
 
 def _here() -> str:
-    """Return the digest of the fabric of this process."""
     return engine_digest()
 
 
 async def _end() -> None:
-    """End a worker's process, whatever it does."""
     os._exit(1)
 
 

@@ -28,6 +28,7 @@ Columns = Mapping[str, np.ndarray]
 """Whole numbers from 0 on, by name."""
 
 _LEVEL: Final = 6
+"""Level nine takes six times as long and saves 2 percent."""
 
 
 def part(name: str, folder: Path = _FOLDER) -> str:

@@ -119,6 +119,7 @@ def _one_of(words: tuple[str, ...]) -> tuple[str, str]:
 
 
 _ORDER: Final = ("BIGINT", f"{{}} BETWEEN {ELSEWHERE} AND {_MOST}")
+"""It is -2 for an element that arrived after its reader had ended."""
 
 
 _SENT_ORDER: Final = ("BIGINT", f"{{0}} = {ELSEWHERE} OR {{0}} BETWEEN 0 AND {_MOST}")
@@ -142,6 +143,7 @@ _TABLES_OF_LOG: Final = {
     name: dict.fromkeys(columns, ("BIGINT", f"{{}} BETWEEN {-_MOST} AND {1 << 62}"))
     for name, columns in LOG_COLUMNS.items()
 }
+"""Their values are checked when the tables are joined."""
 
 
 FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {

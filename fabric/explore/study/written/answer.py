@@ -32,17 +32,13 @@ NOT_COMPUTED: Final = "not computed"
 _UNKNOWN: Final = ("timeout", "lost")
 
 _P95_INPUTS: Final = 20
-"""Of fewer inputs p95 is the worst."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text and numbers.
+    """Cells of text and numbers; ``indices`` are the points of rows.
 
     Attributes:
-        title: above it.
-        columns: their titles.
-        rows: a cell for each column.
         indices: of each row's point.
     """
 
@@ -54,16 +50,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Beside:
-    """A published value and ours.
-
-    Attributes:
-        setting: of the point.
-        metric: what it is, with its unit.
-        published: the value.
-        ours: None where there is none.
-        why: there is none.
-        source: of the published value.
-    """
+    """A published value and ours; None with a reason ``why`` if missing."""
 
     setting: str
     metric: str
@@ -86,10 +73,10 @@ def metrics_shown(result: StudyResult) -> list[str]:
 
 
 def best_table(result: StudyResult) -> Table:
-    """Return the front with its settings and metrics; all points where nothing is minimised.
+    """Return the front with its settings and metrics; all points if no metric is minimised.
 
-    The front is in the order of its first metric, all points in that of the space. Of designs over
-    inputs there are the least, the median and the worst of what is minimised, too.
+    The front is in the order of its first metric. Designs over inputs have minimum, median and
+    worst value of the minimised metrics, too.
     """
     metrics = metrics_shown(result)
     names = varying(result.study.space.values)
@@ -125,7 +112,6 @@ def _shown(outcome: Outcome, name: str) -> float | None:
 
 
 def _spread(result: StudyResult, shown: Sequence[Outcome]) -> list[str]:
-    """Return the statistics that tell how far inputs are apart, of metrics in which they are."""
     if not result.study.has_inputs:
         return []
     of = dict.fromkeys(split_metric(each)[1] for each in result.study.objectives)
@@ -172,10 +158,7 @@ def held_out_table(result: StudyResult) -> Table:
 
 
 def beside(result: StudyResult) -> list[Beside]:
-    """Return the published values, each with ours or why there is none.
-
-    Points are called by what tells them apart.
-    """
+    """Return the published values, each with ours or why there is none."""
     settings = [known.setting for known in result.study.known]
     columns: dict[str, list[Scalar]] = {}
     for name in dict.fromkeys(name for each in settings for name in each):
@@ -214,7 +197,6 @@ def _why(result: StudyResult, outcome: Outcome | None) -> str:
 
 
 def _short(result: StudyResult, names: Sequence[str]) -> dict[str, dict[object, str]]:
-    """Return what each value of some axes is called."""
     values = result.study.space.values
     return {
         name: dict(zip(map(_key, values[name]), axis_values(values[name]), strict=True))
@@ -223,7 +205,6 @@ def _short(result: StudyResult, names: Sequence[str]) -> dict[str, dict[object, 
 
 
 def _key(value: object) -> object:
-    """Return what tells 1, 1.0 and True apart."""
     return type(value), value
 
 
@@ -302,7 +283,6 @@ def counts(result: StudyResult) -> str:
 
 
 def _runs(result: StudyResult) -> str:
-    """Return how many runs designs over inputs had, and were spared."""
     of = result.run_counts
     made = of["run"] + of["resumed"]
     told = [f"{made - of['held_out']:,} made", f"{of['spared']:,} spared"]
@@ -347,7 +327,7 @@ def caveats(result: StudyResult) -> Iterator[str]:
 
 
 def _of_few(result: StudyResult) -> Iterator[str]:
-    """Yield what p95 is of inputs that are too few for it."""
+    """Yield a note on p95 if there are too few inputs."""
     inputs = len(result.study.runs_of(0))
     asked = [split_metric(each)[0] for each in result.study.shown]
     if "p95" in asked and inputs < _P95_INPUTS:
@@ -359,7 +339,7 @@ def _of_few(result: StudyResult) -> Iterator[str]:
 
 
 def _held_out(result: StudyResult) -> Iterator[str]:
-    """Yield what is lost on the inputs held out, by who is chosen for each metric."""
+    """Yield the losses on held-out inputs of the best design in each metric."""
     study = result.study
     if not study.held_out or not result.front:
         return
@@ -387,7 +367,7 @@ def _held_out(result: StudyResult) -> Iterator[str]:
 
 
 def _lost(best: Outcome, apart: Mapping[int, Outcome], name: str) -> str:
-    """Return what becomes of the design with the least of a metric."""
+    """Return the outcome of the design with the least of a metric."""
     called, here = label(name).name, apart[best.index]
     before, after = metric(best, name), metric(here, name)
     if before is None or after is None:
@@ -434,7 +414,6 @@ def failures(result: StudyResult) -> list[str]:
 
 
 def _best(result: StudyResult, name: str) -> Outcome:
-    """Return the first point of the front with the least of a metric."""
     front = set(result.front)
     on_front = [each for each in result.outcomes if each.index in front]
     return min(on_front, key=lambda each: metric(each, name) or 0)
@@ -450,7 +429,6 @@ def _value(outcome: Outcome, name: str) -> str:
 
 
 def _setting(result: StudyResult, indices: Sequence[int]) -> str:
-    """Return the setting of a point, or the values that several points share."""
     first, *others = (result.study.space[index] for index in indices)
     names = [
         name
@@ -462,7 +440,6 @@ def _setting(result: StudyResult, indices: Sequence[int]) -> str:
 
 
 def _dealt_with(result: StudyResult) -> str:
-    """Return how many points the answer is of."""
     told = counted(len(result.outcomes), "point")
     return f"{told} that were {_dealt(result)}" if _missing(result) else told
 
@@ -475,7 +452,7 @@ def _of_all(result: StudyResult) -> str:
 
 
 def _dealt(result: StudyResult) -> str:
-    """Return what was not done with points that are missing: of some there are runs."""
+    """Return the missing points and their runs."""
     return "finished" if result.study.has_inputs else "looked at"
 
 

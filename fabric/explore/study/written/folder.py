@@ -42,16 +42,9 @@ def study_folder(result: StudyResult, folder: Path) -> Path:
 
 
 def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> list[str]:
-    """Write ``points.parquet``, ``points.csv``, pictures and ``index.html`` into a folder.
+    """Write ``points.parquet``, ``points.csv``, pictures and ``index.html``.
 
-    Args:
-        result: what the study found.
-        folder: made where there is none.
-        command: what was typed, for the page to say how to run it again.
-
-    Returns:
-        A sentence for each thing that could not be written or drawn. What was there before stays
-        where it cannot be replaced.
+    Returns a sentence for each failure; a file that cannot be replaced stays.
     """
     made = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
     if made:
@@ -68,10 +61,9 @@ def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> lis
 
 
 def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
-    """Write ``index.html`` on several studies, each of which has its ``study_folder`` there.
+    """Write ``index.html`` on several studies, each with its ``study_folder`` there.
 
-    Returns:
-        A sentence for each thing that could not be written.
+    Returns a sentence for each failure.
     """
     file = folder / "index.html"
     folders = [study_folder(each, folder) for each in results]
@@ -99,13 +91,7 @@ _FAILURES: Final = 5
 def overview_html(
     results: Sequence[StudyResult], folders: Sequence[str], pictures: Sequence[Sequence[Shown]]
 ) -> str:
-    """Return the page.
-
-    Args:
-        results: of the studies, in the order in which they are shown.
-        folders: where the page of each study is, beside this one.
-        pictures: of each study.
-    """
+    """Return the page on several studies in order, with links to ``folders``."""
     claims = [each.judged_claims for each in results]
     verdicts = verdict_counts(row for rows in claims for row in rows)
     points = sum(len(each.study.space) for each in results)
@@ -190,7 +176,6 @@ _KNOWN: Final = {
     "pruned_by": "VARCHAR",
     "reason": "VARCHAR",
 }
-"""Types of columns that every study has, whatever is in them."""
 
 
 _LARGEST: Final = 2**63
@@ -211,9 +196,6 @@ def write_points(result: StudyResult, folder: Path) -> None:
     axis that is called as another column is ``axis.NAME``: names are told apart by more than case.
     Of designs over inputs there are their statistics, and ``runs.parquet`` and ``runs.csv`` have a
     row for each run, with its ``design`` and whether its input was ``held_out``.
-
-    Raises:
-        OSError: a file cannot be written; what was there before stays.
     """
     tables = {"points": columns_of(result)}
     if result.study.has_inputs:
@@ -258,7 +240,6 @@ def _columns(
     metrics: Sequence[str],
     own: Mapping[str, list[object]],
 ) -> list[Column]:
-    """Return the columns of outcomes; ``own`` are those that stand before all others."""
     extra = dict.fromkeys(name for each in outcomes for name in each.numbers if name not in metrics)
     bounds = dict.fromkeys(name for each in outcomes for name in each.bounds)
     rest: list[Column] = [("status", "VARCHAR", [each.status for each in outcomes])]
@@ -285,7 +266,6 @@ def _columns(
 
 
 def _column(name: str, values: list[object]) -> Column:
-    """Return a column with the narrowest type that holds all of its values exactly."""
     there = [each for each in values if each is not None]
     kind = _KNOWN.get(name) if not there or name in ("pruned_by", "reason") else _type_of(there)
     if kind is None:
@@ -324,7 +304,6 @@ def _copy(database: duckdb.DuckDBPyConnection, path: Path, form: str) -> None:
 
 
 def _quoted(name: str) -> str:
-    """Return a name of a column as SQL has it."""
     text = name.encode("utf-8", "backslashreplace").decode("utf-8").replace('"', '""')
     return f'"{text}"'
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FOLDER: Final = Path(__file__).parent
 
 _BREAK: Final = re.compile(r"(?<=\.)(?=\w)")
-"""Where a long name such as ``hardware.hbm.channels`` may go to a further line."""
+"""Break points of a long name such as ``hardware.hbm.channels``."""
 
 
 _JSON_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -65,13 +65,7 @@ def section(title: str, body: str, name: str = "") -> str:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], classes: Sequence[str] = ()
 ) -> str:
-    """Return a table; numbers stand right and have thousands separators.
-
-    Args:
-        columns: their titles.
-        rows: a cell for each column; None is empty.
-        classes: of each row; none where empty.
-    """
+    """Return a table; numbers are right-aligned with thousands separators."""
     rows = [list(row) for row in rows]
     right = [
         all(row[n] == "" or (not isinstance(row[n], Markup) and is_number(row[n])) for row in rows)

@@ -69,13 +69,7 @@ _MARKS: Final = {
 
 
 def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
-    """Return the page.
-
-    Args:
-        result: what the study found.
-        pictures: shown in the page.
-        command: what was typed; empty where nobody knows.
-    """
+    """Return the page."""
     scripts = [*map(_shared_script, _SHARED), *map(_own_script, _SCRIPTS)]
     return filled(
         own_part("page.html"),
@@ -115,7 +109,6 @@ def _own_script(name: str) -> str:
 
 
 def _left_out(result: StudyResult) -> list[str]:
-    """Return a sentence about points that the page has not."""
     here, every = len(points_on_page(result)), len(result.outcomes)
     if here == every:
         return []
@@ -147,7 +140,7 @@ def _held_out(result: StudyResult) -> str:
 
 
 def _proved(result: StudyResult) -> str:
-    """Return who proves how many points away."""
+    """Return the numbers of pruned points by the proving run."""
     by: Counter[int | str] = Counter()
     for each in result.outcomes:
         if each.status in ("pruned", "infeasible") and each.pruned_by is not None:
@@ -195,7 +188,6 @@ def _option_text(value: object) -> str:
 
 
 def _again(result: StudyResult, command: str) -> str:
-    """Return the command, and what every point has."""
     study = result.study
     typed = f"<pre>{text(command)}</pre>" if command else ""
     rows = [("program", str(study.program))]
@@ -275,7 +267,7 @@ def page_data(result: StudyResult) -> JsonObject:
 
 
 def _metrics(result: StudyResult, outcomes: list[Outcome]) -> list[str]:
-    """Return the metrics that tell points apart, those that the study is about first."""
+    """Return the metrics that differ between points, the study's first."""
     shown = metrics_shown(result)
     extra = dict.fromkeys(name for each in outcomes for name in each.numbers)
     others = [
@@ -322,7 +314,6 @@ def _axis(result: StudyResult, outcomes: list[Outcome], name: str) -> JsonObject
 
 
 def _why(outcome: Outcome) -> str:
-    """Return why a point has no numbers."""
     if outcome.status == "pruned":
         return f"dominated by point {outcome.pruned_by}"
     if outcome.status == "infeasible":
@@ -342,12 +333,8 @@ _MARGIN: Final = 4
 def strips(result: StudyResult, designs: Sequence[int]) -> list[tuple[str, list[Markup]]]:
     """Return columns of strips, each with its title and a cell for each design.
 
-    There is one for each metric that is minimised and differs from input to input. A line is an
-    input, a short one below an input held out, the dot is the median; all cells have one scale.
-
-    Args:
-        result: of a study over inputs; of others there are none.
-        designs: in the order of the rows.
+    There is one for each minimised metric that differs between inputs. A line is an input, a short
+    one a held-out input, and the dot is the median; all cells share a scale.
     """
     if not result.study.has_inputs:
         return []
@@ -371,7 +358,6 @@ def strips(result: StudyResult, designs: Sequence[int]) -> list[tuple[str, list[
 
 
 def _values(runs: Sequence[Outcome], name: str) -> list[tuple[int, float]]:
-    """Return what runs came to, with their indices."""
     values = ((each.index, metric(each, name)) for each in runs)
     return [(index, value) for index, value in values if value is not None]
 

@@ -56,29 +56,19 @@ _STYLE: Final[dict[str, object]] = {
     "lines.markersize": 5,
 }
 _SLANT: Final = 30
-"""Degrees by which tick labels are slanted that would overlap."""
 
 _LABELS_APART: Final = 6
-"""Pixels between tick labels beside each other."""
 
 _WIDE: Final = 8.0
-"""Values of which the largest is so many times the smallest are shown by their logarithms."""
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 _DECADES_IN_FOURS: Final = 1.3
 _DECADES_IN_THREES: Final = 3
-"""Over so many decades 1, 2 and 4 or 1 and 3 of each are written beside an axis."""
+"""Number of decades with labels at 1, 2 and 4 or 1 and 3."""
 
 
 def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
-    """Return what ``draw`` draws as SVG and as PNG.
-
-    Args:
-        draw: draws it.
-        formulas: whether texts between dollars are formulas.
-
-    Raises:
-        Exception: whatever ``draw`` raises.
-    """
+    """Return the drawing of ``draw`` as SVG and as PNG; texts in dollars may be formulas."""
     from cycler import cycler
     from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -118,7 +108,6 @@ def shown_labels(axes: Axes) -> list[Text]:
 
 
 def _slanted(figure: Figure) -> bool:
-    """Slant the tick labels below each axis on which they overlap; return whether any did."""
     found = False
     for axes in figure.axes:
         labels = shown_labels(axes)
@@ -153,12 +142,7 @@ def metric_axis(axis: Axis, metric: str, values: Sequence[float]) -> None:
 
 
 def locator(values: Sequence[float], *, few: bool) -> Locator:
-    """Return what finds round values to write beside an axis.
-
-    Args:
-        values: on the axis.
-        few: they stand beside each other, where numbers of many digits need room.
-    """
+    """Return a locator of round values; ``few`` leaves room for long numbers."""
     from matplotlib import ticker
 
     if not is_wide(values):

@@ -38,26 +38,20 @@ if TYPE_CHECKING:
     from fabric.explore.study.space import Scalar
 
 _NAMED: Final = 12
-"""So many points of a front are told apart by their numbers."""
 
 _PAIRS_APART: Final = 36.0
-"""Pixels between points that both have a number."""
 
 _PAIR_INCHES: Final = 3.6
-"""Of each of several pairs."""
 
 _PANEL_INCHES: Final = (3.1, 2.6)
 
 _ABREAST: Final = 4
-"""So many parameters stand beside each other."""
 
 _AXIS_INCHES: Final = 1.7
 
 _APART: Final = 0.06
-"""So far from the ends of an axis stand the values between them."""
 
 _VALUES: Final = 12
-"""So many values of a parameter are written beside its axis."""
 
 
 def front_caption(result: StudyResult) -> str:
@@ -128,7 +122,6 @@ def _pair_panel(result: StudyResult, axes: Axes, across: str, up: str) -> None:
 
 
 def _name(axes: Axes, points: Mapping[int, Sequence[float]]) -> None:
-    """Write the numbers of points beside them, where they do not stand on each other."""
     axes.autoscale_view()
     named: list[Sequence[float]] = []
     for index, (x, y) in points.items():
@@ -147,7 +140,7 @@ def _name(axes: Axes, points: Mapping[int, Sequence[float]]) -> None:
 
 # Any: what matplotlib takes.
 def _dots(axes: Axes, places: Sequence[Sequence[float]], name: str, **settings: Any) -> None:
-    """Draw a group of points, as one image where they are many; nothing where there are none."""
+    """Draw a group of points, as one image if there are many."""
     if places:
         settings = {"linewidths": 0.8, "rasterized": len(places) > RASTER_POINTS} | settings
         xs, ys = zip(*places, strict=True)
@@ -155,7 +148,6 @@ def _dots(axes: Axes, places: Sequence[Sequence[float]], name: str, **settings: 
 
 
 def _bounds(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
-    """Return the bounds of a point that was proved to be dominated."""
     if outcome.status != "pruned" or any(name not in outcome.bounds for name in names):
         return None
     return tuple(outcome.bounds[name] for name in names)
@@ -234,9 +226,9 @@ def _panel(result: StudyResult, axes: Axes, axis: str, name: str) -> None:
 
 
 def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
-    """Return where the values of a parameter stand, and label the axis with them.
+    """Return the positions of a parameter's values, and label the axis.
 
-    Numbers stand where they are, far apart ones by their logarithms; everything else side by side.
+    Numbers are to scale, logarithmic if far apart; other values are equidistant.
     """
     numbers = [
         each for each in values if isinstance(each, int | float) and not isinstance(each, bool)
@@ -262,13 +254,7 @@ def _number(outcome: Outcome, name: str) -> float:
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """One of the parallel axes.
-
-    Attributes:
-        title: above it.
-        heights: from 0 to 1, by run.
-        ticks: heights and what stands at them.
-    """
+    """One of the parallel axes; heights are from 0 to 1."""
 
     title: str
     heights: dict[int, float]
@@ -320,7 +306,6 @@ def draw_parallel(result: StudyResult, figure: Figure) -> None:
 
 
 def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coordinate:
-    """Return a parameter's values, side by side in their order."""
     values = result.study.space.values[name]
     keys = {(type(each), each): place for place, each in enumerate(values)}
     most = len(values) - 1
@@ -331,7 +316,7 @@ def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coor
 
 
 def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
-    """Return a metric's values from its least to its most, by their logarithms where far apart."""
+    """Return a metric's values from minimum to maximum, logarithmic if far apart."""
     title = _broken(str(label(name)), " ")
     values = {run.index: metric(run, name) or 0.0 for run in runs}
     if not values:
@@ -357,7 +342,6 @@ def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
 
 
 def _broken(title: str, at: str) -> str:
-    """Return a long title in two lines."""
     middle = len(title) // 2
     places = [place + 1 for place, letter in enumerate(title) if letter in at]
     if len(title) <= 12 or not places:
@@ -368,14 +352,7 @@ def _broken(title: str, at: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture as a page has it.
-
-    Attributes:
-        name: of its files, without a suffix.
-        title: above it.
-        caption: what to see in it.
-        svg: what one of the files has.
-    """
+    """A picture of a page; ``name`` is its file name without a suffix."""
 
     name: str
     title: str
@@ -385,23 +362,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Drawn(Shown):
-    """A picture that was drawn.
-
-    Attributes:
-        png: what the other file has.
-    """
+    """A picture that was drawn."""
 
     png: bytes
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """What could be drawn.
-
-    Attributes:
-        made: the study's own first.
-        troubles: a sentence for each picture that could not be drawn.
-    """
+    """The pictures, the study's own first, and a sentence for each failure."""
 
     made: tuple[Drawn, ...]
     troubles: tuple[str, ...]
@@ -441,10 +409,10 @@ def drawn(result: StudyResult) -> Pictures:
 
 
 def first_pictures(result: StudyResult, folder: Path) -> list[Shown]:
-    """Return the pictures that tell a study best, as they were written into its folder.
+    """Return the most important pictures, as written into the folder of the study.
 
-    They are the study's own; of a study that has none, the first of those of every study. A file
-    that is not there is left out: why it is not was told when it could not be written.
+    The study's own pictures come first; without any, the general ones. Missing files are left out,
+    since the failed write was reported.
     """
     wanted = list(_own(result)) or list(_of_all(result))[:1]
     found = []
@@ -464,7 +432,6 @@ def _own(result: StudyResult) -> Iterator[_Wanted]:
 
 
 def _of_all(result: StudyResult) -> Iterator[_Wanted]:
-    """Yield the pictures that say something of a study."""
     study = result.study
     runs = [each for each in result.outcomes if metric(each, study.objectives[0]) is not None]
     if not runs:
@@ -496,7 +463,6 @@ def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> Non
 
 
 def _told(error: BaseException) -> str:
-    """Return what went wrong, and where in the study's file."""
     if isinstance(error, FabricError):
         return str(error)
     place = raising_place(error)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fabric.explore.study.session import StudySession
 
 _OVER_SECONDS: Final = 600.0
-"""The estimate is taken from what was dealt with in this time."""
+"""Window of the estimate."""
 
 _EVERY_SECONDS: Final = 0.1
 
@@ -64,14 +64,7 @@ _STYLES: Final[dict[Verdict, Style]] = {
 def progress_line(
     console: Console, told: str, seconds: Callable[[], float], over_seconds: float
 ) -> Progress:
-    """Return a line at the bottom of a terminal: how much is done, and how long the rest may take.
-
-    Args:
-        console: where it is shown, if that is a terminal.
-        told: what is counted; a field of the task in braces.
-        seconds: the clock.
-        over_seconds: the time that the estimate is taken from.
-    """
+    """Return a progress line of a terminal, with an estimate of the remaining time."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
@@ -132,7 +125,7 @@ class Watch:
         self._shown = now
 
     def _begin(self, session: StudySession) -> None:
-        """Show another study; what is known of it from before takes no time."""
+        """Show another study; points known before take no time."""
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._session = session
@@ -145,7 +138,7 @@ class Watch:
 
 
 def _total(session: StudySession) -> int | None:
-    """Return how many runs there may be; what inputs held out add is known with the front."""
+    """Return the most runs; held-out inputs are added once the front is known."""
     study = session.study
     if isinstance(session, SearchSession):
         return None  # how many it looks at is not known before
@@ -163,10 +156,7 @@ def _told(session: StudySession) -> str:
 
 
 def study_sheet(result: StudyResult) -> Sheet:
-    """Yield what a study found.
-
-    What depends on the host, its time and its folders, is left out: the same points, one text.
-    """
+    """Yield what a study found."""
     study = result.study
     question = f"  {visible(study.question)}" if study.question else ""
     yield line((visible(study.name), "bold"), question)
@@ -196,7 +186,7 @@ def study_sheet(result: StudyResult) -> Sheet:
 def _table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], shown: int | None = None
 ) -> Rows:
-    """Return a table whose fractions have as many digits as there is reason for."""
+    """Return a table whose fractions have only significant digits."""
     cells = [[number_text(each) if isinstance(each, float) else each for each in r] for r in rows]
     return Rows(columns, cells, shown)
 

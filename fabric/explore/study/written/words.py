@@ -48,12 +48,7 @@ _FIRST_POINTS: Final = 3
 
 @dataclass(frozen=True)
 class Label:
-    """What a metric is called.
-
-    Attributes:
-        name: without its unit.
-        unit: empty where it is a plain number.
-    """
+    """The name and the unit of a metric; the unit is empty for plain numbers."""
 
     name: str
     unit: str
