@@ -367,7 +367,7 @@ class _Lowering:
         """Find the smallest number that is enough, all else kept.
 
         Deeper channels never stop a network of blocking reads, so bisection is exact. With a merge
-        or a limited on-chip memory, only the next lower number is not enough.
+        or a limited on-chip memory, smaller numbers may be enough, but not the next lower one.
         """
         probe = enough - 1
         while too_few < probe:

@@ -146,7 +146,7 @@ def anneal(  # noqa: C901, PLR0912, PLR0915 - one loop, compiled as one function
     quantiles: Counters,
     memory: Counters,
 ) -> tuple[int, int]:
-    """Try ``moves`` swaps of two slots; return the accepted swaps and those that changed the cost.
+    """Try ``moves`` swaps of two slots; return how many were kept and how many changed the cost.
 
     Half of the tries go to a random site within ``reach`` columns and rows, the others next to a
     unit that shares a net. A swap that makes the plan dearer by d bytes is kept if d is at most

@@ -191,7 +191,7 @@ def open_servings(path: Path) -> list[Serving]:
 
 
 def scheduler_of(spelled: str | None) -> MakeScheduler:
-    """Return the scheduler of ``FILE.py:NAME``; the built-in one if None."""
+    """Return the factory ``FILE.py:NAME`` of schedulers; the built-in one if None."""
     if spelled is None:
         return ContinuousBatching
     file, _, name = spelled.rpartition(":")

@@ -176,7 +176,7 @@ Escapes: TypeAlias = Mapping[int, int]
 
 
 def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
-    """Yield all independent reasons why ``depths`` fail."""
+    """Yield reasons why ``depths`` fail, each with the channels of earlier ones deepened."""
     while (cut := oracle.cut(depths)) is not None:
         escapes = _lifted(oracle, depths, cut)
         yield escapes

@@ -71,7 +71,7 @@ class _Best:
 
 
 def validated(asked: Asked, method: Method) -> tuple[Depths, int]:
-    """Return depths with which runs of all inputs keep the goal, and the timings of records."""
+    """Return depths that keep the goal in runs of all inputs, and the number of timings."""
     best = _Best(asked)
     cost_of = best.problem.cost_of
     evaluations = 0

@@ -39,7 +39,7 @@ class Kept(Protocol):
         """Return those that other processes have kept since this was last asked."""
 
     def claim(self, point: Point, *, insist: bool) -> bool:
-        """Claim a point for this process; False if another process has it.
+        """Claim a point for this process; False if another process has or had it.
 
         ``insist`` claims it in any case.
         """
