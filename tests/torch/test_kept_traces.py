@@ -16,6 +16,8 @@ from torch.nn import functional
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
 
+pytestmark = pytest.mark.filterwarnings("ignore:var.*degrees of freedom")
+
 LAYERS: dict[str, Callable[[], nn.Module]] = {
     "attention": lambda: nn.MultiheadAttention(6, 2),
     "conv": lambda: nn.Conv1d(6, 6, 3, padding=1),
