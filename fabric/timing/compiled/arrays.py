@@ -45,7 +45,6 @@ class Stage(NamedTuple):
     """An operator in the region.
 
     Attributes:
-        outputs: None for unread ones.
         region: of its tensor in off-chip memory, if any.
     """
 
@@ -60,7 +59,6 @@ class Joint(NamedTuple):
     """A channel of a stage.
 
     Attributes:
-        rank: of its stream.
         assumed: counts groups, if the program states a shape.
         producer, consumer: numbers of stages; OUTSIDE for tasks.
     """
@@ -78,8 +76,6 @@ class Arrays:
     Attributes:
         stages, joints: by rows of ``rows`` and ``channels``.
         number: of each channel's joint.
-        network: None if no links are shared.
-        outer_flows: flows of units outside.
     """
 
     def __init__(
@@ -307,12 +303,7 @@ def _starts(sizes: Array) -> Array:
 
 
 class Journal:
-    """Transitions that the loop has written.
-
-    Attributes:
-        codes: of the elements in them.
-        standing: progress of each stage; see ``columns``.
-    """
+    """Transitions of ``stages``, their elements as ``codes``, and each stage's progress."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.stages: Final[Sequence[Stage]] = arrays.stages

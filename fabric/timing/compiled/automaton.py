@@ -33,7 +33,6 @@ class Automaton:
     Attributes:
         first_state: after ``first_stretch``.
         first_stretch: range of the operations before the first element.
-        carries_numbers: see ``Operator``.
     """
 
     def __init__(self, operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> None:

@@ -104,11 +104,7 @@ class Codes:
         self._of_numbers: dict[Key, int] = {}
 
     def code(self, element: Element) -> int:
-        """Return the number for ``element``.
-
-        Raises:
-            UncodedError: it has none.
-        """
+        """Return the number for ``element``; raise UncodedError if it has none."""
         value, level = element
         if not 0 <= level <= _LEVELS:
             raise UncodedError

@@ -175,12 +175,7 @@ _Part = Any
 
 
 class Progress(NamedTuple):
-    """Progress of an operator in an input.
-
-    Attributes:
-        place: coordinates of the last taken element, innermost first.
-        taken, seen: the last element taken and looked at; None before the first.
-    """
+    """Progress of an operator in an input: its last elements, and coordinates, innermost first."""
 
     place: list[int]
     taken: Element | None
@@ -193,12 +188,10 @@ class Place(NamedTuple):
     Attributes:
         answers: received values; the last one began its stretch.
         done: operations of that stretch; None for all.
-        rounds: completed rounds of its loop.
         stamps: kept readings of the clock.
         arrivals: cycles and ports of inputs to be read in their order.
         arrival: cycle of the one read last.
         burst: rows, row bytes and tile of the next burst.
-        moving: it waits for a tile.
         error: raised by the memory for the burst.
         progress: by input; None if there is one input.
     """

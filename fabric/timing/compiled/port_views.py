@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """Ports by node, made on demand: compiled operators need none.
-
-    Attributes:
-        clock, off_chip, on_chip, observation: see ``Ports``.
-    """
+    """Ports by node, made on demand: compiled operators need none."""
 
     def __init__(
         self,

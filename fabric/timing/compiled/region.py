@@ -99,8 +99,6 @@ class Region:
     Attributes:
         has_left: its operators became tasks, since one is not a table.
         may_leave: if not, the run is given up and restarted.
-        indices: of the nodes in it.
-        journal: None if the run is not recorded.
     """
 
     def __init__(

@@ -40,7 +40,6 @@ class Awaited(NamedTuple):
 
     Attributes:
         kind: PEEK, POP, END or STARVE.
-        port: number of the input, if it waits for one.
         stops: of STARVE; see ``Wait.stops``.
     """
 
@@ -290,11 +289,7 @@ class _RecordedUnit(ComputeUnit):
 
 
 class _RecordedSource(Input):
-    """Returns the elements given to the operator.
-
-    Attributes:
-        head: the last peeked element; None before the first, and at the end.
-    """
+    """Returns the elements given to the operator."""
 
     def __init__(self, recording: Recording, port: int, channel: Channel) -> None:
         super().__init__(port)

@@ -41,7 +41,6 @@ class VirtualClock:
     Attributes:
         now: every event before this cycle has happened.
         foresees: the memory, if it can foresee how long it will be silent.
-        network: None if no links are shared.
         stopping: stop when no unit can run, instead of advancing.
         stopped: the run is over; work of cancelled operators does not count.
         pace_cycle: units with later clocks wait until no other unit can run.

@@ -120,7 +120,6 @@ class Strand:
     """One operator's task.
 
     Attributes:
-        task: None before the strand runs.
         step: advances the coroutine; None if only trio does.
         cancelled: trio has cancelled the wait, and runs the task.
         suspension: the value yielded to trio when the task parks.

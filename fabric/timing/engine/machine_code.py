@@ -48,9 +48,6 @@ class MachineCode:
 
     Parameters are ``int`` or ``Counters``, and it returns a tuple of ``int``. The code depends on
     what it uses of its own module and of the modules in ``uses``.
-
-    Attributes:
-        function: the same in Python.
     """
 
     def __init__(self, function: Loop, uses: Sequence[ModuleType] = ()) -> None:

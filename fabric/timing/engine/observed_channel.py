@@ -39,11 +39,7 @@ if TYPE_CHECKING:
 
 
 class ObservedChannel(Channel):
-    """A channel that keeps how each element was sent until it is dequeued.
-
-    Attributes:
-        reserved: reserved slots that were not put into.
-    """
+    """A channel that keeps how each element was sent until it is dequeued."""
 
     __slots__ = (
         "_next_order", "_observers", "_seen", "_sent", "_transferred", "number", "reserved"

@@ -81,8 +81,6 @@ class Packed:
     """A buffer of rows of 64-bit integers.
 
     Attributes:
-        offset: of the next row.
-        limit: of the full buffer.
         written: rows before it are on disk.
     """
 
@@ -106,7 +104,6 @@ class Rows:
 
     Attributes:
         short, long: transfers.
-        operations: all other rows.
         flush: writes the new rows and clears the buffers.
     """
 

@@ -38,7 +38,6 @@ class UnitEnd(NamedTuple):
     """The end of a unit.
 
     Attributes:
-        finished: its operator had ended.
         busy_cycles: charged for work; None for all cycles without waits.
         flops: None if unknown.
     """
@@ -71,11 +70,7 @@ def waits_of(rows: Counters, operations: Counters, ways: Counters) -> Counters:
 
 
 class Tally:
-    """Traffic of channels and waits of units up to a cycle.
-
-    Attributes:
-        ways, carried: by channel; see ``columns``.
-    """
+    """Traffic of channels and waits of units up to a cycle."""
 
     def __init__(self, units: int, ways: Counters) -> None:
         self.ways: Final = np.ascontiguousarray(ways, np.int64).reshape(-1, c.WAY)

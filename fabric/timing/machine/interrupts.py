@@ -34,9 +34,6 @@ class Interrupts(Handler):
 
     The first signal cancels the run, which writes its results. If a user's function keeps
     computing, Interrupted is raised in it a moment later, or at the second signal.
-
-    Attributes:
-        number: of the first signal.
     """
 
     def __init__(self) -> None:

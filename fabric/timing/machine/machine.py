@@ -42,11 +42,7 @@ if TYPE_CHECKING:
 
 
 class Failures:
-    """Errors of operators, and of a user's memory and observers.
-
-    Attributes:
-        circling: units that charge cycles endlessly, and the line in which each was stopped.
-    """
+    """Errors of operators, and of a user's memory and observers."""
 
     def __init__(self) -> None:
         self.circling: list[tuple[Unit, Place | None]] = []
@@ -126,8 +122,6 @@ class Machine:
     Attributes:
         assumed: sinks of streams whose shape the program states.
         off_chip: None if the program does not use it.
-        ports: by node.
-        stored: results by name.
         region: of units without a task, if any.
         routes: None if units have no sites.
     """
@@ -190,10 +184,7 @@ class Companion(Observer):
     """An observer with a task of its own."""
 
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
-        """Prepare for the run of ``machine``.
-
-        ``interrupt`` abandons the run, from any thread, and returns whether it still continues.
-        """
+        """Prepare for the run of ``machine``; ``interrupt`` abandons it, from any thread."""
         raise NotImplementedError
 
     async def run(self) -> None:
@@ -315,10 +306,7 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
 
 
 def state_of(machine: Machine) -> RunState:
-    """Return the state of ``machine``, in which no unit may run.
-
-    It takes about 1 microsecond per unit and channel.
-    """
+    """Return the state of ``machine``; no unit may run. It takes 1 microsecond per unit."""
     machine.publish()
     number: dict[Watched, int] = {channel: at for at, channel in enumerate(machine.channels)}
     off_chip = machine.off_chip

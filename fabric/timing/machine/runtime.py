@@ -205,10 +205,7 @@ class Runtime:
         self._scope.cancel()
 
     def stop(self) -> None:
-        """Cancel the operators and freeze the machine.
-
-        Operators that send in a ``finally`` or shield themselves are ended, too.
-        """
+        """Cancel the operators and freeze the machine, even if they send in a ``finally``."""
         machine = self.machine
         machine.publish()
         self._at_rest = [(unit, unit.wait, unit.now) for unit in machine.units]
@@ -329,12 +326,7 @@ class _ChildTasks(trio.abc.Instrument):
 
 
 class Foreign:
-    """Refuses operators that await anything but their channels, and ends the run.
-
-    Attributes:
-        clock: for trio.
-        tasks: an instrument for trio.
-    """
+    """Refuses operators that await anything but their channels, and ends the run."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime: Final = runtime

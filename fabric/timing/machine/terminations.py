@@ -28,7 +28,6 @@ class Terminations(Handler):
 
     Attributes:
         number: of the signal; SIGINT by default.
-        waits: a signal came, and is raised soon.
     """
 
     def __init__(self) -> None:

@@ -34,11 +34,7 @@ from fabric.timing.state.resource_use import as_document, counters_in
 
 @dataclass(frozen=True)
 class CheckedPorts(Ports):
-    """Ports that check their operator.
-
-    Attributes:
-        calls: of its channels.
-    """
+    """Ports that check their operator."""
 
     calls: Calls = field(kw_only=True)
 

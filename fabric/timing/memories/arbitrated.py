@@ -44,13 +44,11 @@ class _Client:
     writer has one stream. Streams share no request.
 
     Attributes:
-        asked, seen: requests issued, and answers dropped.
         first, end: request numbers of the latest stream; ``end`` is exclusive.
         begin_cycle, stream_bytes: announcement and size of the latest stream.
         before_bytes: of its complete bursts.
         since_cycle: first cycle of the burst under way; None without a burst.
         free_cycle: after the cycle in which the last burst was complete.
-        burst_bytes: of the burst under way.
     """
 
     def __init__(self, unit: Unit, every: list[_Fifo[object]], answers: int) -> None:
@@ -249,12 +247,7 @@ ACTIVATE, PRECHARGE, READ, WRITE = range(4)
 
 
 class Request:
-    """A request on its way.
-
-    Attributes:
-        address: relative to the port's stream.
-        back_cycle: when its answer can return; None before it is answered.
-    """
+    """A request on its way; ``address`` is relative to the port's stream."""
 
     __slots__ = ("address", "back_cycle", "port", "write")
 
@@ -315,12 +308,7 @@ class _Steady:
 
 
 class _Waiting:
-    """A request in a channel's window.
-
-    Attributes:
-        since_cycle: when it came; requests have different cycles.
-        command: its next one.
-    """
+    """A request in a channel's window, its next command, and the cycle in which it came."""
 
     __slots__ = ("bank", "command", "request", "row", "since_cycle")
 

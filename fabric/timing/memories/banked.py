@@ -37,7 +37,6 @@ class BankedMemory:
     """Channels with banks behind one port per client, or several if it fetches ahead.
 
     Attributes:
-        requests: to hand over, including those that are fetched ahead.
         requests_per_call: after about that many the compiled loop returns.
         log: the latest commands; see ``banked_columns``. Empty if none are kept.
     """
@@ -266,11 +265,7 @@ def most_ports(description: BankedDescription) -> int:
 
 
 class Tile:
-    """A burst that has begun.
-
-    Attributes:
-        begun: requests that have a port.
-    """
+    """A burst that has begun."""
 
     def __init__(self, burst: Burst, requests: int) -> None:
         self.burst: Final = burst
@@ -284,7 +279,6 @@ class Part(NamedTuple):
 
     Attributes:
         first: the index of its first request in the tile.
-        requests: their number.
         cycle: when the first bundle is handed over.
     """
 
@@ -296,11 +290,7 @@ class Part(NamedTuple):
 
 
 class Client:
-    """A unit and its ports.
-
-    Attributes:
-        asked: the tile that it waits for.
-    """
+    """A unit and its ports."""
 
     def __init__(self, unit: Unit, ports: range, description: BankedDescription) -> None:
         self.unit: Final = unit
@@ -323,11 +313,7 @@ class Client:
         return list(self._begin_ahead())
 
     def ask(self, burst: Burst) -> list[Part]:
-        """Submit ``burst``; return the parts that begin now.
-
-        Raises:
-            Refusal: another burst was announced.
-        """
+        """Submit ``burst``; return the parts that begin now. Another announced burst is refused."""
         requests = burst.requests(self._description.request_bytes)
         if not self._ahead:
             # Nothing was announced: there is always room for a part of what was.

@@ -50,11 +50,7 @@ _TIMING: Final = (
 
 
 class Location(NamedTuple):
-    """Location of a request.
-
-    Attributes:
-        column: counted in requests.
-    """
+    """Location of a request; ``column`` counts requests."""
 
     channel: int
     pseudo_channel: int

@@ -33,11 +33,7 @@ class FixedMemory:
         return bool(self._under_way)
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Take a burst at the unit's clock.
-
-        Raises:
-            Refusal: it would end after the last cycle of any clock.
-        """
+        """Take a burst at the unit's clock; refuse one that ends after the last cycle."""
         requests = burst.requests(self._description.request_bytes)
         cycles = self._description.burst_cycles(requests)
         if cycles >= MOST_CYCLES - unit.now:

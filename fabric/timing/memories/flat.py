@@ -36,7 +36,6 @@ class FlatMemory:
     """Memory channels of fixed-size requests behind one port per client.
 
     Attributes:
-        requests: handed over so far.
         requests_per_call: after that many the compiled loop returns.
     """
 

@@ -81,10 +81,7 @@ def note_through(flow: int, flows: Counters, arrived: Counters, notes: Counters)
 
 
 def load(flow: int, cycle: int, flows: Counters, waiting: Counters) -> bool:
-    """Begin the next transfer of a flow; return whether it has bytes.
-
-    Bare stops have a slot and no bytes: they arrive immediately.
-    """
+    """Begin the next transfer; return whether it has bytes. Bare stops arrive immediately."""
     row = flow * n.FLOW_COLUMNS
     if flows[row + n.REST] == 0:
         if flows[row + n.SENT] == flows[row + n.THROUGH]:

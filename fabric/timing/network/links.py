@@ -39,11 +39,7 @@ NO_LINKS: Final[Mapping[str, Counters]] = {
 
 
 class SharedFlow:
-    """Transfers of one unit along one route or tree of routes, in order.
-
-    Attributes:
-        ends: its channels; each element goes to all of them.
-    """
+    """Transfers of one unit along one route or tree of routes, in order."""
 
     __slots__ = ("_links", "ends", "number")
 

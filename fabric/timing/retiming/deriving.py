@@ -61,10 +61,8 @@ class Logged(NamedTuple):
 
     Attributes:
         transfers: long rows of all units.
-        operations: of all units; see ``rows``.
         next_order: all events have lower numbers.
         given: transfers and operations of tasks.
-        log: of compiled units.
     """
 
     transfers: Counters

@@ -28,8 +28,6 @@ class RecordedChannel(NamedTuple):
 
     Attributes:
         option: its name in ``--depth``, ``consumer.input``.
-        name: ``producer.output -> consumer.input``.
-        producer, consumer: numbers of units.
         forward_cycles: from the sending of an element until it is visible.
         backward_cycles: from a dequeue until its credit is usable.
         elements: including bare stops.
@@ -99,10 +97,7 @@ class Record:
 
     @property
     def orders_are_fixed(self) -> bool:
-        """Whether under other depths every unit has the same events.
-
-        If so, the record decides whether a run ends.
-        """
+        """Whether other depths keep all events of every unit: then the record decides the end."""
         return not (self.choosers or self.shares_on_chip)
 
     @property
@@ -212,10 +207,7 @@ class Record:
         its[until, 1] = np.rint(its[until, 1] * factor).astype(np.int64)
 
     def with_links(self, times: float) -> Record:
-        """Return a copy with link capacities scaled by ``times``; inf for unlimited.
-
-        Capacities are whole bytes, at least one.
-        """
+        """Return a copy with link capacities scaled by ``times`` to whole bytes, at least 1."""
         links = self.links
         if links is None or math.isinf(times):
             return replace(self, links=None, shares_links=self.shares_links and links is None)

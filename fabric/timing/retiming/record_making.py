@@ -36,13 +36,11 @@ _ORDER, _CHANNEL, _AMOUNT = map(r.OPERATION_COLUMNS.index, ("order", "channel", 
 
 
 class About(NamedTuple):
-    """Facts of a run besides its events.
+    """Facts of a run besides its events; ``channels`` have no elements.
 
     Attributes:
-        channels: without elements.
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
-        shares_on_chip: the on-chip capacity is limited.
         links: None if elements do not wait for links.
     """
 
@@ -112,10 +110,7 @@ class Recording(Watcher):
             self._largest[channel.number] = max(largest, size_bytes(element[0]))
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a completed run on ``machine``; may be called once.
-
-        The operators of the compiled region must not have left it.
-        """
+        """Return the record of a completed run, once; no operator may have left the region."""
         self.finish()
         rows = Rows(*self._kept.take())
         region = machine.region
@@ -253,7 +248,6 @@ class _Part(NamedTuple):
     """Events in any order, one array per column.
 
     Attributes:
-        code: channel and kind.
         cycle: the unit's clock after the event.
         spent: cycles since the previous event that were not work.
     """
@@ -265,11 +259,7 @@ class _Part(NamedTuple):
 
 
 class _More(NamedTuple):
-    """Amounts of some events.
-
-    Attributes:
-        since: of requests, the key of their reading; else -1.
-    """
+    """Amounts of some events; ``since`` is the key of a request's reading, else -1."""
 
     key: Counters
     amount: Counters

@@ -26,7 +26,6 @@ class Blocked(NamedTuple):
     """A unit that can never continue.
 
     Attributes:
-        channel: the awaited one.
         full: it waits for a slot; else for an element or the end.
     """
 
@@ -40,7 +39,6 @@ class Retimed(NamedTuple):
 
     Attributes:
         cycles: None if units block each other, or the limit was passed.
-        blocked: units that can never continue.
         passed: the event that passed the limit, if any.
     """
 
@@ -58,7 +56,6 @@ class Retimer:
         visible: by slot, when its element was visible.
         usable: by slot, when its credit was usable again; NO_LIMIT if never put into.
         clocks: the unit's clock after each event.
-        timed: number of timings so far.
     """
 
     def __init__(self, record: Record) -> None:
@@ -215,7 +212,6 @@ class _Shared:
 
     Attributes:
         arrays: see ``timing_loop.retime``.
-        flow_of: flow by channel; NONE if none.
     """
 
     def __init__(self, record: Record, shared: RecordedLinks) -> None:

@@ -256,7 +256,6 @@ class Log(NamedTuple):
     """Templates of compiled operators, each in its order.
 
     Attributes:
-        units: numbers.
         sides: by operator, where its inputs begin in ``channels``, then its outputs.
         channels: by port; -1 for unread outputs and at the end.
         ends: by operator, where its templates end in ``taken``.
@@ -303,7 +302,6 @@ class Unrolled:
 
     Attributes:
         chose: units whose work depends on which input came first.
-        sent: elements by channel.
         unused: by channel, slots that were reserved and never put into.
         largest: by measured channel, bytes of its largest element.
         codes: channel and code of sent elements, in order.

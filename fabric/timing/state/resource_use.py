@@ -65,7 +65,6 @@ class LinkUse:
         name: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``.
         bytes: a broadcast counts once for all its readers.
         bytes_per_cycle: None for unlimited.
-        channels: names of the channels that used it.
     """
 
     name: str
@@ -88,7 +87,6 @@ class NetworkUse:
         placement: the file that places units; None if they are placed row by row.
         sites: number of sites with units.
         most_units: the most units that the program places on one site.
-        links: used links only.
     """
 
     placement: str | None

@@ -49,7 +49,6 @@ class UnitState(NamedTuple):
     Attributes:
         kind: ``compute``, ``memory`` or ``routing``.
         flops_per_cycle: 0 for units without arithmetic.
-        wait: None unless parked.
         hbm_cycles, capacity_cycles: waited for the HBM, and for room on chip.
         flops: None if not recorded.
     """
@@ -190,11 +189,7 @@ class RunState:
 
 
 class OpenWait(NamedTuple):
-    """A wait that was open at the end.
-
-    Attributes:
-        channel: the first of several; None for the memories.
-    """
+    """A wait that was open at the end; its channel is the first of several."""
 
     cause: Cause
     channel: int | None

@@ -53,11 +53,7 @@ class Held(NamedTuple):
 
 
 class Ledger(Watcher):
-    """Keeps the rows of a run until they are counted; its cycle only increases.
-
-    Attributes:
-        requests: of bursts answered by the cycle.
-    """
+    """Keeps the rows of a run until they are counted; its cycle only increases."""
 
     def __init__(self) -> None:
         self._kept: Final = KeptRows()

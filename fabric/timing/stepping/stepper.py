@@ -97,11 +97,7 @@ _DIGITS: Final = 10
 
 
 def unit_number(machine: Machine, name: str) -> int:
-    """Return the number of the unit called ``name``.
-
-    Raises:
-        ConfigurationError: unknown name.
-    """
+    """Return the number of the unit called ``name``; an unknown name is an error."""
     names = [unit.name for unit in machine.units]
     if name not in names:
         refuse(f"no unit is called {name!r}: expected {close_to(names, name)}", ConfigurationError)
@@ -109,11 +105,7 @@ def unit_number(machine: Machine, name: str) -> int:
 
 
 def channel_number(machine: Machine, name: str) -> int:
-    """Return the number of a channel: ``OPERATOR.INPUT``, or its name in reports.
-
-    Raises:
-        ConfigurationError: unknown name.
-    """
+    """Return the number of a channel: ``OPERATOR.INPUT``, or its name in reports."""
     edges = machine.plan.edges
     found = [number for number, edge in enumerate(edges) if name in (edge.key, edge.name)]
     if not found:
@@ -158,7 +150,6 @@ class Stepper(Ledger, Companion):
 
     Attributes:
         cycle: in which the run is held.
-        over: the run has ended or failed.
         pausing: set by another thread, it holds the run soon.
         machine: None before the run.
         interrupt: abandons the run, from any thread; returns whether it still continues.
