@@ -52,7 +52,7 @@ class BankedMemory:
         """Serve ``readers`` before ``writers`` in every cycle, and keep ``logged`` commands.
 
         Raises:
-            ConfigurationError: more requests are fetched ahead than the tables hold.
+            ConfigurationError: it fetches ahead for more readers than the tables hold.
         """
         self._description: Final = description
         each = most_ports(description)

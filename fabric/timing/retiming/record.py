@@ -71,7 +71,7 @@ class Record:
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
         choosers: units whose work depends on which input came first.
-        shares_off_chip: bursts of several units may meet in the memory.
+        shares_off_chip: bursts were served, and other depths may change which of them meet.
         shares_on_chip: the on-chip capacity is limited.
         unread: units with requests relative neither to a clock reading nor to cycle 0.
         interval_cycles: of all channels; see ``fabric.timing.engine.channel_rule``.
