@@ -382,7 +382,7 @@ def _at(ch: int, cycle: int, m: Counters) -> int:
 
 
 def fill(ch: int, lane: int, first: int, last: int, m: Counters) -> None:
-    """Take the free cycles from ``first`` to ``last``."""
+    """Take the cycles from ``first`` to ``last`` that are not counted yet."""
     cycle = max(first, m[ch + c.CLOCKED])
     while cycle <= last:
         start = cycle & (c.WORD - 1)
