@@ -59,6 +59,7 @@ from .graph.values.dims import same as same
 from .graph.values.error_tracking import TrackedArray as TrackedArray
 from .graph.values.error_tracking import carried as carried
 from .graph.values.error_tracking import loaded as loaded
+from .graph.values.error_tracking import off_from as off_from
 from .graph.values.error_tracking import one_step as one_step
 from .graph.values.error_tracking import tracks_errors as tracks_errors
 from .graph.values.fit import kept_as as kept_as

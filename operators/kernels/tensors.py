@@ -76,7 +76,7 @@ class Stored(Source):
     ) -> Stored:
         """Return a tensor with data that are made when they are needed; None without any."""
         full = (1,) * (2 - len(shape)) + shape
-        made = None if data is None else lambda: np.asarray(data()).reshape(full)
+        made = None if data is None else lambda: np.asanyarray(data()).reshape(full)
         tensor = Tensor(full, made, dtype=dtype_name(dtype))
         return Stored(name, shape, dtype, tensor, known)
 

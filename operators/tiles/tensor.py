@@ -24,6 +24,7 @@ import numpy as np
 from fabric import dtype_named
 from fabric.extend import (
     Ports,
+    TrackedArray,
     check_converts,
     checked,
     converted,
@@ -313,7 +314,9 @@ class Tensor:
         data = self._data
         if data is None:
             raise ValueError(f"tensor {list(self.shape)} has no data: expected some to run with")
-        array = data if isinstance(data, np.ndarray) else Tensor.of(data()).array
+        array = data() if callable(data) else data
+        if callable(data) and not isinstance(array, TrackedArray):
+            array = Tensor.of(array).array
         if array.shape != self.shape:
             raise ValueError(f"tensor {_misfit(self.shape, array.shape)}")
         return array

@@ -177,18 +177,9 @@ class Importing:
         sizes: tuple[int, ...],
         dtype: np.dtype,
     ) -> View:
-        """Do something along ``dims`` of tensors, in tiles that hold these whole.
+        """Apply a function along ``dims`` of tensors, in tiles that hold these dimensions whole.
 
-        Args:
-            call: what is imported.
-            operands: whose shapes differ in ``dims`` only.
-            dims: in ascending order.
-            function: what is done.
-            sizes: of the result along them.
-            dtype: of the result.
-
-        Returns:
-            The result, with these sizes in place of those of the first operand.
+        The shapes of the operands differ in ``dims`` only. The result has ``sizes`` along them.
         """
         if any(isinstance(each.source, Opaque) for each in operands):
             self.unsupported("it is given rows of experts: expected a tensor whole")
@@ -203,14 +194,7 @@ class Importing:
         return view
 
     def taken(self, call: Call, x: View, dim: int, places: Sequence[int]) -> View:
-        """Return known places of a dimension, in their order; stored ones are read alone.
-
-        Args:
-            call: what is imported.
-            x: what has them.
-            dim: the dimension, from 0.
-            places: from 0 to its size less 1.
-        """
+        """Return known places of a dimension, in their order; only these are read if stored."""
         places = tuple(map(int, places))
         first = places[0]
         if places == tuple(range(first, first + len(places))):
@@ -254,17 +238,9 @@ class Importing:
         return found.reshaped(view.shape)
 
     def part(self, call: Call, x: View, dim: int, first: int, count: int) -> View:
-        """Return neighbouring places of a dimension.
+        """Return ``count`` neighbouring places of a dimension, from ``first`` on.
 
-        Columns are cut out of whole rows, where the tiles that come hold these; all other parts
-        are read from where they are.
-
-        Args:
-            call: what is imported.
-            x: what has them.
-            dim: the dimension, from 0.
-            first: the first place.
-            count: how many places.
+        Columns are cut out of tiles that hold whole rows. Other parts are read directly.
         """
         whole = (first, count) == (0, x.shape[dim])
         if whole or dim != len(x.shape) - 1 or not isinstance(x.source, Computed):
@@ -275,13 +251,7 @@ class Importing:
         return self.chain(call, (x,), (Cut((0,), x.dtype, first, count),), rows_of=x.shape)
 
     def joined(self, call: Call, parts: Sequence[View], dim: int) -> View:
-        """Put tensors one behind the other along a dimension.
-
-        Args:
-            call: what is imported.
-            parts: of one shape, but for that dimension.
-            dim: the dimension, from 0.
-        """
+        """Concatenate tensors along a dimension."""
         if len(parts) == 1:
             return parts[0]
         size = sum(each.shape[dim] for each in parts)

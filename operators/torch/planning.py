@@ -21,7 +21,7 @@ from torch.fx.node import map_arg
 
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Layout, ShapeError
-from fabric.extend import refuse
+from fabric.extend import off_from, refuse, tracks_errors
 from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Opaque, Stored, View
@@ -135,23 +135,42 @@ class Constants:
     def _stored(
         self, node: Node, name: str, spec: Spec, make: Callable[[], torch.Tensor]
     ) -> Stored:
-        data = (lambda: _unwritten(array_of(make()))) if self._real[node] else None
-        return Stored.of(name, spec.shape, spec.dtype, data, known=node in self._early)
+        def data() -> np.ndarray:
+            array = _unwritten(array_of(make()))
+            if not tracks_errors() or node not in self._early or make is not self._make[node]:
+                return array
+            exact = self._exact(node, {})
+            return off_from(array, exact.numpy()) if exact.dtype == torch.float64 else array
 
-    def _called(self, node: Node) -> Any:
+        real = self._real[node]
+        known = node in self._early
+        return Stored.of(name, spec.shape, spec.dtype, data if real else None, known=known)
+
+    def _exact(self, node: Node, made: dict[Node, Any]) -> Any:
+        """Return a constant as it is if it is computed in float64."""
+        if node not in made:
+            if node.op == "call_function":
+                made[node] = self._called(node, lambda each: self._exact(each, made))
+            else:
+                made[node] = _in_float64(self._make[node]())
+        return made[node]
+
+    def _called(self, node: Node, exact: Callable[[Node], Any] | None = None) -> Any:
         real = self._real[node]
 
         def given(each: Node) -> Any:
             if target_of(node) in _OF_SHAPES:
                 asked = each.meta["val"]
                 return torch.empty(asked.shape, dtype=asked.dtype, device="cpu" if real else "meta")
-            value = self._make[each]()
+            value = self._make[each]() if exact is None else exact(each)
             return value if real or not isinstance(value, torch.Tensor) else value.to("meta")
 
         args = map_arg(node.args, given)
         kwargs = dict(map_arg(node.kwargs, given))
         if "device" in kwargs:
             kwargs["device"] = torch.device("cpu" if real else "meta")
+        if exact is not None:
+            args, kwargs = torch.utils._pytree.tree_map(_in_float64, (args, kwargs))
         assert callable(node.target)
         with torch.no_grad():
             return node.target(*args, **kwargs)
@@ -186,6 +205,12 @@ def _unwritten(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def _in_float64(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+        return value.double()
+    return torch.float64 if value is torch.float32 else value
+
+
 def _is_meta(tensor: torch.Tensor) -> bool:
     return bool(tensor.device.type == "meta")
 
@@ -204,14 +229,7 @@ _CHECKS: Final = frozenset(
 
 
 class Planned(NamedTuple):
-    """A module as kernels, as far as its calls can be imported.
-
-    Attributes:
-        importing: what was planned with; it has the model.
-        outputs: by name.
-        missing: what cannot be imported, in the order of the calls.
-        calls: how many depend on data.
-    """
+    """A module as kernels; ``missing`` lists what cannot be imported, in the order of the calls."""
 
     importing: Importing
     outputs: dict[str, View]
@@ -416,11 +434,7 @@ def _call(node: Node, read: Mapping[Node, Any]) -> Call:
 
 
 def _check_results(node: Node, call: Call, found: Result) -> None:
-    """Refuse a call if a result is read that its importer leaves out.
-
-    Raises:
-        UnsupportedError: it is.
-    """
+    """Refuse a call if a result is read that its importer leaves out."""
     if not isinstance(found, tuple):
         return
     for user in node.users:

@@ -60,19 +60,22 @@ def tracks_errors() -> bool:
 
 
 def loaded(array: Array, source: Array) -> Array:
-    """Return ``array``, tracked if the run tracks errors and its numbers are floats.
-
-    Args:
-        array: the numbers in their element type.
-        source: the numbers as the program gives them.
-    """
+    """Return the numbers of ``source`` in their element type, tracked if the run tracks errors."""
     if not _tracking.get() or not _is_float(array.dtype):
         return array
     result = array.view(TrackedArray)
+    if isinstance(source, TrackedArray):
+        result.error = source.error
     if block_format(array.dtype) is None and unit_of(source.dtype) < unit_of(array.dtype):
         with np.errstate(all="ignore"):
             result.rounding = _rounded(source, array)
     return result
+
+
+def off_from(array: Array, exact: Array) -> Array:
+    """Return ``array`` with its distances from the float64 numbers ``exact`` as errors."""
+    with np.errstate(all="ignore"):
+        return _tracked(array, np.abs(exact - _numbers(array)).astype(_FLOAT), None)
 
 
 def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
@@ -683,11 +686,7 @@ def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
 
 
 def _product(_: Any, inputs: Any, found: Array) -> _State:
-    """Return error and rounding of ``a @ b``: the variance of sums of independent errors.
-
-    Errors that all numbers of a row or column share, as parts of themselves, are a part of the
-    result, too.
-    """
+    """Return error and rounding of ``a @ b``: the variance of sums, and shares of the result."""
     a, b = inputs
     x, y = _numbers(a), _numbers(b)
     count = x.shape[-1]
