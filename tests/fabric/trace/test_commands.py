@@ -13,6 +13,7 @@ from fabric import simulate
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.vocabulary import TABLES
 from fabric.shell.cli import main
+from tests.deadlock import parts
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 
@@ -56,6 +57,7 @@ def test_commands_print_as_in_the_snapshot(
     stuck: Path,
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.chdir(Path(parts.__file__).parent)  # places are relative to it
     text = ""
     for command in (
         ("summary", stuck),
