@@ -13,7 +13,6 @@ from fabric import simulate
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.telling.vocabulary import TABLES
 from fabric.shell.cli import main
-from tests.deadlock import parts
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 
@@ -41,11 +40,6 @@ def faster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(wired, tmp_path_factory.mktemp("faster"))[1].folder.parent
 
 
-@pytest.fixture(scope="module")
-def stuck(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record(program("pack_rows"), tmp_path_factory.mktemp("stuck"))[1].folder.parent
-
-
 @pytest.mark.parametrize("width", ["100", "50"])
 def test_commands_print_as_in_the_snapshot(
     width: str,
@@ -54,13 +48,11 @@ def test_commands_print_as_in_the_snapshot(
     golden: Callable[[str, str], None],
     slow: Path,
     faster: Path,
-    stuck: Path,
 ) -> None:
     monkeypatch.setenv("COLUMNS", width)
-    monkeypatch.chdir(Path(parts.__file__).parent)  # places are relative to it
     text = ""
     for command in (
-        ("summary", stuck),
+        ("summary", slow),
         ("stalls", slow),
         ("show", slow, "--at", 20, "--around", "unit_1"),
         ("diff", faster, slow),
