@@ -217,11 +217,15 @@ class Importing:
         return self.chain(call, (view,), (Pointwise((0,), view.dtype, "copy"),))
 
     def settled(self, view: View) -> View:
-        """Return a view of a computed tensor as a tensor of its own, which any walk can read.
+        """Return a view as a tensor of its own, which any walk can read.
 
-        All of it is one tile, whose elements are put to their places.
+        A computed tensor is one tile, whose elements are put to their places.
         """
         source = view.source
+        if isinstance(source, Stored) and view.steps:
+            data = view.array if source.tensor.has_data else None
+            copy = Stored.of(source.name, view.shape, view.dtype, data, known=source.known)
+            return View.of(copy)
         if not isinstance(source, Computed) or view.is_plain:
             return view
         places = np.arange(math.prod(source.shape)).reshape(source.shape)

@@ -75,6 +75,7 @@ class Constants:
         self._early: Final = {
             node for node in self._make if node not in captured.parameters and self._real[node]
         }
+        self._folded: Final[set[Node]] = set()
         self._weights: Final = set(captured.parameters)
         self._inputs: Final = set(captured.inputs)
 
@@ -107,6 +108,7 @@ class Constants:
         self._real[node] = all(self._real[each] for each in reads)
         if self._real[node] and all(each in self._early for each in reads):
             self._early.add(node)
+        self._folded.add(node)
         self._make[node] = cache(lambda: self._called(node))
         return True
 
@@ -149,7 +151,7 @@ class Constants:
     def _exact(self, node: Node, made: dict[Node, Any]) -> Any:
         """Return a constant as it is if it is computed in float64."""
         if node not in made:
-            if node.op == "call_function":
+            if node in self._folded:
                 made[node] = self._called(node, lambda each: self._exact(each, made))
             else:
                 made[node] = _in_float64(self._make[node]())

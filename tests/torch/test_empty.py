@@ -100,6 +100,10 @@ def test_imports_with_nothing_to_compute_equal_pytorch(name: str) -> None:
     assert simulate(program, mode="timing").cycles == report.cycles
 
 
+class OfThisFile(Computing):
+    pass
+
+
 def test_errors_inside_pytorch_name_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
     place = chosen_by_a_constant.__code__
 
@@ -108,9 +112,9 @@ def test_errors_inside_pytorch_name_the_users_line(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", fails)
     with pytest.raises(ProgramError) as caught:
-        from_torch(Computing(torch.tanh).eval(), (X,))
+        from_torch(OfThisFile(torch.tanh).eval(), (X,))
     assert str(caught.value.message) == (
-        "torch.export cannot trace Computing for these arguments at test_empty.py:"
+        "torch.export cannot trace OfThisFile for these arguments at test_empty.py:"
         f"{place.co_firstlineno}, `def chosen_by_a_constant(x: torch.Tensor) -> torch.Tensor:`: "
         "RuntimeError: u2 -> u0"
     )

@@ -25,7 +25,8 @@ from operators.torch.call import Call, Spec
 from operators.torch.capture import array_of, dtype_of
 from operators.torch.from_torch import Wide
 from operators.torch.importing import Importing
-from operators.torch.registry import importer_of, whole
+from operators.torch.planning import imported
+from operators.torch.registry import whole
 
 SCHEDULES = st.builds(
     Schedule, tile_rows=st.sampled_from([1, 2, 4, 16]), tile_cols=st.sampled_from([2, 4, 64])
@@ -108,9 +109,7 @@ class Single:
         arguments = tuple(map(self.given, args))
         keywords = {name: self.given(value) for name, value in kwargs.items()}
         call = Call(target, "call", arguments, keywords, specs, len(specs) > 1, "", None, None)
-        importer = importer_of(target)
-        assert importer is not None
-        found = importer(self.importing, call)
+        found = imported(self.importing, call)
         return found if isinstance(found, tuple) else (found,), expected
 
     def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
