@@ -53,7 +53,7 @@ UNCALLED: Final = {
     # costs in a report
     *("CostPart", "Spending"),
     # errors of numbers, for the operators and functions of the package
-    *("TrackedArray", "carried", "one_step", "tracks_errors"),
+    *("TrackedArray", "carried", "off_from", "one_step", "tracks_errors"),
     # the answer of sizing
     "Sizing",
     # results of a memory
