@@ -197,6 +197,15 @@ def _pitch(layout: Layout, strides: list[int]) -> int | None:
     return strides[dims[-1]]
 
 
+def is_matrix(layout: Layout) -> bool:
+    """Whether the tiles of ``layout`` are tiles of a matrix in memory."""
+    try:
+        matrix_of(layout)
+    except ShapeError:
+        return False
+    return True
+
+
 @checked
 def loaded(
     tensor: Tensor, layout: Layout, reference: Stream | None = None, *, name: str | None = None

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Final
 
-from fabric import Layout, Program, ProgramError, ShapeError, Stream
-from operators.convert import Convert, loaded, matrix_of, through_memory
+from fabric import Layout, Program, ProgramError, Stream
+from operators.convert import Convert, is_matrix, loaded, through_memory
 from operators.kernels.kernel import Joint, Kernel, Operand, Streams, joint_of
 from operators.kernels.recurrence import Recurrence, is_by_steps
 from operators.kernels.row_local import rearranged
@@ -304,10 +304,10 @@ def _in_rectangles(layout: Layout) -> Layout:
     """
     smaller, last = layout, len(layout.tile) - 1
     for dim in range(last):
-        if _is_rectangle(smaller):
+        if is_matrix(smaller):
             return smaller
         smaller = _cut(smaller, dim, 1)
-    if last < 0 or _is_rectangle(smaller):
+    if last < 0 or is_matrix(smaller):
         return smaller
     along = [loop.step for loop in layout.loops if loop.dim == last and loop.trips > 1]
     return _cut(
@@ -328,14 +328,6 @@ def _cut(layout: Layout, dim: int, size: int) -> Layout:
         (*layout.map, dim),
         layout.start,
     )
-
-
-def _is_rectangle(layout: Layout) -> bool:
-    try:
-        matrix_of(layout)
-    except ShapeError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric import Layout, ShapeError, ValueChangedError
+from fabric import Layout, ValueChangedError
 from fabric.extend import (
     Viewed,
     block_format,
@@ -30,7 +30,7 @@ from fabric.extend import (
     sliced,
     sliced_back,
 )
-from operators.convert import matrix_of
+from operators.convert import is_matrix
 from operators.tiles.tensor import Tensor
 
 
@@ -249,11 +249,8 @@ class View:
             if seen is None:
                 return None
             layout = seen.layout
-        if tiles and isinstance(self.source, Stored):
-            try:
-                matrix_of(layout)
-            except ShapeError:
-                return None
+        if tiles and isinstance(self.source, Stored) and not is_matrix(layout):
+            return None
         places = np.arange(math.prod(layout.tile)).reshape(layout.tile)
         for step, tile in reversed(tiles):
             places = step.in_tile(places, tile)

@@ -41,6 +41,7 @@ from operators.torch.choices import Choices
 from operators.torch.importing import Importing
 from operators.torch.loops.around import rows_in_loops
 from operators.torch.loops.cells import STATES
+from operators.torch.loops.rolling import is_empty
 from operators.torch.registry import (
     Importer,
     Result,
@@ -149,7 +150,7 @@ class Constants:
         return Stored.of(name, spec.shape, spec.dtype, data if real else None, known=known)
 
     def _exact(self, node: Node, made: dict[Node, Any]) -> Any:
-        """Return a constant as it is if it is computed in float64."""
+        """Return a constant, computed in float64; ``made`` holds those computed so far."""
         if node not in made:
             if node in self._folded:
                 made[node] = self._called(node, lambda each: self._exact(each, made))
@@ -181,16 +182,10 @@ class Constants:
 def _without_elements(value: Any) -> Any:
     """Return real tensors in the place of tensors without elements; None if one has elements."""
     leaves = torch.utils._pytree.tree_leaves(value)
-    if not leaves or not all(map(_is_empty, leaves)):
+    if not leaves or not all(map(is_empty, leaves)):
         return None
     return torch.utils._pytree.tree_map(
         lambda each: torch.empty(tuple(each.shape), dtype=each.dtype), value
-    )
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and any(
-        isinstance(size, int) and size == 0 for size in value.shape
     )
 
 
@@ -306,7 +301,7 @@ class _Planning:
         """Return what a node gives, a constant also."""
         if node not in self.values and node in self.constants:
             tensor = node.meta.get("val")
-            if _is_empty(tensor):
+            if is_empty(tensor):
                 (spec,) = specs_of(node)
                 view = View.of(Opaque(node.name, spec.shape, spec.dtype, NoElements()))
                 self.values[node] = view

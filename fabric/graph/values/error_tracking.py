@@ -39,7 +39,7 @@ variances of products with more than 64 summands are estimates."""
 _FLOAT: Final = np.dtype(np.float32)
 
 _FEW: Final = 1024
-"""For so many numbers hypot is faster than five functions that are vectorised."""
+"""For fewer numbers, hypot is faster than five vectorised functions."""
 
 _tracking: ContextVar[bool] = ContextVar("tracking", default=False)
 

@@ -110,15 +110,20 @@ def _runs(calls: Sequence[Node]) -> Iterator[tuple[int, int, int]]:
     yield from sorted(found, key=lambda each: (-each[1] * each[2], each[1], each[0]))
 
 
+def is_empty(value: Any) -> bool:
+    """Whether ``value`` is a tensor known to have no elements."""
+    return isinstance(value, torch.Tensor) and any(
+        isinstance(size, int) and size == 0 for size in value.shape
+    )
+
+
 def _kind(node: Node) -> object:
     """Return what calls of one kind have in common: all but which tensors and places they read."""
     args = node.args
     if str(node.target) == _SELECT:
         args = args[:2]
     value = node.meta.get("val")
-    if isinstance(value, torch.Tensor) and any(
-        type(size) is int and size == 0 for size in value.shape
-    ):
+    if is_empty(value):
         # A call without elements is folded, so no loop has it.
         return node
     # Sizes that data decide can be told, but not compared.
