@@ -26,6 +26,7 @@ from fabric.messages.telling.wording import counted
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
 from fabric.runs.story import HEARTBEAT_CYCLES, RunLog, tell_waits
+from fabric.timing.machine.assembly import Setup
 from fabric.timing.machine.interrupts import Interrupts
 from fabric.timing.machine.machine import (
     Companion,
@@ -90,18 +91,17 @@ class Execution:
         settings = self.settings
         recorded = () if self._recorder is None else (self._recorder.observer,)
         expected = (self.expected,) if self.functional and self.expected.watches else ()
-        self._runner = Runner(
-            self._plan,
+        setup = Setup(
+            plan=self._plan,
             functional=self.functional,
             depths=settings.depths or {},
             hops=settings.hops or {},
             capacity_bytes=self._plan.program.hardware.on_chip.capacity_bytes,
-            on_heartbeat=self._beat,
-            beat_cycles=HEARTBEAT_CYCLES,
             observers=(*recorded, *settings.observers, *expected),
             compiles=compiles,
             repeats=self.repeats,
         )
+        self._runner = Runner(setup, on_heartbeat=self._beat, beat_cycles=HEARTBEAT_CYCLES)
         self.machine: Machine = self._runner.machine
         if self._recorder is not None and self.machine.region is not None:
             # Half of it would be the loop's, half of tasks: no trace has both of one unit.

@@ -6,7 +6,7 @@ from fabric import Program, Stream, simulate
 from fabric.graph.values.dims import Dim, symbol
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.engine.clock import VirtualClock
-from fabric.timing.machine.assembly import assemble
+from fabric.timing.machine.assembly import Setup, assemble
 from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import expected_of
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
@@ -112,9 +112,7 @@ def test_elements_that_make_one_output(read: Dim, made: Dim, found: int | None) 
         (packed,) = Script(("r0", "s0"), counts=(made,))(source)
         sink("y", packed)
     clock = VirtualClock(lambda: None, lambda: None, 1)
-    machine = assemble(
-        elaborate(program), clock, functional=False, depths={}, hops={}, capacity_bytes=None
-    )
+    machine = assemble(Setup(plan=elaborate(program)), clock)
 
     state = state_of(machine)
 

@@ -9,6 +9,7 @@ import trio
 
 from fabric import Program, Stream
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.machine.assembly import Setup
 from fabric.timing.machine.runner import Runner, unawaited
 from tests.deadlock.parts import Script, feedback, sink
 from tests.fabric.scripted import Ticks
@@ -35,15 +36,16 @@ def _pipe(*, broken: bool = False) -> Program:
     return program
 
 
-def _runner(program: Program, on_heartbeat: Callable[[], None] = lambda: None) -> Runner:
+def _runner(
+    program: Program,
+    on_heartbeat: Callable[[], None] = lambda: None,
+    released: Callable[[], bool] = lambda: False,
+) -> Runner:
     return Runner(
-        elaborate(program),
-        functional=False,
-        depths={},
-        hops={},
-        capacity_bytes=None,
+        Setup(plan=elaborate(program)),
         on_heartbeat=on_heartbeat,
         beat_cycles=BEAT_CYCLES,
+        released=released,
     )
 
 
@@ -82,16 +84,7 @@ def test_run_at_rest_continues_if_released() -> None:
             channel.grow(1)
         return len(asked) < 3
 
-    runner = Runner(
-        elaborate(_ring(("s0", "s0", "s0", "r0"))),
-        functional=False,
-        depths={},
-        hops={},
-        capacity_bytes=None,
-        on_heartbeat=lambda: None,
-        beat_cycles=BEAT_CYCLES,
-        released=released,
-    )
+    runner = _runner(_ring(("s0", "s0", "s0", "r0")), released=released)
 
     assert runner.run(lambda: None) == "deadlock"
     assert len(asked) == 3

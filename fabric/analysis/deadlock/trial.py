@@ -21,6 +21,7 @@ from fabric.graph.wiring.stream import Feedback
 from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.errors import ShapeError
 from fabric.timing.engine.channel import Channel
+from fabric.timing.machine.assembly import Setup
 from fabric.timing.machine.interrupts import Interrupts
 from fabric.timing.machine.machine import cycles_of, state_of
 from fabric.timing.machine.runner import Runner
@@ -107,16 +108,15 @@ class Trial:
         self._at_rest: RunState | None = None
         self._loops: list[list[UnitState]] = []
         self._plan: Final = plan
-        self._runner = Runner(
-            plan,
-            functional=False,
+        setup = Setup(
+            plan=plan,
             depths={edge.key: depths[edge.key] for edge in plan.edges if edge.key in depths},
             hops={edge.key: hops[edge.key] for edge in plan.edges if edge.key in hops},
             capacity_bytes=capacity_bytes,
-            on_heartbeat=self._check,
-            beat_cycles=check_cycles,
-            released=self._released,
             observers=() if recording is None else (recording,),
+        )
+        self._runner = Runner(
+            setup, on_heartbeat=self._check, beat_cycles=check_cycles, released=self._released
         )
         self.machine: Final[Machine] = self._runner.machine
         machine = self.machine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 # Any: the inputs of a node, until all of them are known.
 from typing import TYPE_CHECKING, Any, Final
@@ -37,29 +38,36 @@ _DISCARD: Final = Discard()
 """The sink of every unread output."""
 
 
-def assemble(
-    plan: Plan,
-    clock: VirtualClock,
-    *,
-    functional: bool,
-    depths: Mapping[str, int],
-    hops: Mapping[str, Hop],
-    capacity_bytes: int | None,
-    observers: Sequence[Observer] = (),
-    compiles: bool = False,
-    repeats: int = 1,
-) -> Machine:
-    """Build the machine for a program.
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A program and the options with which its machine is built.
 
-    ``depths`` and ``hops`` are of single channels, by ``consumer.input``. ``compiles`` lets
-    operators run without tasks, and ``repeats`` is the number of inputs; see ``rounds``.
+    Attributes:
+        depths, hops: of single channels, by ``consumer.input``; others are the program's.
+        compiles: operators may run without tasks.
+        repeats: the number of inputs; see ``rounds``.
+    """
+
+    plan: Plan
+    functional: bool = False
+    depths: Mapping[str, int] = field(default_factory=dict)
+    hops: Mapping[str, Hop] = field(default_factory=dict)
+    capacity_bytes: int | None = None
+    observers: Sequence[Observer] = ()
+    compiles: bool = False
+    repeats: int = 1
+
+
+def assemble(setup: Setup, clock: VirtualClock) -> Machine:
+    """Build the machine for a program.
 
     Raises:
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
             for a route that decides it, or the memory is unknown.
     """
+    plan, observers, repeats = setup.plan, setup.observers, setup.repeats
     # The compiled loop does not tell what it allocates for which.
-    compiles = compiles and plan.program.hardware.on_chip.pages is None
+    compiles = setup.compiles and plan.program.hardware.on_chip.pages is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(
@@ -72,11 +80,9 @@ def assemble(
     clock.network = links = None if routes is None else routes.network
     # What happened on links cannot be derived from the journal of the loop.
     as_tasks = any(links is not None or observer.needs_tasks for observer in observers)
-    may_compile = compiles and not (as_tasks or functional) and capacity_bytes is None
-    channels = _channels(
-        plan, units, clock, depths, hops, routes, observation, opened=not may_compile
-    )
-    on_chip = _on_chip(plan, clock, capacity_bytes, observation)
+    may_compile = compiles and not (as_tasks or setup.functional) and setup.capacity_bytes is None
+    channels = _channels(setup, units, clock, routes, observation, opened=not may_compile)
+    on_chip = _on_chip(plan, clock, setup.capacity_bytes, observation)
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.foresees = foreseeing(off_chip)
     clock.chose = None if observation is None else observation.chose
@@ -87,7 +93,7 @@ def assemble(
         units,
         inputs,
         outputs,
-        functional=functional,
+        functional=setup.functional,
         clock=clock,
         off_chip=off_chip,
         on_chip=on_chip,
@@ -187,16 +193,15 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
 
 
 def _channels(
-    plan: Plan,
+    setup: Setup,
     units: Sequence[Unit],
     clock: VirtualClock,
-    depths: Mapping[str, int],
-    hops: Mapping[str, Hop],
     routes: Routes | None,
     observation: Observation | None,
     *,
     opened: bool,
 ) -> tuple[Channel, ...]:
+    plan, depths, hops = setup.plan, setup.depths, setup.hops
     program = plan.program
     _check_names("--depth", depths, plan)
     _check_names("hops", hops, plan)

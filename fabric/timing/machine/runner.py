@@ -7,20 +7,17 @@ import re
 import signal
 import threading
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from fabric.timing.engine.clock import VirtualClock
-from fabric.timing.machine.assembly import assemble
+from fabric.timing.machine.assembly import Setup, assemble
 from fabric.timing.machine.runtime import Foreign, Runtime
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
-    from fabric.graph.hardware.latency import Hop
-    from fabric.graph.wiring.elaborate import Plan
-    from fabric.timing.engine.observer import Observer
     from fabric.timing.machine.interrupts import Interrupts
 
 
@@ -46,39 +43,22 @@ class Runner:
 
     def __init__(
         self,
-        plan: Plan,
+        setup: Setup,
         *,
-        functional: bool,
-        depths: Mapping[str, int],
-        hops: Mapping[str, Hop],
-        capacity_bytes: int | None,
         on_heartbeat: Callable[[], None],
         beat_cycles: int,
         released: Callable[[], bool] = lambda: False,
-        observers: Sequence[Observer] = (),
-        compiles: bool = False,
-        repeats: int = 1,
     ) -> None:
         """Build the machine.
 
-        ``depths`` and ``hops`` are of single channels, by ``consumer.input``. ``on_heartbeat`` is
-        called about every ``beat_cycles``. ``released`` is called if no unit can run, and returns
-        whether it has changed that. See ``assemble`` for the rest.
+        ``on_heartbeat`` is called about every ``beat_cycles``. ``released`` is called if no unit
+        can run, and returns whether it has changed that.
 
         Raises:
-            ConfigurationError: a depth or a hop names no channel, or a depth is below 1.
+            ConfigurationError: see ``assemble``.
         """
-        self.machine: Final = assemble(
-            plan,
-            VirtualClock(self._rest, on_heartbeat, beat_cycles),
-            functional=functional,
-            depths=depths,
-            hops=hops,
-            capacity_bytes=capacity_bytes,
-            observers=observers,
-            compiles=compiles,
-            repeats=repeats,
-        )
+        clock = VirtualClock(self._rest, on_heartbeat, beat_cycles)
+        self.machine: Final = assemble(setup, clock)
         self.runtime: Final = Runtime(self.machine)
         self._released: Final = released
 
