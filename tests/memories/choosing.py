@@ -68,8 +68,8 @@ class _Bank:
 class Channel:
     def __init__(self, hbm: BankedDescription, number: int) -> None:
         self._hbm: Final = hbm
-        self._timing: Final = hbm.timing
-        self._bursts: Final = hbm.request_bytes // hbm.organization.burst_bytes
+        self._timing: Final = hbm.dram
+        self._bursts: Final = hbm.request_bytes // hbm.dram.burst_bytes
         self._number: Final = number
         self._banks: Final = defaultdict[tuple[int, int, int], _Bank](_Bank)
         self._queues: Final[tuple[deque[_Request], ...]] = (deque(), deque())
@@ -79,7 +79,7 @@ class Channel:
         self._ages = 0
         self._writing = False
         self._turned = self._rows_from = self._columns_from = 0
-        self._due = hbm.timing.refi_cycles if hbm.refreshes else 1 << 60
+        self._due = hbm.dram.refi_cycles if hbm.refreshes else 1 << 60
         self._columns: Final = defaultdict[tuple[int, Kind], dict[int, int]](dict)
         self._opened: Final = defaultdict[int, dict[int, int]](dict)
         self._latest: Final = defaultdict[int, deque[int]](lambda: deque(maxlen=4))
@@ -87,7 +87,7 @@ class Channel:
         self.log: Final[list[Command]] = []
         self.served: Final = [0, 0]
         self.met: Final = [0, 0, 0]
-        pseudos = range(hbm.organization.pseudo_channels)
+        pseudos = range(hbm.dram.pseudo_channels)
         self.fates: Final = [{each: set[int]() for each in FATES} for _ in pseudos]
 
     @property
@@ -287,7 +287,7 @@ class Channel:
             Command(begin, self._number, "refresh"),
         ]
         self._pending.append((range(due, end), log))
-        every = self._hbm.organization
+        every = self._hbm.dram
         for pseudo in range(every.pseudo_channels):
             for group in range(every.bank_groups):
                 for number in range(every.banks):
@@ -333,7 +333,7 @@ def _hand_over(
     if not client.left or client.next_cycle > cycle:
         return
     client.next_cycle = cycle + 1
-    bursts = hbm.request_bytes // hbm.organization.burst_bytes
+    bursts = hbm.request_bytes // hbm.dram.burst_bytes
     for _ in range(min(hbm.requests_per_bundle, len(client.left))):
         where, write = client.left.popleft()
         channels[where.channel].take(_Request(client, where, write, cycle + 1, bursts))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, Never, TypeAlias
 
-from fabric.graph.hardware.dram import DramOrganization
+from fabric.graph.hardware.dram import DramDescription
 from fabric.timing.memories import banked_columns as c
 from fabric.timing.memories.banked import BankedMemory
 
@@ -30,14 +30,14 @@ class Command(NamedTuple):
     row: int = 0
 
 
-def commands(memory: BankedMemory, organization: DramOrganization) -> list[Command]:
+def commands(memory: BankedMemory, dram: DramDescription[Never]) -> list[Command]:
     # No command goes in cycle 0: those are the rows that are free still.
     kept = memory.log[memory.log[:, c.LOG_CYCLE] > 0]
     assert len(kept) < len(memory.log), "the log is too short"
     found = []
     for row in kept.tolist():
-        group, bank = divmod(row[c.LOG_BANK], organization.banks)
-        pseudo, group = divmod(group, organization.bank_groups)
+        group, bank = divmod(row[c.LOG_BANK], dram.banks)
+        pseudo, group = divmod(group, dram.bank_groups)
         what = _WHAT[row[c.LOG_WHAT]]
         found.append(
             Command(row[c.LOG_CYCLE], row[c.LOG_CHANNEL], what, pseudo, group, bank, row[c.LOG_ROW])

@@ -153,7 +153,7 @@ def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
         addresses = lists[name].tolist()
     hbm = BankedDescription(channels=1, refreshes=refreshes)
     answers = saturated(hbm, ((address, False) for address in addresses), OUTSTANDING)
-    interval = hbm.timing.refi_cycles
+    interval = hbm.dram.refi_cycles
     # From when the last one arrives, fewer and fewer are under way.
     intervals = (int(answers.arrived.max()) - WARM_UP_CYCLES) // interval
     end = WARM_UP_CYCLES + intervals * interval

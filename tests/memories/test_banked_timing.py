@@ -44,7 +44,7 @@ def _run(
     memory = BankedMemory(hbm, units[::2], units[1::2], logged=1 << 15)
     memory.requests_per_call = requests_per_call
     answered = answers(memory, units, script, horizons)
-    return _Run(memory, answered, sorted(commands(memory, hbm.organization)))
+    return _Run(memory, answered, sorted(commands(memory, hbm.dram)))
 
 
 def _asked(address: int, requests: int) -> Asked:
@@ -78,7 +78,7 @@ class TestBanked:
         assert expected.counts == [
             list(astuple(each)[2:]) for each in sorted(counters.clients, key=attrgetter("unit"))
         ]
-        end = counters.channels[0].bus.total // hbm.organization.pseudo_channels
+        end = counters.channels[0].bus.total // hbm.dram.pseudo_channels
         every = [its.became(end) for its in expected.channels]
         for channel, its, became in zip(counters.channels, expected.channels, every, strict=True):
             assert [channel.reads, channel.writes] == its.served
@@ -186,7 +186,7 @@ class TestBanked:
         script = [[Asked(0, Burst(0, 1, 64, 64, write=False))]]
         ((answered,),) = answers(memory, units, script, [FAR])
         assert answered > 10**6
-        step = banked_columns.LEAST_ANSWER + hbm.timing.cl_cycles + hbm.timing.burst_cycles
+        step = banked_columns.LEAST_ANSWER + hbm.dram.cl_cycles + hbm.dram.burst_cycles
         assert max(np.diff(at)) <= 100 * step
 
     def test_periods_of_long_runs_double_their_length(self) -> None:
@@ -199,8 +199,8 @@ class TestBanked:
         carried = Counter[int]()
         for each in run.log:
             if each.what == "read":
-                carried[each.cycle // counters.period_cycles] += hbm.timing.burst_cycles
-        buses = 2 * hbm.organization.pseudo_channels
+                carried[each.cycle // counters.period_cycles] += hbm.dram.burst_cycles
+        buses = 2 * hbm.dram.pseudo_channels
         *whole, last = [sum(astuple(each)) for each in counters.periods]
         assert {counters.period_cycles * buses} == set(whole)
         assert 0 < last <= counters.period_cycles * buses

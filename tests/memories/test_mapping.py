@@ -108,7 +108,7 @@ def _of_tables(mapping: AddressMapping, description: BankedDescription, address:
     number, packed = address >> mapping.request_shift, 0
     for byte in range(7):
         packed ^= int(mapping.tables[byte * 256 + (number >> 8 * byte & 255)])
-    made_of = description.organization
+    made_of = description.dram
     groups, bank = divmod(packed >> 16 & 0xFFFF, made_of.banks)
     pseudo_channel, group = divmod(groups, made_of.bank_groups)
     return Location(packed & 0xFFFF, pseudo_channel, group, bank, packed >> 32, 0)

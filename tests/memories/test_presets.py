@@ -26,6 +26,6 @@ def test_timing_of_a_preset_equals_the_published_table(preset: str) -> None:
     with TABLE.open(encoding="utf-8") as file:
         rows = {row["parameter"]: row[COLUMNS[preset]] for row in csv.DictReader(file)}
     named = {NAMES.get(name, name[1:].lower()): number for name, number in rows.items() if number}
-    found = vars(PRESETS[preset].timing)
+    found = {key: each for key, each in vars(PRESETS[preset]).items() if key.endswith("_cycles")}
 
     assert found == {key: int(float(named[key.removesuffix("_cycles")])) for key in found}

@@ -382,7 +382,7 @@ class Crowded:
         opened = np.unique(np.stack(requests, 1), axis=0)
         banks, rows = np.unique(opened[:, :2], axis=0, return_counts=True)
         worst = int(rows.argmax())
-        cycles = (int(rows[worst]) - 1) * hbm.timing.rc_cycles
+        cycles = (int(rows[worst]) - 1) * hbm.dram.rc_cycles
         busiest = int(np.bincount(requests.channels).max())
         served = float(busiest * hbm.channels * hbm.request_bytes / hbm.peak_bytes_per_cycle)
         if cycles <= _SLOW * max(served, count / hbm.requests_per_bundle):

@@ -435,6 +435,8 @@ def check_of(annotation: object) -> Check:
     """Return the check for an annotation, ``Anything`` for unknown ones."""
     if isinstance(annotation, Alias):
         annotation = annotation.__value__
+    if isinstance(annotation, typing.TypeVar):
+        annotation = annotation.__bound__ or Any
     kind = typing.get_origin(annotation) or annotation
     if kind in _COMPOSED:
         return _COMPOSED[kind](typing.get_args(annotation))

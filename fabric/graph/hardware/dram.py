@@ -20,8 +20,22 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import xor
-from typing import Final, NamedTuple, TypeAlias
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NamedTuple,
+    Never,
+    TypeAlias,
+    TypeVar,
+    get_args,
+)
 
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import Section
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted, one_of
 
@@ -41,14 +55,32 @@ _PIECE: Final = re.compile(r"(?P<field>\w+)(?::(?P<width>\d+))?")
 _SOURCE: Final = re.compile(r"above|(?P<field>\w+)\[(?P<first>\d+):(?P<end>\d+)\]")
 
 
+Count: TypeAlias = Annotated[int, Bounds(1, 2**20)]
+Cycles: TypeAlias = Annotated[int, Bounds(0, 2**20)]
+Banks: TypeAlias = Annotated[int, Bounds(1, 2**5)]
+
+Unstated = TypeVar("Unstated", bound=NoneType)  # type: ignore[nonetype-type]
+"""``None`` if a preset may have the value, ``Never`` if all values are stated.
+
+Fields are checked at run time by its bound, which has to be a class.
+"""
+
+_OF_PRESET: Final[Any] = None
+
+
 @dataclass(frozen=True, kw_only=True)
-class DramTiming:
-    """Cycles between commands of one channel, with the names of JEDEC.
+class DramDescription(Section, Generic[Unstated]):
+    """The organization of a channel, and the cycles between its commands, with names of JEDEC.
 
     Attributes:
+        pseudo_channels: each with a data bus; they share the command slots.
+        bank_groups: of a pseudo channel.
+        banks: of a bank group.
+        row_bytes: of a bank in a pseudo channel.
+        burst_bytes: of one command.
         burst_cycles: a burst on the data bus of a pseudo channel (BL).
-        rcd_read_cycles: from an activation to a read.
-        rcd_write_cycles: from an activation to a write.
+        cl_cycles, cwl_cycles: from a read or a write to its data.
+        rcd_read_cycles, rcd_write_cycles: from an activation to a read or a write.
         rp_cycles: from a precharge to an activation in the same bank.
         ras_cycles: from an activation to a precharge in the same bank.
         rc_cycles: between activations in one bank.
@@ -58,163 +90,76 @@ class DramTiming:
         rrd_s_cycles, rrd_l_cycles: between activations in different or the same bank group.
         wtr_s_cycles, wtr_l_cycles: from written data to a read in different or the same bank group.
         faw_cycles: a pseudo channel activates at most four rows in this time.
+        rfc_cycles: of a refresh of all banks.
+        refi_cycles: between two refreshes.
     """
 
-    burst_cycles: int
-    cl_cycles: int
-    cwl_cycles: int
-    rcd_read_cycles: int
-    rcd_write_cycles: int
-    rp_cycles: int
-    ras_cycles: int
-    rc_cycles: int
-    wr_cycles: int
-    rtp_cycles: int
-    ccd_s_cycles: int
-    ccd_l_cycles: int
-    rrd_s_cycles: int
-    rrd_l_cycles: int
-    wtr_s_cycles: int
-    wtr_l_cycles: int
-    faw_cycles: int
-    rfc_cycles: int
-    refi_cycles: int
+    pseudo_channels: Banks | Unstated = _OF_PRESET
+    bank_groups: Banks | Unstated = _OF_PRESET
+    banks: Banks | Unstated = _OF_PRESET
+    row_bytes: Count | Unstated = _OF_PRESET
+    burst_bytes: Count | Unstated = _OF_PRESET
+    burst_cycles: Count | Unstated = _OF_PRESET
+    cl_cycles: Cycles | Unstated = _OF_PRESET
+    cwl_cycles: Cycles | Unstated = _OF_PRESET
+    rcd_read_cycles: Cycles | Unstated = _OF_PRESET
+    rcd_write_cycles: Cycles | Unstated = _OF_PRESET
+    rp_cycles: Cycles | Unstated = _OF_PRESET
+    ras_cycles: Cycles | Unstated = _OF_PRESET
+    rc_cycles: Cycles | Unstated = _OF_PRESET
+    wr_cycles: Cycles | Unstated = _OF_PRESET
+    rtp_cycles: Cycles | Unstated = _OF_PRESET
+    ccd_s_cycles: Count | Unstated = _OF_PRESET
+    ccd_l_cycles: Count | Unstated = _OF_PRESET
+    rrd_s_cycles: Count | Unstated = _OF_PRESET
+    rrd_l_cycles: Count | Unstated = _OF_PRESET
+    wtr_s_cycles: Cycles | Unstated = _OF_PRESET
+    wtr_l_cycles: Cycles | Unstated = _OF_PRESET
+    faw_cycles: Cycles | Unstated = _OF_PRESET
+    rfc_cycles: Cycles | Unstated = _OF_PRESET
+    refi_cycles: Count | Unstated = _OF_PRESET
 
 
-@dataclass(frozen=True, kw_only=True)
-class DramOrganization:
-    """The structure of a channel.
+PresetName: TypeAlias = Literal[
+    "HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps", "HBM3 6400 Mbps"
+]
 
-    Attributes:
-        pseudo_channels: each with a data bus; they share the command slots.
-        row_bytes: of a bank in a pseudo channel.
-        burst_bytes: of one command.
-    """
-
-    pseudo_channels: int
-    bank_groups: int
-    banks: int
-    row_bytes: int
-    burst_bytes: int
-
-
-@dataclass(frozen=True)
-class DramPreset:
-    """The organization and timing of a channel."""
-
-    organization: DramOrganization
-    timing: DramTiming
-
-
-_HBM2: Final = DramOrganization(
-    pseudo_channels=2, bank_groups=4, banks=4, row_bytes=1024, burst_bytes=32
-)
-
-
-PRESETS: Final = {
-    "HBM2 1600 Mbps": DramPreset(
-        _HBM2,
-        # 800 MHz: a cycle is 1.25 nanoseconds.
-        DramTiming(
-            burst_cycles=2,
-            cl_cycles=10,
-            cwl_cycles=4,
-            rcd_read_cycles=10,
-            rcd_write_cycles=8,
-            rp_cycles=10,
-            ras_cycles=24,
-            rc_cycles=34,
-            wr_cycles=12,
-            rtp_cycles=4,
-            ccd_s_cycles=2,
-            ccd_l_cycles=4,
-            rrd_s_cycles=4,
-            rrd_l_cycles=4,
-            wtr_s_cycles=5,
-            wtr_l_cycles=6,
-            faw_cycles=12,
-            rfc_cycles=280,
-            refi_cycles=3120,
-        ),
-    ),
-    "HBM2 2000 Mbps": DramPreset(
-        _HBM2,
-        # 1 GHz: a cycle is a nanosecond.
-        DramTiming(
-            burst_cycles=2,
-            cl_cycles=14,
-            cwl_cycles=5,
-            rcd_read_cycles=14,
-            rcd_write_cycles=12,
-            rp_cycles=14,
-            ras_cycles=34,
-            rc_cycles=48,
-            wr_cycles=16,
-            rtp_cycles=5,
-            ccd_s_cycles=2,
-            ccd_l_cycles=4,
-            rrd_s_cycles=4,
-            rrd_l_cycles=4,
-            wtr_s_cycles=6,
-            wtr_l_cycles=8,
-            faw_cycles=15,
-            rfc_cycles=350,
-            refi_cycles=3900,
-        ),
-    ),
-    "HBM2 2400 Mbps": DramPreset(
-        _HBM2,
-        # 1.2 GHz: a cycle is 0.833 nanoseconds.
-        DramTiming(
-            burst_cycles=2,
-            cl_cycles=17,
-            cwl_cycles=6,
-            rcd_read_cycles=17,
-            rcd_write_cycles=14,
-            rp_cycles=17,
-            ras_cycles=40,
-            rc_cycles=57,
-            wr_cycles=19,
-            rtp_cycles=6,
-            ccd_s_cycles=2,
-            ccd_l_cycles=4,
-            rrd_s_cycles=5,
-            rrd_l_cycles=5,
-            wtr_s_cycles=8,
-            wtr_l_cycles=10,
-            faw_cycles=19,
-            rfc_cycles=421,
-            refi_cycles=4682,
-        ),
-    ),
-    "HBM3 6400 Mbps": DramPreset(
-        # Two stack identifiers, which are bank groups of their own here: 4 groups in each.
-        DramOrganization(pseudo_channels=2, bank_groups=8, banks=4, row_bytes=1024, burst_bytes=32),
-        # 1.6 GHz: a cycle is 0.625 nanoseconds.
-        DramTiming(
-            burst_cycles=2,
-            cl_cycles=20,
-            cwl_cycles=10,
-            rcd_read_cycles=31,
-            rcd_write_cycles=15,
-            rp_cycles=26,
-            ras_cycles=45,
-            rc_cycles=72,
-            wr_cycles=33,
-            rtp_cycles=9,
-            ccd_s_cycles=2,
-            ccd_l_cycles=4,
-            rrd_s_cycles=4,
-            rrd_l_cycles=5,
-            wtr_s_cycles=7,
-            wtr_l_cycles=10,
-            faw_cycles=24,
-            rfc_cycles=560,
-            refi_cycles=6240,
-        ),
-    ),
+# A cycle is 1.25, 1, 0.833 and 0.625 nanoseconds.
+_PARAMETERS: Final = {
+    "pseudo_channels": (2, 2, 2, 2),
+    # HBM3 has 4 groups in each of two stack identifiers.
+    "bank_groups": (4, 4, 4, 8),
+    "banks": (4, 4, 4, 4),
+    "row_bytes": (1024, 1024, 1024, 1024),
+    "burst_bytes": (32, 32, 32, 32),
+    "burst_cycles": (2, 2, 2, 2),
+    "cl_cycles": (10, 14, 17, 20),
+    "cwl_cycles": (4, 5, 6, 10),
+    "rcd_read_cycles": (10, 14, 17, 31),
+    "rcd_write_cycles": (8, 12, 14, 15),
+    "rp_cycles": (10, 14, 17, 26),
+    "ras_cycles": (24, 34, 40, 45),
+    "rc_cycles": (34, 48, 57, 72),
+    "wr_cycles": (12, 16, 19, 33),
+    "rtp_cycles": (4, 5, 6, 9),
+    "ccd_s_cycles": (2, 2, 2, 2),
+    "ccd_l_cycles": (4, 4, 4, 4),
+    "rrd_s_cycles": (4, 4, 5, 4),
+    "rrd_l_cycles": (4, 4, 5, 5),
+    "wtr_s_cycles": (5, 6, 8, 7),
+    "wtr_l_cycles": (6, 8, 10, 10),
+    "faw_cycles": (12, 15, 19, 24),
+    "rfc_cycles": (280, 350, 421, 560),
+    "refi_cycles": (3120, 3900, 4682, 6240),
 }
-"""By what ``[hbm] preset`` says."""
+
+PRESETS: Final[dict[str, DramDescription[Never]]] = {
+    name: DramDescription(**dict(zip(_PARAMETERS, values, strict=True)))
+    for name, values in zip(
+        get_args(PresetName), zip(*_PARAMETERS.values(), strict=True), strict=True
+    )
+}
+"""The presets of ``[hbm] preset``."""
 
 
 class _Piece(NamedTuple):

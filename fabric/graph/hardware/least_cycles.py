@@ -36,10 +36,11 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
             requests -= memory.prefetch_requests
             if requests <= 0:
                 return 1
-        timing, bursts = memory.timing, memory.request_bytes // memory.organization.burst_bytes
+        dram = memory.dram
+        bursts = memory.request_bytes // dram.burst_bytes
         bundles = -(-requests // memory.requests_per_bundle)
-        last = (bursts - 1) * max(timing.ccd_l_cycles, timing.burst_cycles)
-        data = 0 if write else timing.cl_cycles + timing.burst_cycles
+        last = (bursts - 1) * max(dram.ccd_l_cycles, dram.burst_cycles)
+        data = 0 if write else dram.cl_cycles + dram.burst_cycles
         return 3 + max(bundles - 1 + last, _banked_queue_cycles(memory, requests)) + data + 1
     if type(memory) is FixedDescription:
         return memory.burst_cycles(requests)
@@ -59,8 +60,8 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
     from fabric.graph.hardware.memory_models import BankedDescription
 
     if type(memory) is BankedDescription:
-        timing = memory.timing
-        data = 0 if writes else timing.cl_cycles + timing.burst_cycles
+        dram = memory.dram
+        data = 0 if writes else dram.cl_cycles + dram.burst_cycles
         return 3 + _banked_queue_cycles(memory, requests) + data + 1
     return 0
 
@@ -85,15 +86,15 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
     Commands wait for the bus, and ``rfc_cycles`` for each refresh. A due refresh waits for the
     requests of open rows; this changes nothing if it takes at most ``rfc_cycles``.
     """
-    made_of, timing = memory.organization, memory.timing
-    bursts = memory.request_bytes // made_of.burst_bytes
+    dram = memory.dram
+    bursts = memory.request_bytes // dram.burst_bytes
     of_channel = -(-requests // memory.channels)
-    of_pseudo_channel = -(-requests // (memory.channels * made_of.pseudo_channels))
-    apart = max(timing.ccd_s_cycles, timing.burst_cycles)
+    of_pseudo_channel = -(-requests // (memory.channels * dram.pseudo_channels))
+    apart = max(dram.ccd_s_cycles, dram.burst_cycles)
     cycles = needed = max((of_pseudo_channel * bursts - 1) * apart, of_channel * bursts - 1)
-    longer = max(timing.rfc_cycles - apart, 0) if memory.refreshes else 0
-    late = max(most_drain_cycles(memory) - timing.rfc_cycles, 0)
-    while cycles < (found := needed + max(cycles - late, 0) // timing.refi_cycles * longer):
+    longer = max(dram.rfc_cycles - apart, 0) if memory.refreshes else 0
+    late = max(most_drain_cycles(memory) - dram.rfc_cycles, 0)
+    while cycles < (found := needed + max(cycles - late, 0) // dram.refi_cycles * longer):
         cycles = found
     return cycles
 
@@ -104,9 +105,9 @@ def most_drain_cycles(memory: BankedDescription) -> int:
     Each bank may have an open row with a pending request. The bus turns to reads and to
     writes, once each, and other buses may take command slots.
     """
-    made_of, timing = memory.organization, memory.timing
-    banks = made_of.bank_groups * made_of.banks
-    opened = max(timing.rcd_read_cycles, timing.rcd_write_cycles) + 2
-    turn = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles + 2
-    of_bus = banks * max(timing.ccd_l_cycles, timing.burst_cycles) + 2 * turn
-    return opened + of_bus + banks * made_of.pseudo_channels
+    dram = memory.dram
+    banks = dram.bank_groups * dram.banks
+    opened = max(dram.rcd_read_cycles, dram.rcd_write_cycles) + 2
+    turn = dram.cl_cycles + dram.cwl_cycles + dram.burst_cycles + dram.wtr_l_cycles + 2
+    of_bus = banks * max(dram.ccd_l_cycles, dram.burst_cycles) + 2 * turn
+    return opened + of_bus + banks * dram.pseudo_channels

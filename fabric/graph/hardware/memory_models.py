@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
-from typing import Annotated, ClassVar, Final, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, Final, Literal, Never, NoReturn, TypeAlias
 
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import refuse
 from fabric.graph.hardware.description import FlatDescription, OffChipDescription
-from fabric.graph.hardware.dram import PRESETS, DramOrganization, DramTiming, Widths, address_bits
+from fabric.graph.hardware.dram import (
+    PRESETS,
+    Count,
+    Cycles,
+    DramDescription,
+    PresetName,
+    Widths,
+    address_bits,
+)
 from fabric.messages.telling.errors import ConfigurationError
 
 SENT_REQUESTS: Final = 4
@@ -111,6 +119,8 @@ class ArbitratedBanksDescription(PortDescription):
 
     A request is one burst. Addresses have the column of a row in their lowest bits, above it the
     pseudo channel, the bank group, the bank and the row; all clients begin in row 0 of bank 0.
+    Names of cycles are those of JEDEC, as in ``fabric.graph.hardware.dram``. The data bus decides
+    how soon columns follow each other in one pseudo channel.
 
     Attributes:
         pseudo_channels: with a data bus each.
@@ -121,19 +131,6 @@ class ArbitratedBanksDescription(PortDescription):
         window_requests: reads among which the channel chooses, and as many writes.
         write_high_requests: so many that wait let it turn to writing; it does if no read waits.
         write_low_requests: fewer let it turn back.
-        burst_cycles: a data bus carries a request.
-        cl_cycles, cwl_cycles: from a read, or a write, to its data.
-        rcd_read_cycles, rcd_write_cycles: from an activation to a read or a write.
-        rp_cycles: from a precharge to an activation in the bank.
-        ras_cycles: from an activation to a precharge of the bank.
-        rc_cycles: between two activations in one bank.
-        wr_cycles: from the end of written data to a precharge of the bank.
-        rtp_cycles: from a read to a precharge of the bank.
-        ccd_l_cycles: between two reads, or two writes, in one bank group; in one pseudo channel the
-            data bus decides.
-        rrd_s_cycles, rrd_l_cycles: between two activations in one pseudo channel; in one group.
-        wtr_s_cycles, wtr_l_cycles: from the end of written data to a read, likewise.
-        faw_cycles: in which a pseudo channel activates four rows at most.
     """
 
     model: ClassVar[str] = "arbitrated banks"
@@ -170,14 +167,7 @@ class ArbitratedBanksDescription(PortDescription):
         return self.request_bytes / apart
 
 
-Count: TypeAlias = Annotated[int, Bounds(1, 2**20)]
 Channels: TypeAlias = Annotated[int, Bounds(1, 2**16)]
-Banks: TypeAlias = Annotated[int, Bounds(1, 2**5)]
-Cycles: TypeAlias = Annotated[int, Bounds(0, 2**20)]
-PresetName: TypeAlias = Literal[
-    "HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps", "HBM3 6400 Mbps"
-]
-Part = TypeVar("Part", DramOrganization, DramTiming)
 Percent: TypeAlias = Annotated[int, Bounds(0, 100)]
 
 _POWERS: Final = (
@@ -205,13 +195,14 @@ _AT_LEAST: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class BankedDescription(OffChipDescription):
+class BankedDescription(OffChipDescription, DramDescription[None]):
     """HBM with channels, pseudo channels, bank groups, banks and rows.
 
-    A cycle of its clock is one of the fabric's. What is None is that of the preset.
+    A cycle of its clock is one of the fabric's. A value of ``DramDescription`` that is None is the
+    preset's; ``dram`` has all of them.
 
     Attributes:
-        preset: timing and organization.
+        preset: of the organization and the timing.
         channels: served side by side, each with a command slot for rows and one for columns.
         request_bytes: moved by one request, all of it in one row: one burst or several.
         requests_per_bundle: what one client hands over in one cycle.
@@ -242,30 +233,6 @@ class BankedDescription(OffChipDescription):
     write_high_percent: Percent = 80
     write_low_percent: Percent = 20
     prefetch_requests: Annotated[int, Bounds(0, 2**10)] = 0
-    pseudo_channels: Banks | None = None
-    bank_groups: Banks | None = None
-    banks: Banks | None = None
-    row_bytes: Count | None = None
-    burst_bytes: Count | None = None
-    burst_cycles: Count | None = None
-    cl_cycles: Cycles | None = None
-    cwl_cycles: Cycles | None = None
-    rcd_read_cycles: Cycles | None = None
-    rcd_write_cycles: Cycles | None = None
-    rp_cycles: Cycles | None = None
-    ras_cycles: Cycles | None = None
-    rc_cycles: Cycles | None = None
-    wr_cycles: Cycles | None = None
-    rtp_cycles: Cycles | None = None
-    ccd_s_cycles: Count | None = None
-    ccd_l_cycles: Count | None = None
-    rrd_s_cycles: Count | None = None
-    rrd_l_cycles: Count | None = None
-    wtr_s_cycles: Cycles | None = None
-    wtr_l_cycles: Cycles | None = None
-    faw_cycles: Cycles | None = None
-    rfc_cycles: Cycles | None = None
-    refi_cycles: Count | None = None
 
     @override
     def __post_init__(self) -> None:
@@ -276,38 +243,35 @@ class BankedDescription(OffChipDescription):
             refuse(f"{type(self).__name__}: {error.message}", ConfigurationError)
 
     @property
-    def organization(self) -> DramOrganization:
-        """What a channel is made of."""
-        return _stated(PRESETS[self.preset].organization, self)
-
-    @property
-    def timing(self) -> DramTiming:
-        """The cycles between commands."""
-        return _stated(PRESETS[self.preset].timing, self)
+    def dram(self) -> DramDescription[Never]:
+        """The organization and timing of a channel, all of them stated."""
+        preset = PRESETS[self.preset]
+        stated = {key: value for key in vars(preset) if (value := getattr(self, key)) is not None}
+        return replace(preset, **stated)
 
     @property
     def widths(self) -> Widths:
         """The bits of each field of an address but the row; a column is a request in a row."""
-        made_of = self.organization
+        dram = self.dram
         counts = {
             "channel": self.channels,
-            "pseudo_channel": made_of.pseudo_channels,
-            "bank_group": made_of.bank_groups,
-            "bank": made_of.banks,
-            "column": made_of.row_bytes // self.request_bytes,
+            "pseudo_channel": dram.pseudo_channels,
+            "bank_group": dram.bank_groups,
+            "bank": dram.banks,
+            "column": dram.row_bytes // self.request_bytes,
         }
         return {field: count.bit_length() - 1 for field, count in counts.items()}
 
     @property
     @override
     def peak_bytes_per_cycle(self) -> Fraction:
-        made_of, timing = self.organization, self.timing
+        dram = self.dram
         # A channel has a bus for each pseudo channel, and one slot for column commands.
-        apart = Fraction(max(timing.burst_cycles, timing.ccd_s_cycles), made_of.pseudo_channels)
-        return self.channels * made_of.burst_bytes / max(apart, Fraction(1))
+        apart = Fraction(max(dram.burst_cycles, dram.ccd_s_cycles), dram.pseudo_channels)
+        return self.channels * dram.burst_bytes / max(apart, Fraction(1))
 
     def _check(self) -> None:
-        values = {**vars(self), **vars(self.organization), **vars(self.timing)}
+        values = {**vars(self), **vars(self.dram)}
         for key in _POWERS:
             if values[key] & (values[key] - 1):
                 raise ConfigurationError(f"{key} is {values[key]}: expected a power of two")
@@ -333,12 +297,6 @@ class BankedDescription(OffChipDescription):
                 "refresh and a request to a closed row fit"
             )
         address_bits(self.mapping, self.widths)
-
-
-def _stated(part: Part, stated: BankedDescription) -> Part:
-    """Return ``part`` of a preset, with stated values in place of its own."""
-    own = {key: value for key in vars(part) if (value := getattr(stated, key)) is not None}
-    return replace(part, **own)
 
 
 _OWN: Final = (

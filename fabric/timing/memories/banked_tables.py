@@ -172,19 +172,19 @@ def _aligned(parts: Sequence[Counters]) -> Counters:
 
 
 def _header(description: BankedDescription, clients: int, logged: int) -> Counters:
-    made_of, timing = description.organization, description.timing
-    bursts = description.request_bytes // made_of.burst_bytes
+    dram = description.dram
+    bursts = description.request_bytes // dram.burst_bytes
     header = np.zeros(c.HEADER, np.int64)
     for key in _TIMING:
-        header[getattr(c, key.upper())] = getattr(timing, f"{key}_cycles")
+        header[getattr(c, key.upper())] = getattr(dram, f"{key}_cycles")
     # A command goes later than the one that it waits for.
     for column in (c.RP, c.RTP, c.RCD_READ, c.RCD_WRITE):
         header[column] = max(1, header[column])
     header[c.BURSTS] = bursts
-    header[c.BURST_CYCLES] = timing.burst_cycles
-    header[c.PSEUDO_GAP] = max(timing.ccd_s_cycles, timing.burst_cycles)
-    header[c.GROUP_GAP] = max(timing.ccd_l_cycles, timing.burst_cycles)
-    header[c.REFI] = timing.refi_cycles if description.refreshes else c.FAR
+    header[c.BURST_CYCLES] = dram.burst_cycles
+    header[c.PSEUDO_GAP] = max(dram.ccd_s_cycles, dram.burst_cycles)
+    header[c.GROUP_GAP] = max(dram.ccd_l_cycles, dram.burst_cycles)
+    header[c.REFI] = dram.refi_cycles if description.refreshes else c.FAR
     entries = description.read_window_bursts, description.write_window_bursts
     header[c.READ_ENTRIES], header[c.WRITE_ENTRIES] = entries
     # A request of one burst has no entry any more while its row is being opened.
@@ -196,13 +196,13 @@ def _header(description: BankedDescription, clients: int, logged: int) -> Counte
     header[c.WRITE_HIGH], header[c.WRITE_LOW] = high // 100, -(-low // 100)
     header[c.FIRST_COME] = description.scheduler == "first come"
     header[c.CHANNELS] = description.channels
-    header[c.GROUPS] = made_of.bank_groups
-    header[c.PSEUDO_CHANNELS] = made_of.pseudo_channels
-    header[c.CHANNEL_GROUPS] = made_of.pseudo_channels * made_of.bank_groups
-    header[c.CHANNEL_BANKS] = header[c.CHANNEL_GROUPS] * made_of.banks
-    header[c.LANES] = c.CHANNEL_LANES + made_of.pseudo_channels * c.PSEUDO_LANES
+    header[c.GROUPS] = dram.bank_groups
+    header[c.PSEUDO_CHANNELS] = dram.pseudo_channels
+    header[c.CHANNEL_GROUPS] = dram.pseudo_channels * dram.bank_groups
+    header[c.CHANNEL_BANKS] = header[c.CHANNEL_GROUPS] * dram.banks
+    header[c.LANES] = c.CHANNEL_LANES + dram.pseudo_channels * c.PSEUDO_LANES
     # Farthest ahead of what is accounted for is the cycle in which a bus has turned.
-    ahead = timing.cl_cycles + timing.cwl_cycles + timing.burst_cycles + timing.wtr_l_cycles
+    ahead = dram.cl_cycles + dram.cwl_cycles + dram.burst_cycles + dram.wtr_l_cycles
     header[c.RING_WORDS] = 1 << (ahead // c.WORD + 3).bit_length()
     header[c.PER_BUNDLE] = description.requests_per_bundle
     header[c.REQUEST_BITS] = description.request_bytes.bit_length() - 1
@@ -215,7 +215,7 @@ def _header(description: BankedDescription, clients: int, logged: int) -> Counte
 
 def _channels(description: BankedDescription, header: Counters) -> Counters:
     """Return the rows of channels; offsets are relative to the first block."""
-    made_of = description.organization
+    dram = description.dram
     channels = np.zeros((description.channels, c.CHANNEL_COLUMNS), np.int64)
     channels[:, [c.NEXT, c.WAITS_SINCE, c.QUEUES_SINCE, c.READ_COMES, c.WRITE_COMES]] = c.FAR
     channels[:, [c.ROW_KEY, c.COLUMN_KEY]] = c.EMPTY
@@ -226,7 +226,7 @@ def _channels(description: BankedDescription, header: Counters) -> Counters:
     slots = int(header[c.SLOTS])
     sizes = {
         c.BANKS_AT: int(header[c.CHANNEL_BANKS]) * c.BANK_COLUMNS,
-        c.PSEUDOS_AT: made_of.pseudo_channels * c.PSEUDO_COLUMNS,
+        c.PSEUDOS_AT: dram.pseudo_channels * c.PSEUDO_COLUMNS,
         c.GATES_AT: 4 * int(header[c.CHANNEL_GROUPS]),
         c.SLOTS_AT: 3 * slots,
         c.REQUESTS_AT: slots * c.REQUEST_COLUMNS,
@@ -241,7 +241,7 @@ def _channels(description: BankedDescription, header: Counters) -> Counters:
 
 
 def _blocks(description: BankedDescription, header: Counters, channels: Counters) -> Counters:
-    made_of = description.organization
+    dram = description.dram
     first = channels[0]
     blocks = np.zeros((len(channels), int(first[c.ENDS_AT] - first[c.BANKS_AT])), np.int64)
 
@@ -251,11 +251,11 @@ def _blocks(description: BankedDescription, header: Counters, channels: Counters
         return its.reshape(len(channels), rows, columns, copy=False)
 
     slots = int(header[c.SLOTS])
-    pseudos = part(c.PSEUDOS_AT, made_of.pseudo_channels, c.PSEUDO_COLUMNS)
+    pseudos = part(c.PSEUDOS_AT, dram.pseudo_channels, c.PSEUDO_COLUMNS)
     pseudos[:] = c.NEVER
-    pseudo = np.arange(made_of.pseudo_channels)
+    pseudo = np.arange(dram.pseudo_channels)
     pseudos[:, :, c.PSEUDO_LANE] = c.CHANNEL_LANES + pseudo * c.PSEUDO_LANES
-    pseudos[:, :, c.FIRST_GROUP] = pseudo * made_of.bank_groups
+    pseudos[:, :, c.FIRST_GROUP] = pseudo * dram.bank_groups
     ready, gates, order = np.moveaxis(part(c.SLOTS_AT, 3, slots), 1, 0)
     ready[:] = c.BLOCKED
     gates[:] = channels[:, [c.GATES_AT]]
@@ -265,9 +265,9 @@ def _blocks(description: BankedDescription, header: Counters, channels: Counters
     following[:, [header[c.READ_SLOTS] - 1, -1]] = c.NONE
     banks = part(c.BANKS_AT, int(header[c.CHANNEL_BANKS]), c.BANK_COLUMNS)
     banks[:, :, [c.OPEN_ROW, c.FIRST]] = c.NONE
-    group = np.arange(int(header[c.CHANNEL_BANKS])) // made_of.banks
+    group = np.arange(int(header[c.CHANNEL_BANKS])) // dram.banks
     banks[:, :, c.PSEUDO] = (
-        channels[:, [c.PSEUDOS_AT]] + group // made_of.bank_groups * c.PSEUDO_COLUMNS
+        channels[:, [c.PSEUDOS_AT]] + group // dram.bank_groups * c.PSEUDO_COLUMNS
     )
     banks[:, :, c.GATE_OF] = channels[:, [c.GATES_AT]] + group
     return blocks
