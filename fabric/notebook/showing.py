@@ -44,9 +44,10 @@ from fabric.messages.telling.wording import (
 )
 from fabric.messages.terminal.tables import printed_sheet
 from fabric.notebook.sheets import sheet_of
-from fabric.runs.counters import ChannelCounters, UnitCounters, unit_families
+from fabric.runs.counters import UnitCounters, unit_families
 from fabric.runs.printing import areas, spent, totals
 from fabric.runs.report import Report
+from fabric.timing.state.run_state import ChannelState
 
 _ROWS: Final = 200
 """Rows of a table that are written."""
@@ -403,15 +404,14 @@ def _channels(plan: Plan) -> str:
     return table(("channel", "channels", "carries"), rows)
 
 
-def _used(channels: Iterable[ChannelCounters]) -> str:
+def _used(channels: Iterable[ChannelState]) -> str:
     """Return a row for each family of channels of one depth."""
     rows = []
     for title, members in families(channels, lambda each: each.name, lambda each: each.depth):
         most = max(each.peak_occupancy for each in members)
-        elements = spread(members, lambda each: each.elements)
-        ends = _ends(members, f"{elements.least.elements:,}", f"{elements.most.elements:,}")
-        depth, size = members[0].depth, len(members)
-        rows.append((title, size, depth, most, elements.median.elements, ends))
+        elements = spread(members, lambda each: each.taken)
+        ends = _ends(members, f"{elements.least.taken:,}", f"{elements.most.taken:,}")
+        rows.append((title, len(members), members[0].depth, most, elements.median.taken, ends))
     return table(("channel", "channels", "depth", "most used", "elements", "least to most"), rows)
 
 

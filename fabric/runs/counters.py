@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from fabric.messages.telling.wording import Family, counted, families
 from fabric.timing.state.run_state import OpenWait, open_waits
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fabric.analysis.symbolic.metrics import Metrics
-    from fabric.timing.state.run_state import RunState
+    from fabric.timing.state.run_state import ChannelState, RunState
 
 
 @dataclass(frozen=True)
@@ -70,28 +72,6 @@ def unit_families(units: Iterable[UnitCounters]) -> list[Family[UnitCounters]]:
     return families(
         units, lambda unit: unit.name, lambda unit: (unit.operator, unit.file, unit.line)
     )
-
-
-@dataclass(frozen=True)
-class ChannelCounters:
-    """The elements of a channel, and the waits of its ends.
-
-    Attributes:
-        name: ``producer.output -> consumer.input``.
-        peak_occupancy: slots, returning credits included.
-        empty_cycles: its consumer waited.
-        full_cycles, credit_cycles: its producer waited.
-        left_over: unread values.
-    """
-
-    name: str
-    depth: int
-    elements: int
-    peak_occupancy: int
-    empty_cycles: int
-    full_cycles: int
-    credit_cycles: int
-    left_over: int
 
 
 class Totals(NamedTuple):
@@ -182,26 +162,14 @@ def _with_open(unit: UnitCounters, wait: OpenWait, cycles: int) -> UnitCounters:
     return replace(unit, **changed)
 
 
-def channel_counters(state: RunState) -> tuple[ChannelCounters, ...]:
-    """Return what went through each channel, in edge order; open waits last up to the end."""
-    counters = [
-        ChannelCounters(
-            channel.name,
-            channel.depth,
-            channel.taken,
-            channel.peak_occupancy,
-            channel.empty_cycles,
-            channel.full_cycles,
-            channel.credit_cycles,
-            channel.left_over,
-        )
-        for channel in state.channels
-    ]
+def channel_counters(state: RunState) -> tuple[ChannelState, ...]:
+    """Return the channels in edge order; waits that are open last up to the end."""
+    counters = list(state.channels)
     for wait in open_waits(state):
         if wait is not None and wait.channel is not None:
             channel, column = counters[wait.channel], wait.cause.column
             cycles = getattr(channel, column) + state.cycles - wait.since_cycle
-            counters[wait.channel] = replace(channel, **{column: cycles})
+            counters[wait.channel] = structs.replace(channel, **{column: cycles})
     return tuple(counters)
 
 

@@ -176,7 +176,7 @@ def _comparison(report: Report) -> Rows:
         for row in comparison.totals
     ]
     as_expected = sum(
-        channel.elements == elements
+        channel.taken == elements
         for channel, elements in zip(
             report.channels_counters, comparison.channel_elements, strict=True
         )

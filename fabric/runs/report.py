@@ -26,11 +26,11 @@ from fabric.messages.telling.errors import (
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.sheet import in_short, shown
 from fabric.messages.terminal.output import ExitStatus
-from fabric.runs.counters import ChannelCounters, Comparison, UnitCounters
+from fabric.runs.counters import Comparison, UnitCounters
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending
 from fabric.runs.verification import Verification
-from fabric.timing.state.run_state import Ending
+from fabric.timing.state.run_state import ChannelState, Ending
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import DeadlockReport
@@ -193,7 +193,7 @@ class Report:
     network: NetworkUse | None = None
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
-    channels_counters: tuple[ChannelCounters, ...] = ()
+    channels_counters: tuple[ChannelState, ...] = ()
     comparison: Comparison = Comparison()  # noqa: RUF009 - the same
     unwritten: tuple[str, ...] = ()
     signal: int | None = None

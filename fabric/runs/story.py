@@ -25,7 +25,7 @@ from fabric.runs.report import Report
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import BlockedUnit, DeadlockReport
-    from fabric.timing.state.run_state import RunState
+    from fabric.timing.state.run_state import ChannelState, RunState
 
 HEARTBEAT_CYCLES: Final = 1_000_000
 
@@ -123,7 +123,7 @@ class RunLog:
         counters = {
             "units": [vars(unit) for unit in report.units],
             "channels": [
-                vars(channel) | {"expected_elements": elements}
+                _counted(channel) | {"expected_elements": elements}
                 for channel, elements in zip(report.channels_counters, expected, strict=True)
             ],
             "comparison": [vars(each) for each in report.comparison.totals],
@@ -146,6 +146,17 @@ class RunLog:
             if not self._failed:
                 self._tell(f"{self._folder}: {what} could not be written: {error.strerror}")
             self._failed = True
+
+
+_CHANNEL_COLUMNS: Final = (
+    "peak_occupancy", "empty_cycles", "full_cycles", "credit_cycles", "left_over",
+)  # fmt: skip
+
+
+def _counted(channel: ChannelState) -> dict[str, object]:
+    """Return the fields of a channel in ``counters.json``."""
+    fields = {"name": channel.name, "depth": channel.depth, "elements": channel.taken}
+    return fields | {column: getattr(channel, column) for column in _CHANNEL_COLUMNS}
 
 
 def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...]]) -> None:

@@ -192,7 +192,7 @@ def check(network: Network) -> None:
 def _check_counts(report: Report, outcome: Outcome) -> None:
     """Compare what every channel of a loop, or of a whole completed run, has carried."""
     if report.deadlock is None:
-        assert list(outcome.sent) == [each.elements for each in report.channels_counters]
+        assert list(outcome.sent) == [each.taken for each in report.channels_counters]
         return
     sent = dict(zip((each.name for each in report.channels_counters), outcome.sent, strict=True))
     held = dict(zip((each.name for each in report.channels_counters), outcome.held, strict=True))

@@ -11,11 +11,17 @@ from rich.console import Console
 
 from fabric.analysis.symbolic.area import Area
 from fabric.messages.terminal.tables import print_sheet
-from fabric.runs.counters import ChannelCounters, Compared, Comparison, UnitCounters
+from fabric.runs.counters import Compared, Comparison, UnitCounters
 from fabric.runs.pricing import Spending
 from fabric.runs.printing import report_sheet
 from fabric.runs.report import Failure, Report
 from fabric.timing.state.resource_use import LinkUse, NetworkUse, RouteUse
+from fabric.timing.state.run_state import ChannelState
+
+
+def channel(name: str, taken: int, peak: int) -> ChannelState:
+    counts = (0, taken, taken, 0, None, None, None, peak, 0, 0, 0, 0)
+    return ChannelState(0, f"{name}.0 -> z.0", "z.0", 0, 1, "tile", 2, 1, 1, *counts)
 
 
 def unit(name: str, line: int, elements: int, **cycles: int) -> UnitCounters:
@@ -93,7 +99,7 @@ EVERYTHING = Report(
         unit("store", 14, 0),
     ),
     channels_counters=tuple(
-        ChannelCounters(f"{name}.0 -> z.0", 2, elements, peak, 0, 0, 0, 0)
+        channel(name, elements, peak)
         for name, elements, peak in (("a_0", 5, 1), ("a_1", 7, 2), ("b", 1_000, 2))
     ),
     comparison=Comparison(

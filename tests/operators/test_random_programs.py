@@ -108,7 +108,7 @@ def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
         for symbol, size in watched.sizes().items():
             program.bind(symbol, size)
         known = check(program, {}, data=True).metrics
-        taken = [channel.elements for channel in report.channels_counters]
+        taken = [channel.taken for channel in report.channels_counters]
         assert [stream.count for stream in known.carried] == taken
         measured = {row.what: row.measured for row in report.comparison.totals}
         moved = measured["off-chip loads, bytes"], measured["off-chip stores, bytes"]

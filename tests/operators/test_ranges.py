@@ -73,7 +73,7 @@ def test_a_buffer_is_read_along_a_view_or_refused(
     report = fab.simulate(program)
     assert report.status == "completed", report.error
     assert [len(wanted)] == [
-        channel.elements for channel in report.channels_counters if "consumer" in channel.name
+        channel.taken for channel in report.channels_counters if "consumer" in channel.name
     ]
 
 

@@ -39,7 +39,7 @@ def test_shipped_program_moves_what_was_expected(program: str, parameters: dict[
 
     assert ("completed", ()) == (report.status, report.comparison.warnings)
     assert [True] * 4 == [each.agrees for each in report.comparison.totals]
-    elements = tuple(channel.elements for channel in report.channels_counters)
+    elements = tuple(channel.taken for channel in report.channels_counters)
     assert report.comparison.channel_elements == elements
     moved = {each.what: each.measured for each in report.comparison.totals}
     assert moved["off-chip loads, bytes"] > 0

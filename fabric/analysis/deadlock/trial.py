@@ -210,8 +210,8 @@ class Growth:
         self._waits: list[Wait | None] = []
         self._latest: list[Channel] = []
         self._option: Final = {
-            channel: fixed.option
-            for channel, fixed in zip(machine.channels, machine.fixed.channels, strict=True)
+            channel: facts.option
+            for channel, facts in zip(machine.channels, machine.channel_facts, strict=True)
         }
 
     def grow(self) -> bool:

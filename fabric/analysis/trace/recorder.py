@@ -232,7 +232,7 @@ def _counted(state: RunState) -> object:
 
 def unit_table(machine: Machine) -> Columns:
     """Return one row a unit: what it is and where its operator was wired."""
-    units = machine.fixed.units
+    units = machine.unit_facts
     return {
         "unit": _numbers(unit.number for unit in units),
         "name": _texts(unit.name for unit in units),
@@ -246,18 +246,18 @@ def unit_table(machine: Machine) -> Columns:
 
 def channel_table(machine: Machine) -> Columns:
     """Return one row a channel: its ends, its depth and what it carries."""
-    fixed, channels, edges = machine.fixed.channels, machine.channels, machine.plan.edges
+    channels = machine.channel_facts
     return {
-        "channel": _numbers(channel.number for channel in fixed),
-        "name": _texts(channel.name for channel in fixed),
-        "reader": _texts(channel.option for channel in fixed),
+        "channel": _numbers(channel.number for channel in channels),
+        "name": _texts(channel.name for channel in channels),
+        "reader": _texts(channel.option for channel in channels),
         "depth": _numbers(channel.depth for channel in channels),
         "forward_cycles": _numbers(channel.forward_cycles for channel in channels),
         "backward_cycles": _numbers(channel.backward_cycles for channel in channels),
-        "producer": _numbers(channel.producer for channel in fixed),
-        "consumer": _numbers(channel.consumer for channel in fixed),
-        "expected": _numbers(_static_count(edge.type) for edge in edges),
-        "carries": _texts(channel.carries for channel in fixed),
+        "producer": _numbers(channel.producer for channel in channels),
+        "consumer": _numbers(channel.consumer for channel in channels),
+        "expected": _numbers(_static_count(edge.type) for edge in machine.plan.edges),
+        "carries": _texts(channel.carries for channel in channels),
     }
 
 

@@ -6,9 +6,11 @@ unit's clock is the start of its wait, which counts once it is over.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+import copy
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 
 from fabric.messages.telling.causes import OPERATIONS, WAITS, Cause
 from fabric.timing.log import columns as c
@@ -17,17 +19,10 @@ from fabric.timing.log.loops import count_elements, count_waits
 from fabric.timing.state.run_state import ChannelState, UnitState, WaitState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
-    from fabric.graph.hardware.description import UnitKind
-    from fabric.messages.telling.place import Place
     from fabric.timing.engine.machine_code import Counters
-
-UnitStem: TypeAlias = "tuple[int, str, str, UnitKind, Place, int]"
-"""First fields of a ``UnitState``."""
-
-ChannelStem: TypeAlias = "tuple[int, str, str, int, int, str, int, int, int]"
-"""First fields of a ``ChannelState``."""
+    from fabric.timing.state.run_state import ChannelFacts, UnitFacts
 
 _PLACE: Final = {cause: place for place, cause in enumerate(WAITS)}
 _OPERATION, _UNIT, _, _CYCLE, _WAITED, _CHANNEL, _ = range(len(OPERATION_COLUMNS))
@@ -72,15 +67,30 @@ def waits_of(rows: Counters, operations: Counters, ways: Counters) -> Counters:
 class Tally:
     """Traffic of channels and waits of units up to a cycle."""
 
-    def __init__(self, units: int, ways: Counters) -> None:
-        self.ways: Final = np.ascontiguousarray(ways, np.int64).reshape(-1, c.WAY)
-        self.carried = np.zeros((len(self.ways), c.COUNTS), np.int64)
+    def __init__(
+        self, units: Sequence[UnitFacts], channels: Sequence[ChannelFacts], shared: Container[int]
+    ) -> None:
+        """Begin with nothing; ``shared`` are the channels that use shared links."""
+        self._units: Final = units
+        self._channels: Final = channels
+        ways = [
+            (
+                each.producer,
+                each.consumer,
+                each.forward_cycles,
+                each.backward_cycles,
+                number in shared,
+            )
+            for number, each in enumerate(channels)
+        ]
+        self.ways: Final = np.array(ways, np.int64).reshape(-1, c.WAY)
+        self.carried = np.zeros((len(channels), c.COUNTS), np.int64)
         self.carried[:, (c.NEWEST_SENT, c.LAST_TAKEN)] = -1
-        self._waited = np.zeros((units, len(WAITS)), np.int64)
+        self._waited = np.zeros((len(units), len(WAITS)), np.int64)
 
     def copy(self) -> Tally:
         """Return a copy."""
-        other = Tally(len(self._waited), self.ways)
+        other = copy.copy(self)
         other.carried, other._waited = self.carried.copy(), self._waited.copy()
         return other
 
@@ -103,40 +113,42 @@ class Tally:
         return {unit: waits[under_way[unit]] for unit in np.flatnonzero(under_way >= 0).tolist()}
 
     def units(
-        self,
-        stems: Sequence[UnitStem],
-        waits: dict[int, WaitState],
-        ends: dict[int, UnitEnd],
-        cycle: int,
+        self, waits: dict[int, WaitState], ends: dict[int, UnitEnd], cycle: int
     ) -> tuple[UnitState, ...]:
-        """Return units at ``cycle``; ``stems`` are in node order, ``ends`` of ended units."""
+        """Return the units at ``cycle``; ``ends`` are those of ended units."""
         found = []
-        for stem, waited in zip(stems, self._waited.tolist(), strict=True):
-            wait = waits.get(stem[0])
+        for facts, waited in zip(self._units, self._waited.tolist(), strict=True):
+            wait = waits.get(facts.number)
             now = cycle if wait is None else wait.since_cycle
-            end = ends.get(stem[0], UnitEnd(now, finished=False, busy_cycles=None, flops=None))
+            end = ends.get(facts.number, UnitEnd(now, finished=False, busy_cycles=None, flops=None))
             busy = end.cycle - sum(waited) if end.busy_cycles is None else end.busy_cycles
-            hbm, capacity = waited[_PLACE[Cause.HBM]], waited[_PLACE[Cause.CAPACITY]]
             found.append(
-                UnitState(*stem, end.cycle, end.finished, wait, busy, hbm, capacity, end.flops)
+                UnitState(
+                    **asdict(facts),
+                    cycle=end.cycle,
+                    finished=end.finished,
+                    wait=wait,
+                    busy_cycles=busy,
+                    hbm_cycles=waited[_PLACE[Cause.HBM]],
+                    capacity_cycles=waited[_PLACE[Cause.CAPACITY]],
+                    flops=end.flops,
+                )
             )
         return tuple(found)
 
-    def channels(
-        self, stems: Sequence[ChannelStem], closed: dict[int, int], taken: dict[int, int]
-    ) -> tuple[ChannelState, ...]:
-        """Return channels; ``stems`` are in edge order.
+    def channels(self, closed: dict[int, int], taken: dict[int, int]) -> tuple[ChannelState, ...]:
+        """Return the channels.
 
         ``closed`` is when streams ended; ``taken`` overrides the number of dequeued values.
         """
         found = []
-        for stem, counts in zip(stems, self.carried.tolist(), strict=True):
-            number = stem[0]
+        for facts, counts in zip(self._channels, self.carried.tolist(), strict=True):
+            number = facts.number
             values = taken.get(number, counts[c.TAKEN_VALUES])
             newest, last = counts[c.NEWEST_SENT], counts[c.LAST_TAKEN]
             found.append(
                 ChannelState(
-                    *stem,
+                    **asdict(facts),
                     held=counts[c.HELD],
                     sent=values + counts[c.HELD_VALUES],
                     taken=values,

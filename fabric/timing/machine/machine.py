@@ -1,7 +1,6 @@
 """The machine a program runs on, as data; its state, and its errors with unit, line and cycle.
 
-It has one unit per operator, one channel per edge, and memories. Names, places and routes are
-stored once, since they are equal in every state of a run.
+It has one unit per operator, one channel per edge, and memories.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from fabric.graph.hardware.description import UnitKind
+from msgspec import structs
+
 from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.values.stream_type import kind_of
 from fabric.graph.wiring.elaborate import Broadcast, Plan
@@ -31,7 +31,15 @@ from fabric.timing.engine.ports import Ports, Stored
 from fabric.timing.engine.unit import ComputeUnit, Unit
 from fabric.timing.network.links import Links
 from fabric.timing.state.resource_use import LinkUse, MemoryUse, NetworkUse, RouteUse
-from fabric.timing.state.run_state import ChannelState, OnChipState, RunState, UnitState, WaitState
+from fabric.timing.state.run_state import (
+    ChannelFacts,
+    ChannelState,
+    OnChipState,
+    RunState,
+    UnitFacts,
+    UnitState,
+    WaitState,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -149,9 +157,45 @@ class Machine:
         return self.region is not None and node.index in self.region.indices
 
     @cached_property
-    def fixed(self) -> Fixed:
-        """Data that is equal in every state; cached, since it takes most of a state's time."""
-        return fixed_of(self.plan, self.units, self.channels)
+    def unit_facts(self) -> tuple[UnitFacts, ...]:
+        """Facts of the units; cached, since they take most of a state's time."""
+        return tuple(
+            UnitFacts(
+                unit.index,
+                unit.name,
+                type(node.operator).__name__,
+                unit.kind,
+                unit.place,
+                unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0,
+            )
+            for unit, node in zip(self.units, self.plan.nodes, strict=True)
+        )
+
+    @property
+    def channel_facts(self) -> list[ChannelFacts]:
+        """Facts of the channels; a trial of a remedy makes channels deeper."""
+        return [
+            facts if facts.depth == channel.depth else structs.replace(facts, depth=channel.depth)
+            for facts, channel in zip(self._channel_facts, self.channels, strict=True)
+        ]
+
+    @cached_property
+    def _channel_facts(self) -> list[ChannelFacts]:
+        ends = zip(self.plan.edges, self.channels, strict=True)
+        return [
+            ChannelFacts(
+                number,
+                channel.name,
+                edge.key,
+                edge.producer.index,
+                edge.consumer.index,
+                kind_of(edge.type.value),
+                channel.depth,
+                channel.forward_cycles,
+                channel.backward_cycles,
+            )
+            for number, (edge, channel) in enumerate(ends)
+        ]
 
     @property
     def sinks(self) -> tuple[Channel, ...]:
@@ -190,63 +234,6 @@ class Companion(Observer):
     async def run(self) -> None:
         """Run beside the operators."""
         raise NotImplementedError
-
-
-class FixedUnit(NamedTuple):
-    """First fields of a ``UnitState``."""
-
-    number: int
-    name: str
-    operator: str
-    kind: UnitKind
-    place: Place
-    flops_per_cycle: int
-
-
-class FixedChannel(NamedTuple):
-    """First fields of a ``ChannelState``."""
-
-    number: int
-    name: str
-    option: str
-    producer: int
-    consumer: int
-    carries: str
-
-
-class Fixed(NamedTuple):
-    """Fixed data of all units and channels, in order."""
-
-    units: tuple[FixedUnit, ...]
-    channels: tuple[FixedChannel, ...]
-
-
-def fixed_of(plan: Plan, units: Sequence[Unit], channels: Sequence[Channel]) -> Fixed:
-    """Return the fixed data of ``units`` and ``channels`` of ``plan``."""
-    return Fixed(
-        tuple(
-            FixedUnit(
-                unit.index,
-                unit.name,
-                type(node.operator).__name__,
-                unit.kind,
-                unit.place,
-                unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0,
-            )
-            for unit, node in zip(units, plan.nodes, strict=True)
-        ),
-        tuple(
-            FixedChannel(
-                number,
-                channel.name,
-                edge.key,
-                edge.producer.index,
-                edge.consumer.index,
-                kind_of(edge.type.value),
-            )
-            for number, (edge, channel) in enumerate(zip(plan.edges, channels, strict=True))
-        ),
-    )
 
 
 class Routes(NamedTuple):
@@ -310,13 +297,13 @@ def state_of(machine: Machine) -> RunState:
     machine.publish()
     number: dict[Watched, int] = {channel: at for at, channel in enumerate(machine.channels)}
     off_chip = machine.off_chip
-    units = zip(machine.fixed.units, machine.units, strict=True)
-    channels = zip(machine.fixed.channels, machine.channels, strict=True)
+    units = zip(machine.unit_facts, machine.units, strict=True)
+    channels = zip(machine.channel_facts, machine.channels, strict=True)
     return RunState(
         program=machine.plan.program.name,
         cycles=cycles_of(machine),
-        units=tuple([_unit(fixed, unit, number) for fixed, unit in units]),
-        channels=tuple([_channel(fixed, channel) for fixed, channel in channels]),
+        units=tuple([_unit(facts, unit, number) for facts, unit in units]),
+        channels=tuple([_channel(facts, channel) for facts, channel in channels]),
         on_chip=_on_chip(machine.on_chip),
         hbm_bytes_moved=0 if off_chip is None else off_chip.bytes_moved,
         hbm=None if off_chip is None else counters_of(off_chip),
@@ -368,17 +355,17 @@ def memory_use(machine: Machine) -> MemoryUse:
     )
 
 
-def _unit(fixed: FixedUnit, unit: Unit, number: Mapping[Watched, int]) -> UnitState:
+def _unit(facts: UnitFacts, unit: Unit, number: Mapping[Watched, int]) -> UnitState:
     wait = unit.wait
     return UnitState(
-        *fixed,
-        unit.now,
-        unit.finished,
-        None if wait is None else _wait(wait, number),
-        unit.busy_cycles,
-        unit.off_chip_cycles,
-        unit.capacity_cycles,
-        unit.flops,
+        **structs.asdict(facts),
+        cycle=unit.now,
+        finished=unit.finished,
+        wait=None if wait is None else _wait(wait, number),
+        busy_cycles=unit.busy_cycles,
+        hbm_cycles=unit.off_chip_cycles,
+        capacity_cycles=unit.capacity_cycles,
+        flops=unit.flops,
     )
 
 
@@ -387,27 +374,24 @@ def _wait(wait: Wait, number: Mapping[Watched, int]) -> WaitState:
     return WaitState(wait.operation, channels, wait.since_cycle, wait.any_of, wait.stops)
 
 
-def _channel(fixed: FixedChannel, channel: Channel) -> ChannelState:
+def _channel(facts: ChannelFacts, channel: Channel) -> ChannelState:
     held = channel.held_elements
     taken = channel.elements
     sent = taken + channel.held_values if held else taken
     return ChannelState(
-        *fixed,
-        channel.depth,
-        channel.forward_cycles,
-        channel.backward_cycles,
-        held,
-        sent,
-        taken,
-        channel.sent - sent,
-        channel.closed_cycle,
-        channel.last_sent_cycle,
-        channel.last_taken_cycle,
-        channel.peak_occupancy,
-        channel.empty_cycles,
-        channel.full_cycles,
-        channel.credit_cycles,
-        channel.left_over,
+        **structs.asdict(facts),
+        held=held,
+        sent=sent,
+        taken=taken,
+        bare_stops=channel.sent - sent,
+        closed_cycle=channel.closed_cycle,
+        newest_sent_cycle=channel.last_sent_cycle,
+        last_taken_cycle=channel.last_taken_cycle,
+        peak_occupancy=channel.peak_occupancy,
+        empty_cycles=channel.empty_cycles,
+        full_cycles=channel.full_cycles,
+        credit_cycles=channel.credit_cycles,
+        left_over=channel.left_over,
     )
 
 

@@ -18,30 +18,21 @@ from numpy.typing import NDArray
 from fabric.messages.telling.wording import families
 from fabric.timing.engine.machine_code import Counters
 from fabric.timing.retiming import events as e
+from fabric.timing.state.run_state import ChannelFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class RecordedChannel(NamedTuple):
+class RecordedChannel(ChannelFacts, frozen=True):
     """A channel of the recorded run.
 
     Attributes:
-        option: its name in ``--depth``, ``consumer.input``.
-        forward_cycles: from the sending of an element until it is visible.
-        backward_cycles: from a dequeue until its credit is usable.
         elements: including bare stops.
         unused: slots that were reserved and never put into.
         element_bytes: of the largest element; 0 if not recorded.
     """
 
-    option: str
-    name: str
-    producer: int
-    consumer: int
-    depth: int
-    forward_cycles: int
-    backward_cycles: int
     elements: int = 0
     element_bytes: int = 0
     unused: int = 0

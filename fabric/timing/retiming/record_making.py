@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -153,9 +154,11 @@ def record_of(rows: Rows, about: About, unrolled: Unrolled | None = None) -> Rec
         unused += unrolled.unused
         largest = np.maximum(largest, unrolled.largest)
         chose = np.concatenate([chose, unrolled.chose])
-    columns = list(zip(*about.channels, strict=True))[:-3]
-    found = (*columns, counts.tolist(), largest.tolist(), unused.tolist())
-    channels = tuple(map(RecordedChannel._make, zip(*found, strict=True)))
+    found = zip(about.channels, counts.tolist(), largest.tolist(), unused.tolist(), strict=True)
+    channels = tuple(
+        structs.replace(channel, elements=elements, element_bytes=element_bytes, unused=slots)
+        for channel, elements, element_bytes, slots in found
+    )
     unknown = (kinds == r.LATE) & (operations[:, 4] == r.UNKNOWN)
     return Record(
         about.program,
@@ -193,24 +196,13 @@ def _units(numbers: Counters, about: About) -> tuple[str, ...]:
 
 
 def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
-    fixed = machine.fixed
     channels = tuple(
-        RecordedChannel(
-            its.option,
-            its.name,
-            its.producer,
-            its.consumer,
-            channel.depth,
-            channel.forward_cycles,
-            channel.backward_cycles,
-            0,
-            element_bytes[its.number],
-        )
-        for its, channel in zip(fixed.channels, machine.channels, strict=True)
+        RecordedChannel(**structs.asdict(facts), element_bytes=size)
+        for facts, size in zip(machine.channel_facts, element_bytes, strict=True)
     )
     return About(
         machine.plan.program.name,
-        tuple(unit.name for unit in fixed.units),
+        tuple(unit.name for unit in machine.units),
         channels,
         cycles_of(machine),
         clients_of(machine.plan),

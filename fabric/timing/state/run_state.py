@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from fabric.graph.hardware.description import UnitKind
 from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.stream import Feedback
@@ -43,14 +45,12 @@ class WaitState(NamedTuple):
     stops: tuple[int, int] | None
 
 
-class UnitState(NamedTuple):
-    """A unit, its clock, and its cycles by cause; cycles spent on channels are in their states.
+class UnitFacts(Struct, frozen=True):
+    """What is the same of a unit in every state of a run.
 
     Attributes:
         kind: ``compute``, ``memory`` or ``routing``.
         flops_per_cycle: 0 for units without arithmetic.
-        hbm_cycles, capacity_cycles: waited for the HBM, and for room on chip.
-        flops: None if not recorded.
     """
 
     number: int
@@ -59,6 +59,16 @@ class UnitState(NamedTuple):
     kind: UnitKind
     place: Place
     flops_per_cycle: int
+
+
+class UnitState(UnitFacts, frozen=True):
+    """A unit, its clock, and its cycles by cause; cycles spent on channels are in their states.
+
+    Attributes:
+        hbm_cycles, capacity_cycles: waited for the HBM, and for room on chip.
+        flops: None if not recorded.
+    """
+
     cycle: int
     finished: bool
     wait: WaitState | None
@@ -68,8 +78,8 @@ class UnitState(NamedTuple):
     flops: int | None
 
 
-class ChannelState(NamedTuple):
-    """A channel, its traffic, and the waits of its units.
+class ChannelFacts(Struct, frozen=True):
+    """What is the same of a channel in every state of a run.
 
     Attributes:
         name: ``producer.output -> consumer.input``.
@@ -78,15 +88,6 @@ class ChannelState(NamedTuple):
         carries: ``tile``, ``selector``, ``buffer``, ``bool`` or ``tuple``.
         forward_cycles: from the sending of an element until it is visible.
         backward_cycles: from a dequeue until its credit is usable.
-        held: slots that hold an element or a bare stop.
-        sent, taken: values, without bare stops.
-        closed_cycle: None while the stream is open.
-        newest_sent_cycle: of the latest held element.
-        peak_occupancy: includes slots whose credit is on its way back.
-        empty_cycles: the consumer waited for an element or the end.
-        full_cycles: the producer waited for a dequeue.
-        credit_cycles: the producer waited for a credit on its way back.
-        left_over: values that came after the consumer's operator had ended.
     """
 
     number: int
@@ -98,6 +99,23 @@ class ChannelState(NamedTuple):
     depth: int
     forward_cycles: int
     backward_cycles: int
+
+
+class ChannelState(ChannelFacts, frozen=True):
+    """A channel, its traffic, and the waits of its units.
+
+    Attributes:
+        held: slots that hold an element or a bare stop.
+        sent, taken: values, without bare stops.
+        closed_cycle: None while the stream is open.
+        newest_sent_cycle: of the latest held element.
+        peak_occupancy: includes slots whose credit is on its way back.
+        empty_cycles: the consumer waited for an element or the end.
+        full_cycles: the producer waited for a dequeue.
+        credit_cycles: the producer waited for a credit on its way back.
+        left_over: values that came after the consumer's operator had ended.
+    """
+
     held: int
     sent: int
     taken: int

@@ -96,17 +96,9 @@ class Ledger(Watcher):
 
     def open(self, machine: Machine) -> None:
         """Begin a run on ``machine``."""
-        ways = [
-            (
-                each.producer.index,
-                each.consumer.index,
-                each.forward_cycles,
-                each.backward_cycles,
-                isinstance(each, NetworkedChannel),
-            )
-            for each in machine.channels
-        ]
-        self._tally = Tally(len(machine.units), np.array(ways, np.int64))
+        channels = enumerate(machine.channels)
+        shared = {number for number, each in channels if isinstance(each, NetworkedChannel)}
+        self._tally = Tally(machine.unit_facts, machine.channel_facts, shared)
 
     def go_to(self, cycle: int, machine: Machine) -> None:
         """Count all events up to ``cycle``, which are complete."""
@@ -249,15 +241,11 @@ class _Moment:
                 wait = wait._replace(channels=channels, any_of=len(channels) > 1)
             waits[number] = wait
         on_chip = machine.on_chip
-        stems = [
-            (*fixed, channel.depth, channel.forward_cycles, channel.backward_cycles)
-            for fixed, channel in zip(machine.fixed.channels, machine.channels, strict=True)
-        ]
         return RunState(
             program=machine.plan.program.name,
             cycles=cycle,
-            units=tally.units(machine.fixed.units, waits, self._ends(waits), cycle),
-            channels=tally.channels(stems, self._closed(), {}),
+            units=tally.units(waits, self._ends(waits), cycle),
+            channels=tally.channels(self._closed(), {}),
             on_chip=OnChipState(
                 on_chip.capacity_bytes,
                 tuple((unit.index, size) for unit, size in on_chip.requests if unit.now <= cycle),

@@ -49,7 +49,9 @@ def every_kind(interval_cycles: int = 0) -> Record:
     # stays unused. The memory stops 5 cycles after the later of its two clients.
     ends = [(0, 1, 1, 1, 4, 0), (0, 2, 2, 3, 3, 1), (1, 2, 1, 1, 4, 0), (2, 3, 1, 2, 3, 0)]
     channels = tuple(
-        RecordedChannel(f"u{to}.{at}", f"u{by} -> u{to}", by, to, 9, out, back, its, 1, unused)
+        RecordedChannel(
+            at, f"u{by} -> u{to}", f"u{to}.{at}", by, to, "tile", 9, out, back, its, 1, unused
+        )
         for at, (by, to, out, back, its, unused) in enumerate(ends)
     )
     source = [
@@ -231,7 +233,7 @@ def _record(arrays: Arrays) -> Record:
     slots = np.isin(its[:, 0], (e.SEND, e.RESERVE))
     channels = tuple(
         RecordedChannel(
-            str(option), str(on), by, to, 1, out, back, elements, 1,
+            on, str(on), str(option), by, to, "tile", 1, out, back, elements, 1,
             int((slots & (its[:, 1] == on)).sum()) - elements,
         )
         for on, (option, (by, to, out, back, elements, _)) in enumerate(

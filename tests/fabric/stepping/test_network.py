@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from fabric import Hardware, Program, hardware_scope, load_hardware, open_run, simulate
 from fabric.analysis.trace.analysis.moment import state_in
@@ -22,7 +23,7 @@ SMALL = {
 
 
 def _compared(state: RunState) -> tuple[object, ...]:
-    channels = [each._replace(closed_cycle=None) for each in state.channels]
+    channels = [structs.replace(each, closed_cycle=None) for each in state.channels]
     return state.units, channels, state.on_chip.requests
 
 

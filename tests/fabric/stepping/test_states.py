@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from msgspec import structs
 
 from fabric import Hop, Program, Report, open_run
 from fabric.analysis.trace.analysis.moment import state_in
@@ -136,7 +137,7 @@ def compare(found: RunState, expected: RunState, cycle: int, draining: set[int])
             assert _told(unit, found, other) == other, f"cycle {cycle}"
     for channel, wanted in zip(found.channels, expected.channels, strict=True):
         if channel.consumer in draining:
-            channel = channel._replace(empty_cycles=wanted.empty_cycles)  # noqa: PLW2901
+            channel = structs.replace(channel, empty_cycles=wanted.empty_cycles)  # noqa: PLW2901
         assert _recorded(channel, wanted) == wanted, f"cycle {cycle}"
     assert found.on_chip == expected.on_chip or expected.on_chip.held is not None
     assert found.on_chip.requests == expected.on_chip.requests
@@ -148,10 +149,10 @@ def compare(found: RunState, expected: RunState, cycle: int, draining: set[int])
 def _told(unit: UnitState, state: RunState, recorded: UnitState) -> UnitState:
     wait, other = unit.wait, recorded.wait
     if wait is not None and other is not None:
-        unit = unit._replace(wait=_same_wait(wait, other, unit, state))
+        unit = structs.replace(unit, wait=_same_wait(wait, other, unit, state))
     # Of units that are stuck a recording has it before.
     assert unit.flops == recorded.flops or unit.flops is None
-    return unit._replace(flops=recorded.flops)
+    return structs.replace(unit, flops=recorded.flops)
 
 
 def _same_wait(wait: WaitState, recorded: WaitState, unit: UnitState, state: RunState) -> WaitState:
@@ -171,5 +172,5 @@ def _same_wait(wait: WaitState, recorded: WaitState, unit: UnitState, state: Run
 def _recorded(channel: ChannelState, recorded: ChannelState) -> ChannelState:
     """Return ``channel`` without what the trace has not recorded: when its stream ended."""
     if recorded.closed_cycle is None:
-        return channel._replace(closed_cycle=None)
+        return structs.replace(channel, closed_cycle=None)
     return channel

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec import structs
 from typing_extensions import override
 
 from fabric.extend import Element, Observer, Unit, Watched
@@ -196,7 +197,8 @@ def _wait(end: UnitState, over: Waited | None, cycle: int) -> WaitState | None:
 
 
 def _unit(end: UnitState, counted: Counter[Cause], wait: WaitState | None, cycle: int) -> UnitState:
-    return end._replace(
+    return structs.replace(
+        end,
         cycle=counted.total(),
         finished=end.finished and cycle >= end.cycle,
         wait=wait,
@@ -223,7 +225,8 @@ def _channel(
     newest = [max(each.sent, each.requested - end.forward_cycles) for each in held]
     dequeues = [each.taken for each in taken if each.taken is not None and not each.left_over]
     closed = end.closed_cycle
-    return end._replace(
+    return structs.replace(
+        end,
         held=len(held),
         sent=sum(not each.bare for each in sent),
         taken=sum(not each.bare for each in taken),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from msgspec import structs
 
 from fabric.analysis.trace.analysis.moment import state_in
 from fabric.analysis.trace.opened import Trace
@@ -130,7 +131,7 @@ def test_state_of_a_trace_is_that_of_the_machine(told: Told) -> None:
         return
     waited_for = {number for unit in at_end.units if unit.wait for number in unit.wait.channels}
     channels = tuple(
-        channel if channel.number in waited_for else channel._replace(closed_cycle=None)
+        channel if channel.number in waited_for else structs.replace(channel, closed_cycle=None)
         for channel in at_end.channels
     )
     assert at_end.units == recorded.units

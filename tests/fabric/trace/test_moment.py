@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from msgspec import structs
 from typing_extensions import override
 
 from fabric import Hop, Program, Stream, StreamType
@@ -113,7 +114,7 @@ def _check(
         end,
         # When streams were ended that nobody waits for is not recorded.
         channels=tuple(
-            each if each.number in waited_for else each._replace(closed_cycle=None)
+            each if each.number in waited_for else structs.replace(each, closed_cycle=None)
             for each in end.channels
         ),
     )

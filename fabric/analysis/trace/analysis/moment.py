@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-import numpy as np
 
 from fabric.analysis.deadlock.cause import find_stuck
 from fabric.analysis.deadlock.describe import describe_deadlock
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.text import one_line
+from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.arguments.described import checked
@@ -30,10 +30,12 @@ from fabric.timing.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
 from fabric.timing.state.run_state import (
     UNTOLD,
+    ChannelFacts,
     ChannelState,
     Expected,
     OnChipState,
     RunState,
+    UnitFacts,
     WaitState,
     open_waits,
 )
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.timing.log.tally import ChannelStem, UnitStem
     from fabric.timing.state.run_state import OpenWait, UnitState
 
 _NEVER: Final = (1 << 63) - 1
@@ -58,11 +59,6 @@ SELECT unit, waits_for, list(channel ORDER BY waiting.rowid), since_cycle, any_o
     any_value(seen_stop), any_value(awaited_stop)
 FROM states LEFT JOIN waiting USING (unit)
 WHERE waits_for IS NOT NULL AND since_cycle <= $cut GROUP BY ALL
-"""
-
-_CHANNELS: Final = """
-SELECT channel, name, reader, producer, consumer, carries, depth, forward_cycles, backward_cycles
-FROM channels ORDER BY channel
 """
 
 _WAITED_FOR: Final = """
@@ -115,9 +111,8 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
     ((moved_bytes,),) = trace.rows(
         "SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts WHERE end_cycle <= $cut", cut=cut
     )
-    stems, ends = _units(trace, cut)
-    channels = trace.rows(_CHANNELS)
-    tally, waits = _counted(trace, len(stems), channels, cut)
+    units, ends = _units(trace, cut)
+    tally, waits = _counted(trace, units, cut)
     closed, taken = {}, {}
     for number, elements, closed_cycle in trace.rows(_WAITED_FOR):
         if closed_cycle is not None and closed_cycle <= cut:
@@ -127,8 +122,8 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
     return RunState(
         program=trace.meta.get("name", ""),
         cycles=min(cut, trace.cycles),
-        units=tally.units(stems, waits | _last_waits(trace, cut), ends, cut),
-        channels=tally.channels(channels, closed, taken),
+        units=tally.units(waits | _last_waits(trace, cut), ends, cut),
+        channels=tally.channels(closed, taken),
         on_chip=_on_chip(trace, cut),
         hbm_bytes_moved=moved_bytes,
         hbm=trace.hbm if cut >= trace.cycles else None,
@@ -154,32 +149,27 @@ def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
 
 
 def _counted(
-    trace: RecordedRun, units: int, channels: list[ChannelStem], cut: int
+    trace: RecordedRun, units: list[UnitFacts], cut: int
 ) -> tuple[Tally, dict[int, WaitState]]:
     """Return the events up to a cycle, and the waits that ended later."""
-    shared = set(trace.shared_channels)
-    ways = [
-        (producer, consumer, forward, backward, number in shared)
-        for number, _, _, producer, consumer, _, _, forward, backward in channels
-    ]
-    tally = Tally(units, np.array(ways, np.int64))
+    channels = [ChannelFacts(*row) for row in trace.rows(CHANNELS)]
+    tally = Tally(units, channels, set(trace.shared_channels))
     rows = trace.table("recorded ORDER BY channel, element", LONG_COLUMNS)
     operations = trace.table("recorded_operations", OPERATION_COLUMNS)
     under_way = tally.count(rows, waits_of(rows, operations, tally.ways), cut)
     return tally, {unit: wait_state(wait) for unit, wait in under_way.items()}
 
 
-def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitStem], dict[int, UnitEnd]]:
-    stems: list[UnitStem] = []
-    ends = {}
+def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitFacts], dict[int, UnitEnd]]:
+    units, ends = [], {}
     for (
         number, name, operator, kind, file, line, flops_per_cycle, cycle, finished, busy_cycles,
         flops,
     ) in trace.rows(_UNITS):  # fmt: skip
-        stems.append((number, name, operator, kind, Place(file, line), flops_per_cycle))
+        units.append(UnitFacts(number, name, operator, kind, Place(file, line), flops_per_cycle))
         if cycle <= cut:
             ends[number] = UnitEnd(cycle, finished, busy_cycles, flops)
-    return stems, ends
+    return units, ends
 
 
 def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:

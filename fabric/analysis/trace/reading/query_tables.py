@@ -59,10 +59,10 @@ MACROS: Final = "".join(_macro(rule) for rule in (visible_from, set_out_at, cred
 
 
 CHANNELS: Final = """
-SELECT reader, name, producer, consumer, depth, forward_cycles, backward_cycles
+SELECT channel, name, reader, producer, consumer, carries, depth, forward_cycles, backward_cycles
 FROM channels ORDER BY channel
 """
-"""The first fields of a ``RecordedChannel``."""
+"""The fields of ``ChannelFacts``."""
 
 
 SHORT: Final = """

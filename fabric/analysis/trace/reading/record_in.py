@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from fabric.analysis.trace.reading.integrity import is_number
 from fabric.analysis.trace.reading.query_tables import CHANNELS
@@ -84,7 +85,7 @@ def stopped_in(trace: RecordedRun) -> Stopped:
         events=np.insert(record.events, at, rows, axis=0) if rows else record.events,
         first=record.first + np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         channels=tuple(
-            channel._replace(elements=count)
+            structs.replace(channel, elements=count)
             for channel, count in zip(record.channels, sent, strict=True)
         ),
     )
