@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fabric.analysis.symbolic.metrics import Metrics
+    from fabric.messages.telling.plain import JsonObject
     from fabric.timing.state.run_state import ChannelState, RunState
 
 
@@ -72,24 +73,6 @@ def unit_families(units: Iterable[UnitCounters]) -> list[Family[UnitCounters]]:
     return families(
         units, lambda unit: unit.name, lambda unit: (unit.operator, unit.file, unit.line)
     )
-
-
-class Totals(NamedTuple):
-    """The fields of ``run --json`` that are sums over the machine, under the same names."""
-
-    cycles: int
-    off_chip_traffic_bytes: int
-    on_chip_requirement_bytes: int
-    off_chip_traffic_artifact_bytes: int
-    on_chip_requirement_artifact_bytes: int
-    hbm_bytes_moved: int
-    flops: int
-    allocated_flops_per_cycle: int
-    compute_utilization: float | None
-    off_chip_bandwidth_utilization: float | None
-    operators: int
-    channels: int
-    elements: int
 
 
 @dataclass(frozen=True)
@@ -173,31 +156,29 @@ def channel_counters(state: RunState) -> tuple[ChannelState, ...]:
     return tuple(counters)
 
 
-def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) -> Totals:
-    """Return the fields of ``run --json`` that are sums over the machine."""
+def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) -> JsonObject:
+    """Return the fields of a report that are sums over the machine."""
     paper, artifact = metrics.paper, metrics.artifact
-    cycles = state.cycles
-    flops = state.flops
+    cycles, flops = state.cycles, state.flops
     allocated = sum(unit.flops_per_cycle for unit in state.units)
-    traffic = paper.traffic_bytes
     # The arbitrated memories answer before they have moved the last requests.
-    used_bytes = min(traffic, state.hbm_bytes_moved)
+    used_bytes = min(paper.traffic_bytes, state.hbm_bytes_moved)
     peak_traffic = float(cycles * peak_bytes_per_cycle)
-    return Totals(
-        cycles=cycles,
-        off_chip_traffic_bytes=traffic,
-        on_chip_requirement_bytes=paper.on_chip_bytes,
-        off_chip_traffic_artifact_bytes=artifact.traffic_bytes,
-        on_chip_requirement_artifact_bytes=artifact.on_chip_bytes,
-        hbm_bytes_moved=state.hbm_bytes_moved,
-        flops=flops,
-        allocated_flops_per_cycle=allocated,
-        compute_utilization=flops / (cycles * allocated) if cycles and allocated else 0.0,
-        off_chip_bandwidth_utilization=used_bytes / peak_traffic if peak_traffic else 0.0,
-        operators=len(state.units),
-        channels=len(state.channels),
-        elements=state.elements,
-    )
+    return {
+        "cycles": cycles,
+        "off_chip_traffic_bytes": paper.traffic_bytes,
+        "on_chip_requirement_bytes": paper.on_chip_bytes,
+        "off_chip_traffic_artifact_bytes": artifact.traffic_bytes,
+        "on_chip_requirement_artifact_bytes": artifact.on_chip_bytes,
+        "hbm_bytes_moved": state.hbm_bytes_moved,
+        "flops": flops,
+        "allocated_flops_per_cycle": allocated,
+        "compute_utilization": flops / (cycles * allocated) if cycles and allocated else 0.0,
+        "off_chip_bandwidth_utilization": used_bytes / peak_traffic if peak_traffic else 0.0,
+        "operators": len(state.units),
+        "channels": len(state.channels),
+        "elements": state.elements,
+    }
 
 
 def warnings(state: RunState) -> tuple[str, ...]:

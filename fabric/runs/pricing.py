@@ -17,12 +17,12 @@ from fabric.graph.values.stream_type import TileType, TupleType, ValueType, hold
 from fabric.graph.wiring.costs import Rates
 from fabric.graph.wiring.mistakes import work_of
 from fabric.graph.wiring.operator import Node
-from fabric.graph.wiring.program import TokenPhase
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.description import EnergyDescription, Hardware
     from fabric.graph.values.dims import Dim
     from fabric.graph.wiring.elaborate import Edge, Plan
+    from fabric.messages.telling.plain import JsonObject
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
 
@@ -54,22 +54,8 @@ class _Kind(NamedTuple):
     picojoules: float | None
 
 
-class Priced(NamedTuple):
-    """Seconds, joules and tokens, as in the report."""
-
-    seconds: float | None
-    joules: float | None
-    spent: tuple[Spending, ...]
-    stands_for_runs: int
-    tokens: int | None
-    token_phase: TokenPhase | None
-    tokens_per_second: float | None
-    tokens_per_joule: float | None
-    time_to_first_token_seconds: float | None
-
-
-def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) -> Priced:
-    """Return the seconds and joules of a completed run."""
+def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) -> JsonObject:
+    """Return seconds, joules and tokens of a completed run, as fields of a report."""
     program = plan.program
     hardware, stated, runs = program.hardware, program.token_count, program.stands_for_runs
     frequency_hz = hardware.clock.frequency_hz
@@ -78,20 +64,19 @@ def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) ->
     if hardware.energy.is_stated:
         spent = _spent(hardware.energy, events_of(plan, state, used, sizes), seconds)
     joules = joules_in_all(spent)
-    tokens = None if stated is None else stated.count
-    phase = None if stated is None else stated.phase
+    tokens, phase = (None, None) if stated is None else (stated.count, stated.phase)
     all_seconds = None if seconds is None else seconds * runs
-    return Priced(
-        seconds,
-        joules,
-        spent,
-        runs,
-        tokens,
-        phase,
-        tokens_rate(tokens, all_seconds),
-        tokens_rate(tokens, None if joules is None else joules * runs),
-        all_seconds if phase == "prefill" else None,
-    )
+    return {
+        "seconds": seconds,
+        "joules": joules,
+        "spent": spent,
+        "stands_for_runs": runs,
+        "tokens": tokens,
+        "token_phase": phase,
+        "tokens_per_second": tokens_rate(tokens, all_seconds),
+        "tokens_per_joule": tokens_rate(tokens, None if joules is None else joules * runs),
+        "time_to_first_token_seconds": all_seconds if phase == "prefill" else None,
+    }
 
 
 def _spent(

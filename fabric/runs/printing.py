@@ -23,7 +23,7 @@ from fabric.messages.telling.wording import (
     visible,
 )
 from fabric.runs.counters import UnitCounters, unit_families
-from fabric.runs.report import Report
+from fabric.runs.report import FIGURES, SQUARE_MM, Report
 from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _parts(report: Report) -> Sheet:
         yield Rows(titles, list(spent(report)), right=frozenset({1, 2, 3}))
     if report.area:
         yield line()
-        ranges = ("area, low to high", "amount", "mm\N{SUPERSCRIPT TWO}")
+        ranges = ("area, low to high", "amount", SQUARE_MM)
         yield Rows(ranges, list(areas(report)), right=frozenset({1, 2}))
     if report.comparison.totals:
         yield line()
@@ -257,48 +257,60 @@ _CAUSES: Final = {
 }
 
 
+_TOTALS: Final = (
+    "cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "on_chip_requirement_bytes",
+    "on_chip_peak_bytes", "on_chip_peak_pages", "on_chip_map_bytes", "on_chip_peak_empty_bytes",
+    "on_chip_wait_cycles", "spilled_bytes", "fetched_bytes", "flops", "allocated_flops_per_cycle",
+    "compute_utilization", "off_chip_bandwidth_utilization", "operators", "channels", "elements",
+)  # fmt: skip
+
+
 def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
-    """Yield what was counted: its name, its value as text and its unit; None for no value."""
-    yield "cycles", _number(report.cycles), ""
-    yield "off-chip traffic", _number(report.off_chip_traffic_bytes), "bytes"
-    yield "moved by the HBM", _number(report.hbm_bytes_moved), "bytes"
-    yield "on-chip requirement", _number(report.on_chip_requirement_bytes), "bytes"
-    if report.on_chip_peak_pages is not None:
-        yield "on chip at the peak", _number(report.on_chip_peak_bytes), "bytes"
-        yield "pages at the peak", _number(report.on_chip_peak_pages), "pages"
-        yield "map of these pages", _number(report.on_chip_map_bytes), "bytes"
-        yield "empty in pages at the peak", _number(report.on_chip_peak_empty_bytes), "bytes"
-        yield "waited for pages, all units", _number(report.on_chip_wait_cycles), "cycles"
-    if report.spilled_bytes is not None:
-        yield "spilled", _number(report.spilled_bytes), "bytes"
-        yield "read back", _number(report.fetched_bytes), "bytes"
-    yield "FLOPs", _number(report.flops), ""
-    yield "allocated compute", _number(report.allocated_flops_per_cycle), "FLOPs/cycle"
-    yield "compute utilisation", _percentage(report.compute_utilization), "%"
-    yield "off-chip bandwidth used", _percentage(report.off_chip_bandwidth_utilization), "%"
-    yield "operators", _number(report.operators), ""
-    yield "channels", _number(report.channels), ""
-    yield "elements", _number(report.elements), ""
-    yield "area", _range(report.area_low_mm2, report.area_high_mm2), "mm\N{SUPERSCRIPT TWO}"
+    """Yield names, values as text and units of the numbers of a run; None for no value."""
+    for name in _TOTALS:
+        if name != "on_chip_peak_bytes" or report.on_chip_peak_pages is not None:
+            yield _figure(report, name)
+    yield "area", _range(report.area_low_mm2, report.area_high_mm2), SQUARE_MM
     yield from _in_units(report)
-    for name, value in (report.extra or {}).items():
-        if not isinstance(value, list):  # lines of text, which stand below
-            yield name, _number(value), ""
+    for name, value in report.extra.items():
+        if not isinstance(value, list):  # lists have lines below the table
+            yield name, *_value(value, "")
 
 
 def _in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
     """Yield seconds, joules and tokens, in the form of ``totals``."""
     runs = report.stands_for_runs or 1
-    yield "time", *_scaled(report.seconds, "s")
-    yield "energy", *_scaled(report.joules, "J")
+    yield _figure(report, "seconds")
+    yield _figure(report, "joules")
     if runs > 1:
-        yield "stands for", _number(runs), "such runs"
-        yield "their time, multiplied", *_scaled(_times(report.seconds, runs), "s")
-        yield "their energy, multiplied", *_scaled(_times(report.joules, runs), "J")
-    yield "tokens", _number(report.tokens), report.token_phase or ""
-    yield "tokens per second", _rate(report.tokens_per_second), ""
-    yield "tokens per joule", _rate(report.tokens_per_joule), ""
-    yield "time to first token", *_scaled(report.time_to_first_token_seconds, "s")
+        yield "stands for", f"{runs:,}", "such runs"
+        yield "their time, multiplied", *_value(_times(report.seconds, runs), "s")
+        yield "their energy, multiplied", *_value(_times(report.joules, runs), "J")
+    yield "tokens", *_value(report.tokens, report.token_phase or "")
+    for name in ("tokens_per_second", "tokens_per_joule", "time_to_first_token_seconds"):
+        yield _figure(report, name)
+
+
+def _figure(report: Report, name: str) -> tuple[str, str | None, str]:
+    text, unit = FIGURES[name]
+    return text, *_value(getattr(report, name), unit)
+
+
+def _value(value: object, unit: str) -> tuple[str | None, str]:
+    """Return a number as text, and the unit that the text is in."""
+    if value is None:
+        return None, ""
+    if not isinstance(value, int | float):
+        return str(value), unit
+    match unit:
+        case "fraction":
+            return f"{100 * value:.1f}", "%"
+        case "s" | "J":
+            return _scaled(value, unit)
+        case "1/s" | "1/J":
+            return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}", ""
+        case _:
+            return f"{value:,}", unit
 
 
 def told_of_prices(report: Report) -> JsonObject:
@@ -355,30 +367,13 @@ def _times(value: float | None, runs: int) -> float | None:
     return None if value is None else value * runs
 
 
-def _rate(value: float | None) -> str | None:
-    return None if value is None else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
-
-
 def _quantity(value: float | None, unit: str, missing: str) -> str:
-    number, scaled_unit = _scaled(value, unit)
-    return missing if number is None else f"{number} {scaled_unit}"
+    return missing if value is None else " ".join(_scaled(value, unit))
 
 
-def _scaled(value: float | None, unit: str) -> tuple[str | None, str]:
-    """Return a quantity with four digits and the prefix of its unit that suits them."""
-    if value is None:
-        return None, ""
+def _scaled(value: float, unit: str) -> tuple[str, str]:
+    """Return a quantity with four digits, and its unit with a fitting prefix."""
     if not value:
         return "0", unit
     power = min(9, max(-12, 3 * floor(log10(abs(value)) / 3)))
     return f"{value / 10**power:,.4g}", f"{_PREFIXES[power]}{unit}"
-
-
-def _number(value: object) -> str | None:
-    if value is None:
-        return None
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
-
-
-def _percentage(fraction: float | None) -> str | None:
-    return None if fraction is None else f"{100 * fraction:.1f}"

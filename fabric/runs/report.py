@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from signal import SIGINT
-from typing import TYPE_CHECKING, Final
+
+# Any: a field stands for its default.
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typing_extensions import override
 
@@ -57,24 +59,7 @@ class Failure:
         return FabricError(self.message, file=self.file, line=self.line)
 
 
-_BESIDE_THE_TABLE: Final = frozenset(
-    {
-        "name",
-        "units",
-        "channels_counters",
-        "comparison",
-        "unwritten",
-        "signal",
-        "outputs",
-        "traced_in",
-        "hbm",
-        "network",
-    }
-)
-
-_OF_THE_HOST: Final = frozenset({"wall_seconds", "log_dir", "warnings", "unwritten", "traced_in"})
-"""Fields that two runs of one thing may differ in; of the warnings, what could not be written."""
-
+SQUARE_MM: Final = "mm\N{SUPERSCRIPT TWO}"
 
 _SPELLED: Final = {
     "explained": "deadlock",
@@ -85,58 +70,67 @@ _SPELLED: Final = {
 """Fields that ``run --json`` has as plain data, and what it calls them."""
 
 
+class Figure(NamedTuple):
+    """The name of a number of a report in texts, and its unit; empty for counts."""
+
+    text: str
+    unit: str
+
+
+def _figure(text: str, unit: str = "", *, compare: bool = True) -> Any:
+    """Return a field with a name and a unit, None unless the run has the number."""
+    return field(default=None, compare=compare, metadata={"figure": Figure(text, unit)})
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Report:
-    """One run. ``run --json`` has its attributes as fields, but for units, outputs and files.
+    """One run. ``run --json`` has its attributes as fields, except units, outputs and files.
 
-    Reports are equal if the runs did the same, however long they took and wherever they are kept:
-    ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count. They are hashed accordingly.
+    Two reports are equal if the runs did the same, however long they took and wherever they are
+    kept: ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count.
 
     Attributes:
-        name: the program's name.
-        on_chip_peak_bytes: the most that was held on chip in any cycle.
-        on_chip_peak_pages: the most pages that were; None if the hardware states no
-            ``page_bytes``.
+        exact: whether floats were kept in float64.
+        on_chip_peak_pages: None if the hardware states no ``page_bytes``.
         on_chip_map_bytes: of a map with the number of each of these pages in its memory unit.
         on_chip_peak_empty_bytes: the most bytes that held pages left empty in any cycle.
-        on_chip_wait_cycles: waited for pages, over all units.
         spilled_bytes: of tiles of buffers that found no room on chip; None if the hardware does not
             spill.
-        fetched_bytes: of such tiles, each time they were read; likewise.
-        seconds: the length of the run on the fabric's clock; None if the hardware has no clock.
-        joules: the energy of the run; None if one of its causes has no price.
+        fetched_bytes: of such tiles, each time they were read; None if the hardware does not spill.
+        channel_bytes: the slots of all channels times the bytes of a value; the mean of sizes that
+            data decide.
+        seconds: on the fabric's clock; None if the hardware has no clock.
+        joules: None if one of the causes has no price.
         spent: the energy by cause, empty if nothing has a price; ``joules_by_cause`` is the same as
             plain data.
-        channel_bytes: the slots of all channels times the bytes of a value; of sizes that data
-            decide, their mean.
-        area_low_mm2, area_high_mm2: what the program takes of a die, as a range; None if a part of
-            it has no area. ``area_mm2`` is between them, the root of their product: sources
-            differ by factors.
+        area_low_mm2, area_high_mm2: the part of a die that the program takes, as a range; None if a
+            part of the program has no area. ``area_mm2`` is between them, the root of their
+            product: sources differ by factors.
         area: the same by cause, empty if nothing has an area; ``area_by_cause`` is the same as
             plain data.
-        stands_for_runs: how many equal runs the program stands for, one after the other.
-        tokens, token_phase: how many tokens a run processes, and in which phase, as the program
-            says.
-        tokens_per_second, tokens_per_joule: for all the runs it stands for, whose seconds and
-            joules are this run's, multiplied.
-        time_to_first_token_seconds: for all these runs; only for a prefill.
-        hbm: what the off-chip memory has counted; None if its model counts nothing. ``run --json``
-            has it of those that do, with clients by their names.
-        network: what went over the links between sites; None if the hardware has no ``[network]``.
-            ``run --json`` has it of those that do.
-        outputs: what the run stored, by name; empty if it did not complete.
-        units, channels_counters: in node and edge order.
-        comparison: what was known before the run, beside what the run measured.
-        exact: whether floats were kept in float64.
+        stands_for_runs: the number of equal runs, one after the other, for which the program
+            stands. ``tokens_per_second``, ``tokens_per_joule`` and ``time_to_first_token_seconds``
+            are of all of them.
+        tokens, token_phase: the number of tokens of a run and their phase, as the program says.
+        time_to_first_token_seconds: None except for a prefill.
+        verified: whether all outputs are as the program expects; None without a comparison.
         verification: the outputs beside what the program expects; None if it expects nothing.
-        signal_to_noise_db: of a run that is exact, what the types that the program declares cost
-            each output of floats: the sum of the squares of its numbers over that of the errors
-            that these types make, in decibels. None where they make none.
+        signal_to_noise_db: of an exact run, for each output of floats, the sum of the squares of
+            its numbers over that of the errors that the declared types make, in decibels; None
+            without errors.
         explained: why the run stood still; ``deadlock`` is the same as plain data.
         failure: what made the run fail; ``error`` is the same as plain data.
         warnings: sentences about a run that completed nevertheless.
+        hbm: counters of the off-chip memory; None if its model has none. ``run --json`` leaves out
+            None, and has clients by their names.
+        network: the use of links between sites; None if the hardware has no ``[network]``.
+            ``run --json`` leaves out None.
+        name: the program's name.
+        units, channels_counters: in node and edge order; waits that are open last up to the end.
+        comparison: the metrics before the run beside measured values.
         unwritten: sentences about the parts of its log and trace that could not be written.
         signal: the signal that interrupted the run, or the search for a deadlock's remedy; or None.
+        outputs: what the run stored, by name; empty if it did not complete.
         traced_in: the folder that ``trace()`` opens; None if the run was not traced.
     """
 
@@ -146,59 +140,64 @@ class Report:
     mode: str | None = None
     exact: bool = False
     status: Ending = "error"
-    cycles: int | None = None
-    off_chip_traffic_bytes: int | None = None
-    on_chip_requirement_bytes: int | None = None
-    off_chip_traffic_artifact_bytes: int | None = None
-    on_chip_requirement_artifact_bytes: int | None = None
-    on_chip_peak_bytes: int | None = None
-    on_chip_peak_pages: int | None = None
-    on_chip_map_bytes: int | None = None
-    on_chip_peak_empty_bytes: int | None = None
-    on_chip_wait_cycles: int | None = None
-    spilled_bytes: int | None = None
-    fetched_bytes: int | None = None
-    hbm_bytes_moved: int | None = None
-    flops: int | None = None
-    allocated_flops_per_cycle: int | None = None
-    compute_utilization: float | None = None
-    off_chip_bandwidth_utilization: float | None = None
-    operators: int | None = None
-    channels: int | None = None
-    channel_bytes: int | None = None
-    elements: int | None = None
-    seconds: float | None = None
-    joules: float | None = None
+    cycles: int | None = _figure("cycles")
+    off_chip_traffic_bytes: int | None = _figure("off-chip traffic", "bytes")
+    on_chip_requirement_bytes: int | None = _figure("on-chip requirement", "bytes")
+    off_chip_traffic_artifact_bytes: int | None = _figure(
+        "off-chip traffic as the artifact counts", "bytes"
+    )
+    on_chip_requirement_artifact_bytes: int | None = _figure(
+        "on-chip requirement as the artifact counts", "bytes"
+    )
+    on_chip_peak_bytes: int | None = _figure("on chip at the peak", "bytes")
+    on_chip_peak_pages: int | None = _figure("pages at the peak")
+    on_chip_map_bytes: int | None = _figure("map of pages at the peak", "bytes")
+    on_chip_peak_empty_bytes: int | None = _figure("empty in pages at the peak", "bytes")
+    on_chip_wait_cycles: int | None = _figure("waited for pages, all units", "cycles")
+    spilled_bytes: int | None = _figure("spilled to the HBM", "bytes")
+    fetched_bytes: int | None = _figure("read back from the HBM", "bytes")
+    hbm_bytes_moved: int | None = _figure("moved by the HBM", "bytes")
+    flops: int | None = _figure("FLOPs")
+    allocated_flops_per_cycle: int | None = _figure("allocated compute", "FLOPs/cycle")
+    compute_utilization: float | None = _figure("compute utilisation", "fraction")
+    off_chip_bandwidth_utilization: float | None = _figure("off-chip bandwidth used", "fraction")
+    operators: int | None = _figure("operators")
+    channels: int | None = _figure("channels")
+    channel_bytes: int | None = _figure("slots of channels", "bytes")
+    elements: int | None = _figure("elements")
+    seconds: float | None = _figure("time", "s")
+    joules: float | None = _figure("energy", "J")
     spent: tuple[Spending, ...] = ()
-    area_mm2: float | None = None
-    area_low_mm2: float | None = None
-    area_high_mm2: float | None = None
+    area_mm2: float | None = _figure("area, between low and high", SQUARE_MM)
+    area_low_mm2: float | None = _figure("area, low", SQUARE_MM)
+    area_high_mm2: float | None = _figure("area, high", SQUARE_MM)
     area: tuple[Area, ...] = ()
     stands_for_runs: int | None = None
     tokens: int | None = None
     token_phase: TokenPhase | None = None
-    tokens_per_second: float | None = None
-    tokens_per_joule: float | None = None
-    time_to_first_token_seconds: float | None = None
-    wall_seconds: float | None = None
-    log_dir: str | None = None
+    tokens_per_second: float | None = _figure("tokens per second", "1/s")
+    tokens_per_joule: float | None = _figure("tokens per joule", "1/J")
+    time_to_first_token_seconds: float | None = _figure("time to first token", "s")
+    wall_seconds: float | None = _figure("time to simulate", "s", compare=False)
+    log_dir: str | None = field(default=None, compare=False)
     verified: bool | None = None
     verification: Verification | None = None
     signal_to_noise_db: dict[str, float | None] = field(default_factory=dict)
     explained: DeadlockReport | None = None
     failure: Failure | None = None
     extra: JsonObject = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    # ``run --json`` has the fields up to here.
+    warnings: tuple[str, ...] = field(default=(), compare=False)
     hbm: MemoryCounters | None = None
     network: NetworkUse | None = None
     name: str = ""
     units: tuple[UnitCounters, ...] = ()
     channels_counters: tuple[ChannelState, ...] = ()
-    comparison: Comparison = Comparison()  # noqa: RUF009 - the same
-    unwritten: tuple[str, ...] = ()
+    comparison: Comparison = Comparison()  # noqa: RUF009 - it cannot be changed
+    unwritten: tuple[str, ...] = field(default=(), compare=False)
     signal: int | None = None
     outputs: Outputs = Outputs({})  # noqa: RUF009 - it cannot be changed
-    traced_in: RunFolder | None = None
+    traced_in: RunFolder | None = field(default=None, compare=False)
 
     @override
     def __eq__(self, other: object) -> bool:
@@ -207,7 +206,7 @@ class Report:
         return self._warned() == other._warned() and all(
             _same(getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
-            if each.name not in _OF_THE_HOST
+            if each.compare
         )
 
     @override
@@ -323,11 +322,8 @@ class Report:
 
     def as_json(self) -> JsonObject:
         """Return the object that ``run --json`` prints."""
-        known = {
-            name: getattr(self, name)
-            for name in (_SPELLED.get(each.name, each.name) for each in fields(self))
-            if name not in _BESIDE_THE_TABLE
-        }
+        names = [_SPELLED.get(each.name, each.name) for each in fields(self)]
+        known = {name: getattr(self, name) for name in names[: names.index("warnings")]}
         if self.verification is not None:
             known["verification"] = self.verification.as_json()
         if self.hbm is not None:
@@ -343,6 +339,12 @@ class Report:
         for client in document["clients"]:
             client["unit"] = self.units[client["unit"]].name
         return document
+
+
+FIGURES: Final[dict[str, Figure]] = {
+    each.name: each.metadata["figure"] for each in fields(Report) if each.metadata
+}
+"""The numbers of a report, by attribute."""
 
 
 def _same(one: object, other: object) -> bool:

@@ -253,7 +253,7 @@ def _report(
     totals = counters.totals(state, plan.peak_bytes_per_cycle, metrics)
     if status in ("interrupted", "error"):
         # Requested traffic is still in flight: the utilization is unknown.
-        totals = totals._replace(compute_utilization=None, off_chip_bandwidth_utilization=None)
+        totals |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
     found = _Found(status, error, verification)
     if status == "completed":
         found = _found(run, declared, measured, metrics)
@@ -263,7 +263,7 @@ def _report(
         status=found.status,
         hbm=state.hbm,
         network=network_use(machine),
-        **totals._asdict(),
+        **totals,
         **sized(plan, [each.depth for each in state.channels], metrics, substitution)._asdict(),
         **found.in_units,
         verified=None if verification is None else verification.verified,
@@ -340,7 +340,7 @@ def _found(
         comparison,
         extra,
         _held(used, run.state, plan.program.hardware.on_chip)
-        | priced(plan, run.state, used, sizes)._asdict(),
+        | priced(plan, run.state, used, sizes),
         outputs,
         noise,
         tuple(warnings),

@@ -10,36 +10,8 @@ from typing import Final
 from fabric.explore.study.outcome import split_metric
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.messages.telling.wording import counted, visible
+from fabric.runs.report import FIGURES
 
-_LABELS: Final[Mapping[str, tuple[str, str]]] = {
-    "cycles": ("cycles", ""),
-    "off_chip_traffic_bytes": ("off-chip traffic", "bytes"),
-    "on_chip_requirement_bytes": ("on-chip requirement", "bytes"),
-    "off_chip_traffic_artifact_bytes": ("off-chip traffic as the artifact counts", "bytes"),
-    "on_chip_requirement_artifact_bytes": ("on-chip requirement as the artifact counts", "bytes"),
-    "hbm_bytes_moved": ("moved by the HBM", "bytes"),
-    "flops": ("FLOPs", ""),
-    "allocated_flops_per_cycle": ("allocated compute", "FLOPs/cycle"),
-    "compute_utilization": ("compute utilisation", "fraction"),
-    "off_chip_bandwidth_utilization": ("off-chip bandwidth used", "fraction"),
-    "on_chip_peak_bytes": ("on chip at the peak", "bytes"),
-    "on_chip_peak_pages": ("pages at the peak", ""),
-    "on_chip_map_bytes": ("map of the pages at the peak", "bytes"),
-    "on_chip_peak_empty_bytes": ("empty in pages at the peak", "bytes"),
-    "on_chip_wait_cycles": ("waited for pages, all units", "cycles"),
-    "spilled_bytes": ("spilled to the HBM", "bytes"),
-    "fetched_bytes": ("read back of what was spilled", "bytes"),
-    "channel_bytes": ("slots of channels", "bytes"),
-    "area_mm2": ("area, between low and high", "mm\N{SUPERSCRIPT TWO}"),
-    "area_low_mm2": ("area, low", "mm\N{SUPERSCRIPT TWO}"),
-    "area_high_mm2": ("area, high", "mm\N{SUPERSCRIPT TWO}"),
-    "seconds": ("time", "s"),
-    "joules": ("energy", "J"),
-    "tokens_per_second": ("tokens per second", "1/s"),
-    "tokens_per_joule": ("tokens per joule", "1/J"),
-    "time_to_first_token_seconds": ("time to first token", "s"),
-    "wall_seconds": ("time to simulate", "s"),
-}
 _EXTRA: Final = "extra."
 _DIGITS: Final = 6
 _POINTS: Final = 6
@@ -64,8 +36,8 @@ def label(metric: str) -> Label:
     if statistic:
         inner = label(metric)
         return Label(f"{statistic} {inner.name}", inner.unit)
-    if metric in _LABELS:
-        return Label(*_LABELS[metric])
+    if metric in FIGURES:
+        return Label(*FIGURES[metric])
     name = visible(metric.removeprefix(_EXTRA)).replace("_", " ")
     return Label(name.removesuffix(" bytes"), "bytes" if name.endswith(" bytes") else "")
 
