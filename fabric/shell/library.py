@@ -62,10 +62,9 @@ class Entry:
     @property
     def call(self) -> str | None:
         """The streams that an operator is called with; None of a function."""
-        if "__call__" not in dir(self.cls):
+        if "__call__" not in self.cls.duties:
             return None
-        call = next(vars(each)["__call__"] for each in self.cls.__mro__ if "__call__" in vars(each))
-        streams = list(inspect.signature(call).parameters.values())[1:]
+        streams = list(inspect.signature(self.cls.__call__).parameters.values())[1:]
         return str(inspect.Signature([each.replace(annotation=each.empty) for each in streams]))
 
     @property

@@ -28,33 +28,37 @@ if TYPE_CHECKING:
 
 _MODULES: Final = re.compile(r"\b(?:\w+\.)+")
 
+_NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
+"""Names of foreign classes in messages."""
 
-class Unfit(Exception):  # noqa: N818 - an answer, turned into an error by who asked
+_MOST_ITEMS: Final = 1 << 24
+"""An iterator may have no end."""
+
+
+class Unfit(Exception):  # noqa: N818 - the caller turns it into an error
     """The value is not what the annotation says."""
 
 
-class Check:
+class Check(NamedTuple):
     """A check of a value.
 
     Attributes:
         text: the expected value in the singular, such as ``an integer``.
         plural: in the plural, such as ``integers``.
+        settle: returns the converted value, or raises ``Unfit``.
+        hint: returns an addition to the message about a wrong value.
+        kind: the class, if instances of one class fit.
     """
 
     text: str
     plural: str
-
-    def settle(self, value: object) -> object:
-        """Return the converted ``value``, or raise ``Unfit``."""
-        raise NotImplementedError
+    settle: Callable[[Any], Any]
+    hint: Callable[[Any], str] = lambda _: ""
+    kind: type | None = None
 
     @override
     def __repr__(self) -> str:
         return self.text
-
-    def hint(self, value: object) -> str:  # noqa: ARG002 - a default
-        """Return an addition to the message about a wrong value; empty by default."""
-        return ""
 
 
 class Bounds(NamedTuple):
@@ -70,115 +74,209 @@ class Bounds(NamedTuple):
     @property
     def text(self) -> str:
         """What follows ``an integer``."""
-        upper = "" if self.most is None else f" to {self.most}"
-        return f"from {self.least}{upper}" if upper else f"of at least {self.least}"
+        return (
+            f"of at least {self.least}"
+            if self.most is None
+            else f"from {self.least} to {self.most}"
+        )
 
 
-_NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
-"""What the classes of others are called in messages."""
+class Alias:
+    """A named type with a text for ``help``, which unions cannot have."""
 
-
-class Anything(Check):
-    """Accepts every value, for unknown annotations."""
-
-    text, plural = "anything", "anything"
+    def __init__(self, name: str, value: object, module: str, text: str) -> None:
+        self.__name__ = name
+        self.__value__ = value
+        self.__module__ = module
+        self.__doc__ = text
 
     @override
-    def settle(self, value: object) -> object:
+    def __repr__(self) -> str:
+        return _MODULES.sub("", repr(self.__value__))
+
+    def __or__(self, other: object) -> object:
+        """Return the union with another type."""
+        return typing.Union[self.__value__, other]  # noqa: UP007 - an operand may be a text
+
+
+def check_of(annotation: object) -> Check:
+    """Return the check for an annotation; anything fits an unknown one."""
+    if isinstance(annotation, Alias):
+        annotation = annotation.__value__
+    if isinstance(annotation, typing.TypeVar):
+        annotation = annotation.__bound__ or Any
+    kind = typing.get_origin(annotation) or annotation
+    if kind in _COMPOSED:
+        return _COMPOSED[kind](typing.get_args(annotation))
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
+        return _capable(kind)
+    # Other generic types, such as Sequence, are not checked.
+    if _NAMES.get(getattr(kind, "__name__", "")) == "array":
+        return _ARRAY
+    return _instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING
+
+
+def several(item: Check) -> Check:
+    """Return the check for a tuple of any number of values that fit ``item``."""
+    return _items([item], None)
+
+
+def _items(checks: Sequence[Check], count: int | None) -> Check:
+    """Return the check for a tuple of ``count`` items, or of any number if None."""
+    many = "" if count is None else f"{count} "
+
+    def settle(value: object) -> object:
+        items = ordered_items(value)
+        if count not in (None, len(items)):
+            raise Unfit
+        wanted = checks if count is not None else itertools.repeat(checks[0])
+        settled = tuple([check.settle(item) for check, item in zip(wanted, items, strict=False)])
+        return items if all(map(operator.is_, settled, items)) else settled
+
+    return Check(
+        f"a tuple of {many}{checks[0].plural}", f"tuples of {many}{checks[0].plural}", settle
+    )
+
+
+def _fitting(text: str, plural: str, fits: Callable[[Any], bool], **more: Any) -> Check:
+    """Return a check that converts nothing."""
+
+    def settle(value: object) -> object:
+        if not fits(value):
+            raise Unfit
         return value
 
+    return Check(text, plural, settle, **more)
 
-class Plain(Check):
-    """A value of one of Python's own types."""
 
-    def __init__(
-        self, kind: type, text: str, plural: str, convert: Callable[[object], object]
-    ) -> None:
-        self.text, self.plural = text, plural
-        self._kind = kind
-        self._convert = convert
+def _plain(kind: type, text: str, plural: str, convert: Callable[[Any], object]) -> Check:
+    """Return the check for one of Python's own types."""
 
-    @override
-    def settle(self, value: object) -> object:
-        if value.__class__ is self._kind:
+    def settle(value: object) -> object:
+        if value.__class__ is kind:
             return value
         try:
-            return self._convert(value)
+            return convert(value)
         except (TypeError, ValueError, OverflowError):
             raise Unfit from None
 
+    return Check(text, plural, settle)
 
-class Instance(Check):
-    """An instance of a class."""
 
-    def __init__(self, kind: type) -> None:
-        self.kind = kind
-        name = _NAMES.get(kind.__name__, kind.__name__)
-        self.text, self.plural = a_or_an(name), plural(name)
+def _instance(kind: type) -> Check:
+    name = _NAMES.get(kind.__name__, kind.__name__)
 
-    @override
-    def settle(self, value: object) -> object:
-        if not isinstance(value, self.kind):
-            raise Unfit
-        return value
-
-    @override
-    def hint(self, value: object) -> str:
-        if isinstance(value, type) and issubclass(value, self.kind):
+    def hint(value: object) -> str:
+        if isinstance(value, type) and issubclass(value, kind):
             return f", such as {value.__name__}()"
         if inspect.isfunction(value) and value.__name__.isidentifier():
             return f" (is {value.__name__}() meant?)"
-        if self.kind.__name__ == "dtype":
+        if kind.__name__ == "dtype":
             return ", such as dtype_named('bfloat16')"
-        duties = getattr(self.kind, "duties", ())
+        duties = getattr(kind, "duties", ())
         return f", which defines {', '.join(duties)}" if duties else ""
 
-
-class Capable(Check):
-    """Something with the methods of a protocol."""
-
-    def __init__(self, protocol: type) -> None:
-        self._methods = [name for name in vars(protocol) if not name.startswith("_")]
-        methods = " and ".join(f"{name}()" for name in self._methods)
-        self.text = f"{a_or_an(protocol.__name__)}, with {methods}"
-        self.plural = f"{protocol.__name__}s, with {methods}"
-
-    @override
-    def settle(self, value: object) -> object:
-        if isinstance(value, type) or not all(hasattr(value, name) for name in self._methods):
-            raise Unfit
-        return value
+    fits: Callable[[object], bool] = lambda value: isinstance(value, kind)  # noqa: E731
+    return _fitting(a_or_an(name), plural(name), fits, hint=hint, kind=kind)
 
 
-class OneOf(Check):
-    """A value that fits one of several checks; the first one applies."""
+def _capable(protocol: type) -> Check:
+    """Return the check for an object with the methods of a protocol."""
+    names = [name for name in vars(protocol) if not name.startswith("_")]
+    methods = " and ".join(f"{name}()" for name in names)
+    return _fitting(
+        f"{a_or_an(protocol.__name__)}, with {methods}",
+        f"{protocol.__name__}s, with {methods}",
+        lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in names),
+    )
 
-    def __init__(self, options: Sequence[Check]) -> None:
-        self._options = options
-        self._takes_none = any(each.text == "None" for each in options)
-        self.text = " or ".join(each.text for each in options)
-        self.plural = " or ".join(each.plural for each in options)
 
-    @override
-    def settle(self, value: object) -> object:
-        if value is None and self._takes_none:
+def _union(arguments: Sequence[object]) -> Check:
+    """Return the check for a value that fits one of several checks; the first one applies."""
+    options = list(map(check_of, arguments))
+
+    def settle(value: object) -> object:
+        if value is None and _NONE in options:
             return None
         if isinstance(value, Iterator):
             value = ordered_items(value)  # each option reads it from its beginning
-        for option in self._options:
+        for option in options:
             try:
                 return option.settle(value)
             except Unfit:
                 continue
         raise Unfit
 
-    @override
-    def hint(self, value: object) -> str:
-        return next(filter(None, (each.hint(value) for each in self._options)), "")
+    return Check(
+        " or ".join(each.text for each in options),
+        " or ".join(each.plural for each in options),
+        settle,
+        lambda value: next(filter(None, (each.hint(value) for each in options)), ""),
+    )
 
 
-_MOST_ITEMS: Final = 1 << 24
-"""An iterator may have no end."""
+def _tuple(arguments: Sequence[object]) -> Check:
+    if not arguments:
+        return _instance(tuple)
+    checks = [check_of(each) for each in arguments if each is not Ellipsis]
+    return _items(checks, None if arguments[-1] is Ellipsis else len(checks))
+
+
+def _sequence(arguments: Sequence[object]) -> Check:
+    """Return the check for a sequence, which is read once; its users check its items."""
+    if not arguments:
+        return _ANYTHING
+    item = check_of(arguments[0])
+    nested = typing.get_origin(arguments[0]) is Sequence
+
+    def settle(value: object) -> object:
+        items = ordered_items(value)
+        return tuple(map(item.settle, items)) if nested else items
+
+    return Check(f"a list of {item.plural}", f"lists of {item.plural}", settle)
+
+
+def _mapping(arguments: Sequence[object]) -> Check:
+    keys, values = map(check_of, arguments)
+
+    def settle(value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise Unfit
+        return {keys.settle(key): values.settle(each) for key, each in value.items()}
+
+    about = f"from {keys.plural} to {values.plural}"
+    return Check(f"a dict {about}", f"dicts {about}", settle)
+
+
+def _choice(values: Sequence[object]) -> Check:
+    def fits(value: object) -> bool:
+        return any(value.__class__ is each.__class__ and value == each for each in values)
+
+    text = f"one of {', '.join(map(str, values))}"
+    return _fitting(text, text, fits)
+
+
+def _annotated(arguments: Sequence[object]) -> Check:
+    check = check_of(arguments[0])
+    for each in arguments[1:]:
+        if isinstance(each, Check):
+            check = each
+        elif isinstance(each, Bounds):
+            check = _bounded(check, each)
+    return check
+
+
+def _bounded(number: Check, bounds: Bounds) -> Check:
+    def settle(value: object) -> object:
+        settled = number.settle(value)
+        # A NaN is within no bounds.
+        if not settled >= bounds.least or (bounds.most is not None and not settled <= bounds.most):
+            raise Unfit
+        return settled
+
+    return Check(f"{number.text} {bounds.text}", f"{number.plural} {bounds.text}", settle)
 
 
 def ordered_items(value: object) -> tuple[Any, ...]:
@@ -252,118 +350,6 @@ def _are_integers(numbers: Any) -> bool:
     return isinstance(numbers, int) or (hasattr(numbers, "dtype") and numbers.dtype.kind in "iu")
 
 
-class Arrays(Check):
-    """An array, or iterables of numbers that become an array."""
-
-    text, plural = "an array", "arrays"
-
-    @override
-    def settle(self, value: object) -> np.ndarray:
-        try:
-            return array_of(value if hasattr(type(value), "__array__") else ordered_items(value))
-        except Unfit:
-            raise
-        except BaseException as error:
-            raise raised(f"the {type(value).__name__}", error) from error
-
-    @override
-    def hint(self, value: object) -> str:
-        return " without masked elements" if is_masked(value) else ""
-
-
-class Items(Check):
-    """A tuple of ``count`` items, or of any number if None."""
-
-    def __init__(self, items: Sequence[Check], count: int | None) -> None:
-        self._items = list(items)
-        self._count = count
-        many = "" if count is None else f"{count} "
-        self.text = f"a tuple of {many}{items[0].plural}"
-        self.plural = f"tuples of {many}{items[0].plural}"
-
-    @override
-    def settle(self, value: object) -> object:
-        items = ordered_items(value)
-        if self._count not in (None, len(items)):
-            raise Unfit
-        checks = self._items * len(items) if self._count is None else self._items
-        settled = tuple([check.settle(item) for check, item in zip(checks, items, strict=True)])
-        return items if all(map(operator.is_, settled, items)) else settled
-
-
-class Lists(Check):
-    """A sequence, which is read once; its users check its items."""
-
-    def __init__(self, item: Check) -> None:
-        self._item = item
-        self.text, self.plural = f"a list of {item.plural}", f"lists of {item.plural}"
-
-    @override
-    def settle(self, value: object) -> tuple[Any, ...]:
-        items = ordered_items(value)
-        return tuple(map(self._item.settle, items)) if isinstance(self._item, Lists) else items
-
-
-class Entries(Check):
-    """A mapping."""
-
-    def __init__(self, keys: Check, values: Check) -> None:
-        self._keys, self._values = keys, values
-        self.text = f"a dict from {keys.plural} to {values.plural}"
-        self.plural = f"dicts from {keys.plural} to {values.plural}"
-
-    @override
-    def settle(self, value: object) -> object:
-        if not isinstance(value, Mapping):
-            raise Unfit
-        return {self._keys.settle(key): self._values.settle(each) for key, each in value.items()}
-
-
-class Choice(Check):
-    """One of a few values."""
-
-    def __init__(self, values: tuple[object, ...]) -> None:
-        self._values = values
-        self.text = self.plural = f"one of {', '.join(map(str, values))}"
-
-    @override
-    def settle(self, value: object) -> object:
-        if not any(value.__class__ is each.__class__ and value == each for each in self._values):
-            raise Unfit
-        return value
-
-
-class Called(Check):
-    """Something that can be called."""
-
-    text, plural = "a function", "functions"
-
-    @override
-    def settle(self, value: object) -> object:
-        if not callable(value):
-            raise Unfit
-        return value
-
-
-class Bounded(Check):
-    """A number within bounds."""
-
-    def __init__(self, inner: Check, bounds: Bounds) -> None:
-        self._inner, self._bounds = inner, bounds
-        self.text = f"{inner.text} {bounds.text}"
-        self.plural = f"{inner.plural} {bounds.text}"
-
-    @override
-    def settle(self, value: object) -> object:
-        settled = self._inner.settle(value)
-        least, most = self._bounds
-        assert isinstance(settled, int | float)
-        # A NaN is within no bounds.
-        if not settled >= least or (most is not None and not settled <= most):
-            raise Unfit
-        return settled
-
-
 def _truth(value: object) -> bool:
     if value.__class__.__module__ != "numpy" or str(getattr(value, "dtype", None)) != "bool":
         raise TypeError
@@ -398,100 +384,41 @@ def _none(_value: object) -> None:
     raise TypeError
 
 
-_ANYTHING: Final = Anything()
-_NONE: Final = Plain(type(None), "None", "None", _none)
+def _settled_array(value: object) -> np.ndarray:
+    try:
+        return array_of(value if hasattr(type(value), "__array__") else ordered_items(value))
+    except Unfit:
+        raise
+    except BaseException as error:
+        raise raised(f"the {type(value).__name__}", error) from error
+
+
+_ANYTHING: Final = Check("anything", "anything", lambda value: value)
+_ARRAY: Final = Check(
+    "an array",
+    "arrays",
+    _settled_array,
+    lambda value: " without masked elements" if is_masked(value) else "",
+)
+_NONE: Final = _plain(type(None), "None", "None", _none)
 _PLAIN: Final[dict[object, Check]] = {
-    int: Plain(int, "an integer", "integers", _integer),
-    float: Plain(float, "a number", "numbers", _number),
-    bool: Plain(bool, "True or False", "truth values", _truth),
-    str: Plain(str, "text", "texts", _text),
-    Path: Plain(Path, "a path", "paths", _path),
+    int: _plain(int, "an integer", "integers", _integer),
+    float: _plain(float, "a number", "numbers", _number),
+    bool: _plain(bool, "True or False", "truth values", _truth),
+    str: _plain(str, "text", "texts", _text),
+    Path: _plain(Path, "a path", "paths", _path),
     type(None): _NONE,
     None: _NONE,
-    Callable: Called(),
+    Callable: _fitting("a function", "functions", callable),
     Any: _ANYTHING,
 }
-
-
-class Alias:
-    """A named type with a text for ``help``, which unions cannot have."""
-
-    def __init__(self, name: str, value: object, module: str, text: str) -> None:
-        self.__name__ = name
-        self.__value__ = value
-        self.__module__ = module
-        self.__doc__ = text
-
-    @override
-    def __repr__(self) -> str:
-        return _MODULES.sub("", repr(self.__value__))
-
-    def __or__(self, other: object) -> object:
-        """Return the union with another type."""
-        return typing.Union[self.__value__, other]  # noqa: UP007 - an operand may be a text
-
-
-def check_of(annotation: object) -> Check:
-    """Return the check for an annotation, ``Anything`` for unknown ones."""
-    if isinstance(annotation, Alias):
-        annotation = annotation.__value__
-    if isinstance(annotation, typing.TypeVar):
-        annotation = annotation.__bound__ or Any
-    kind = typing.get_origin(annotation) or annotation
-    if kind in _COMPOSED:
-        return _COMPOSED[kind](typing.get_args(annotation))
-    if kind in _PLAIN:
-        return _PLAIN[kind]
-    if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
-        return Capable(kind)
-    # Other generic types, such as Sequence, are not checked.
-    if _NAMES.get(getattr(kind, "__name__", "")) == "array":
-        return Arrays()
-    return Instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING
-
-
-def several(check: Check) -> Check:
-    """Return the check for a tuple of any number of what ``check`` lets pass."""
-    return Items([check], None)
-
-
-def _tuple_of(arguments: tuple[object, ...]) -> Check:
-    if not arguments:
-        return Instance(tuple)
-    variable = arguments[-1] is Ellipsis
-    items = [check_of(each) for each in arguments if each is not Ellipsis]
-    return Items(items, None if variable else len(items))
-
-
-def _sequence_of(arguments: tuple[object, ...]) -> Check:
-    return Lists(check_of(arguments[0])) if arguments else _ANYTHING
-
-
-def _union_of(arguments: tuple[object, ...]) -> Check:
-    return OneOf([check_of(each) for each in arguments])
-
-
-def _mapping_of(arguments: tuple[object, ...]) -> Check:
-    return Entries(*map(check_of, arguments))
-
-
-def _annotated(arguments: tuple[object, ...]) -> Check:
-    check = check_of(arguments[0])
-    for each in arguments[1:]:
-        if isinstance(each, Check):
-            check = each
-        elif isinstance(each, Bounds):
-            check = Bounded(check, each)
-    return check
-
-
 _COMPOSED: Final[dict[object, Callable[[tuple[object, ...]], Check]]] = {
     Annotated: _annotated,
     ClassVar: lambda arguments: check_of(arguments[0]),
-    Literal: Choice,
-    Mapping: _mapping_of,
-    Sequence: _sequence_of,
-    tuple: _tuple_of,
-    types.UnionType: _union_of,
-    typing.Union: _union_of,
+    Literal: _choice,
+    Mapping: _mapping,
+    Sequence: _sequence,
+    tuple: _tuple,
+    types.UnionType: _union,
+    typing.Union: _union,
 }

@@ -10,22 +10,30 @@ import inspect
 import re
 import sys
 import traceback
-from abc import ABCMeta
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, ClassVar, Final, NoReturn, ParamSpec, TypeAlias, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    NoReturn,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 from weakref import WeakKeyDictionary
 
-from typing_extensions import override
-
-from fabric.graph.arguments.checks import Check, Instance, Unfit, check_of, several
+from fabric.graph.arguments.checks import Check, Unfit, check_of, several
 from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
 from fabric.messages.telling.files import line_in
 from fabric.messages.telling.place import blamed_place, calling_place, is_ours, raising_place
 from fabric.messages.telling.wording import found_text, one_of
 
 _ANNOTATED: Final = re.compile(r"Annotated\[([\w.]+), [^\]]*\]")
-"""A type with bounds, which are told where a value is out of them."""
+"""A type with bounds, which ``help`` leaves out."""
 
 
 class Verbatim(str):
@@ -34,24 +42,6 @@ class Verbatim(str):
     __slots__ = ()
 
     __repr__ = str.__str__
-
-
-class Helped(ABCMeta):
-    """The metaclass of descriptions: ``help`` shows their parameters and texts."""
-
-    @override
-    def __dir__(cls) -> Iterable[str]:
-        """Return what there is to use: of a finished description how it is called."""
-        names = [name for name in super().__dir__() if not name.startswith("_")]
-        if not _duties(cls) or lacks(cls):
-            return names
-        return ["__call__"] if _is_called(cls) else []
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """The signature with annotations as written, without bounds."""
-        parameters = list(inspect.signature(_initialiser(cls)).parameters.values())[1:]
-        return inspect.Signature([_plain(each) for each in parameters])
 
 
 def lacks(cls: type) -> list[str]:
@@ -70,62 +60,36 @@ def _defines(cls: type, name: str) -> bool:
     return owner is not None and "duties" not in vars(owner)
 
 
-def _is_called(cls: type) -> bool:
-    return any("__call__" in vars(each) for each in cls.__mro__)
-
-
-def _initialiser(cls: type) -> Callable[..., object]:
-    owner = next(each for each in cls.__mro__ if "__init__" in vars(each))
-    made: Callable[..., object] = vars(owner)["__init__"]
-    return made
-
-
-def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
-    annotation = parameter.annotation
-    if not isinstance(annotation, str):
-        return parameter
-    return parameter.replace(annotation=Verbatim(_ANNOTATED.sub(r"\1", annotation)))
-
-
 Parameters = ParamSpec("Parameters")
-
-
 Result = TypeVar("Result")
-
-
-_REFUSED: Final = re.compile(
-    r"(?P<name>[\w.<>]+)\.(?P<method>__init__|__call__)\(\) (?P<what>(?:missing|takes|got) .*)"
-)
-"""What Python says of a call that does not fit the parameters."""
-
-
-_UNCALLED: Final = re.compile(r"'(\w+)' object is not callable")
-
-
-_UNKNOWN: Final = re.compile(r"unexpected keyword argument '(\w+)'")
-
-
-_QUOTED: Final = re.compile(r"'(\w+)'")
-
-
+Kind: TypeAlias = inspect._ParameterKind  # it has no public name
 Checks: TypeAlias = tuple[tuple[str, Check], ...]
 """The fields of a class with their checks."""
 
-
-Kind: TypeAlias = inspect._ParameterKind  # it has no public name
-
-
 _BY_PLACE: Final = {Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD}
-
-
 _BY_NAME: Final = {Kind.POSITIONAL_OR_KEYWORD, Kind.KEYWORD_ONLY}
-
 
 _known: Final[WeakKeyDictionary[type, Checks]] = WeakKeyDictionary()
 """The fields of classes with their checks."""
 
 
-class Described(metaclass=Helped):
+class _Signature:
+    """The signature of a class: annotations as written, without bounds."""
+
+    def __get__(self, described: object, cls: type) -> inspect.Signature:
+        if described is not None:
+            raise AttributeError  # an operator has the signature of its __call__
+        init = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return inspect.Signature([_unbounded(each) for each in [*init.parameters.values()][1:]])
+
+
+def _unbounded(parameter: inspect.Parameter) -> inspect.Parameter:
+    if not isinstance(parameter.annotation, str):
+        return parameter
+    return parameter.replace(annotation=Verbatim(_ANNOTATED.sub(r"\1", parameter.annotation)))
+
+
+class Described:
     """A base of frozen dataclasses that checks values against the annotations of the fields.
 
     Attributes:
@@ -137,11 +101,33 @@ class Described(metaclass=Helped):
     refusal: ClassVar[type[FabricError]] = ProgramError
 
     _checks: ClassVar[Checks | None]
+    _binding: ClassVar[Binding | None]
+
+    if not TYPE_CHECKING:
+        __signature__ = _Signature()
+
+        def __new__(cls, *args: object, **named: object) -> Self:
+            """Refuse values that the class does not take."""
+            if cls._binding is None:
+                cls._binding = Binding(inspect.signature(cls))
+            cls._binding.check(cls.__name__, args, named)
+            return object.__new__(cls)
+
+        def __call__(self, *_args: object, **_named: object) -> NoReturn:
+            """Refuse: only operators are called."""
+            _refuse_call(type(self))
+
+        def __reduce__(self) -> tuple[object, ...]:
+            """Copy without ``__init__``."""
+            return object.__new__, (type(self),), self.__getstate__()
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Have ``cls`` looked at when its first instance is made."""
+        """Have ``cls`` looked at when its first instance is made, and its calls when made."""
         super().__init_subclass__(**options)
-        cls._checks = None
+        cls._checks = cls._binding = None
+        call = vars(cls).get("__call__")
+        if inspect.isfunction(call):
+            cls.__call__ = _bound(call)  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         """Check and convert the fields."""
@@ -161,10 +147,7 @@ def settle(described: object, refusal: type[FabricError], who: str | None = None
 def _settle(described: object, checks: Checks, refusal: type[FabricError], who: str) -> None:
     for name, check in checks:
         value = getattr(described, name)
-        try:
-            settled = check.settle(value)
-        except Unfit:
-            refuse(_text(who, name, value, check), refusal)
+        settled = _settled(who, name, value, check, refusal)
         if settled is not value:
             object.__setattr__(described, name, settled)
 
@@ -230,10 +213,7 @@ def _check_attributes(cls: type[Described]) -> None:
         # The value of a property is unknown; a function instead of a value is a mistake.
         if inspect.isfunction(value) or not hasattr(value, "__get__"):
             for check in [check for each in ours for check in _attribute_check(each, name)]:
-                try:
-                    check.settle(value)
-                except Unfit:
-                    refuse(_text(cls.__name__, name, value, check))
+                _settled(cls.__name__, name, value, check)
 
 
 def _attribute_check(owner: type, name: str) -> Iterator[Check]:
@@ -258,97 +238,122 @@ def refuse(message: str, kind: type[FabricError] = ProgramError) -> NoReturn:
 
 
 def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return ``function`` with its arguments checked against its annotations.
-
-    As with descriptions, what is checked is worked out once.
-    """
-    signature = inspect.signature(function)
+    """Return ``function`` with its arguments checked against its annotations."""
+    signature, who = inspect.signature(function), function.__qualname__.removesuffix(".__init__")
     names = inspect.unwrap(function).__globals__
-    return checking(function, signature, lambda: argument_checks(signature, names))
-
-
-def checking(
-    function: Callable[Parameters, Result],
-    signature: inspect.Signature,
-    work_out: Callable[[], Iterable[tuple[str, Check]]],
-) -> Callable[Parameters, Result]:
-    """Return ``function`` with checked arguments; ``work_out`` is called once."""
-    who = function.__qualname__.removesuffix(".__init__")
-    checks: dict[str, Check] = {}
-    fits = _fitting(signature)
-    kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
-    places = [name for name, kind in kinds.items() if kind in _BY_PLACE]
-    rest = next((name for name, kind in kinds.items() if kind is Kind.VAR_POSITIONAL), None)
+    binding = Binding(signature)
+    checks: dict[str, Check] = {}  # worked out at the first call
 
     def settled(name: str, value: object) -> Any:
-        try:
-            return checks[name].settle(value)
-        except Unfit:
-            refuse(_text(who, name, value, checks[name]))
+        return _settled(who, name, value, checks[name])
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if not checks:
-            checks.update(work_out())
-        if not fits(len(args), kwargs):
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:
-                refuse(_call_text(who, str(error), signature))
-        given: list[Any] = list(map(settled, places, args))
-        if rest is not None:
-            given += settled(rest, args[len(places) :])
+            for name, each in signature.parameters.items():
+                check = _evaluated(each.annotation, names)
+                checks[name] = several(check) if each.kind is Kind.VAR_POSITIONAL else check
+        binding.check(who, args, kwargs)
+        placed: list[Any] = list(map(settled, binding.by_place, args))
+        if binding.rest is not None:
+            placed += settled(binding.rest, args[len(binding.by_place) :])
+        # The function itself checks values for any name.
         named: dict[str, Any] = {
-            name: settled(name, value) if kinds.get(name) in _BY_NAME else value
+            name: settled(name, value) if name in binding.by_name else value
             for name, value in kwargs.items()
         }
-        return function(*given, **named)
+        return function(*placed, **named)
 
     return call
 
 
-def _fitting(signature: inspect.Signature) -> Callable[[int, Mapping[str, object]], bool]:
-    """Return a faster test than ``Signature.bind`` for the number and names of arguments."""
-    parameters = signature.parameters.values()
-    kinds = {each.kind for each in parameters}
-    places = [each.name for each in parameters if each.kind in _BY_PLACE]
-    known = {each.name for each in parameters if each.kind in _BY_NAME}
-    needed = {
-        each.name
-        for each in parameters
-        if each.default is each.empty and each.kind in _BY_PLACE | _BY_NAME
-    }
+class Binding:
+    """Compares the arguments of calls with a signature.
 
-    def fits(count: int, named: Mapping[str, object]) -> bool:
-        given = places[:count]
-        return (
-            (count <= len(places) or Kind.VAR_POSITIONAL in kinds)
-            and needed.issubset([*given, *known.intersection(named)])
-            and (known.issuperset(named) or Kind.VAR_KEYWORD in kinds)
-            and not any(name in named and name in known for name in given)
+    Whether a call fits depends only on the number of values and the names, which are remembered.
+
+    Attributes:
+        by_place, by_name: parameters that take a value by its place, or by its name.
+        rest: the parameter for further values; None if there is none.
+    """
+
+    def __init__(self, signature: inspect.Signature) -> None:
+        parameters = signature.parameters.values()
+        self._parameters: Final = [each for each in parameters if each.name != "self"]
+        self.by_place: Final = [each.name for each in parameters if each.kind in _BY_PLACE]
+        self.by_name: Final = dict.fromkeys(
+            each.name for each in self._parameters if each.kind in _BY_NAME
+        )
+        self._required: Final = {
+            each.name
+            for each in parameters
+            if each.default is each.empty and each.kind in _BY_PLACE | _BY_NAME
+        }
+        kinds = {each.kind: each.name for each in parameters}
+        self.rest: Final = kinds.get(Kind.VAR_POSITIONAL)
+        self._takes_any_name: Final = Kind.VAR_KEYWORD in kinds
+        self._fitting: Final[set[tuple[object, ...]]] = set()
+
+    def check(self, who: str, args: Sequence[object], named: Mapping[str, object]) -> None:
+        """Refuse a call with values that are missing, unknown, too many or given twice."""
+        shape = len(args), *named
+        if shape in self._fitting:
+            return
+        placed = self.by_place[: len(args)]
+        known = self.by_name.keys() & named
+        missing = self._required.difference(placed, known)
+        twice = known.intersection(placed)
+        too_many = len(args) > len(self.by_place) and self.rest is None
+        unknown = len(known) < len(named) and not self._takes_any_name
+        if not (missing or twice or too_many or unknown):
+            self._fitting.add(shape)
+            return
+        form = f"{who}{self._form()}"
+        if unknown:
+            name = next(each for each in named if each not in known)
+            names = list(self.by_name)
+            wanted = one_of(names, name) if names else f"no names, as in {form}"
+            refuse(f"{who}: {name} is given: expected {wanted}")
+        if too_many:
+            refuse(f"{who}: too many values are given: expected {form}")
+        wrong = [each.name for each in self._parameters if each.name in (twice or missing)]
+        what = "{} is given twice" if twice else "nothing is given for {}"
+        refuse(f"{who}: {what.format(', '.join(wrong))}: expected {form}")
+
+    def _form(self) -> inspect.Signature:
+        """Return the signature without annotations, with dots for defaults."""
+        return inspect.Signature(
+            [
+                each.replace(
+                    annotation=each.empty,
+                    default=each.empty if each.default is each.empty else Verbatim("..."),
+                )
+                for each in self._parameters
+            ]
         )
 
-    return fits
+
+def _bound(call: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a method ``__call__`` that refuses streams which it does not take."""
+    binding = Binding(inspect.signature(call))
+
+    @wraps(call)
+    def bound(*args: object, **named: object) -> Result:
+        binding.check(f"{type(args[0]).__name__}(...)", args, named)
+        return call(*args, **named)
+
+    return bound
 
 
-def argument_checks(
-    signature: inspect.Signature, names: dict[str, object]
-) -> Iterator[tuple[str, Check]]:
-    """Yield the parameters with their checks; annotations are words of ``names``."""
-    for name, parameter in signature.parameters.items():
-        check = _evaluated(parameter.annotation, names)
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            check = several(check)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            check = check_of(Any)  # who takes any name looks at the values, too
-        yield name, check
-
-
-def _text(who: str, name: str, value: object, check: Check) -> str:
-    takers = ""
-    if isinstance(value, Described):
-        takers = "".join(f"; {name} takes one" for name in _takers(type(value)))
-    return f"{who}: {name} is {found_text(value)}: expected {check.text}{check.hint(value)}{takers}"
+def _settled(
+    who: str, name: str, value: object, check: Check, refusal: type[FabricError] = ProgramError
+) -> Any:
+    try:
+        return check.settle(value)
+    except Unfit:
+        takers = _takers(type(value)) if isinstance(value, Described) else ()
+        hint = check.hint(value) + "".join(f"; {name} takes one" for name in takers)
+        refuse(f"{who}: {name} is {found_text(value)}: expected {check.text}{hint}", refusal)
 
 
 def _takers(kind: type[Described]) -> list[str]:
@@ -361,58 +366,37 @@ def _takers(kind: type[Described]) -> list[str]:
         if cls.__module__.partition(".")[0] == home and cls.duties and not lacks(cls)
         if offered is None or cls.__name__ in offered
         for _, check in field_checks(cls)
-        if isinstance(check, Instance) and issubclass(kind, check.kind)
+        if check.kind is not None and issubclass(kind, check.kind)
     }
     return sorted(found)
 
 
-def called_wrongly(error: BaseException) -> ProgramError | None:
-    """Return the error for a description that Python could not call, None for other errors."""
-    if isinstance(error, dataclasses.FrozenInstanceError):
-        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-        owner = next(type(each.f_locals["self"]) for each in frames if "self" in each.f_locals)
-        file, line = raising_place(error) or calling_place()
-        return ProgramError(
-            f"{owner.__name__}: {error}: expected a field of a class with @dataclass(frozen=True), "
-            "which its own __init__ does not set",
-            file=file,
-            line=line,
-        )
-    if not isinstance(error, TypeError):
+def frozen_error(error: BaseException | None) -> ProgramError | None:
+    """Return the error for an ``__init__`` that sets a field, None for other errors."""
+    if not isinstance(error, dataclasses.FrozenInstanceError):
         return None
-    uncalled = _UNCALLED.fullmatch(str(error))
-    if uncalled is not None:
-        return _no_operator(uncalled[1], error)
-    refused = _REFUSED.match(str(error))
-    if refused is None:
-        return None
-    name, method = refused["name"].rpartition("<locals>.")[2], refused["method"]
-    cls = next((each for each in _descriptions() if each.__name__ == name), None)
-    place = raising_place(error)
-    if cls is None or place is None:
-        return None
-    signature = inspect.signature(getattr(cls, method))
-    who = name if method == "__init__" else f"{name}(...)"
-    file, line = place
-    return ProgramError(_call_text(who, refused["what"], signature), file=file, line=line)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    owner = next(type(each.f_locals["self"]) for each in frames if "self" in each.f_locals)
+    file, line = raising_place(error) or calling_place()
+    return ProgramError(
+        f"{owner.__name__}: {error}: expected a field of a class with @dataclass(frozen=True), "
+        "which its own __init__ does not set",
+        file=file,
+        line=line,
+    )
 
 
-def _no_operator(name: str, error: TypeError) -> ProgramError | None:
-    """Return the error for a call of a description that is not an operator."""
-    cls = next((each for each in _descriptions() if each.__name__ == name), None)
-    place = raising_place(error)
-    if cls is None or place is None:
-        return None
-    file, line = place
+def _refuse_call(cls: type[Described]) -> NoReturn:
+    """Refuse the call of a description that is not an operator."""
+    name = cls.__name__
     defaults = [each.default for each in inspect.signature(cls).parameters.values()]
     made = f"{name}(...)" if inspect.Parameter.empty in defaults else f"{name}()"
     calls = " or ".join(f"{taker}({made})(stream)" for taker in _takers(cls))
-    what = (
+    refuse(
         f"{name} is a function, not an operator: write {calls}"
         if calls
         else f"{name} is not an operator and cannot be called: give it to an operator that takes it"
     )
-    return ProgramError(what, file=file, line=line)
 
 
 def _descriptions() -> list[type[Described]]:
@@ -420,27 +404,6 @@ def _descriptions() -> list[type[Described]]:
     for cls in found:
         found += cls.__subclasses__()
     return found[:0:-1]
-
-
-def _call_text(who: str, what: str, signature: inspect.Signature) -> str:
-    parameters = [
-        each.replace(
-            annotation=each.empty,
-            default=each.empty if each.default is each.empty else Verbatim("..."),
-        )
-        for each in signature.parameters.values()
-        if each.name != "self"
-    ]
-    form = f"{who}{inspect.Signature(parameters)}"
-    unknown = _UNKNOWN.search(what)
-    if unknown is not None:
-        names = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
-        wanted = one_of(names, unknown[1]) if names else f"no names, as in {form}"
-        return f"{who}: {unknown[1]} is given: expected {wanted}"
-    missing = ", ".join(_QUOTED.findall(what))
-    if "missing" in what:
-        return f"{who}: nothing is given for {missing}: expected {form}"
-    return f"{who}: too many values are given: expected {form}"
 
 
 class Section(Described):

@@ -13,35 +13,20 @@ from functools import wraps
 # Any: whatever the fields of a description take; they are checked.
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from fabric.graph.arguments.checks import Check
-from fabric.graph.arguments.described import (
-    Described,
-    argument_checks,
-    checking,
-    field_checks,
-    refuse,
-)
+from fabric.graph.arguments.described import Binding, Described, checked, field_checks, refuse
 from fabric.messages.telling.errors import FabricError
 from fabric.messages.telling.users_code import users_values
 
-_SECTION: Final = re.compile(r"^([A-Z][a-z]+):$", re.MULTILINE)
-
-_DOCSTRING_WIDTH: Final = 88
-
-_ENTRY: Final = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
-
-
 Keywords = ParamSpec("Keywords")
-
 First = TypeVar("First")
-
 Taken = TypeVar("Taken")
-
 Result = TypeVar("Result")
 
-_LISTING_WIDTH: Final = 96
-
+_SECTION: Final = re.compile(r"^([A-Z][a-z]+):$", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
 _ARGUMENTS: Final = re.compile(r"^Args:\n((?:    .*\n?|\n(?=    ))*)", re.MULTILINE)
+_LISTING_WIDTH: Final = 96
+_DOCSTRING_WIDTH: Final = 88
 
 
 @dataclass(frozen=True)
@@ -153,42 +138,31 @@ def taking(
     def decorate(
         function: Callable[[First, Taken], Result],
     ) -> Callable[Concatenate[First, Keywords], Result]:
-        own = inspect.signature(function)
+        who, own = function.__name__, inspect.signature(function)
         first = next(iter(own.parameters.values()))
-        fields = [
-            each
-            for each in inspect.signature(described).parameters.values()
-            if each.name not in refused
-        ]
-        signature = inspect.Signature([first, *fields], return_annotation=own.return_annotation)
+        fields = inspect.signature(described).parameters.values()
+        signature = own.replace(
+            parameters=[first, *(each for each in fields if each.name not in refused)]
+        )
+        binding, fitting = Binding(signature), checked(function)
 
         @wraps(function)
-        def made(*args: Any, **given: Any) -> Result:
-            about = args[0] if args else given.pop(first.name)
+        def call(*args: Any, **named: Any) -> Result:
+            for name in refused.keys() & named:
+                refuse(f"{who}: {name} is given: {refused[name]}: expected none")
+            binding.check(who, args, named)
+            about = args[0] if args else named.pop(first.name)
             with users_values():
                 try:
-                    taken = described(**given)
+                    taken = described(**named)
                 except FabricError as error:
-                    said = f"{function.__name__}: {error.message}"
-                    raise type(error)(said, file=error.file, line=error.line) from None
-                return function(about, taken)
+                    what = error.message.removeprefix(f"{described.__name__}: ")
+                    raise type(error)(f"{who}: {what}", file=error.file, line=error.line) from None
+                return fitting(about, taken)
 
-        def checks() -> Iterator[tuple[str, Check]]:
-            yield from argument_checks(inspect.Signature([first]), function.__globals__)
-            yield from (each for each in field_checks(described) if each[0] not in refused)
-
-        shown: Any = made
+        shown: Any = call
         shown.__signature__, shown.without = signature, refused
         shown.__doc__ = _text(function, described, signature, refused)
-        fitting = checking(made, signature, checks)
-
-        @wraps(fitting)
-        def call(*args: Any, **given: Any) -> Result:
-            for name, why in refused.items():
-                if name in given:
-                    refuse(f"{function.__name__}: {name} is given: {why}: expected none")
-            return fitting(*args, **given)
-
         taker: Callable[Concatenate[First, Keywords], Result] = call
         return taker
 
@@ -205,12 +179,10 @@ def _text(
         return None
     text = inspect.cleandoc(function.__doc__)
     found = _ARGUMENTS.search(text)
-    own = dict(entries(textwrap.dedent(found[1]))) if found is not None else {}
-    said = meanings(kind) | own
+    assert found is not None
+    said = meanings(kind) | dict(entries(textwrap.dedent(found[1])))
     lines = [
-        line
-        for name in signature.parameters
-        for line in textwrap.wrap(
+        textwrap.fill(
             f"{name}: {said.get(name, '')}",
             _LISTING_WIDTH,
             initial_indent=" " * 4,
@@ -218,9 +190,8 @@ def _text(
             break_long_words=False,
             break_on_hyphens=False,
         )
+        for name in signature.parameters
     ]
     missing = "".join(f"It takes no ``{name}``: {why}.\n" for name, why in refused.items())
     part = "\n".join([*([missing] if missing else []), "Args:", *lines, ""])
-    if found is None:
-        return f"{text}\n\n{part}"
     return f"{text[: found.start()]}{part}{text[found.end() :]}"

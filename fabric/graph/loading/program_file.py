@@ -33,7 +33,7 @@ import msgspec
 import numpy as np
 from typing_extensions import override
 
-from fabric.graph.arguments.described import called_wrongly
+from fabric.graph.arguments.described import frozen_error
 from fabric.graph.arguments.numbers import number_of
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.wiring.program import Program, hardware_scope
@@ -378,7 +378,7 @@ def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoRet
         raise ProgramError(
             f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
         ) from error
-    mistake = called_wrongly(error)
+    mistake = frozen_error(error)
     if mistake is not None:
         raise mistake from error
     file, line = raising_place(error) or (file, line)

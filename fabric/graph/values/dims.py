@@ -13,8 +13,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
-from typing_extensions import override
-
 from fabric.graph.arguments.checks import Alias, Check, Unfit
 from fabric.graph.values.expression import (
     AtLeastOne,
@@ -36,29 +34,29 @@ if TYPE_CHECKING:
     from fabric.graph.values.expression import Value
 
 
-class _DimCheck(Check):
-    """A size: an integer, or an expression of symbols."""
+def _size(value: object) -> object:
+    try:
+        size = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        if isinstance(value, Fraction | Expression):
+            return value
+        raise Unfit from None
+    if size < 0:
+        raise Unfit
+    return size
 
-    text, plural = "an integer of at least 0 or a symbol", "integers of at least 0 or symbols"
 
-    @override
-    def settle(self, value: object) -> object:
-        try:
-            size = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            if isinstance(value, Fraction | Expression):
-                return value
-            raise Unfit from None
-        if size < 0:
-            raise Unfit
-        return size
+_SIZE: Final = Check(
+    "an integer of at least 0 or a symbol", "integers of at least 0 or symbols", _size
+)
+"""A size: an integer, or an expression of symbols."""
 
 
 if TYPE_CHECKING:
     # Any for an expression: where there are data, all dimensions are the integers numpy wants.
     Dim: TypeAlias = int | Any
 else:
-    Dim = Alias("Dim", Annotated[Any, _DimCheck()], __name__, f"A size: {_DimCheck.text}.")
+    Dim = Alias("Dim", Annotated[Any, _SIZE], __name__, f"A size: {_SIZE.text}.")
 
 
 _RAGGED: Final = "~"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Final
 
-from fabric.graph.arguments.described import Described, called_wrongly, settle
+from fabric.graph.arguments.described import Described, frozen_error, settle
 from fabric.graph.values.expression import Expression
 from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType
 from fabric.graph.wiring.costs import NEEDS, WORK_NUMBERS, Costs, OffChipTensor, Rates, Work
@@ -68,7 +68,7 @@ def failed_in(
     where = raising_place(error) or (place if _has_users_part(operator) else None)
     if where is None or isinstance(error, FabricError):
         return None
-    return called_wrongly(error) or ProgramError(
+    return frozen_error(error) or ProgramError(
         f"{type(operator).__name__}: {_named(operator, method)} raised {said(error)}",
         file=where.file,
         line=where.line,

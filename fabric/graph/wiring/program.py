@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import called_wrongly, checked, refuse
+from fabric.graph.arguments.described import checked, frozen_error, refuse
 from fabric.graph.hardware.description import Hardware, PlacementDescription
 from fabric.graph.hardware.latency import Hop, Site
 from fabric.graph.values.dims import (
@@ -187,10 +187,10 @@ class Program:
         """Stop collecting.
 
         Raises:
-            ProgramError: a description was called with other parameters than it takes.
+            ProgramError: an ``__init__`` of the user's has set a field.
         """
         self._wiring.close()
-        mistake = None if error is None else called_wrongly(error)
+        mistake = frozen_error(error)
         if mistake is not None:
             raise mistake from error
 

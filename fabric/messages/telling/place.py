@@ -58,15 +58,15 @@ def _cell(file: str) -> str | None:
 
 def calling_place() -> Place:
     """Return the innermost place outside the fabric, operators, and users' ``__call__``."""
-    frame = sys._getframe(2)  # who asks is one of us
+    frame = sys._getframe(2)  # the caller is one of us
     code = frame.f_code
-    while code.co_filename.startswith(_OWN) or (code.co_filename, code.co_name) in _BETWEEN:
-        behind = frame.f_back
-        if behind is None:
-            break
-        frame, code = behind, behind.f_code
-    if code.co_name == "__call__" and frame.f_back is not None:
+    while (
+        code.co_filename.startswith(_OWN)
+        or code.co_name == "__call__"
+        or (code.co_filename, code.co_name) in _BETWEEN
+    ) and frame.f_back is not None:
         frame = frame.f_back
+        code = frame.f_code
     return _place(frame.f_code.co_filename, frame.f_lineno)
 
 
