@@ -41,8 +41,6 @@ class _Order:
 
 
 class _Ready(deque[Any]):
-    """Replaces the queue of units that the conductor runs."""
-
     def __init__(self, name: str | int) -> None:
         super().__init__()
         self._name = name

@@ -26,7 +26,12 @@ def first_line(block: Block) -> str:
     return named(block.text.splitlines()[0][2:], [block])
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=first_line)
+def _marked(block: Block) -> object:
+    marks = pytest.mark.deep if "fabric study" in block.text else ()
+    return pytest.param(block, marks=marks, id=first_line(block))
+
+
+@pytest.mark.parametrize("block", [*map(_marked, BLOCKS)])
 def test_readme_commands_print_what_it_shows(
     block: Block, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

@@ -52,7 +52,6 @@ class _Walk:
         self._writer = {channel: p for p, each in enumerate(processes) for channel in each.outputs}
 
     def run(self, limit: int) -> set[Outcome] | None:
-        """Visit all states."""
         count, channels = len(self._processes), len(self._depths)
         start = _State((0,) * count, (0,) * count, ((),) * channels, (0,) * channels)
         seen = {start}

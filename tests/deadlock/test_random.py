@@ -105,7 +105,6 @@ def _taken(draw: st.DrawFn, open_streams: list[Stream], count: int) -> list[Stre
 
 
 def processes(plan: Plan) -> list[Process]:
-    """Return what the model makes of a program."""
     return [
         Process(
             *_life(node.operator, plan, node.index),
@@ -240,21 +239,18 @@ LONG = settings(QUICK, max_examples=200_000)
 @QUICK
 @given(networks(merging=False))
 def test_networks_end_as_the_model_does(network: Network) -> None:
-    """Whether a network gets stuck, where, and what helps: no false alarm, no miss."""
     check(network)
 
 
 @examples(quick=40, deep=300)
 @given(networks(merging=True))
 def test_networks_with_merges_end_as_some_schedule_does(network: Network) -> None:
-    """With merges, the outcome is one that some schedule has."""
     check(network)
 
 
 @examples(quick=25, deep=100)
 @given(networks(merging=True))
 def test_report_is_equal_under_every_schedule(network: Network) -> None:
-    """The report is the same in whatever order trio runs the operators."""
     reports = []
     for order in SCHEDULES:
         with schedule(order):
@@ -268,7 +264,6 @@ def test_report_is_equal_under_every_schedule(network: Network) -> None:
 @LONG
 @given(networks(merging=False))
 def test_blocking_reads_at_length(network: Network) -> None:
-    """The same as ``test_blocking_reads``, for hours."""
     check(network)
 
 
@@ -276,5 +271,4 @@ def test_blocking_reads_at_length(network: Network) -> None:
 @LONG
 @given(networks(merging=True))
 def test_merges_at_length(network: Network) -> None:
-    """The same as ``test_merges``, for hours."""
     check(network)

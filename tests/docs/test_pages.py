@@ -37,7 +37,7 @@ def _told(page: str) -> object:
     return pytest.param(page, id=shown(page), marks=marks)
 
 
-@pytest.mark.parametrize("page", spread([*map(_told, BY_HAND)], 4))
+@pytest.mark.parametrize("page", spread([*map(_told, BY_HAND)], 2))
 def test_page_shows_what_its_commands_print(
     page: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

@@ -58,6 +58,7 @@ def test_site_loads_nothing_from_other_hosts(site: Path) -> None:
     assert not re.search(r"@import|url\(\s*[\"']?https?://", styles)
 
 
+@pytest.mark.deep
 def test_search_finds_operators_and_docstrings(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     pages = sorted((site / "reference" / "library").glob("*.html"))

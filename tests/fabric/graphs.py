@@ -21,7 +21,6 @@ _LATENCY = st.one_of(st.just(1), st.integers(1, 6))
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Draw a graph."""
     size = draw(st.integers(2, 7))
     nodes = [(draw(st.integers(0, 4)), draw(st.booleans())) for _ in range(size)]
     edges = []

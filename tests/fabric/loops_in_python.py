@@ -18,12 +18,10 @@ class Guarded:
         self._array = array
 
     def __getitem__(self, index: int) -> int:
-        """Return an integer."""
         assert 0 <= index < self.size
         return int(self._array[index])
 
     def __setitem__(self, index: int, value: int) -> None:
-        """Write an integer."""
         assert 0 <= index < self.size
         # What has more than 64 bits is cut off.
         self._array[index] = (int(value) + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -45,5 +43,4 @@ def _names(loop: MachineCode) -> Sequence[str]:
 
 
 def in_python() -> AbstractContextManager[Any]:
-    """Let loops that are made meanwhile run in Python."""
     return mock.patch.object(MachineCode, "over", _over)

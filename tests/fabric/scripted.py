@@ -33,7 +33,6 @@ class Stage(Costless):
     clocks: list[int] = field(default_factory=list)
 
     def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
-        """Return the outputs."""
         return self.wire(*inputs)
 
     @override
@@ -70,8 +69,6 @@ class Stage(Costless):
 
 @dataclass(frozen=True)
 class Ticks(Source):
-    """Send ``count`` elements, one a cycle."""
-
     count: int
 
     @override
@@ -101,8 +98,6 @@ class Relay(Hop):
 
 @dataclass(frozen=True)
 class Charge(Sink):
-    """Take every element and charge a cycle for it."""
-
     @override
     async def run(self, ports: Ports) -> None:
         source, unit = ports.source, ports.unit

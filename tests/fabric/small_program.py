@@ -38,8 +38,6 @@ class Count(Source):
 
 @dataclass(frozen=True)
 class Total(Sink):
-    """Store the sum of a stream."""
-
     fault: Fault
 
     @override
@@ -56,8 +54,6 @@ class Total(Sink):
 
 @dataclass(frozen=True)
 class Relay(Hop):
-    """Send every element on."""
-
     @override
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:

@@ -23,7 +23,6 @@ def test_a_wait_for_a_slot(begun: int, waited: int, backward: int) -> None:
 
 @given(_CYCLES, _CYCLES, _CYCLES, _CYCLES)
 def test_a_wait_for_links(begun: int, waited: int, visible: int, late: int) -> None:
-    """Cycles are the links' in which an element would be visible, had it had them for itself."""
     of_links = range(visible - late, visible)
     expected = sum(cycle in of_links for cycle in range(begun, begun + waited))
 

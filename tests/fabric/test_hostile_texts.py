@@ -106,6 +106,7 @@ def test_commands_print_no_control_characters(
         assert pydot.graph_from_dot_data(Path("it.dot").read_text(encoding="utf-8"))
 
 
+@pytest.mark.deep
 def test_pages_and_exports_have_no_foreign_elements(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["run", "p.py", "--trace", "events"])
     (run,) = Path("logs").iterdir()

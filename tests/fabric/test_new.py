@@ -28,6 +28,7 @@ def written(folder: Path) -> set[str]:
     return {file.name for file in folder.iterdir()}
 
 
+@pytest.mark.deep
 def test_new_program_runs_and_its_test_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

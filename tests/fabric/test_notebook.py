@@ -211,6 +211,7 @@ class TestExecuted:
         assert ["1"] == [each["data"]["text/plain"] for each in threads]
         assert told[0]["data"]["text/plain"].strip("\"'").startswith("In[7]:2: simulate: trace is")
 
+    @pytest.mark.deep
     def test_results_are_one_output_and_their_text_is_returned(self) -> None:
         every = ", ".join(RESULTS_SHOWN)
         notebook = executed(
@@ -235,6 +236,7 @@ class TestExecuted:
         assert pieces == [[f"{text}\n"] for text in texts]
         assert not [text for text in texts if not text or " object at 0x" in text]
 
+    @pytest.mark.deep
     def test_tour_shows_what_is_stored_in_it(self) -> None:
         tour: Any = nbformat.read(TOUR, as_version=4)
         nbformat.validate(tour)

@@ -14,6 +14,8 @@ from typing import Final
 
 import pytest
 
+from tests.profiles import crossed
+
 _ROOT: Final = Path(__file__).parents[2]
 _PROGRAM: Final = str(_ROOT / "tests" / "fabric" / "small_program.py")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -33,7 +35,6 @@ _COMMANDS: Final = {
 
 
 def _left(session: int) -> list[int]:
-    """Return the processes of a session that are there."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -93,12 +94,11 @@ def _wrong(status: int, number: int, printed: str, told: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("number", _SIGNALS)
 @pytest.mark.parametrize(
-    ("name", "seconds"), [("run", 0.15), ("study", 0.4), ("study", 1.5), ("endless", 1.0)]
+    ("name", "seconds", "number"),
+    crossed([("run", 0.15), ("study", 0.4), ("study", 1.5), ("endless", 1.0)], _SIGNALS, 1),
 )
 def test_command_ends_at_a_signal(name: str, seconds: float, number: int, tmp_path: Path) -> None:
-    """While it imports, while its workers begin, and while it runs."""
     assert "" == signalled(name, number, seconds, tmp_path)
 
 
@@ -108,7 +108,6 @@ def test_random_moments() -> None:
 
 
 def tried(tries: int, seed: int) -> dict[str, int]:
-    """Return what went wrong, and how often."""
     drawn = random.Random(seed)
     troubles: collections.Counter[str] = collections.Counter()
     for attempt in range(tries):

@@ -43,6 +43,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 class TestTemporary:
+    @pytest.mark.deep
     def test_as_long_as_the_report(self, temporary: Path) -> None:
         report: Report | None = simulate(build(), mode="functional", trace="events")
         assert report is not None
@@ -170,6 +171,7 @@ class TestKept:
 
 
 class TestAtOnce:
+    @pytest.mark.deep
     def test_traced_runs_in_threads_equal_single_runs(self) -> None:
         names = ["simplified_moe", "swiglu", "simplified_moe", "moe dynamic"]
 

@@ -88,6 +88,7 @@ def _counting(half_way: Callable[[], None]) -> Program:
 
 
 class TestRuns:
+    @pytest.mark.deep
     def test_run_on_a_full_disk_continues_without_its_trace(self, small_disk: Path) -> None:
         wired = chain(("s0", "c3"), ("r0", "c1", "s0"), ("r0", "c7"), elements=50_000)
         told: list[str] = []

@@ -129,6 +129,7 @@ def test_places_and_tables_equal_the_definition(
 
 
 # Row bits above the pieces are not changed: 8 rows decide for all.
+@pytest.mark.deep
 @given(pieces=_mappings())
 def test_mapping_is_accepted_if_places_are_unique(pieces: list[_Piece]) -> None:
     pieces = [piece for piece in pieces if piece.field != "unused"]

@@ -95,6 +95,7 @@ def _is_quick(table: str, row: Row) -> bool:
 
 
 class TestOneChannel:
+    @pytest.mark.deep
     def test_bandwidth_of_published_lists_is_within_5_percent(self) -> None:
         errors = {
             (name, refreshes): abs(one_channel(name, refreshes=refreshes)[0].error)

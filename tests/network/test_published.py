@@ -14,6 +14,7 @@ CURVES = [
 ]
 
 
+@pytest.mark.deep
 def test_predictions_of_chip_traces_are_within_15_percent() -> None:
     found = published.figures(published.read_traces(published.DATA))
     assert found["span_mean"] <= 0.05

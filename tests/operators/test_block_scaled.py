@@ -139,6 +139,7 @@ def test_scale_of_a_block_is_limited_to_eight_bits() -> None:
         np.testing.assert_array_equal(copied(x, dtype).outputs["y"], numbers(x, form))
 
 
+@pytest.mark.deep
 @examples(quick=8, deep=100)
 @given(
     left=st.sampled_from([*FORMATS, "float32", "bfloat16"]),

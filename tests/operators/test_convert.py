@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -202,6 +203,7 @@ def fewest(written: list[Any], read: list[Any]) -> int:
     return most
 
 
+@pytest.mark.deep
 @given(st.data())
 @examples(quick=100, deep=2_000)
 def test_conversion_of_random_tiles_is_verified(data: st.DataObject) -> None:

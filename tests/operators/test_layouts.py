@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,6 +95,7 @@ def column(stream: Stream, name: str) -> None:
     op.LinearOffChipStore(name)(op.Promote(0)(stream))
 
 
+@pytest.mark.deep
 def test_layout_of_a_chain_is_the_order_that_is_sent() -> None:
     # No operator hides behind an order that is never known.
     known: set[str] = set()

@@ -112,6 +112,7 @@ def test_broadcast_joins_the_net_of_its_producer() -> None:
     assert any(len(net.targets) > 1 for net in netlist.nets)
 
 
+@pytest.mark.deep
 def test_site_memory_limits_the_plan() -> None:
     needs = sorted(unit.on_chip_bytes for unit in netlist_of(elaborate(small())).units)
     mesh = Mesh(columns=8, rows=8, units_per_site=4, site_bytes=needs[-1])

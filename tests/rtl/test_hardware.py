@@ -455,6 +455,7 @@ def _small(folder: Path) -> str:
     return str(file)
 
 
+@pytest.mark.deep
 def test_command_without_options_only_writes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

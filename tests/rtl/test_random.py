@@ -32,6 +32,7 @@ def designs(drawing: Callable[[Random], Program], seed: int, count: int) -> list
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler is installed"
 )

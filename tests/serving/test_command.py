@@ -91,6 +91,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[in
     return status, captured.out, captured.err
 
 
+@pytest.mark.deep
 def test_serve_writes_the_same_object_and_folder_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,6 +273,7 @@ def test_serve_names_the_line_of_a_users_error(
     assert "the scheduler raised ZeroDivisionError" in errors
 
 
+@pytest.mark.deep
 def test_interrupted_serve_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.py").write_text(
         "import os, signal\nfrom pathlib import Path\n"

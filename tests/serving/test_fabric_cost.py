@@ -88,6 +88,7 @@ def cost(folder: Path, described: FabricDescription = DESCRIBED) -> tuple[Fabric
     return made, workers
 
 
+@pytest.mark.deep
 def test_cost_at_corners_equals_runs_and_is_linear_between(kept: Path) -> None:
     found, workers = cost(kept)
     assert not workers.jobs

@@ -57,7 +57,6 @@ class Steps(Costless):
     counts: tuple[Dim, ...] = (1,)
 
     def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
-        """Return the outputs."""
         return self.wire(*inputs)
 
     @override

@@ -39,7 +39,6 @@ def execute(
     *observers: Observer,
     compiles: bool = False,
 ) -> tuple[Execution, str]:
-    """Run a program without data."""
     settings = Settings(
         mode="timing",
         depths=depths,
@@ -85,7 +84,6 @@ def _ended(execution: Execution, status: str) -> Run:
 
 
 def timed(retimer: Retimer, depths: Sequence[int]) -> Run:
-    """Return how a record goes under ``depths``."""
     retimed = retimer.time(depths)
     if retimed.cycles is None:
         assert retimed.passed is None
@@ -96,5 +94,4 @@ def timed(retimer: Retimer, depths: Sequence[int]) -> Run:
 
 
 def depths_of(record: Record, options: Mapping[str, int]) -> list[int]:
-    """Return depths in edge order."""
     return [options.get(channel.option, channel.depth) for channel in record.channels]

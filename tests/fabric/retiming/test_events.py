@@ -135,3 +135,11 @@ class TestWork:
         for depth in (1, 2, 5):
             options = {"second.0": depth, "third.0": depth}
             assert timed(Retimer(record), [depth] * 2) == run(self._chain(work), options)
+
+    def test_scaled_work_scales_waits_from_elements_and_keeps_memory_waits(self) -> None:
+        record = _record(shipped("top2_moe"))
+        kinds, amounts = record.events[:, 0] & e.KIND, record.events[:, 1]
+        (unit, *_) = record.unit_of[(kinds == e.UNTIL) & (amounts > 0)].tolist()
+        waits = (record.unit_of == unit) & (kinds >= e.WAIT)
+        expected = np.where(kinds == e.UNTIL, 3 * amounts, amounts)[waits]
+        assert expected.tolist() == record.with_work([unit], 3.0).events[waits, 1].tolist()

@@ -118,6 +118,7 @@ def test_unknown_or_contradicting_channel_names_are_refused(
         variables_of([record], pinned, shared)
 
 
+@pytest.mark.deep
 @given(st.dictionaries(st.text(min_size=1), st.integers(1, 1 << 40)))
 def test_depths_file_written_is_read_back(depths: dict[str, int]) -> None:
     import tempfile

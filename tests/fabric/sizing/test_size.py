@@ -204,6 +204,7 @@ def test_steps_count_whole_blocks() -> None:
     assert found.cost == sum(-(-each.depth // 4) * 4 for each in found.channels)
 
 
+@pytest.mark.deep
 def test_depths_serve_several_inputs_and_report_held_out_ones() -> None:
     programs = {f"seed={seed}": _moe(seed) for seed in range(2)}
     others = {"seed=7": _moe(7)}

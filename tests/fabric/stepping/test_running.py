@@ -311,6 +311,7 @@ class Presses(Observer):
         return transferred
 
 
+@pytest.mark.deep
 def test_interrupt_pauses() -> None:
     wired = small_program.build(stop=20_000)
     with fab.open_run(wired, observers=[Presses()]) as run:

@@ -22,6 +22,7 @@ def study(*arguments: str, folder: Path | None = None) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.deep
 def test_study_keeps_failed_points_and_runs_none_twice(tmp_path: Path) -> None:
     vary = [PROGRAM, "--vary", "tiles=1..3", "--vary", "rows=16,3", "--minimize", "cycles"]
     done = study(*vary, "--json", folder=tmp_path / "out")
@@ -209,6 +210,7 @@ def test_several_studies_have_folders_and_an_overview(tmp_path: Path) -> None:
         assert (tmp_path / "out" / path).is_file()
 
 
+@pytest.mark.deep
 def test_study_over_inputs_spares_runs_and_repeats_none(tmp_path: Path) -> None:
     asked = [PROGRAM, "--vary", "rows=16,32", "--over", "tiles=1..4", "--hold-out", "1"]
     asked += ["--minimize", "p95:cycles", "--where", "worst:extra.rows <= 100"]

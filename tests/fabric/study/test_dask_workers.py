@@ -75,6 +75,7 @@ def _conducted(study: Study, address: str, timeout_seconds: float | None = None)
         workers.close()
 
 
+@pytest.mark.deep
 def test_runs_over_inputs_survive_lost_workers(address: str, tmp_path: Path) -> None:
     study = Study(
         program=PROGRAM,
@@ -96,6 +97,7 @@ def test_point_that_loses_its_worker_runs_again(address: str, tmp_path: Path) ->
     assert [each.status for each in result.outcomes] == ["completed"] * 4
 
 
+@pytest.mark.deep
 def test_point_over_its_time_is_the_only_timeout(address: str) -> None:
     # The imports of a worker's first point are slow on a loaded machine.
     _conducted(_study("a", "b", "c", "d"), address)
@@ -126,6 +128,7 @@ def test_point_that_loses_every_worker_is_lost(address: str) -> None:
     assert ends == [completed, ("lost", "its worker ended (4 times)"), completed]
 
 
+@pytest.mark.deep
 def test_cluster_that_loses_all_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "_DESERTED_SECONDS", 1)
     command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]

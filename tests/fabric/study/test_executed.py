@@ -68,6 +68,7 @@ def _written(folder: Path, rows: int, late: int) -> Path:
     return path
 
 
+@pytest.mark.deep
 def test_studies_with_helpers_of_one_name_use_their_own(tmp_path: Path) -> None:
     files = [str(_written(tmp_path / name, *sizes)) for name, sizes in SIZES.items()]
     done = study(*files, "--json", "--jobs", "1", "-o", str(tmp_path / "out"))

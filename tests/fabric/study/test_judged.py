@@ -116,6 +116,7 @@ def _check_all_is_told(result: StudyResult, folder: Path) -> None:
     write_points(result, folder)
 
 
+@pytest.mark.deep
 @given(
     st.lists(Values, min_size=1, max_size=4),
     st.sampled_from([("extra.x",), ("extra.x", "cycles"), ("cycles", "extra.x"), ("extra.z",), ()]),

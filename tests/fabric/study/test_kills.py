@@ -56,6 +56,7 @@ def _kept(folder: Path) -> set[int]:
     return {each.index for each in Store(STUDY, file_url(folder / "study.db")).known()}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 10))]
 )

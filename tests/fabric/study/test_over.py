@@ -112,6 +112,7 @@ def _brute_force(study: Study) -> list[int]:
     return undominated(values)
 
 
+@pytest.mark.deep
 def test_front_over_inputs_is_that_of_brute_force() -> None:
     total: Counter[str] = Counter()
     statistics: Counter[str] = Counter()
@@ -189,6 +190,7 @@ def _check_design(study: Study, session: StudySession, design: int) -> None:
         assert any(a < b for a, b in pairs)
 
 
+@pytest.mark.deep
 def test_stopped_study_over_inputs_resumes_without_repeating_runs(tmp_path: Path) -> None:
     number = 0
 

@@ -244,6 +244,7 @@ def test_claim_of_an_ended_process_is_free(
     assert set(asked) == (set() if host == "elsewhere" else {(77, 0)})
 
 
+@pytest.mark.deep
 def test_two_processes_share_one_study(url: str) -> None:
     command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json"]
     command += ["--vary", "rows=8,16,24,32,48,96", "--vary", "times=1..4", "--jobs", "1"]
@@ -318,6 +319,7 @@ def test_database_of_other_tables_is_refused_and_kept(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.deep
 def test_locked_storage_is_an_error_and_recovers(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fabric.explore.study.storage._BUSY_SECONDS", 0)
     study = _study(minimize=())
@@ -335,6 +337,7 @@ def test_locked_storage_is_an_error_and_recovers(url: str, monkeypatch: pytest.M
     assert Store(study, url).known() == [found]
 
 
+@pytest.mark.deep
 def test_read_only_storage_is_read_and_not_written(url: str) -> None:
     study = _study(minimize=())
     Store(study, url).keep(run_point(study, study.point(0)))
@@ -372,6 +375,7 @@ def test_damaged_storage_is_used_or_refused(kept: tuple[Study, bytes], data: st.
         assert str(path) in told
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("first", spread(range(_PARTS), 1))
 def test_storage_with_other_values_is_used_or_refused(
     first: int, kept: tuple[Study, bytes], tmp_path: Path
@@ -396,6 +400,7 @@ def test_storage_with_other_values_is_used_or_refused(
         assert str(path) in told, statement
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("search", spread([[], ["--search", "random", "--points", "6"]], 1))
 def test_full_disk_ends_the_command_and_keeps_the_storage(
     tmp_path: Path, url: str, search: list[str]

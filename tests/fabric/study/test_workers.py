@@ -39,6 +39,7 @@ def _by_act(outcomes: tuple[Outcome, ...]) -> dict[str, tuple[str, str | None]]:
     return {str(each.setting["act"]): (each.status, each.reason) for each in outcomes}
 
 
+@pytest.mark.deep
 def test_every_end_of_a_process_is_an_outcome_with_its_reason(workers: LocalWorkers) -> None:
     acts = (
         "exits",
@@ -84,6 +85,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.deep
 def test_output_of_worker_programs_is_on_standard_error(tmp_path: Path) -> None:
     script = tmp_path / "prints.py"
     script.write_text(_PRINTS)

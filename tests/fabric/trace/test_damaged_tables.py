@@ -143,6 +143,7 @@ def _head_damaged(data: st.DataObject, file: Path) -> None:
     file.write_bytes(json.dumps(head).encode() + b"\n" + content)
 
 
+@pytest.mark.deep
 @examples(quick=12)
 @given(st.data())
 def test_damaged_table_is_refused_or_left_out(

@@ -126,6 +126,7 @@ class _Page(HTMLParser):
         self._scripts += tag == "script"
 
 
+@pytest.mark.deep
 def test_commands_with_hostile_paths_print_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     paths = HOSTILE_PATHS[:: of_profile(quick=6, deep=1)]
     wanted = _said(capsys, Path("tame"))
@@ -196,6 +197,7 @@ def test_log_folder_of_a_hostile_name_stays_inside(name: str, tmp_path: Path) ->
     assert all(folder.name[0] not in ".-" and folder.name.isprintable() for folder in folders)
 
 
+@pytest.mark.deep
 def test_tables_with_hostile_names_are_escaped(
     capsys: pytest.CaptureFixture[str], run: Path
 ) -> None:

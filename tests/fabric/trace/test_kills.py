@@ -118,6 +118,7 @@ def _check(name: str, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[
     return with_rows
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", spread(_PROGRAMS, 1))
 def test_killed_runs_leave_beginnings_of_the_trace(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -107,6 +107,7 @@ def test_stretch_has_its_highest_level(trace: Trace) -> None:
         ]
 
 
+@pytest.mark.deep
 def test_page_with_less_room_has_fewer_units_and_reports_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

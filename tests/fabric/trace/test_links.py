@@ -51,6 +51,7 @@ def wider(mesh: Mesh, times: int | None) -> Mesh:
     )
 
 
+@pytest.mark.deep
 @examples(quick=10, deep=1000)
 @given(placed_graphs(), st.integers(1, 9), st.sampled_from([1, 2, None]))
 def test_what_if_on_links_gives_the_cycles_of_the_model(

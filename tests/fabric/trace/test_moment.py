@@ -44,6 +44,7 @@ def test_state_of_a_program_is_that_of_the_replay(name: str, tmp_path: Path) -> 
     _check(wired, tmp_path, source, depths, hops=hops, cycles=6)
 
 
+@pytest.mark.deep
 @examples(quick=10, deep=12)
 @given(networks(merging=True))
 def test_state_of_a_random_network_is_that_of_the_replay(network: Network) -> None:

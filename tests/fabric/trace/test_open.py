@@ -42,6 +42,7 @@ def traces(folders: list[Path]) -> Iterator[list[Trace]]:
         yield [first, second]
 
 
+@pytest.mark.deep
 def test_traces_in_threads_answer_as_alone(traces: list[Trace], folders: list[Path]) -> None:
     questions = [(trace, ask) for trace in traces for ask in ASKED.values()] * 4
     with ThreadPoolExecutor(8) as pool:

@@ -181,6 +181,7 @@ def _every_command_says_something(run: Path, capsys: pytest.CaptureFixture[str])
         assert status in (0, 2, 3), (command, status, err)
 
 
+@pytest.mark.deep
 @examples(quick=12)
 @given(st.data())
 def test_damaged_json_is_answered_or_refused(

@@ -39,6 +39,7 @@ def test_deadlock_of_a_trace_is_that_of_the_run(name: str, tmp_path: Path) -> No
     assert _but_for_the_remedy(report.deadlock) == _but_for_the_remedy(alone.as_json())
 
 
+@pytest.mark.deep
 def test_killed_run_beside_a_loop_has_the_loop(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fabric", "run", str(_ROOT / "tests/fabric/beside_a_loop.py")]
     command += ["--trace", "events", "--log-dir", str(tmp_path)]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
@@ -115,6 +116,7 @@ def run(
     return program, report
 
 
+@pytest.mark.deep
 @given(models(), st.integers(0, 2_500))
 @examples(quick=5, deep=40)
 def test_fused_and_spilled_models_compute_the_same(

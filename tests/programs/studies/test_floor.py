@@ -12,6 +12,7 @@ from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import executed, load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.placing import placed
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 from tests.programs.studies.made import made, opened
 
@@ -74,7 +75,7 @@ def test_units_on_one_site_take_the_cycles_without_a_network() -> None:
     assert (apart.cycles or 0) > (plain.cycles or 0)
 
 
-@pytest.mark.parametrize("placement", ["place", "random"])
+@pytest.mark.parametrize("placement", spread(["random", "place"], 1))
 def test_sites_depend_on_the_seed(placement: str) -> None:
     mesh = Mesh(columns=3, rows=3)
     programs = [_placed(placement, mesh, seed) for seed in (0, 0, 1)]

@@ -47,6 +47,7 @@ def test_study_folder_has_points_pictures_and_page(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.deep
 def test_full_disk_keeps_earlier_files_and_is_reported(tmp_path: Path) -> None:
     write_folder(one_metric(), tmp_path)
     before = files(tmp_path)

@@ -78,6 +78,7 @@ def test_tick_labels_do_not_overlap(scale: int) -> None:
     assert any(slanted) == (scale > 1)
 
 
+@pytest.mark.deep
 def test_pictures_are_equal_under_any_matplotlibrc() -> None:
     first = drawn(design()).made
     with mpl.rc_context({"font.size": 30, "svg.fonttype": "none", "svg.hashsalt": "other"}):
