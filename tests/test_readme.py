@@ -16,6 +16,7 @@ from tests.docs.transcripts import (
     pictured,
     skip_without_torch,
 )
+from tests.profiles import spread
 
 FILE = ROOT / "README.md"
 README = FILE.read_text(encoding="utf-8")
@@ -31,7 +32,7 @@ def _marked(block: Block) -> object:
     return pytest.param(block, marks=marks, id=first_line(block))
 
 
-@pytest.mark.parametrize("block", [*map(_marked, BLOCKS)])
+@pytest.mark.parametrize("block", spread([*map(_marked, BLOCKS)], 1))
 def test_readme_commands_print_what_it_shows(
     block: Block, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

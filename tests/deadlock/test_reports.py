@@ -27,6 +27,7 @@ from tests.deadlock import parts
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, gather, relay, sink, source
 from tests.drawing.geometry import clashes, drawn
+from tests.profiles import spread
 
 PROGRAM = str(Path(__file__).parent / "pack_rows_program.py")
 
@@ -65,7 +66,7 @@ class TestException:
 
 class TestFiles:
     @pytest.mark.parametrize(
-        "name", ["pack_rows", "long_tail", "loop_of_40", "ring_of_1", "three_rings"]
+        "name", spread(["pack_rows", "long_tail", "loop_of_40", "ring_of_1", "three_rings"], 1)
     )
     def test_pictures_of_a_deadlock_have_every_stuck_unit(self, name: str, tmp_path: Path) -> None:
         report = simulate(CASES[name].build(), log_dir=tmp_path)
@@ -246,11 +247,14 @@ class TestGrow:
 class TestEveryChannel:
     @pytest.mark.parametrize(
         ("parameters", "given", "write"),
-        [
-            ({"channel_depth": None}, None, "-p channel_depth=512"),
-            ({}, None, "[channel] depth = 512"),
-            ({"n": 3}, 2, f"{__file__}:{{line}}: Program(..., channel_depth=512)"),
-        ],
+        spread(
+            [
+                ({"channel_depth": None}, None, "-p channel_depth=512"),
+                ({}, None, "[channel] depth = 512"),
+                ({"n": 3}, 2, f"{__file__}:{{line}}: Program(..., channel_depth=512)"),
+            ],
+            1,
+        ),
         ids=["parameter", "hardware", "program"],
     )
     def test_depth_of_every_channel_names_what_to_change(

@@ -13,7 +13,7 @@ def _check(program: Sized) -> None:
 _SHORT = [each for each in PROGRAMS if not each.is_long]
 
 
-@pytest.mark.parametrize("program", spread(_SHORT, 4), ids=str)
+@pytest.mark.parametrize("program", spread(_SHORT, 1), ids=str)
 def test_row_of_a_short_program_is_what_size_prints(program: Sized) -> None:
     _check(program)
 

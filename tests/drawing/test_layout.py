@@ -112,7 +112,7 @@ def test_shipped_program_has_no_overlaps(program: str) -> None:
     assert [] == list(clashes(found))
 
 
-@pytest.mark.parametrize("program", ["attention", "simplified_moe", "top2_moe"])
+@pytest.mark.parametrize("program", spread(["attention", "simplified_moe", "top2_moe"], 1))
 def test_unfolded_program_has_no_overlaps(program: str) -> None:
     assert [] == list(clashes(drawn(svg(picture_of(elaborate(wired(program)), unfold=True)))))
 

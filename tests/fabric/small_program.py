@@ -38,6 +38,8 @@ class Count(Source):
 
 @dataclass(frozen=True)
 class Total(Sink):
+    """Store the sum of a stream."""
+
     fault: Fault
 
     @override
@@ -54,6 +56,8 @@ class Total(Sink):
 
 @dataclass(frozen=True)
 class Relay(Hop):
+    """Send every element on."""
+
     @override
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:

@@ -19,6 +19,7 @@ from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Reshape
 from tests.fabric.small_program import Count, Total
 from tests.fabric.trace.recording import PROGRAMS, program
 from tests.operators.driving import FLOAT, Emit, encode, tile
+from tests.profiles import spread
 
 ROOT = Path(__file__).parents[2]
 MOE = str(ROOT / "programs" / "simplified_moe.py")
@@ -112,7 +113,7 @@ def _deciding() -> Program:
 
 
 class TestShapes:
-    @pytest.mark.parametrize("name", PROGRAMS)
+    @pytest.mark.parametrize("name", spread(PROGRAMS, 2))
     def test_shapes_of_timing_mode_equal_functional_mode(self, name: str) -> None:
         arrays = simulate(program(name), mode="functional").outputs
         shapes = simulate(program(name), mode="timing").outputs

@@ -20,6 +20,7 @@ from fabric.shell.cli import main
 from fabric.timing.machine.terminations import Terminations, uninterrupted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.small_program import build
+from tests.profiles import spread
 
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = str(_ROOT / "tests" / "fabric" / "small_program.py")
@@ -29,7 +30,7 @@ _ENVIRONMENT = os.environ | {"PYTHONPATH": str(_ROOT)}
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("number", spread(_SIGNALS, 1))
 def test_signalled_run_keeps_report_and_trace(number: signal.Signals, tmp_path: Path) -> None:
     command = [*_COMMAND, "run", _PROGRAM, "--json", "--trace", "events", "-p", "fault=endless"]
     with subprocess.Popen(

@@ -31,6 +31,7 @@ from tests.operators.driving import (
     tile,
 )
 from tests.operators.test_schedules import counted
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 TILE_BYTES = 4
@@ -224,7 +225,7 @@ def crowd(seed: int) -> tuple[Callable[[], Sequence[fab.Stream]], int]:
     return wire, longest + 3 + 3
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", spread(range(12), 4))
 def test_waiting_for_room_changes_no_result_and_no_schedule_changes_it(seed: int) -> None:
     wire, room = crowd(seed)
     free, expected, _ = _run(wire, None)

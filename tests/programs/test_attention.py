@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fabric import Report, simulate
-from tests.profiles import crossed
+from tests.profiles import crossed, spread
 from tests.programs.loading import program
 
 STRATEGIES = ("coarse", "interleaved", "dynamic")
@@ -47,7 +47,7 @@ def test_attention_is_verified_in_the_cycles_of_timing_mode(
     assert timing.channels_counters == functional.channels_counters
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", spread(STRATEGIES, 1))
 def test_attention_of_other_sizes_is_verified(tmp_path: Path, strategy: str) -> None:
     file = lengths(tmp_path, [40, 3, 17, 9, 25])
 

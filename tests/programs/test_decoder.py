@@ -73,7 +73,7 @@ def lengths(tmp_path: Path) -> Path:
     return kv(tmp_path, LENGTHS)
 
 
-@pytest.mark.parametrize("setting", spread(SETTINGS, 3))
+@pytest.mark.parametrize("setting", spread(SETTINGS, 1))
 def test_decoder_is_verified_in_the_cycles_of_timing_mode(lengths: Path, setting: str) -> None:
     functional = run(lengths, **SETTINGS[setting])
     timing = run(lengths, "timing", **SETTINGS[setting])

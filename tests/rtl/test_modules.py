@@ -9,6 +9,7 @@ from amaranth.lib import data
 
 from operators.rtl import blocks, compute, memory, pieces, routing, sequences
 from operators.rtl.blocks import FIELDS, Unit
+from tests.profiles import spread
 from tests.rtl.driving import driven, tokens
 
 SEEDS = (None, 1, 2, 3, 4)
@@ -250,7 +251,7 @@ MODULES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", spread(MODULES, 7))
 def test_module_sends_these_tokens_in_these_cycles(name: str) -> None:
     case = MODULES[name]
     inputs, outputs, told = streams(case.inputs), streams(case.outputs), tokens(case.given)

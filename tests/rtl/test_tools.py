@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from fabric import ConfigurationError
 from operators.rtl import __main__ as command
 from operators.rtl import sequences, tools
+from tests.profiles import spread
 
 
-@pytest.mark.parametrize("name", command.builders())
+@pytest.mark.parametrize("name", spread(command.builders(), 31))
 def test_every_module_elaborates(name: str) -> None:
     unit = command.builders()[name]()
 

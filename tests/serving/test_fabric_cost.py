@@ -117,6 +117,7 @@ def test_cost_at_corners_equals_runs_and_is_linear_between(kept: Path) -> None:
     assert middle == pytest.approx(sum(each for each, _ in numbers.values()) / 1e9)
 
 
+@pytest.mark.deep
 def test_cached_prompt_tokens_cost_attention_flops_and_bytes(kept: Path) -> None:
     found, _ = cost(kept)
     short, long = (found.cost([batch([(4, cached)], [])]) for cached in (0, 100))

@@ -103,7 +103,7 @@ def test_record_of_odd_program_equals_that_of_tasks(build: Build, depth: int) ->
         assert compiled(check(build, depths))
 
 
-@pytest.mark.parametrize("build", FALL_BACK, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", spread(FALL_BACK, 2), ids=lambda build: build.__name__)
 def test_record_of_a_run_that_left_the_loop_equals_that_of_tasks(build: Build) -> None:
     _, of_tasks = recorded(build, compiles=False, depths={}, hops={})
     if of_tasks is None:

@@ -9,6 +9,7 @@ from fabric import ConfigurationError, Hardware, Program, hardware_scope, simula
 from fabric.graph.hardware.latency import Mesh, Site
 from tests.fabric.scripted import Stage
 from tests.network.placed import TileStage, write_placement
+from tests.profiles import spread
 
 COUNT = 40
 
@@ -24,7 +25,7 @@ def pair(columns: int, hop_cycles: int, work_cycles: int) -> Program:
 
 @pytest.mark.parametrize(
     ("columns", "hop_cycles", "work_cycles"),
-    [(2, 1, 1), (4, 1, 1), (4, 3, 1), (4, 3, 4), (5, 2, 3)],
+    spread([(2, 1, 1), (4, 1, 1), (4, 3, 1), (4, 3, 4), (5, 2, 3)], 1),
 )
 def test_depth_of_a_round_trip_covers_its_credits(
     columns: int, hop_cycles: int, work_cycles: int

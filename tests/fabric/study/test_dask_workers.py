@@ -90,6 +90,7 @@ def test_runs_over_inputs_survive_lost_workers(address: str, tmp_path: Path) -> 
     assert result.front == (0, 1)
 
 
+@pytest.mark.deep
 def test_point_that_loses_its_worker_runs_again(address: str, tmp_path: Path) -> None:
     once = tmp_path / "once"
     result = _conducted(_study("a", "is killed once", "b", "c", once=str(once)), address)

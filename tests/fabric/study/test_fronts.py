@@ -139,6 +139,7 @@ def work(
         ran.append(tuple(done.setting.values()))
 
 
+@pytest.mark.deep
 def test_front_of_drawn_studies_is_that_of_brute_force() -> None:
     points: list[int] = []
     saved: list[int] = []

@@ -258,6 +258,7 @@ def _conducted(slots: int, url: str | None = None) -> StudyResult:
         workers.close()
 
 
+@pytest.mark.deep
 def test_front_over_inputs_is_equal_for_one_and_two_workers(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'study.db'}"
     one, two = _conducted(1, url), _conducted(2)

@@ -13,6 +13,7 @@ from fabric.explore.study.search import SAMPLERS, Method, Search, SearchSession
 from fabric.explore.study.space import Setting
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
+from tests.profiles import spread
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 
@@ -74,7 +75,7 @@ def test_search_with_a_seed_draws_the_same_points(method: Method) -> None:
     assert len(first) == len(set(first)) == 16
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", spread(METHODS, 1))
 def test_stopped_search_resumes_with_the_same_points(method: Method, tmp_path: Path) -> None:
     study = _study()
     whole = _drawn(_searched(study, Search(method, 16)))

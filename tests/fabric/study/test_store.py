@@ -213,12 +213,15 @@ def test_lost_points_and_late_ones_with_more_time_run_again(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "raised", "first"),
-    [
-        ("here", None, 1),
-        ("here", PermissionError, 1),
-        ("here", ProcessLookupError, 0),
-        ("elsewhere", ProcessLookupError, 1),
-    ],
+    spread(
+        [
+            ("here", None, 1),
+            ("here", PermissionError, 1),
+            ("here", ProcessLookupError, 0),
+            ("elsewhere", ProcessLookupError, 1),
+        ],
+        1,
+    ),
 )
 def test_claim_of_an_ended_process_is_free(
     url: str,
@@ -437,6 +440,7 @@ def test_connections_closed_by_a_signal_log_nothing(tmp_path: Path) -> None:
     assert not logging.getLogger("sqlalchemy.pool.impl.QueuePool").isEnabledFor(logging.ERROR)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("soon")
 def test_storage_interrupted_by_a_signal_can_be_written(url: str) -> None:
     study = _study(minimize=())

@@ -15,6 +15,7 @@ from fabric.messages.telling.vocabulary import TABLES
 from fabric.shell.cli import main
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
+from tests.profiles import spread
 
 
 class Printed:
@@ -65,7 +66,7 @@ def test_commands_print_as_in_the_snapshot(
     golden(f"commands_{width}.txt", re.sub(r"\S*?(\w+\.py):\d+", r"\1:N", text))
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", spread(QUERIES, 1))
 def test_ready_query_of_a_program_has_rows(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:

@@ -70,7 +70,7 @@ def check(build: Build, folder: Path, **settings: Any) -> Trace:
     return compiled
 
 
-@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 3))
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 1))
 def test_trace_of_a_program_is_equal_in_both_engines(
     name: str, parameters: dict[str, Any], folder: Path
 ) -> None:
@@ -121,14 +121,14 @@ def test_trace_of_an_odd_program_is_equal_in_both_engines(
 # No trace holds cycles beyond 64 bits.
 @pytest.mark.parametrize(
     "build",
-    [build for build in FALL_BACK if "64 bits" not in build.__name__],
+    spread([build for build in FALL_BACK if "64 bits" not in build.__name__], 1),
     ids=lambda build: build.__name__,
 )
 def test_trace_of_a_run_that_left_the_loop_is_one_of_tasks(build: Build, folder: Path) -> None:
     assert check(build, folder, on_deadlock="describe").logged is None
 
 
-@pytest.mark.parametrize("name", spread(CASES, 4))
+@pytest.mark.parametrize("name", spread(CASES, 1))
 def test_trace_of_a_deadlock_is_equal_in_both_engines(name: str, folder: Path) -> None:
     case = CASES[name]
     check(case.build, folder, depths=case.given, on_deadlock="describe", livelock_cycles=10_000)
@@ -162,7 +162,7 @@ class Seven(Turning):
             ports.turn()
 
 
-@pytest.mark.parametrize("depth", [1, 2, 6, 7])
+@pytest.mark.parametrize("depth", spread([1, 2, 6, 7], 1))
 def test_trace_stopped_in_a_repetition_is_equal_in_both_engines(
     depth: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.graph.wiring.elaborate import elaborate
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.profiles import spread
 
 
 def _hops(wired: Program) -> dict[str, Hop]:
@@ -20,7 +21,7 @@ def _hops(wired: Program) -> dict[str, Hop]:
     }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", spread(PROGRAMS, 2))
 def test_stamps_with_hops_obey_the_channel_rules(name: str, tmp_path: Path) -> None:
     wired = program(name)
     hops = _hops(wired)

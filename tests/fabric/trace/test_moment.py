@@ -33,7 +33,7 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", spread(PROGRAMS, 3))
+@pytest.mark.parametrize("name", spread(PROGRAMS, 1))
 def test_state_of_a_program_is_that_of_the_replay(name: str, tmp_path: Path) -> None:
     wired = program(name)
     source = random.Random(name)

@@ -13,6 +13,7 @@ import pytest
 
 from fabric import ConfigurationError, Trace, export_trace, open_trace
 from tests.fabric.trace.recording import program, record
+from tests.profiles import spread
 
 _ROOT: Final = Path(__file__).parents[3]
 
@@ -52,7 +53,7 @@ def test_traces_in_threads_answer_as_alone(traces: list[Trace], folders: list[Pa
     assert alone == answers
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", spread(ASKED, 3))
 def test_closed_trace_is_refused(folders: list[Path], name: str) -> None:
     with open_trace(folders[0]) as trace:
         table = trace.tables["units"]
@@ -63,7 +64,7 @@ def test_closed_trace_is_refused(folders: list[Path], name: str) -> None:
     trace.close()
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", spread(ASKED, 3))
 def test_results_of_a_trace_are_frozen_and_equal(traces: list[Trace], name: str) -> None:
     result = ASKED[name](traces[0])
 

@@ -8,6 +8,7 @@ from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.shell.cli import main
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import record
+from tests.profiles import spread
 
 
 @pytest.fixture(scope="module")
@@ -18,31 +19,34 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "DROP TABLE units",
-        "INSERT INTO units SELECT * FROM units",
-        "CREATE TABLE mine AS SELECT 1",
-        "ALTER TABLE units DROP name",
-        "COPY units TO 'out.csv'",
-        "EXPORT DATABASE 'out'",
-        "ATTACH 'out.db'",
-        "INSTALL httpfs",
-        "SET threads = 1",
-        "SET VARIABLE request_bytes = 1",
-        "BEGIN",
-        "CHECKPOINT",
-        "CALL pragma_version()",
-        "PREPARE q AS SELECT 1",
-        "SELECT 1; DROP TABLE units",
-        "",
-        "EXPLAIN ANALYZE DELETE FROM units",
-        "FROM query('DROP TABLE units')",
-        "WITH gone AS (DELETE FROM units RETURNING *) SELECT * FROM gone",
-        "SELECT * FROM 'secret.csv'",
-        "SELECT * FROM read_text('secret.csv')",
-        "FROM trace",
-        "SELECT getenv('HOME')",
-    ],
+    spread(
+        [
+            "DROP TABLE units",
+            "INSERT INTO units SELECT * FROM units",
+            "CREATE TABLE mine AS SELECT 1",
+            "ALTER TABLE units DROP name",
+            "COPY units TO 'out.csv'",
+            "EXPORT DATABASE 'out'",
+            "ATTACH 'out.db'",
+            "INSTALL httpfs",
+            "SET threads = 1",
+            "SET VARIABLE request_bytes = 1",
+            "BEGIN",
+            "CHECKPOINT",
+            "CALL pragma_version()",
+            "PREPARE q AS SELECT 1",
+            "SELECT 1; DROP TABLE units",
+            "",
+            "EXPLAIN ANALYZE DELETE FROM units",
+            "FROM query('DROP TABLE units')",
+            "WITH gone AS (DELETE FROM units RETURNING *) SELECT * FROM gone",
+            "SELECT * FROM 'secret.csv'",
+            "SELECT * FROM read_text('secret.csv')",
+            "FROM trace",
+            "SELECT getenv('HOME')",
+        ],
+        7,
+    ),
 )
 def test_query_that_changes_or_reads_files_is_refused(
     capsys: pytest.CaptureFixture[str],

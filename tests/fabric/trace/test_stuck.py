@@ -18,7 +18,7 @@ from tests.profiles import spread
 _ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", spread(CASES, 4))
+@pytest.mark.parametrize("name", spread(CASES, 1))
 def test_deadlock_of_a_trace_is_that_of_the_run(name: str, tmp_path: Path) -> None:
     report, trace = record(
         program(name), tmp_path, depths=CASES[name].given, livelock_cycles=10_000

@@ -60,7 +60,7 @@ def _sent(trace: Trace) -> int:
     return len(trace.tables["transfers"])
 
 
-@pytest.mark.parametrize("name", spread(PROGRAMS, 3))
+@pytest.mark.parametrize("name", spread(PROGRAMS, 1))
 def test_record_of_a_trace_is_that_of_the_run(tmp_path: Path, name: str) -> None:
     wired = program(name)
     depths = {edge.key: 64 for edge in elaborate(wired).edges}
