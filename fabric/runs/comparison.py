@@ -133,7 +133,7 @@ def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Symbol]) -> 
 
 
 def _hangs_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
-    """Whether an expected count multiplies means, which need not be the mean product."""
+    """Whether an expected count is a product of means, which may differ from the mean product."""
     symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
     return sum(map(is_ragged, symbols)) > 1 or not guessed.isdisjoint(symbols)
 
@@ -270,7 +270,7 @@ class _Learned:
         for shape, elements in channels:
             unknown = self.unknown(shape)
             symbols = [dim for dim in unknown if isinstance(dim, Symbol)]
-            # Where one is unknown, another one is 0: then there are no elements.
+            # A shape with elements has no symbol of size 0.
             if elements and symbols == unknown:
                 chosen = next(filter(self._bound.get, symbols), symbols[0])
                 self.sizes[chosen] = self._bound.get(chosen) or 1

@@ -1,4 +1,4 @@
-"""Costs of several runs: a model whose layers, embedding and head run one by one."""
+"""Costs of several runs, such as the layers, the embedding and the head of a model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from fabric.runs.report import Report
 
 @dataclass(frozen=True)
 class CostPart:
-    """One measured run, and the number of runs that it stands for.
+    """One measured run.
 
     Attributes:
-        name: of the program.
-        runs: that it stands for, itself included.
-        cycles: of the run.
-        seconds, joules: of the run; None where they are not known.
+        runs: the number of runs that it represents, itself included.
+        cycles: of one run.
+        seconds, joules: of one run; None if unknown.
     """
 
     name: str
@@ -34,15 +33,12 @@ class CostPart:
 
 @dataclass(frozen=True, repr=False)
 class Cost(ShownAsTables):
-    """The sum of several runs, each multiplied by the number of runs that it stands for.
+    """The sum of several runs, each multiplied by the number of runs that it represents.
 
     Attributes:
-        parts: what was measured, and how often it counts here.
-        cycles: in all.
-        off_chip_traffic_bytes, hbm_bytes_moved, flops: in all.
-        seconds, joules: in all; None where those of a part are not known.
-        joules_by_cause: in all; None where nothing has a price, a cause None where it has none.
-        tokens, token_phase: what the programs of the parts say that the runs are about.
+        seconds, joules: None if a part has none.
+        joules_by_cause: None if nothing has a price; a cause without a price has None.
+        tokens, token_phase: of the programs of the parts.
     """
 
     parts: tuple[CostPart, ...]
@@ -76,41 +72,37 @@ class Cost(ShownAsTables):
             _disagree(reports)
         tokens, phase = next(iter(said), (None, None))
         runs = [each.stands_for_runs or 1 for each in reports]
-
-        def whole(name: str) -> int:
-            return sum(
-                getattr(each, name) * count for each, count in zip(reports, runs, strict=True)
-            )
-
+        pairs = list(zip(reports, runs, strict=True))
+        sums = {
+            name: sum(getattr(each, name) * count for each, count in pairs)
+            for name in ("cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "flops")
+        }
         return Cost(
-            tuple(
+            **sums,
+            parts=tuple(
                 CostPart(each.name, count, each.cycles or 0, each.seconds, each.joules)
-                for each, count in zip(reports, runs, strict=True)
+                for each, count in pairs
             ),
-            whole("cycles"),
-            whole("off_chip_traffic_bytes"),
-            whole("hbm_bytes_moved"),
-            whole("flops"),
-            _summed([each.seconds for each in reports], runs),
-            _summed([each.joules for each in reports], runs),
-            _by_cause(reports, runs),
-            tokens,
-            phase,
+            seconds=_summed([each.seconds for each in reports], runs),
+            joules=_summed([each.joules for each in reports], runs),
+            joules_by_cause=_by_cause(reports, runs),
+            tokens=tokens,
+            token_phase=phase,
         )
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Of all parts together; None where nobody says the tokens, or there is no clock."""
+        """Tokens per second of all parts; None without tokens or a clock."""
         return tokens_rate(self.tokens, self.seconds)
 
     @property
     def tokens_per_joule(self) -> float | None:
-        """Of all parts together; None where nobody says the tokens, or the joules are not known."""
+        """Tokens per joule of all parts; None without tokens or joules."""
         return tokens_rate(self.tokens, self.joules)
 
     @property
     def time_to_first_token_seconds(self) -> float | None:
-        """Of a prefill; None for others."""
+        """The seconds of a prefill; None for other phases."""
         return self.seconds if self.token_phase == "prefill" else None
 
     def as_json(self) -> JsonObject:
@@ -139,15 +131,9 @@ def _summed(values: list[float | None], runs: list[int]) -> float | None:
 
 def _by_cause(reports: tuple[Report, ...], runs: list[int]) -> dict[str, float | None] | None:
     causes = dict.fromkeys(each.cause for report in reports for each in report.spent)
-    if not causes:
-        return None
-    return {
+    found = {}
+    for cause in causes:
         # Causes without events cost nothing.
-        cause: _summed([_joules(report, cause) for report in reports], runs)
-        for cause in causes
-    }
-
-
-def _joules(report: Report, cause: str) -> float | None:
-    known = report.joules_by_cause
-    return None if known is None else known.get(cause, 0.0)
+        joules = [(each.joules_by_cause or {cause: None}).get(cause, 0.0) for each in reports]
+        found[cause] = _summed(joules, runs)
+    return found or None

@@ -25,7 +25,7 @@ from fabric.messages.telling.users_code import first_of, raised
 from fabric.messages.telling.wording import counted
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
-from fabric.runs.story import HEARTBEAT_CYCLES, RunLog, tell_waits
+from fabric.runs.run_log import HEARTBEAT_CYCLES, RunLog, log_waits
 from fabric.timing.machine.assembly import Setup
 from fabric.timing.machine.interrupts import Interrupts
 from fabric.timing.machine.machine import (
@@ -56,9 +56,11 @@ class Execution:
         watch: for livelocks.
         log: discards events until it is set.
         state: the last state, after the run.
+        status: how it ended.
         counters: of the units, after the run.
     """
 
+    status: Ending
     state: RunState
     counters: tuple[UnitCounters, ...]
 
@@ -143,7 +145,7 @@ class Execution:
 
     def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""
-        status = self._execute()
+        self.status = status = self._execute()
         if self._recorder is not None:
             completed = status == "completed"
             shutdown_cycles = shutdown_cycles_of(self.machine) if completed else None
@@ -225,7 +227,7 @@ class Execution:
         # Units with a later clock may have ended before slower ones.
         self._tell_ends(state, counters.unit_counters(state), before=cycle)
         self.log.event("heartbeat", cycle, elements=state.elements, waiting=state.waiting)
-        tell_waits(self.log, state, cycle, self._waits_told)
+        log_waits(self.log, state, cycle, self._waits_told)
 
     def _tell_ends(
         self, state: RunState, counters: tuple[UnitCounters, ...], before: int | None = None

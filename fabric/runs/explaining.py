@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -14,7 +15,7 @@ from fabric.analysis.deadlock.picture import write_files
 from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.runs.story import tell_blocked, tell_deadlock
+from fabric.runs.run_log import log_blocked
 from fabric.timing.machine.terminations import ending_signal
 from fabric.timing.state.run_state import UNTOLD, expected_of
 
@@ -49,12 +50,13 @@ def explain(
         circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
         found = Livelock(run.watch.cycles, run.watch.moving, circling)
         report = explain_livelock(state, machine.plan, found)
-        tell_blocked(run.log, report, status, len(report.behind), None)
+        log_blocked(run.log, report, status, len(report.behind), None)
     else:
-        cycle = state.stopped_cycle
         described = settings.on_deadlock == "describe"
         if settings.notify is not None and not described:
-            settings.notify(f"{status} at cycle {cycle:,}: looking for the cause and a remedy")
+            settings.notify(
+                f"{status} at cycle {state.stopped_cycle:,}: looking for the cause and a remedy"
+            )
         why_not = NOT_SOUGHT if described else NOT_ENDED
         stuck = find_stuck(state)
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
@@ -63,7 +65,7 @@ def explain(
             # Shapes tell what one input has in all.
             told = {each: its._replace(in_all=UNTOLD.in_all) for each, its in told.items()}
         report = describe_deadlock(state, stuck, told, why_not)
-        tell_blocked(run.log, report, status, state.waiting, state.cycles)
+        log_blocked(run.log, report, status, state.waiting, state.cycles)
         if folder is not None:
             # The first result is written in case the search is killed.
             write_files(folder, report)
@@ -78,5 +80,7 @@ def explain(
             )
             if report.remedy.why_not == INTERRUPTED:
                 run.signal = ending_signal()
-    tell_deadlock(run.log, report, status, None if status == "livelock" else state.cycles)
+    cycle = None if status == "livelock" else state.cycles
+    remedy = asdict(report.remedy)
+    run.log.event(status, cycle, code=report.code, summary=report.summary, remedy=remedy)
     return report

@@ -1,4 +1,4 @@
-"""How a program is run: options, stated once for all that run programs."""
+"""The options of a run, stated once for all callers that run programs."""
 
 from __future__ import annotations
 
@@ -39,26 +39,23 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Described):
-    """All that a run's numbers depend on beside its program, with that program's hardware.
-
-    Whoever runs programs takes these, and hands them on as one value: then none is forgotten.
+    """Everything beside the program and its hardware that decides the numbers of a run.
 
     Attributes:
-        mode: ``timing`` or ``functional``; by default what the program states.
+        mode: ``timing`` or ``functional``; by default the mode that the program states.
         exact: run in functional mode and keep all floats in float64. Sizes, traffic and cycles
-            stay those of the declared types. Outputs are compared at 1e-9, so that a difference
+            are those of the declared types. Outputs are compared at 1e-9, so that a difference
             means wrong wiring and not rounding. If the run completes, the program runs once more
-            in the declared types, without observers and trace, and
-            ``report.signal_to_noise_db`` says how much accuracy they cost.
-        depths: the depths of single channels, by ``consumer.input``; others are the program's.
-        hops: the latencies of single channels, by ``consumer.input``; others are one cycle each
-            way.
+            in the declared types, without observers and trace, for
+            ``report.signal_to_noise_db``.
+        depths: of single channels, by ``consumer.input``; others are the program's.
+        hops: latencies of single channels, by ``consumer.input``; others are one cycle each way.
         placement: a TOML file with the site of each unit on the mesh of ``[network]``; by default
             units are placed row by row.
-        on_deadlock: ``report``: say which depths help, for which the program runs again in timing
+        on_deadlock: ``report``: find depths that help, for which the program runs again in timing
             mode, users' operators included. ``grow``: also run it with these depths.
             ``describe``: report the deadlock and run nothing again.
-        livelock_cycles: the run is given up when nothing gets done for so many cycles.
+        livelock_cycles: the run ends as a livelock after this number of cycles without progress.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -82,7 +79,7 @@ class Options(Described):
 
     @classmethod
     def of(cls, options: Options) -> Self:
-        """Return these options alone, or with what else this class has by default."""
+        """Return ``options`` as this class, with defaults for its further fields."""
         return cls(**{each.name: getattr(options, each.name) for each in fields(Options)})
 
     def mode_of(self, program: Program) -> Mode:
@@ -93,26 +90,25 @@ class Options(Described):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Options):
-    """The options of one run, who watches it, and where it is written.
+    """The options of one run, its observers, and the places of its files.
 
     Attributes:
-        trace: ``events`` records every transfer and wait. TraceOptions records a part of them, and
-            ``counters`` (the default) none. ``report.trace()`` opens what was recorded. It is in
-            the run's folder, or without ``log_dir`` in a temporary folder that is removed with the
-            report. If the program runs again with other depths, that run is recorded beside it, in
-            ``trace-grown``.
-        observers: they are told of transfers, bursts and allocations, also of a run with other
-            depths, but not of runs that look for a remedy.
+        trace: ``events`` records every transfer and wait, TraceOptions a part of them, and
+            ``counters`` (the default) nothing. ``report.trace()`` opens the trace, which is in the
+            run's folder, or without ``log_dir`` in a temporary folder that is removed with the
+            report. A second run with other depths is recorded beside it, in ``trace-grown``.
+        observers: receive transfers, bursts and allocations, also of a run with other depths, but
+            not of runs that search for a remedy.
         log_dir: the parent of the run's own folder; with None nothing stays on the disk.
-        log: a structlog logger, or a list of its processors. It gets every event of the run, bound
-            to the run's name, in the order of cycles. What processors return goes to standard
-            error. If it raises, the run goes on without it, and the report says so.
+        log: a structlog logger, or a list of its processors. It receives every event of the run,
+            bound to the run's name, in the order of cycles. The output of processors is written to
+            standard error. If it raises, the run continues without it, and the report has a
+            warning.
         notify: called with a sentence if an operator does not end, if work after a run that
             stopped takes long, or if a part of the log or the trace cannot be written. With None
-            standard error gets the first of these.
-        progress: shows the run while it goes on.
-        parameters: for the report.
-        program_file: for the report.
+            standard error gets the first of these sentences.
+        progress: shows the progress of the run.
+        parameters, program_file: for the report.
         engine: ``compiled``: in timing mode, and if no observer watches, operators run in a
             compiled loop if their behaviour in time can be written down as a table. ``tasks``:
             every operator runs as a task. The report is the same. If the loop comes to something

@@ -1,7 +1,4 @@
-"""What a run has stored: arrays, in a file of numpy's, too, or in timing mode shapes.
-
-Reports of runs that never began have outputs, too: nothing large is imported for them.
-"""
+"""The outputs of a run: arrays, which numpy can save in a file, or shapes in timing mode."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ class OutputShape:
     """An output of a run in timing mode, which has no data.
 
     Attributes:
-        shape: outermost dimension first; None for a size that only data tell.
-        dtype: the element type.
+        shape: outermost dimension first; None for a size that data decide.
     """
 
     shape: tuple[int | None, ...]
@@ -50,13 +46,13 @@ Output: TypeAlias = "np.ndarray | OutputShape"
 
 
 class Outputs(Mapping[str, Output]):
-    """The outputs of a run by the names their stores give, in the order of the stores.
+    """The outputs of a run by the names of its stores, in the order of the stores.
 
-    In functional mode they are numpy arrays, which cannot be written to; in timing mode they are
-    ``OutputShape``. Both have ``shape`` and ``dtype``; ``numpy.asarray`` takes the first only. A
-    run that did not complete has none; one whose result is wrong has those it stored.
+    In functional mode they are read-only numpy arrays, in timing mode ``OutputShape``. Both have
+    ``shape`` and ``dtype``; ``numpy.asarray`` takes arrays only. A run that did not complete has no
+    outputs; a run with a wrong result has the outputs that it stored.
 
-    Two of them are equal where they have the same names, shapes, element types and bytes.
+    ``Outputs`` are equal if they have the same names, shapes, element types and bytes.
 
     Examples:
         >>> import numpy as np
@@ -118,19 +114,16 @@ class Outputs(Mapping[str, Output]):
     def save(self, path: Path | str) -> None:
         """Write the arrays into ``path``, in numpy's ``.npz``: ``numpy.load(path)["y"]``.
 
-        Element types that numpy itself does not have are written as wider ones that have all of
-        their numbers: bfloat16 and float8 as float32. What cannot be seen in a name is written as
-        Python does.
+        Element types that numpy does not have are written as wider types with the same numbers:
+        bfloat16 and float8 as float32. Invisible characters of a name are escaped as in Python.
 
         Args:
             path: the file; nothing is added to its name.
 
         Raises:
-            ConfigurationError: there are no arrays, or numpy's file cannot hold one of them.
-            OSError: it cannot be written; half of a file is not left behind.
+            ConfigurationError: the run has no arrays, or numpy's file cannot hold one of them.
+            OSError: the file cannot be written; no incomplete file is left behind.
         """
-        # Most runs save nothing.
-
         if not self:
             reason = "the run has no outputs: expected one that completed and stored some"
             refuse(f"{path} is not written: {reason}", ConfigurationError)
@@ -161,7 +154,7 @@ def _equal(one: Output, other: Output) -> bool:
 
 
 def _text(output: Output) -> str:
-    # numpy's own names of types are not those of hardware files; most reports are not shown.
+    # Hardware files have other names of types than numpy; most reports are not shown.
     from fabric.graph.values.value import dtype_name
 
     sizes = ", ".join("?" if size is None else str(size) for size in output.shape)
@@ -173,16 +166,16 @@ _ADDED: Final = 2
 
 
 def save_arrays(arrays: Mapping[str, np.ndarray], path: Path) -> None:
-    """Write ``arrays`` into ``path``; ``numpy.savez`` has no room for some names and types.
+    """Write ``arrays`` into ``path``; ``numpy.savez`` refuses some names and types.
 
     Raises:
-        ConfigurationError: the file cannot hold one of them.
-        OSError: it cannot be written; half of a file is not left behind.
+        ConfigurationError: the file cannot hold one of the arrays.
+        OSError: the file cannot be written; no incomplete file is left behind.
     """
     seen = _seen(arrays, path)
     with output_file(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in seen.items():
-            # A date of its own would make the files of two equal runs differ.
+            # A date would make the files of two equal runs differ.
             member = zipfile.ZipInfo(f"{name}.npy")
             with archive.open(member, "w", force_zip64=True) as data:
                 np.lib.format.write_array(data, _wide(array), allow_pickle=False)
@@ -205,7 +198,7 @@ def _seen(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` in a type of numpy's own that has all of its numbers."""
+    """Return ``array`` in a type of numpy that has all numbers of the type of ``array``."""
     if array.dtype.isbuiltin != _ADDED:
         return array
     try:

@@ -38,7 +38,7 @@ class Spending:
             so on) or ``static``: a key of ``[energy]`` without its unit.
         amount: of ``unit``; of sizes that data decide, from their means.
         unit: ``bytes``, ``byte hops``, ``FLOPs`` or ``seconds``.
-        joules: None where it has no price and there is something to price.
+        joules: None if a positive amount has no price.
     """
 
     cause: str
@@ -212,5 +212,5 @@ def _tile_bytes(value: ValueType) -> Size:
 
 
 def _number(size: Dim) -> Size:
-    """Return a size that the run has measured; one that no channel shows counts as none."""
+    """Return a measured size; a size that no channel shows counts as 0."""
     return size if isinstance(size, int | Fraction) else 0

@@ -1,4 +1,4 @@
-"""The report a person reads: totals in words, then the busiest and the most stalled units."""
+"""The report as text: totals, then the busiest and the most stalled units."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ _AREAS: Final = {
     "link": "links of the network",
 }
 _CHANNELS: Final = 2
-"""Of a link, that are named."""
+"""The most channels of a link that are named."""
 
 _CAUSES: Final = {
     "hbm": "moved by the HBM",
@@ -350,7 +350,7 @@ def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
 
 
 def areas(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Yield what the program has of what takes area: cause, amount, and square millimetres."""
+    """Yield the causes of area in the program: cause, amount, and square millimetres."""
     for each in report.area:
         if each.amount is None or each.amount:
             name = _AREAS.get(each.cause) or f"operations on {each.cause.removesuffix('_flop')}"

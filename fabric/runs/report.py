@@ -1,4 +1,4 @@
-"""The account of a run: totals, units, channels, what went wrong, and the folder of its files."""
+"""The report of a run: totals, units, channels, faults, and the folder of its files."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Failure:
 
     @staticmethod
     def of(error: FabricError) -> Failure:
-        """Return what a report keeps of ``error``."""
+        """Return the fields of ``error``."""
         return Failure(error.message, error.file, error.line)
 
     def error(self) -> FabricError:
-        """Return an error that says the same."""
-        return FabricError(self.message, file=self.file, line=self.line)
+        """Return an error with these fields."""
+        return FabricError(**vars(self))
 
 
 SQUARE_MM: Final = "mm\N{SUPERSCRIPT TWO}"
@@ -67,7 +67,7 @@ _SPELLED: Final = {
     "spent": "joules_by_cause",
     "area": "area_by_cause",
 }
-"""Fields that ``run --json`` has as plain data, and what it calls them."""
+"""Fields that ``run --json`` has as plain data, and their names there."""
 
 
 class Figure(NamedTuple):
@@ -219,27 +219,27 @@ class Report:
 
     @property
     def deadlock(self) -> JsonObject | None:
-        """Why it does not move, as ``run --json`` prints it; None where it does."""
+        """The explanation of a deadlock or livelock, as in ``run --json``; None for other runs."""
         return None if self.explained is None else self.explained.as_json()
 
     @property
     def error(self) -> JsonObject | None:
-        """What made it fail, as ``run --json`` prints it; None where nothing did."""
+        """The failure, as in ``run --json``; None without one."""
         return None if self.failure is None else asdict(self.failure)
 
     @property
     def joules_by_cause(self) -> dict[str, float | None] | None:
-        """What each cause came to; None in all where nothing has a price."""
+        """The energy of each cause; None if nothing has a price."""
         return {each.cause: each.joules for each in self.spent} or None
 
     @property
     def area_by_cause(self) -> dict[str, list[float | None]] | None:
-        """What each cause takes of a die, low and high; None in all where nothing has an area."""
+        """The area of each cause, low and high; None if nothing has an area."""
         return {each.cause: [each.low_mm2, each.high_mm2] for each in self.area} or None
 
     @property
     def exit_status(self) -> int:
-        """What the command line exits with."""
+        """The exit status of the command line."""
         if self.signal is not None:
             return ExitStatus.interrupted(self.signal)
         match self.status:
@@ -256,14 +256,14 @@ class Report:
 
     @checked
     def trace(self, *, first: bool = False) -> Trace:
-        """Open what was recorded of the run, which ``simulate(..., trace="events")`` does.
+        """Open the trace of the run, which ``simulate(..., trace="events")`` records.
 
         Args:
-            first: of a run that stopped and was run again with deeper channels, the one that
-                stopped; else it is the second one, which this report is about.
+            first: open the trace of the run that stopped, if the program ran again with deeper
+                channels; otherwise that of the second run, which this report describes.
 
         Raises:
-            ConfigurationError: nothing was recorded, or it is not there any more.
+            ConfigurationError: nothing was recorded, or the trace was removed.
         """
         expected = 'simulate(..., trace="events")'
         if self.traced_in is None:
@@ -281,12 +281,12 @@ class Report:
         return open_trace(path, first=first)
 
     def raise_for_status(self) -> None:
-        """Raise what kept the program from completing with the right outputs, where something did.
+        """Raise an error unless the program completed with the right outputs.
 
         Raises:
-            Deadlock: it stopped moving, or moves and gets nowhere.
-            VerificationError: an output is not what the program expects.
-            FabricError: it failed, or was interrupted.
+            Deadlock: the run is a deadlock or a livelock.
+            VerificationError: an output differs from what the program expects.
+            FabricError: the run failed, or was interrupted.
         """
         if self.explained is not None:
             raise Deadlock(self.explained.summary, report=self.explained.as_json())

@@ -1,9 +1,9 @@
-"""Run a program, account for it, and, for tests of programs, ask that it completes."""
+"""Runs a program and makes its report; for tests, refuses a program that does not complete."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,14 +33,13 @@ from fabric.messages.telling.plain import JsonObject, untellable
 from fabric.messages.telling.users_code import notifying
 from fabric.runs import counters
 from fabric.runs.comparison import check_assumptions, compare, measured_sizes
-from fabric.runs.counters import Comparison
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.outputs import Outputs, OutputShape
 from fabric.runs.pricing import priced
 from fabric.runs.printing import told_of_links, told_of_prices
 from fabric.runs.report import Failure, Report, RunFolder, passing_folder
-from fabric.runs.story import RunLog, new_run_folder, tell_end
+from fabric.runs.run_log import RunLog, log_end, new_run_folder
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
 from fabric.timing.machine.machine import memory_use, network_use
@@ -102,16 +101,16 @@ def simulated(program: Program, settings: Settings) -> Report:
             settings.notify(sentence)
 
     logger = None if settings.log is None else logger_of(settings.log, "simulate", program.name)
-    with RunLog(missing, folder=kept, run=program.name, log=logger) as story:
-        recorded = _Recorded(story, folder, _head(program, settings, kept), missing)
+    with RunLog(missing, folder=kept, run=program.name, log=logger) as log:
+        recorded = _Recorded(log, folder, _head(program, settings, kept), missing)
         notes: list[str] = []
-        run, status, explained = _executed(run, recorded, notes)
-        declared = _as_declared(run) if settings.exact and status == "completed" else None
-        report = _report(run, declared, status, recorded.head, explained, notes)
+        run, explained = _executed(run, recorded, notes)
+        declared = _as_declared(run) if settings.exact and run.status == "completed" else None
+        report = _report(run, declared, recorded.head, explained, notes)
         links = list(told_of_links(report))
         run.conclude_trace(report.status, report.verified, told_of_prices(report), links)
-        tell_end(story, report, run.state, tuple(unwritten))
-        story.write_report(report)
+        log_end(log, report, run.state, tuple(unwritten))
+        log.write_report(report)
     return replace(
         report,
         warnings=(*report.warnings, *unwritten),
@@ -139,23 +138,23 @@ def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject
 class _Recorded(NamedTuple):
     """The log, folder and trace of a run; ``missing`` receives failures to write."""
 
-    story: RunLog
+    log: RunLog
     folder: Path | None
     head: JsonObject
     missing: Callable[[str], None]
 
     def execute(self, run: Execution, trace: str) -> Ending:
         """Run to the end, with the trace in a folder of the name ``trace``."""
-        run.log = self.story
+        run.log = self.log
         run.start_trace(self.folder, trace, self.head, self.missing)
         return run.execute()
 
 
 def _executed(
     run: Execution, recorded: _Recorded, notes: list[str]
-) -> tuple[Execution, Ending, DeadlockReport | None]:
-    story, settings = recorded.story, run.settings
-    story.event(
+) -> tuple[Execution, DeadlockReport | None]:
+    log, settings = recorded.log, run.settings
+    log.event(
         "run_started",
         0,
         program=settings.program_file,
@@ -166,7 +165,7 @@ def _executed(
     )
     status = recorded.execute(run, "trace")
     if status not in ("deadlock", "livelock"):
-        return run, status, None
+        return run, None
     # Most runs do not search for a remedy.
     from fabric.analysis.deadlock.picture import write_files
     from fabric.runs.explaining import explain, grown_settings
@@ -177,10 +176,11 @@ def _executed(
             recorded.missing(failed)
     grown = settings.on_deadlock == "grow" and grown_settings(explained, settings, notes)
     if not grown:
-        return run, status, explained
-    story.event("run_again", 0, depths=grown.depths)
+        return run, explained
+    log.event("run_again", 0, depths=grown.depths)
     again = Execution(run.machine.plan.program, grown)
-    return again, recorded.execute(again, "trace-grown"), None
+    recorded.execute(again, "trace-grown")
+    return again, None
 
 
 def _execution(program: Program, settings: Settings) -> Execution:
@@ -194,163 +194,111 @@ def _execution(program: Program, settings: Settings) -> Execution:
         raise
 
 
-class _Declared(NamedTuple):
-    """The result of a run in declared types."""
-
-    run: Execution
-    status: Ending
-
-    def sentence(self) -> str:
-        """Return a sentence about an ending that differs from float64."""
-        error = self.run.machine.failures.first
-        why = "" if error is None else f": {error.message}"
-        return f"in the types that it declares the program ends as {self.status}{why}"
-
-
-def _as_declared(run: Execution) -> _Declared:
+def _as_declared(run: Execution) -> Execution:
     """Run the program of an exact run once more, in the types that it declares."""
     plan = run.machine.plan
     declared = Execution(plan.program, run.settings.as_declared(), plan)
-    return _Declared(declared, declared.execute())
+    declared.execute()
+    return declared
 
 
 def _report(
     run: Execution,
-    declared: _Declared | None,
-    status: Ending,
+    declared: Execution | None,
     head: JsonObject,
     explained: DeadlockReport | None,
     notes: list[str],
 ) -> Report:
     """Make the report; ``declared`` is the run in declared types."""
-    machine = run.machine
-    status, signal = _interrupted(run, declared, status)
-    verification = _not_verified(run, status)
-    ended: JsonObject = {
-        **head,
+    machine, status, signal = run.machine, run.status, run.signal
+    if declared is not None and declared.status == "interrupted":
+        status, signal = declared.status, declared.signal
+    error = machine.failures.first
+    fields: JsonObject = head | {
+        "status": status,
         "wall_seconds": run.wall_seconds,
         "explained": explained,
         "signal": signal,
+        "operators": len(machine.units),
+        "channels": len(machine.channels),
+        "verification": _not_verified(run, status),
+        "failure": None if error is None else Failure.of(error),
+        "warnings": tuple(notes),
     }
-    error = machine.failures.first
     if status == "livelock" or machine.ran_ahead:
         # The position of a livelock differs between runs.
-        return Report(
-            **ended,
-            status=status,
-            operators=len(machine.units),
-            channels=len(machine.channels),
-            verification=verification,
-            failure=None if error is None else Failure.of(error),
-            warnings=tuple(notes),
-        )
+        return Report(**fields)
     plan, state = machine.plan, run.state
     measured = measured_sizes(plan, state)
-    substitution = Substitution(measured.sizes)
+    sizes = Substitution(measured.sizes)
     likeness = None if machine.region is None else machine.region.likeness
-    metrics = metrics_of(plan, substitution, likeness)
+    metrics = metrics_of(plan, sizes, likeness)
     run.on_chip_bytes = metrics.on_chip_bytes
-    totals = counters.totals(state, plan.peak_bytes_per_cycle, metrics)
+    fields |= counters.totals(state, plan.peak_bytes_per_cycle, metrics)
+    fields |= sized(plan, [each.depth for each in state.channels], metrics, sizes)._asdict()
+    fields |= {
+        "hbm": state.hbm,
+        "network": network_use(machine),
+        "units": run.counters,
+        "channels_counters": counters.channel_counters(state),
+        "warnings": (*notes, *counters.warnings(state)),
+    }
     if status in ("interrupted", "error"):
         # Requested traffic is still in flight: the utilization is unknown.
-        totals |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
-    found = _Found(status, error, verification)
+        fields |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
     if status == "completed":
-        found = _found(run, declared, measured, metrics)
-    error, verification = found.error, found.verification
-    return Report(
-        **ended,
-        status=found.status,
-        hbm=state.hbm,
-        network=network_use(machine),
-        **totals,
-        **sized(plan, [each.depth for each in state.channels], metrics, substitution)._asdict(),
-        **found.in_units,
-        verified=None if verification is None else verification.verified,
-        verification=verification,
-        signal_to_noise_db=found.signal_to_noise_db,
-        failure=None if error is None else Failure.of(error),
-        extra=found.extra,
-        units=run.counters,
-        channels_counters=counters.channel_counters(state),
-        comparison=found.comparison,
-        warnings=(*notes, *counters.warnings(state), *found.warnings),
-        outputs=found.outputs,
-    )
+        try:
+            _complete(fields, run, declared, measured, metrics)
+        except FabricError as failure:
+            fields |= {"status": "error", "failure": Failure.of(failure)}
+            fields["verification"] = _not_verified(run, "error")
+    verification = fields["verification"]
+    return Report(**fields, verified=None if verification is None else verification.verified)
 
 
-def _interrupted(
-    run: Execution, declared: _Declared | None, status: Ending
-) -> tuple[Ending, int | None]:
-    """Return the ending of both runs, and the signal that interrupted one."""
-    if declared is not None and declared.status == "interrupted":
-        return "interrupted", declared.run.signal
-    return status, run.signal
+def _complete(
+    fields: JsonObject,
+    run: Execution,
+    declared: Execution | None,
+    measured: Measured,
+    metrics: Metrics,
+) -> None:
+    """Add the ``fields`` of a completed run.
 
-
-@dataclass(frozen=True)
-class _Found:
-    """Results of a run; most need a completed one."""
-
-    status: Ending
-    error: FabricError | None
-    verification: Verification | None
-    comparison: Comparison = field(default_factory=Comparison)
-    extra: JsonObject = field(default_factory=dict)
-    in_units: JsonObject = field(default_factory=dict)
-    outputs: Outputs = field(default_factory=lambda: Outputs({}))
-    signal_to_noise_db: dict[str, float | None] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-
-def _found(
-    run: Execution, declared: _Declared | None, measured: Measured, metrics: Metrics
-) -> _Found:
-    """Return the results of a completed run, which may have failed."""
+    Raises:
+        FabricError: an assumption, an expectation or an extra field is wrong.
+    """
     machine = run.machine
     plan, sizes = machine.plan, Substitution(measured.sizes)
-    error, verification = machine.failures.first, _not_verified(run, "completed")
-    comparison, extra = Comparison(), dict[str, object]()
-    try:
-        check_assumptions(plan, run.state, machine.assumed, sizes)
-        used = memory_use(machine)
-        comparison = compare(plan, run.state, used, measured, metrics)
-        if run.functional:
-            verification = _verified(run)
-        extra = {name: _extra(plan.program, name) for name in plan.program.extra}
-    except FabricError as failure:
-        return _Found("error", failure, _not_verified(run, "error"), comparison, extra)
+    check_assumptions(plan, run.state, machine.assumed, sizes)
+    used = memory_use(machine)
+    fields["comparison"] = comparison = compare(plan, run.state, used, measured, metrics)
+    verification: Verification | None = fields["verification"]
+    if run.functional:
+        with exact_numbers(run.settings.exact):
+            kept, exact = run.expected.kept, run.settings.exact
+            verification = verify(plan, machine.stored, kept, exact=exact)
+    fields["extra"] = {name: _extra(plan.program, name) for name in plan.program.extra}
     outputs = (
         stored_arrays(plan, machine.stored)
         if run.functional
         else stored_shapes(plan, measured.sizes, measured.guessed)
     )
-    noise: dict[str, float | None] = {}
-    warnings: list[str] = []
+    fields |= {"verification": verification, "outputs": outputs}
+    fields |= _held(used, run.state, plan.program.hardware.on_chip)
+    fields |= priced(plan, run.state, used, sizes)
+    warnings = []
     if declared is not None and declared.status == "completed":
-        noise = noise_of(outputs, stored_arrays(plan, declared.run.machine.stored))
+        stored = stored_arrays(plan, declared.machine.stored)
+        fields["signal_to_noise_db"] = noise_of(outputs, stored)
     elif declared is not None:
-        warnings.append(declared.sentence())
+        error = declared.machine.failures.first
+        why = "" if error is None else f": {error.message}"
+        ends = f"in the types that it declares the program ends as {declared.status}{why}"
+        warnings.append(ends)
     warnings += comparison.warnings
     warnings += [] if verification is None else verification.warnings()
-    return _Found(
-        "completed",
-        error,
-        verification,
-        comparison,
-        extra,
-        _held(used, run.state, plan.program.hardware.on_chip)
-        | priced(plan, run.state, used, sizes),
-        outputs,
-        noise,
-        tuple(warnings),
-    )
-
-
-def _verified(run: Execution) -> Verification | None:
-    machine, exact = run.machine, run.settings.exact
-    with exact_numbers(exact):
-        return verify(machine.plan, machine.stored, run.expected.kept, exact=exact)
+    fields["warnings"] += tuple(warnings)
 
 
 def _held(used: MemoryUse, state: RunState, on_chip: OnChipDescription) -> JsonObject:

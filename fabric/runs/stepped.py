@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @taking(Settings, without={"engine": "each operator of a run that is held has a task"})
 def open_run(program: Program, settings: Settings) -> SteppedRun:
-    """Start a run and hold it in cycle 0, so that you can look at it and let it go on.
+    """Start a run and hold it in cycle 0, to inspect it and to continue it in steps.
 
     As in::
 
@@ -57,11 +57,10 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
             print(run.unit("matmul_1"), run.held("matmul_1.0"))
             report = run.finish()
 
-    The run has its own thread, so you can open it anywhere: in a notebook, or beside other runs. An
-    operator that fails ends the run there, and the report says why. ``log``, ``notify``,
-    ``progress`` and the ``observers`` are called in the run's thread, the observers ahead of the
-    cycle in which it is held. If the program runs a second time (``exact``, or with other depths),
-    that run is not held.
+    The run has its own thread, so it can be opened in a notebook, or beside other runs. An operator
+    that fails ends the run, and the report has the error. ``log``, ``notify``, ``progress`` and the
+    ``observers`` are called in the run's thread, the observers ahead of the cycle in which the run
+    is held. A second run of the program (``exact``, or with other depths) is not held.
 
     Args:
         program: a wired program.
@@ -77,22 +76,22 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
             program, stepper, RunThread(partial(simulated, program, held), stepper.rest)
         )
     except FabricError as error:
-        if error.file is None and not settings.program_file:  # it was refused in the run's thread
+        if error.file is None and not settings.program_file:  # refused in the run's thread
             error.file, error.line = calling_place()
         raise
     except BaseException:
-        # Ctrl-C: the thread, which may have started, gets no other goal.
+        # Ctrl-C: the thread may have started, and gets no other goal.
         stepper.ask(None)
         raise
 
 
 class SteppedRun:
-    """A run that is held in a cycle; ``open_run`` makes it.
+    """A run that is held in a cycle, first in cycle 0; ``open_run`` makes it.
 
-    It is held in cycle 0 first. In cycle C everything with a stamp up to C has happened and nothing
-    later, whatever the units have done ahead of it: the state is the same however one came there,
-    under every schedule, and that of ``state_in`` of a recorded run but for what only the future
-    tells. Holding a run changes none of its cycles.
+    In cycle C all events with a stamp up to C have happened and no later ones, although units may
+    have run ahead. The state is the same under every schedule and after any steps. It equals
+    ``state_in`` of a recorded run, except for values that only the future decides. Holding a run
+    changes none of its cycles.
 
     Attributes:
         report: of the run, once it is finished.
@@ -120,58 +119,54 @@ class SteppedRun:
         self.close()
 
     def __repr__(self) -> str:
-        """Name, cycle and what can be done with it."""
-        how = "held"
-        if self._closed:
-            how = "closed"
-        elif self.over:
-            how = "over"
+        """Return the name, the cycle, and whether the run is held, over or closed."""
+        how = "closed" if self._closed else "over" if self.over else "held"
         return f"<run of {self._program.name!r}, {how} at cycle {self.cycle:,}>"
 
     @property
     def cycle(self) -> int:
-        """The cycle in which it is held."""
+        """The cycle in which the run is held."""
         return self._stepper.cycle
 
     @property
     def over(self) -> bool:
-        """Whether nothing will happen any more: it has ended, is stuck, or has failed here."""
+        """Whether no further event will happen: the run has ended, is stuck, or has failed."""
         return self._stepper.over
 
     @property
     def closed(self) -> bool:
-        """Whether it was abandoned before its end, and can neither go on nor be looked at."""
+        """Whether the run was abandoned before its end; it can no longer be inspected."""
         return self._closed
 
     @property
     def state(self) -> RunState:
-        """What units, channels and memories are and have done in the cycle it is held in."""
+        """The units, channels and memories in the cycle in which the run is held."""
         self._check_open("state")
         return self._stepper.state()
 
     def unit(self, name: str) -> UnitState:
-        """Return the unit called ``name``: its clock, and what it waits for.
+        """Return the unit ``name``: its clock, its cycles, and its wait.
 
         Raises:
-            ConfigurationError: there is none.
+            ConfigurationError: unknown unit.
         """
         return self.state.units[unit_number(self._machine, name)]
 
     def channel(self, name: str) -> ChannelState:
-        """Return the channel that ``--depth`` calls ``name``, ``OPERATOR.INPUT``, or a report does.
+        """Return the channel ``name``, ``OPERATOR.INPUT`` as in ``--depth`` or as in a report.
 
         Raises:
-            ConfigurationError: there is none.
+            ConfigurationError: unknown channel.
         """
         return self.state.channels[channel_number(self._machine, name)]
 
     def held(self, channel: str) -> tuple[Held, ...]:
         """Return the elements that a channel holds, oldest first: values, stops and stamps.
 
-        Tiles have data in functional mode; nobody may write to it.
+        Tiles have data in functional mode, which must not be changed.
 
         Raises:
-            ConfigurationError: there is no such channel.
+            ConfigurationError: unknown channel.
         """
         self._check_open("held()")
         return tuple(self._stepper.held(channel_number(self._machine, channel)))
@@ -184,22 +179,22 @@ class SteppedRun:
         unit: str | None = None,
         element: Annotated[int, Bounds(1)] | None = None,
     ) -> Self:
-        """Go on to a cycle, or to an element of a unit, and return the run.
+        """Continue to a cycle, or to an element of a unit, and return the run.
 
-        Where the run is over before ``cycle``, it is held in its last one.
+        A run that ends before ``cycle`` is held in its last cycle.
 
         Args:
-            cycle: where to hold; this one or a later one.
+            cycle: the present cycle or a later one.
             unit: a name, together with ``element``; ``matmul_1.1`` for another input than the
                 first.
-            element: hold in the cycle in which the unit takes so many values from that input, as
-                errors count them; sends them, where it has no input.
+            element: hold in the cycle in which the unit takes its n-th value from that input, as
+                errors count values; a unit without inputs sends its n-th value.
 
         Raises:
-            ConfigurationError: neither or both are given, the cycle is past, there is no such unit,
-                the unit has had the element before, or the run is closed.
-            FabricError: the run is over, and the element has not come.
-            KeyboardInterrupt: by Ctrl-C; the run is held where it then was.
+            ConfigurationError: neither or both are given, the cycle is past, the unit is unknown or
+                has had the element before, or the run is closed.
+            FabricError: the run is over without the element.
+            KeyboardInterrupt: by Ctrl-C; the run is held in the cycle that it had reached.
         """
         if (cycle is None) == (unit is None) or (unit is None) != (element is None):
             refuse(
@@ -219,9 +214,8 @@ class SteppedRun:
         assert unit is not None
         assert element is not None
         goal = element_goal(self._machine, unit, element)
-        had = self._had(goal)
+        had, what = self._had(goal), "sent" if goal.sent else "taken"
         if had >= element:
-            what = "sent" if goal.sent else "taken"
             refuse(
                 f"until: {unit} has {what} {counted(had, 'element')} by cycle {self.cycle:,}: "
                 f"expected an element after number {had:,}",
@@ -230,7 +224,6 @@ class SteppedRun:
         self._go("until()", goal)
         had = self._had(goal)
         if self.over and had < element:
-            what = "sent" if goal.sent else "taken"
             refuse(
                 f"until: element {element:,} of {unit} does not come: the run is over at cycle "
                 f"{self.cycle:,}, and it has {what} {had:,}",
@@ -240,10 +233,10 @@ class SteppedRun:
 
     @checked
     def step(self, count: Annotated[int, Bounds(1)] = 1) -> Self:
-        """Go on to the next cycle in which something moves, ``count`` times; return the run.
+        """Continue to the next cycle with an event, ``count`` times; return the run.
 
-        That is: an element is sent or dequeued, or the off-chip memory answers. Cycle by cycle one
-        goes with ``until(cycle=run.cycle + 1)``.
+        Events are sends, dequeues and answers of the off-chip memory.
+        ``until(cycle=run.cycle + 1)`` continues by one cycle.
         """
         for _ in range(count):
             if self.over:
@@ -252,7 +245,7 @@ class SteppedRun:
         return self
 
     def finish(self) -> Report:
-        """Go on to the end and return the report, that of ``simulate`` but for its seconds."""
+        """Continue to the end and return the report; only ``wall_seconds`` depends on the steps."""
         if self.report is None:
             with self._in_use("finish()"):
                 self._finish()
@@ -261,7 +254,7 @@ class SteppedRun:
         return self.report
 
     def close(self) -> None:
-        """Abandon what is left of the run; one that is finished can still be looked at."""
+        """Abandon the run unless it is finished; a finished run can still be inspected."""
         if self._closed:
             return
         if self.report is None:
@@ -291,7 +284,7 @@ class SteppedRun:
                 return
             if not self._thread.ended:
                 self._wait(goal)
-        # Another thread may have closed it meanwhile.
+        # Another thread may have closed the run meanwhile.
         self._check_open(what)
         if self._thread.ended:
             self._ended()
@@ -348,7 +341,7 @@ class SteppedRun:
         return machine
 
     def _had(self, goal: AtElement) -> int:
-        """Return how many values a unit has taken, or sent, where ``goal`` counts them."""
+        """Return the number of values that a unit has taken, or sent if ``goal`` counts those."""
         channel = self.state.channels[goal.channel]
         return channel.sent if goal.sent else channel.taken - channel.left_over
 
@@ -356,7 +349,7 @@ class SteppedRun:
 _GRACE_SECONDS: Final = 0.4
 _PATIENCE_SECONDS: Final = 1.0
 _MOST_ALARMS: Final = 3
-"""How often a user's code may catch the interrupt and go on, and how soon the next comes."""
+"""The number of interrupts that a user's code may catch before the run is left to itself."""
 
 
 class _Closed(Protocol):
@@ -364,11 +357,10 @@ class _Closed(Protocol):
 
 
 _RUNS: Final[WeakSet[_Closed]] = WeakSet()
-"""Those that somebody has."""
 
 
 def close_at_exit(run: _Closed) -> None:
-    """Let ``run`` end before the interpreter takes away what its thread needs."""
+    """End ``run`` before the interpreter removes modules that its thread needs."""
     _RUNS.add(run)
     _register()
 
@@ -399,7 +391,7 @@ class RunThread:
     def _main(self) -> None:
         try:
             self._report = self._run()
-        except BaseException as error:  # noqa: BLE001 - raised where somebody waits for it
+        except BaseException as error:  # noqa: BLE001 - raised by ``result``
             self._error = error
         self.ended = True
         self._at_end()
@@ -412,7 +404,7 @@ class RunThread:
         return self._report
 
     def end(self, interrupt: Callable[[], bool]) -> None:
-        """Wait until the run has ended; call ``interrupt`` for code that computes on.
+        """Wait until the run has ended; call ``interrupt`` for code that does not stop.
 
         Users' code that cannot be interrupted ends with the process.
         """
@@ -422,7 +414,7 @@ class RunThread:
                 self._thread.join()
                 return
             if alarm:
-                # As a signal does in the main thread.
+                # This raises the error like a signal in the main thread.
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(Interrupted)
                 )

@@ -29,7 +29,7 @@ class Mismatch(NamedTuple):
     allowed: float = 0.0
 
     def sentence(self) -> str:
-        """Say it; two numbers that differ are never shown alike."""
+        """Return a sentence in which different numbers have different texts."""
         shown = [_short(number) for number in (self.found, self.wanted)]
         if shown[0] == shown[1]:
             shown = [str(self.found), str(self.wanted)]
@@ -159,7 +159,7 @@ class Verification:
 
     @property
     def compared(self) -> tuple[OutputVerification, ...]:
-        """Streams and outputs, in the order in which their numbers are made."""
+        """Streams and outputs, in the order of their computation."""
         return (*self.streams, *self.outputs)
 
     @property
@@ -169,7 +169,7 @@ class Verification:
 
     @property
     def elements(self) -> int:
-        """How many were compared."""
+        """Number of compared elements."""
         return sum(each.elements for each in self.compared)
 
     @property
@@ -182,7 +182,7 @@ class Verification:
         return tuple(line for each in self.compared if not each.agrees for line in each.lines())
 
     def warnings(self) -> list[str]:
-        """Say which outputs could be anything: being verified is not about them."""
+        """Return sentences about stored outputs without an expectation."""
         return [
             f"output {name!r} is not verified: expected another expect({name}=...)"
             for name in self.unexpected

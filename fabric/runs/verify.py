@@ -31,24 +31,24 @@ Array = np.ndarray
 
 _ROW: Final = 2.5
 _WHOLE: Final = 1.5
-"""What the root mean square of the errors may come to, beside that of the errors which the run
-carried: of a row, and of all. Numbers that are equal are rounded in the same direction."""
+"""The largest root mean square of the errors of a row and of all numbers, over the root mean square
+of the errors that the run carried. Equal numbers are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9
-"""What a rounding may come to in a run that is exact."""
+"""The largest relative error of a rounding in an exact run."""
 
 _FEW: Final = 16
-"""A mean of fewer numbers says little: rows that are shorter share what is said of rows."""
+"""Shorter rows share one mean with the next rows."""
 
 _PLACES: Final = 5
 _BLOCK: Final = 1 << 16
-"""Elements that are compared at once."""
+"""Elements that are compared together."""
 
 _SUMS: Final = 2.0**-20
-"""Units below this are of types that sums are kept in, which round at each summand."""
+"""Types with smaller rounding units hold sums, which are rounded at each summand."""
 
 _LONG: Final = 8
-"""So many units the sum of some thousand products is off by."""
+"""The error of the sum of some thousand products, in rounding units."""
 
 _DOUBLE: Final = unit_of(np.dtype(np.float64))
 
@@ -65,11 +65,7 @@ def verify(
 ) -> Verification | None:
     """Compare outputs and streams with the expectations of ``plan``; None without any.
 
-    Args:
-        plan: the program.
-        stored: outputs by name.
-        sent: elements by node and port.
-        exact: floats were kept in float64.
+    ``stored`` are outputs by name, ``sent`` elements by node and port.
     """
     program = plan.program
     if not program.expects:
@@ -177,7 +173,7 @@ class _Pair(NamedTuple):
     wanted: list[Array]
 
     def rows(self) -> Iterator[_Rows]:
-        """Yield rows; successive arrays with as many columns are joined."""
+        """Yield rows; successive arrays with the same number of columns are joined."""
         pairs = [
             _rows(found, wanted)
             for found, wanted in zip(self.found, self.wanted, strict=True)
@@ -265,7 +261,7 @@ def _is_float(dtype: np.dtype) -> bool:
 
 def _blocks(rows: Array) -> Iterator[slice]:
     """Yield slices of rows; blocks stay in the cache, which the arrays in between would not."""
-    # Rows that are short come together as they are judged.
+    # A block has whole groups of short rows.
     step = max(1, _BLOCK // rows.shape[1] // _FEW) * _FEW
     return (slice(first, first + step) for first in range(0, len(rows), step))
 

@@ -8,7 +8,20 @@ from typing import Final, Literal, Self, TypeAlias
 Peer: TypeAlias = Literal["producer", "consumer", "memory", ""]
 
 
-class Cause(StrEnum):
+class _Word(StrEnum):
+    """A word with attributes, which each enumeration sets in ``__init__``.
+
+    All attributes have defaults, so that type checkers take ``Cause(spelling)``.
+    """
+
+    def __new__(cls, spelling: str, *_: object) -> Self:
+        """Make the member ``spelling``."""
+        word = str.__new__(cls, spelling)
+        word._value_ = spelling
+        return word
+
+
+class Cause(_Word):
     """A cause of a cycle of a unit, spelled as in JSON, in SQL and in columns.
 
     Attributes:
@@ -18,13 +31,6 @@ class Cause(StrEnum):
         label: the word in tables, legends and tracks.
         column: the name of its counter.
     """
-
-    colour: str
-    meaning: str
-    peer: Peer
-    awaits: str
-    label: str
-    column: str
 
     BUSY = "busy", "#3095d9", "charged for work"
     EMPTY = (
@@ -45,23 +51,21 @@ class Cause(StrEnum):
         "between its end, or where the run was stopped under it, and the run's end",
     )  # fmt: skip
 
-    # All but the first have defaults, so that type checkers take ``Cause(spelling)``.
-    def __new__(
-        cls,
+    def __init__(
+        self,
         spelling: str,
         colour: str = "",
         meaning: str = "",
         peer: Peer = "",
         awaits: str = "",
         label: str = "",
-    ) -> Self:
-        """Make a member, by default with its spelling as label."""
-        cause = str.__new__(cls, spelling)
-        cause._value_ = spelling
-        cause.colour, cause.meaning = colour, meaning
-        cause.peer, cause.awaits, cause.label = peer, awaits, label or spelling
-        cause.column = f"{spelling}_cycles"
-        return cause
+    ) -> None:
+        self.colour: Final = colour
+        self.meaning: Final = meaning
+        self.peer: Final = peer
+        self.awaits: Final = awaits
+        self.label: Final = label or spelling
+        self.column: Final = f"{spelling}_cycles"
 
 
 WAITS: Final = (Cause.EMPTY, Cause.FULL, Cause.HBM, Cause.CAPACITY)
@@ -82,16 +86,13 @@ STUCK: Final = "#b00020"
 """The colour of units that can never go on, and of nothing else."""
 
 
-class Operation(StrEnum):
+class Operation(_Word):
     """The operation of a blocked unit, spelled as in JSON and in SQL.
 
     Attributes:
         cause: of the wait; None if it depends on the run, or is not a wait.
         label: the word in the table of a deadlock.
     """
-
-    cause: Cause | None
-    label: str
 
     RECEIVE = "receive", Cause.EMPTY, "RECV"
     SEND = "send", Cause.FULL, "SEND"
@@ -101,12 +102,9 @@ class Operation(StrEnum):
     MOVING = "moving"
     CIRCLING = "circling"
 
-    def __new__(cls, spelling: str, cause: Cause | None = None, label: str = "") -> Self:
-        """Make a member, by default with its spelling as label."""
-        operation = str.__new__(cls, spelling)
-        operation._value_ = spelling
-        operation.cause, operation.label = cause, label or spelling
-        return operation
+    def __init__(self, spelling: str, cause: Cause | None = None, label: str = "") -> None:
+        self.cause: Final = cause
+        self.label: Final = label or spelling
 
     @property
     def awaits(self) -> str:
@@ -123,10 +121,8 @@ OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not No
 """What a unit tries to do in a wait, by its cause."""
 
 
-class Step(StrEnum):
+class Step(_Word):
     """An operation of a traced unit, spelled as in SQL; ``cause`` is the cause of its wait."""
-
-    cause: Cause
 
     RESERVE = "reserve", Cause.FULL
     SEND = "send", Cause.FULL
@@ -137,20 +133,12 @@ class Step(StrEnum):
     END = "end", Cause.EMPTY
     IDLE = "idle", Cause.EMPTY
 
-    def __new__(cls, spelling: str, cause: Cause = Cause.EMPTY) -> Self:
-        """Make the member ``spelling``."""
-        step = str.__new__(cls, spelling)
-        step._value_ = spelling
-        step.cause = cause
-        return step
+    def __init__(self, _: str, cause: Cause = Cause.EMPTY) -> None:
+        self.cause: Final = cause
 
 
-class BusUse(StrEnum):
+class BusUse(_Word):
     """A use of a cycle of a data bus, spelled as the fields of ``BusCycles``."""
-
-    label: str
-    colour: str
-    meaning: str
 
     DATA = "data", "data", "#12808f", "carried data"
     REFRESH = "refresh", "refresh", "#7d6b5d", "rows were being refreshed"
@@ -167,9 +155,7 @@ class BusUse(StrEnum):
     )  # fmt: skip
     IDLE = Cause.IDLE.value, Cause.IDLE.label, Cause.IDLE.colour, "no request waited for a command"
 
-    def __new__(cls, spelling: str, label: str = "", colour: str = "", meaning: str = "") -> Self:
-        """Make the member ``spelling``."""
-        use = str.__new__(cls, spelling)
-        use._value_ = spelling
-        use.label, use.colour, use.meaning = label, colour, meaning
-        return use
+    def __init__(self, _: str, label: str = "", colour: str = "", meaning: str = "") -> None:
+        self.label: Final = label
+        self.colour: Final = colour
+        self.meaning: Final = meaning

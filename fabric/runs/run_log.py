@@ -1,7 +1,4 @@
-"""The log of a run for structlog: waits and the end, as events of the vocabulary.
-
-Events have cycles and never wall time.
-"""
+"""The log of a run, as events of the vocabulary, which have cycles and never wall time."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from structlog.typing import BindableLogger
 
@@ -34,7 +31,6 @@ _COLUMNS: Final = tuple(cause.column for cause in COUNTED)
 
 def new_run_folder(parent: Path, name: str) -> Path:
     """Make and return ``parent/name-N`` with the first free number, in valid characters."""
-    number = 1
     name = file_name(name)
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +155,7 @@ def _counted(channel: ChannelState) -> dict[str, object]:
     return fields | {column: getattr(channel, column) for column in _CHANNEL_COLUMNS}
 
 
-def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...]]) -> None:
+def log_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...]]) -> None:
     """Log new loops of waits, and units that have waited for long; ``told`` are the known ones."""
     # Most runs end before the first heartbeat.
     from fabric.analysis.deadlock.cause import channels_of, find_stuck, wait_of
@@ -197,52 +193,31 @@ def tell_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ..
             )
 
 
-def tell_blocked(
+def log_blocked(
     log: RunLog, found: DeadlockReport, status: str, waiting: int, cycle: int | None
 ) -> None:
-    """Log a deadlock before a remedy is searched; ``cycle`` is None if units were active."""
+    """Log a deadlock, before a remedy is searched; ``cycle`` is None if units were active."""
     since_cycle = None if cycle is None else found.cycle
     log.event("stopped", cycle, status=status, waiting=waiting, since_cycle=since_cycle)
     for loop in found.loops:
         names = [unit.unit for unit in loop.units]
         log.event("stuck_loop", cycle, code=loop.code, loop=names, root=loop.cause, hint=loop.hint)
         for unit in loop.units:
-            _tell_unit(log, "blocked", cycle, unit)
+            _log_unit(log, "blocked", cycle, unit)
     for unit in found.behind:
-        _tell_unit(log, "blocked_behind", cycle, unit)
+        _log_unit(log, "blocked_behind", cycle, unit)
 
 
-def tell_deadlock(
-    log: RunLog,
-    found: DeadlockReport,
-    status: Literal["deadlock", "livelock"],
-    cycle: int | None,
-) -> None:
-    """Log the cause of a deadlock in ``cycle``, and depths with which the run completes."""
-    remedy = asdict(found.remedy)
-    log.event(status, cycle, code=found.code, summary=found.summary, remedy=remedy)
+_OF_BLOCKED: Final = {"operation": "waits_for", "channels": "on", "waits_for": "peers"}
+"""Fields of a ``BlockedUnit`` that have another name in the log."""
 
 
-def _tell_unit(log: RunLog, event: str, cycle: int | None, unit: BlockedUnit) -> None:
-    log.event(
-        event,
-        cycle,
-        unit=unit.unit,
-        operator=unit.operator,
-        waits_for=unit.operation,
-        on=unit.channels,
-        any_of=unit.any_of,
-        peers=unit.waits_for,
-        since_cycle=unit.since_cycle,
-        needs=unit.needs,
-        seen_stop=unit.seen_stop,
-        awaited_stop=unit.awaited_stop,
-        file=unit.file,
-        line=unit.line,
-    )
+def _log_unit(log: RunLog, event: str, cycle: int | None, unit: BlockedUnit) -> None:
+    fields = {_OF_BLOCKED.get(name, name): value for name, value in vars(unit).items()}
+    log.event(event, cycle, **fields)
 
 
-def tell_end(log: RunLog, report: Report, state: RunState, unwritten: Sequence[str]) -> None:
+def log_end(log: RunLog, report: Report, state: RunState, unwritten: Sequence[str]) -> None:
     """Log the faults and the end of a run; ``unwritten`` are failures to write."""
     cycle = report.cycles
     said = counters.warnings(state)
