@@ -19,7 +19,6 @@ from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.placing import placed
 from fabric.graph.wiring.program import Program
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.place import is_own
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.users_code import first_of, raised
 from fabric.messages.telling.wording import counted
@@ -31,9 +30,9 @@ from fabric.timing.machine.interrupts import Interrupts
 from fabric.timing.machine.machine import (
     Companion,
     Machine,
+    has_effects,
     shutdown_cycles_of,
     state_of,
-    users_among,
 )
 from fabric.timing.machine.runner import Runner
 from fabric.timing.machine.runtime import watched
@@ -76,7 +75,7 @@ class Execution:
         self.repeats: Final = repeats
         self._plan: Final = placed(plan or elaborate(program), settings.placement)
         check_site_memory(self._plan)
-        self._recorder = _recorder(settings, self._plan)
+        self._recorder = _recorder(settings)
         self.log = RunLog()
         self.wall_seconds = 0.0
         self.on_chip_bytes: tuple[int, ...] = ()
@@ -87,7 +86,8 @@ class Execution:
         self._waits_told: set[tuple[int, ...]] = set()
         self._told_cycle = 0
         self.expected = SentTiles(self._plan)
-        self._build(compiles=settings.engine == "compiled")
+        effects = has_effects(self._plan, settings.progress)
+        self._build(compiles=settings.engine == "compiled" and not effects)
 
     def _build(self, *, compiles: bool) -> None:
         settings = self.settings
@@ -105,9 +105,6 @@ class Execution:
         )
         self._runner = Runner(setup, on_heartbeat=self._beat, beat_cycles=HEARTBEAT_CYCLES)
         self.machine: Machine = self._runner.machine
-        if self._recorder is not None and self.machine.region is not None:
-            # Half of it would be the loop's, half of tasks: no trace has both of one unit.
-            self.machine.region.may_leave = False
         self.watch = LivelockWatch(self.machine, settings.livelock_cycles)
 
     def start_trace(
@@ -180,8 +177,8 @@ class Execution:
 
     def _begin_again(self) -> None:
         """Start again with all operators as tasks, without repeating messages."""
-        assert self._recorder is not None
-        self._recorder = self._recorder.anew()
+        if self._recorder is not None:
+            self._recorder = self._recorder.anew()
         self._build(compiles=False)
         self._start_recorder()
 
@@ -258,17 +255,12 @@ class Execution:
         )
 
 
-def _recorder(settings: Settings, plan: Plan) -> Recorder | None:
+def _recorder(settings: Settings) -> Recorder | None:
     if settings.traced is None:
         return None
     from fabric.analysis.trace.recorder import Recorder
 
-    # A run that must leave the compiled loop starts again, unless it has code of users.
-    watching = (*settings.observers, *([settings.progress] if settings.progress else []))
-    users = not all(map(is_own, (plan.program.hardware.hbm, *watching))) or bool(
-        users_among(node.operator for node in plan.nodes)
-    )
-    return Recorder(settings.traced, needs_tasks=users)
+    return Recorder(settings.traced)
 
 
 def _say(text: str) -> None:

@@ -112,10 +112,9 @@ class Settings(Options):
         engine: ``compiled``: in timing mode, and if no observer watches, operators run in a
             compiled loop if their behaviour in time can be written down as a table. ``tasks``:
             every operator runs as a task. The report is the same. If the loop comes to something
-            that only tasks can do, usually an error, the operators go on as tasks from where they
-            stand, and nothing starts a second time. A traced run starts again as tasks instead.
-            It runs as tasks from the beginning if it contains a user's code, or if only a part of
-            it is traced.
+            that only tasks can do, usually an error, the run begins again as tasks. A program runs
+            as tasks from the start if a class of its operators, functions or memory, or of
+            ``progress``, states ``effects = True``, or if only a part of the run is traced.
     """
 
     trace: TraceOptions | Literal["events", "counters"] | None = None

@@ -54,6 +54,7 @@ class Function(Described):
         block_scaled: numbers of them may share scales.
         floats: they are floating-point numbers: integers have no exact result.
         elementwise: each number of the result is made of those in its place.
+        effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
 
     Family:
         Functions of Map.
@@ -66,6 +67,7 @@ class Function(Described):
     block_scaled: ClassVar[bool] = False
     floats: ClassVar[bool] = False
     elementwise: ClassVar[bool] = False
+    effects: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         """Return the types of the operands, which are those that ``name`` can take.
@@ -174,6 +176,7 @@ class Reduction(Described):
     Attributes:
         operands: how many it takes; None for any number.
         floats: they are floating-point numbers: integers have no exact result.
+        effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
 
     Family:
         Functions of Accum and Scan.
@@ -189,6 +192,7 @@ class Reduction(Described):
 
     operands: ClassVar[int | None] = None
     floats: ClassVar[bool] = False
+    effects: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
         """Return the types of the operands, which are those that ``name`` can take.

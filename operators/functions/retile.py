@@ -189,6 +189,7 @@ class Split(Described):
 
     Attributes:
         rank: of the streams.
+        effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
 
     Family:
         Functions of FlatMap.
@@ -197,6 +198,7 @@ class Split(Described):
     duties: ClassVar[tuple[str, ...]] = ("infer", "apply")
 
     rank: ClassVar[int] = 0
+    effects: ClassVar[bool] = False
 
     @property
     def leaves_parts(self) -> bool:

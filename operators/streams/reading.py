@@ -19,7 +19,7 @@ last element left open.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
 from fabric import (
@@ -445,7 +445,6 @@ class Track:
         self.level = 0
         self._inner = inner
         self._place = [0] * len(ports.input_types[port].shape)
-        ports.follow(self)
 
     def passed(self, element: Element | None) -> None:
         """Note that ``element``, or the end, comes next."""
@@ -458,12 +457,6 @@ class Track:
         self.element = element
         self.stop = stop = -1 if element is None else element[1]
         self.level = stop - self._inner
-
-    def resume(self, place: Sequence[int], element: Element | None) -> None:
-        """Stand at ``place``, the innermost coordinate first; see ``Ports.follow``."""
-        self._place[:] = place
-        self.stop = -1
-        self.passed(element)
 
     @property
     def memory(self) -> tuple[int, int | None]:

@@ -37,9 +37,9 @@ def run(build: Callable[[], Program], engine: Engine, folder: Path, **settings: 
     gave_up = []
     with mock.patch.object(simulation, "Execution", execution), _regions() as regions:
         said = told(build(), folder, mode="timing", engine=engine, **settings)
-        gave_up = [region for region in regions if region.has_left]
+        gave_up = [region for region in regions if region.gave_up]
     region = runs[0].machine.region
-    compiled = 0 if region is None or region.has_left else len(region.indices)
+    compiled = 0 if region is None or region.gave_up else len(region.indices)
     if engine == "tasks":
         assert not regions
     return Told(said, runs[0].state, runs[0].machine.ran_ahead, compiled, bool(gave_up))

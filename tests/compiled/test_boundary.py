@@ -131,7 +131,7 @@ def many_pairs(*, user: bool) -> Program:
 
 
 @pytest.mark.parametrize("user", [False, True])
-def test_table_that_grows_with_the_run_is_left_to_tasks(user: bool, tmp_path: Path) -> None:
+def test_run_with_a_table_that_grows_begins_again(user: bool, tmp_path: Path) -> None:
     with mock.patch.object(arrays, "_FIRST_LOOK", 512):
         found = both(lambda: many_pairs(user=user), tmp_path)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -24,7 +24,7 @@ from fabric.timing.compiled import columns as c
 from tests.bases import Hop, Sink, Source
 from tests.compiled.both import both, described, plain, run
 from tests.compiled.test_both_engines import hopped
-from tests.compiled.test_boundary import between
+from tests.compiled.test_boundary import Looking, between
 from tests.compiled.turning import Carrying, Turning
 from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
@@ -44,7 +44,8 @@ class Book:
 
     def begin(self, name: str) -> list[ext.Element]:
         self.starts.append(name)
-        return self.seen.setdefault(name, [])
+        self.seen[name] = []
+        return self.seen[name]
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def _does_not_pay(book: Book, _: int) -> None:
     around(book, integers(*range(COUNT)), INTEGER, inner)
 
 
-# Programs that leave the loop, by reason.
+# Programs that begin again as tasks, by reason.
 WIRES: dict[str, Wire] = {
     wire.__name__.strip("_").replace("_", " "): wire
     for wire in (
@@ -232,6 +233,9 @@ WIRES: dict[str, Wire] = {
 }
 
 
+OPERATORS = ["collects", "makes", "passes"]
+
+
 def noted(elements: list[ext.Element]) -> list[object]:
     kinds = [isinstance(value, Own) for value, _ in elements]
     return list(zip(described(elements), kinds, strict=True))
@@ -248,10 +252,11 @@ def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
 
     with schedule(order), mock.patch.object(arrays, "_FIRST_LOOK", 128):
         found = both(build, folder)
-    tasks, once = books
-    assert sorted(tasks.starts) == sorted(once.starts) == ["collects", "makes", "passes"]
+    tasks, again = books
+    assert sorted(tasks.starts) == OPERATORS
+    assert sorted(again.starts) == sorted(2 * OPERATORS)
     for name, elements in tasks.seen.items():
-        wanted, had = noted(elements), noted(once.seen[name])
+        wanted, had = noted(elements), noted(again.seen[name])
         if found.said["report"].status == "error":
             # How far ahead of the error it is stopped is the schedule's.
             wanted, had = wanted[: len(had)], had[: len(wanted)]
@@ -261,7 +266,7 @@ def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
 
 @pytest.mark.parametrize("order", SCHEDULES)
 @pytest.mark.parametrize("name", WIRES)
-def test_operators_start_once_if_the_loop_is_left(
+def test_operators_start_again_if_no_table_holds_them(
     name: str, order: str | int, tmp_path: Path
 ) -> None:
     when = random.Random(f"{name} {order}").randrange(COUNT)
@@ -269,15 +274,30 @@ def test_operators_start_once_if_the_loop_is_left(
     assert compare(WIRES[name], when, order, tmp_path)
 
 
-@pytest.mark.parametrize("name", [name for name in WIRES if name != "much work"])
-def test_operators_start_once_in_functional_mode(name: str) -> None:
+@pytest.mark.parametrize("kind", [Collects, op.SiLU, type(fab.Hardware().hbm), Looking])
+def test_program_with_effects_starts_once(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind, "effects", True, raising=False)
     book = Book()
-    with fab.Program("once", mode="functional") as wired:
-        WIRES[name](book, 5)
-    report = fab.simulate(wired)
+    with fab.Program("once", mode="timing") as wired:
+        _reads_the_clock(book, 5)
+        op.Consumer()(op.Map(op.SiLU())(op.LinearOffChipLoad(op.Tensor((3, 1)), (1, 1))()))
+    progress = Looking() if kind is Looking else None
 
-    assert sorted(book.starts) == ["collects", "makes", "passes"]
-    assert report.status == "error" or len(book.seen["makes"]) == COUNT
+    assert fab.simulate(wired, progress=progress).status == "completed"
+    assert sorted(book.starts) == OPERATORS
+
+
+class Watching(ext.Observer):
+    needs_tasks = False
+
+
+def test_program_with_a_users_observer_starts_once() -> None:
+    book = Book()
+    with fab.Program("once", mode="timing") as wired:
+        _reads_the_clock(book, 5)
+
+    assert fab.simulate(wired, observers=[Watching()]).status == "completed"
+    assert sorted(book.starts) == OPERATORS
 
 
 @contextmanager
@@ -308,7 +328,7 @@ def check_stopped(build: Callable[[], fab.Program], draw: random.Random, folder:
 
 @examples(quick=10)
 @given(seed=st.integers(0, 1 << 32))
-def test_networks_that_leave_the_loop_equal_tasks(
+def test_networks_that_begin_again_equal_tasks(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     check_stopped(lambda: between(seed), random.Random(seed), tmp_path_factory.mktemp("between"))
@@ -316,7 +336,7 @@ def test_networks_that_leave_the_loop_equal_tasks(
 
 @examples(quick=10)
 @given(data=st.binary(min_size=300, max_size=300))
-def test_random_programs_that_leave_the_loop_equal_tasks(
+def test_random_programs_that_begin_again_equal_tasks(
     data: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     seen: list[list[Any]] = []
@@ -334,7 +354,7 @@ def test_random_programs_that_leave_the_loop_equal_tasks(
 
 @pytest.mark.parametrize("name", ["top2_moe", "ragged_attention"])
 @pytest.mark.parametrize("order", SCHEDULES)
-def test_shipped_programs_that_leave_the_loop_equal_tasks(
+def test_shipped_programs_that_begin_again_equal_tasks(
     name: str, order: str | int, tmp_path: Path
 ) -> None:
     draw = random.Random(f"{name} {order}")
@@ -348,74 +368,3 @@ def test_elements_that_arrive_during_other_turns_are_seen(tmp_path: Path) -> Non
         found = both(lambda: between(0), tmp_path, **drawn)
 
     assert found.said["report"].status == "completed"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Noting(ext.OffChipDescription):
-    model: ClassVar[str] = "noting"
-    request_bytes: int = 1
-    peak_bytes_per_cycle: int = 1
-    refuses: int = 0
-
-
-class _NotingMemory:
-    bytes_moved = 0
-    final_cycle = None
-    made: ClassVar[list[str]] = []
-    asked: ClassVar[list[tuple[str, int]]] = []
-
-    def __init__(self, description: _Noting, *_: object) -> None:
-        self.made.append("made")
-        self._refuses = description.refuses
-        self._under_way: list[ext.Unit] = []
-
-    @classmethod
-    def of(cls, name: str) -> list[int]:
-        return [address for its, address in cls.asked if its == name]
-
-    @property
-    def pending(self) -> bool:
-        return bool(self._under_way)
-
-    def submit(self, unit: ext.Unit, burst: ext.Burst) -> None:
-        self.asked.append((unit.name, burst.address))
-        if unit.name == "load1" and len(self.of("load1")) == self._refuses:
-            raise ValueError("no more")
-        self._under_way.append(unit)
-
-    def advance(self, _: int) -> list[ext.Unit]:
-        done, self._under_way = self._under_way, []
-        for unit in done:
-            unit.answered(unit.now + 3)
-        return done
-
-    def served(self, _: ext.Unit) -> int:
-        return 0
-
-
-ext.register_memory(_Noting, _NotingMemory)
-
-
-@pytest.mark.parametrize("refuses", [0, 1, 3])
-@pytest.mark.parametrize("name", ["no code", "bad address"])
-def test_users_memory_is_asked_once_for_each_tile(name: str, refuses: int, tmp_path: Path) -> None:
-    told, asked = [], []
-    for engine in ("tasks", "compiled"):
-        _NotingMemory.made.clear()
-        _NotingMemory.asked.clear()
-        hardware = fab.Hardware(hbm=_Noting(refuses=refuses))
-        with fab.hardware_scope(hardware), fab.Program("once", mode="timing") as wired:
-            for number in range(3):
-                load = op.RandomOffChipLoad(op.Tensor((4, 4)), (2, 2), name=f"load{number}")
-                op.Consumer()(load(op.Metadata(np.array([number, 3, 1, 0]))()))
-            WIRES[name](Book(), 4)
-        report = fab.simulate(wired, engine=engine, log_dir=tmp_path)
-        assert _NotingMemory.made == ["made"]
-        told.append((report.status, report.error, report.cycles))
-        asked.append([_NotingMemory.of(each) for each in ("load0", "load1", "load2")])
-    assert told[0] == told[1]
-    assert told[0][0] == "error" if refuses or name == "bad address" else "completed"
-    for tasks, once in zip(*asked, strict=True):
-        # How far ahead of an error it is stopped is the schedule's.
-        assert tasks[: len(once)] == once[: len(tasks)]
-        assert max(len(tasks), len(once)) <= 4

@@ -135,7 +135,7 @@ def test_error_places_are_equal_in_both_engines(
 @PLACES
 @examples(quick=4)
 @given(seed=st.integers(0, 1 << 32))
-def test_error_places_are_equal_after_the_loop_is_left(
+def test_error_places_are_equal_in_runs_that_begin_again(
     name: str, seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("places")

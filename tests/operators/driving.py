@@ -160,6 +160,7 @@ class Collect(Sink):
     @override
     async def run(self, ports: Ports) -> None:
         gaps = self.gaps
+        self.seen.clear()
         while (element := await ports.source.receive()) is not None:
             self.seen.append(element)
             ports.unit.charge(gaps[len(self.seen) % len(gaps)])

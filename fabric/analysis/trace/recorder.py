@@ -52,16 +52,12 @@ Columns: TypeAlias = dict[str, np.ndarray]
 class Recorder:
     """Records one run."""
 
-    def __init__(self, options: TraceOptions, *, needs_tasks: bool) -> None:
-        """Record what ``options`` select, once ``start`` has a folder.
-
-        If it ``needs_tasks``, every operator is a task; otherwise the log has the compiled loop's
-        notes.
-        """
+    def __init__(self, options: TraceOptions) -> None:
+        """Record what ``options`` select, once ``start`` has a folder."""
         self._options: Final = options
         self._spool: Final = Spool(options.window)
         self.observer: Final = Watcher(self._spool.rows, options.keeps, options.check)
-        self.observer.needs_tasks = needs_tasks or options != TraceOptions()
+        self.observer.needs_tasks = options != TraceOptions()
         self._end: dict[str, object] = {}
         self._log: LogWriter | None = None
         self._snapshots = 0
@@ -121,10 +117,10 @@ class Recorder:
             ) from None
 
     def anew(self) -> Recorder:
-        """Return another one of a run of tasks; what this one has written is removed."""
+        """Return a recorder for the run that begins again; remove the files of this one."""
         self._spool.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-        return Recorder(self._options, needs_tasks=True)
+        return Recorder(self._options)
 
     async def run(self) -> None:
         """Write what there is about once a second, so that a killed run keeps it."""

@@ -94,11 +94,6 @@ def recorded(
     plan = elaborate(program)
     recording = Recording(plan)
     run = _completed(plan, depths, options, repeats, recording)
-    region = run.machine.region
-    if region is not None and region.has_left:
-        # Half of it is in a journal, half was told.
-        recording = Recording(plan)
-        run = _completed(plan, depths, options, repeats, recording, engine="tasks")
     machine, state = run.machine, run.state
     if repeats == 1:
         sizes = Substitution(measured_sizes(machine.plan, state).sizes)
@@ -123,7 +118,6 @@ def _completed(
     options: Options,
     repeats: int,
     recording: Recording | None = None,
-    engine: Literal["compiled", "tasks"] = "compiled",
 ) -> Execution:
     """Return a completed run, observed by ``recording``."""
     settings = replace(
@@ -132,7 +126,6 @@ def _completed(
         depths={**(options.depths or {}), **depths},
         on_deadlock="describe",
         observers=() if recording is None else (recording,),
-        engine=engine,
     )
     run = Execution(plan.program, settings, plan, repeats)
     ending = run.execute()

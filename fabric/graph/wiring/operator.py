@@ -117,16 +117,14 @@ class Operator(Described):
     fields. A subclass that overrides anything else is checked, unless it states it again.
 
     A conducted class may also state ``turns = True``. In timing mode its operators then run in
-    compiled code, many times faster. ``run`` is called only to find out what it does in each
-    situation, on ports that note the answer, and it must have no other effects. It therefore calls
-    ``ports.turn(...)`` each time it has dealt with an element or a group, and passes everything
-    that it keeps: numbers, values, tuples of these. What it does next, and what it says in an
-    error, may depend only on that and on what it receives. Write a loop that does the same a number
-    of times over ``ports.times(count)``. ``carries_numbers = True`` also says that it passes on the
-    numbers in tiles without looking at them, except addresses (``ports.number``). Subclasses
-    inherit these statements as they inherit ``conducted``. If a situation cannot be written down
-    like this, the operator continues as a task from where it stands: ``run`` is called once more
-    and gets there unnoticed.
+    compiled code, many times faster. ``run`` is called only to record what it does in each
+    situation, and must have no other effects. It calls ``ports.turn(...)`` after each element or
+    group with everything that it keeps: numbers, values, tuples of these. Its next operations and
+    errors may depend only on these and on what it receives. A loop that does the same a number of
+    times iterates over ``ports.times(count)``. ``carries_numbers = True`` says that it passes on
+    numbers in tiles without reading them, except addresses (``ports.number``). Subclasses inherit
+    these statements like ``conducted``. If an operator cannot be recorded, the run begins again as
+    tasks.
 
     Attributes:
         name: its name in reports; if it has none, its function or class with a number: ``exp_1``.
@@ -146,13 +144,14 @@ class Operator(Described):
     carries_numbers: ClassVar[bool] = False
     """Of an operator that turns: whether it passes numbers in tiles on without a look at them."""
 
+    effects: ClassVar[bool] = False
+    """Whether ``run`` has effects outside, such as a written file: then all units are tasks."""
+
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None
     """Whether the operator is a client of the HBM, and on which side it is served."""
-
     spills: ClassVar[Literal["read", "write"] | None] = None
-    """Whether it writes to off-chip memory what finds no room on chip, or reads that back."""
-
+    """Whether it writes tiles without room on chip to off-chip memory, or reads them back."""
     updates: ClassVar[tuple[int, ...]] = ()
     """Inputs of a memory unit for each tile of which it reads one and writes it back, changed."""
 
@@ -232,8 +231,9 @@ class Operator(Described):
     async def run(self, ports: Ports) -> None:
         """Read the inputs and write the outputs until the inputs end; await nothing else.
 
-        Of an operator without inputs it is called again for each input more that the program is
-        given; ``ports.now`` and ``send_at`` then count from where the call before has got to.
+        In timing mode it may be called again from the start: its state is in local variables.
+        Without inputs it is called for each input of the program; ``ports.now`` and ``send_at``
+        count from the end of the call before.
         """
         raise NotImplementedError
 
@@ -510,4 +510,4 @@ def _besides() -> frozenset[str]:
         field: int = 0
 
     others = ("__post_init__", "__call__", "infer", "costs", "work", "duties", "refusal")
-    return frozenset((*vars(Plain), *others, "is_users"))
+    return frozenset((*vars(Plain), *others, "is_users", "effects"))

@@ -121,7 +121,6 @@ class Arrays:
         rows[:, c.FLOW] = c.OUTSIDE
         rows[:, c.RANK] = [joint.rank for joint in joints]
         self._build_flows()
-        self._build_places()
         rows[:, c.PRODUCER] = [joint.producer for joint in joints]
         rows[:, c.CONSUMER] = [joint.consumer for joint in joints]
         for number, joint in enumerate(joints):
@@ -154,17 +153,6 @@ class Arrays:
         numbers = [number for each in ends for number in each]
         self._ends: Array = np.array([*starts.tolist(), *numbers], np.int64)
 
-    def _build_places(self) -> None:
-        """Add coordinates to channels whose readers compare them."""
-        rows = self.channels
-        rows[:, c.PLACE], rows[:, c.LAST] = c.OUTSIDE, c.ENDED_CODE
-        size = 0
-        for number, joint in enumerate(self.joints):
-            if joint.consumer >= 0 and len(self.stages[joint.consumer].inputs) > 1:
-                rows[number, c.PLACE] = size
-                size += joint.rank + 1
-        self._places: Array = np.zeros(size, np.int64)
-
     def _build_stages(self) -> None:
         stages, number = self.stages, self.number
         inputs = [number[each] for stage in stages for each in stage.inputs]
@@ -177,7 +165,7 @@ class Arrays:
         rows[:, c.STATE] = [stage.automaton.first_state for stage in stages]
         rows[:, [c.PC, c.PC_END]] = [stage.automaton.first_stretch for stage in stages]
         rows[:, c.BEGAN] = rows[:, c.PC]
-        rows[:, [c.WAIT, c.BEFORE]] = -1
+        rows[:, c.WAIT] = -1
         rows[:, c.INPUTS] = [len(stage.inputs) for stage in stages]
         rows[:, c.FIRST_INPUT] = _starts(rows[:, c.INPUTS])
         rows[:, c.OUTPUTS] = [len(stage.outputs) for stage in stages]
@@ -187,7 +175,6 @@ class Arrays:
         self._inputs = np.array(inputs or [0], np.int64)
         self._outputs = np.array(outputs or [0], np.int64)
         self._seen = np.full(len(self._inputs), c.ENDED_CODE)
-        self._looks: Array = np.zeros((len(self._inputs), c.LOOKS + 1), np.int64)
         self.marks: Array = np.zeros((len(self._inputs), 2), np.int64)
         self.stamps: Array = np.zeros(len(stages) * c.STAMPS, np.int64)
 
@@ -213,11 +200,9 @@ class Arrays:
             channels=self.channels.reshape(-1),
             slots=slots.reshape(-1),
             dimensions=self.dimensions.array.reshape(-1),
-            places=self._places,
             inputs=self._inputs,
             outputs=self._outputs,
             seen=self._seen,
-            looks=self._looks.reshape(-1),
             stamps=self.stamps,
             marks=self.marks.reshape(-1),
             states=states.reshape(-1),
@@ -265,26 +250,6 @@ class Arrays:
     def wake(self, stage: int) -> None:
         """Make a stage ready; one whose operator has ended keeps draining."""
         wake(stage, self._flat_rows, self._ready, self.control)
-
-    def last_looks(self, at: int) -> list[int]:
-        """Return the codes seen in input ``at``, latest first."""
-        count, *codes = self._looks[at].tolist()
-        return [codes[each % c.LOOKS] for each in range(count - 1, max(count - c.LOOKS, 0) - 1, -1)]
-
-    def last_taken(self, number: int) -> tuple[int, list[int]] | None:
-        """Return the last code taken from a channel, and its coordinates.
-
-        The code is ENDED_CODE before the first; None if the channel has no coordinates.
-        """
-        row = self.channels[number].tolist()
-        first = row[c.PLACE]
-        if first < 0:
-            return None
-        return row[c.LAST], self._places[first : first + row[c.RANK] + 1].tolist()
-
-    def last_seen(self, at: int) -> int:
-        """Return the last code seen in input ``at``."""
-        return int(self._seen[at])
 
     def place(self, number: int) -> tuple[int, int]:
         """Return where the slots of a channel begin, and the mask of a count."""

@@ -72,15 +72,6 @@ class Automaton:
         after = self._state(run, awaited, (state, code), self._keys[state])
         self._tables.transition(state, code, operations, after)
 
-    def path(self, state: int) -> list[tuple[Awaited, int]]:
-        """Return one path to ``state``: what was awaited, and the codes received."""
-        path: list[tuple[Awaited, int]] = []
-        step = self._reached[state]
-        while step is not None:
-            path.append((self._awaited[step[0]], step[1]))
-            step = self._reached[step[0]]
-        return path[::-1]
-
     def close(self) -> None:
         """Close all coroutines."""
         for run in self._live.values():

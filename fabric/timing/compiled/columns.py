@@ -23,10 +23,8 @@ DRAIN: Final = 14
 FIRST_STAMP: Final = 15
 TIMES: Final = 16
 CHOSE: Final = 17
-BEFORE: Final = 18
-HANDED: Final = 19
-BEGAN: Final = 20
-STAGE_COLUMNS: Final = 21
+BEGAN: Final = 18
+STAGE_COLUMNS: Final = 19
 
 # Its status.
 READY: Final = 0
@@ -67,12 +65,10 @@ FLOW: Final = 24
 ARRIVED: Final = 25
 LINKS: Final = 26
 CARRIED: Final = 27
-PLACE: Final = 28
-LAST: Final = 29
-CHANNEL_COLUMNS: Final = 30
+CHANNEL_COLUMNS: Final = 28
 
 OUTSIDE: Final = -1
-"""No stage, reader, flow or coordinates."""
+"""No stage, reader or flow."""
 
 # A slot of a channel; the last two where links are shared. What is under way there is visible in no
 # cycle yet: the one that was requested stands in that place.
@@ -147,9 +143,6 @@ AT_ONCE: Final = 1
 
 STAMPS: Final = 4
 """The most clock readings of an operator at a time."""
-
-LOOKS: Final = 4
-"""Remembered elements of an input whose numbers are passed on."""
 
 # What the loop is told, and says.
 READY_HEAD: Final = 0

@@ -28,7 +28,6 @@ from fabric.timing.compiled.kernel_stages import (
     look_up,
     mark,
     note_outward,
-    remember,
     requested,
     see,
     send,
@@ -59,11 +58,9 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     channels: Counters,
     slots: Counters,
     dimensions: Counters,
-    places: Counters,
     inputs: Counters,
     outputs: Counters,
     seen: Counters,
-    looks: Counters,
     stamps: Counters,
     marks: Counters,
     states: Counters,
@@ -95,9 +92,8 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
 ) -> tuple[int, int]:
     """Run every ready stage until it waits.
 
-    Arguments without a row in ``columns``: ``places`` are coordinates of each channel's last taken
-    element, innermost first; ``seen`` and ``looks`` have the last codes of each input; ``marks``
-    the cycle and port of noted arrivals; ``known`` the transitions, hashed, as state + 1, code,
+    Arguments without a row in ``columns``: ``seen`` has the last code of each input; ``marks`` the
+    cycle and port of noted arrivals; ``known`` the transitions, hashed, as state + 1, code,
     transition. ``ready`` is a ring of stages, ``ledger`` gets changes of on-chip use in cycles and
     bytes, ``submitted`` the bursts of stages, and ``journal`` their transitions (size 0 if not
     recorded). From ``ends`` on see ``fabric.timing.network.carrying``. A stage at ``pace`` does not
@@ -133,7 +129,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                     port = operations[row + c.AT]
                     amount = operations[row + c.AMOUNT]
                     if what == c.TAKE:
-                        take(inputs[first + port], now, channels, slots, places)
+                        take(inputs[first + port], now, channels, slots)
                         wake_writer(inputs[first + port], channels, stages, ready, control)
                     elif what <= c.LAST_WORK:
                         now = work(stage, row, now, stages, operations, stamps)
@@ -224,8 +220,6 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                                 now = see(inputs[at], now, channels, slots)
                                 if shown >= 0:
                                     seen[at] = shown
-                                    if states[row + c.CARRIES]:
-                                        remember(at, shown, looks)
                             elif kind == c.POP:
                                 if stages[stage + c.MARKS] > 1:
                                     stages[stage + c.CHOSE] = 1
@@ -233,8 +227,6 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                                 forget(first, stages[stage + c.MARKS], arrival, marks)
                                 stages[stage + c.MARKS] -= 1
                             transition = number * c.TRANSITION_COLUMNS
-                            stages[stage + c.BEFORE] = state
-                            stages[stage + c.HANDED] = code
                             stages[stage + c.BEGAN] = transitions[transition + c.START]
                             pc = transitions[transition + c.START]
                             end = transitions[transition + c.STOP]

@@ -85,20 +85,7 @@ def see_end(ch: int, now: int, channels: Counters) -> int:
     return now
 
 
-def pass_by(ch: int, code: int, channels: Counters, places: Counters) -> None:
-    """Advance the coordinates of a channel by its next element, ``code``."""
-    row = ch * c.CHANNEL_COLUMNS
-    last = channels[row + c.LAST]
-    if last >= 0:
-        level = min(last & (c.BARE - 1), channels[row + c.RANK])
-        place = channels[row + c.PLACE]
-        for dimension in range(place, place + level):
-            places[dimension] = 0
-        places[place + level] += 1
-    channels[row + c.LAST] = code
-
-
-def take(ch: int, now: int, channels: Counters, slots: Counters, places: Counters) -> None:
+def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
     """Dequeue the oldest element of a channel at clock ``now``."""
     row = ch * c.CHANNEL_COLUMNS
     slot = head(ch, channels)
@@ -116,8 +103,6 @@ def take(ch: int, now: int, channels: Counters, slots: Counters, places: Counter
     channels[row + c.LAST_CREDIT] = usable
     channels[row + c.NEXT_TAKE] = next_from(now, channels[row + c.INTERVAL])
     channels[row + c.TAKEN] += 1
-    if channels[row + c.PLACE] >= 0:
-        pass_by(ch, slots[slot + c.CODE], channels, places)
 
 
 def goes_on(ch: int, channels: Counters) -> bool:

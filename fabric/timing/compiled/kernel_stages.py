@@ -201,13 +201,6 @@ def submit(
     control[c.SUBMITTED] += 1
 
 
-def remember(at: int, code: int, looks: Counters) -> None:
-    """Remember a peeked element."""
-    row = at * (c.LOOKS + 1)
-    looks[row + 1 + looks[row] % c.LOOKS] = code
-    looks[row] += 1
-
-
 def mark(first: int, number: int, cycle: int, port: int, marks: Counters) -> None:
     """Note arrival ``number``, in ``port`` at ``cycle``."""
     at = (first + number) * 2

@@ -44,7 +44,6 @@ class Views:
         self.off_chip: Final = off_chip
         self.on_chip: Final = on_chip
         self.observation: Final = observation
-        self.nodes: Final = plan.nodes
         self._plan: Final = plan
         self._functional: Final = functional
         self._stored: Final = stored

@@ -5,7 +5,7 @@ For the clock and for channels at its boundary they are units like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,7 +20,6 @@ from fabric.timing.compiled.arrays import Arrays, Joint, Journal, Stage
 from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.boundary import Boundary, publish
 from fabric.timing.compiled.codes import Codes, UncodedError
-from fabric.timing.compiled.leaving import Leaving, Standing, leave
 from fabric.timing.compiled.likeness import Likeness
 from fabric.timing.compiled.stand_ins import UnfitError
 from fabric.timing.engine.channel import AssumedSink, Channel
@@ -97,8 +96,7 @@ class Region:
     """Runs stages.
 
     Attributes:
-        has_left: its operators became tasks, since one is not a table.
-        may_leave: if not, the run is given up and restarted.
+        gave_up: no table holds what an operator does; the run begins again as tasks.
     """
 
     def __init__(
@@ -116,8 +114,7 @@ class Region:
         self._boundary: Final = Boundary(arrays)
         self.likeness: Final = likeness
         self.journal: Final = journal
-        self.has_left = self.gave_up = False
-        self.may_leave = True
+        self.gave_up = False
         self._is_over = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
         self._over: Final = trio.Event()
@@ -125,9 +122,6 @@ class Region:
         self._touched: list[int] = []
         self._scheduled = False
         self._pacing: set[int] = set()
-        self._unsubmitted: list[list[int]] = []
-        self._refused: dict[int, BaseException] = {}
-        self._standing: dict[int, Standing] = {}
         self._is_published = True
         network = arrays.network
         self._carrier: Final = None if network is None else Carrier(network, self._carry)
@@ -142,18 +136,9 @@ class Region:
             stage.unit.strand = _Woken(touch, number)
 
     async def run(self) -> None:
-        """Run the stages in the conductor until all have ended or left."""
+        """Run the stages in the conductor until all have ended, or the region gives up."""
         self._schedule()
         await self._over.wait()
-
-    @property
-    def left(self) -> Iterable[int]:
-        """Nodes whose operators have left it and continue as tasks."""
-        return tuple(self._standing)
-
-    def standing(self, index: int) -> Standing | None:
-        """Return the state of the operator of node ``index``; None before it has begun."""
-        return self._standing.pop(index, None)
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -182,7 +167,7 @@ class Region:
     def _go(self, _: object) -> None:
         self._scheduled = False
         clock = self._clock
-        if clock.stopped or self.has_left:
+        if clock.stopped or self.gave_up:
             return
         self._is_published = False
         try:
@@ -199,10 +184,7 @@ class Region:
                 if not self._boundary.arm():
                     break
         except (UnfitError, UncodedError, OverflowError):
-            if self.may_leave:
-                self._leave()
-            else:
-                self._give_up()
+            self._give_up()
         else:
             self._rest()
 
@@ -270,7 +252,7 @@ class Region:
         arrays = self._arrays
         asked = self._asked_for()
         bursts, rows = arrays.codes.bursts, arrays.rows
-        for at, (number, size, tile) in enumerate(asked):
+        for number, size, tile in asked:
             assert self._off_chip is not None
             stage = arrays.stages[number]
             unit, region = stage.unit, stage.region
@@ -281,9 +263,6 @@ class Region:
                 self._off_chip.submit(unit, burst)
             except BaseException as error:
                 pass_signals(error)
-                # Its task says whose it is.
-                self._refused[number] = error
-                self._unsubmitted = asked[at + 1 :]
                 raise UnfitError from error
             unit.off_chip_bytes += burst.rows * burst.row_bytes
 
@@ -296,43 +275,10 @@ class Region:
         asked: list[list[int]] = arrays.submitted[:count].tolist()
         return asked
 
-    def _leave(self) -> None:
-        arrays, clock, views = self._arrays, self._clock, self._views
-        bursts = arrays.codes.bursts
-        asked = {
-            number: (*bursts[size], tile)
-            for number, size, tile in (*self._unsubmitted, *self._asked_for())
-        }
-        self.keep_journal()
-        observation = views.observation
-        leave(arrays, self._boundary, Channel.open if observation is None else observation.open)
-        leaving = Leaving(
-            arrays, asked=asked, refused=self._refused, answered=frozenset(self._touched)
-        )
-        nodes = views.nodes
-        left = [number for number, stage in enumerate(arrays.stages) if not stage.unit.finished]
-        units = {arrays.stages[number].unit for number in left}
-        for number in left:
-            unit = arrays.stages[number].unit
-            unit.wait, unit.strand = None, Strand()
-            ports = views[unit.index]
-            self._standing[unit.index] = Standing(
-                nodes[unit.index].operator, ports, arrays.codes, leaving.place(number)
-            )
-        clock.forget_pacing(units)
-        # Those that were woken count as running already.
-        clock.leave(len(self._woken) + self._rest_links() - len(left))
-        if self._carrier is not None:
-            clock.network = self._carrier.links
-        self.has_left = True
-        self._end()
-        self._over.set()
-
     def _give_up(self) -> None:
         self.publish()
-        self.keep_journal()
-        self.has_left = self.gave_up = True
-        self._end()
+        self.close()
+        self.gave_up = True
         self._over.set()
 
     def _rest(self) -> None:
@@ -369,12 +315,9 @@ class Region:
 
     def close(self) -> None:
         """Release everything but published progress: the run is over."""
-        if self.has_left:
+        if self.gave_up:
             return
         self.keep_journal()
-        self._end()
-
-    def _end(self) -> None:
         for automaton in {stage.automaton for stage in self._arrays.stages}:
             automaton.close()
         self._is_published = self._is_over = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.graph.hardware.latency import ONE_CYCLE, Hop
@@ -201,36 +201,6 @@ class ChannelCounters:
         self._bare_stops = bare_stops
         self.full_cycles = full_cycles
         self.credit_cycles = credit_cycles
-
-    def resume_sending(
-        self,
-        unused_slots: int,
-        usable_cycles: Sequence[int],
-        reserved: int,  # noqa: ARG002 - for who watches
-    ) -> None:
-        """Continue the producer, which was counted elsewhere.
-
-        ``unused_slots`` were never used, ``usable_cycles`` belong to its unspent credits, and
-        ``reserved`` slots were not put into.
-        """
-        self.credits = deque([0] * min(unused_slots, GRANT))
-        self._ungranted = unused_slots - len(self.credits)
-        self._spent -= len(usable_cycles)
-        self._returned = deque((*usable_cycles, *self._returned))
-        self.writer = None
-
-    def resume_receiving(self, usable_cycles: Sequence[int]) -> None:
-        """Continue the consumer, which was counted elsewhere.
-
-        ``usable_cycles`` belong to its last dequeues, one for each slot ever in use; empty for all
-        slots.
-        """
-        self._recent = deque(usable_cycles)
-        self.queue = deque(self.queue)
-        self.reader = None
-
-    def looked(self) -> None:
-        """Note that the consumer has looked at the next element elsewhere."""
 
     def hold(self, queue: Iterable[tuple[int, Element]]) -> None:
         """Fill the queue with elements and their visible cycles."""

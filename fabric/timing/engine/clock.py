@@ -11,7 +11,7 @@ import heapq
 import itertools
 import types
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -159,10 +159,6 @@ class VirtualClock:
     def note_pacing(self, unit: Unit) -> None:
         """Wake ``unit``, which is too far ahead, when no other unit can run."""
         self._pacing.append(unit)
-
-    def forget_pacing(self, units: Collection[Unit]) -> None:
-        """Wake none of ``units`` that were too far ahead."""
-        self._pacing = [unit for unit in self._pacing if unit not in units]
 
     def leave(self, units: int = 1) -> None:
         """Count ``units`` fewer that can run."""

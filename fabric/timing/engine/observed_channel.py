@@ -179,26 +179,8 @@ class ObservedChannel(Channel):
         self._sent.extend(self._sent_elsewhere(visible) for visible, _ in sent)
         super().hand_over(sent, closed_cycle)
 
-    @override
-    def resume_sending(
-        self, unused_slots: int, usable_cycles: Sequence[int], reserved: int
-    ) -> None:
-        super().resume_sending(unused_slots, usable_cycles, reserved)
-        self.reserved.extend([(ELSEWHERE, self.producer.now, 0)] * reserved)
-
-    @override
-    def resume_receiving(self, usable_cycles: Sequence[int]) -> None:
-        super().resume_receiving(usable_cycles)
-        held = len(self.queue) - len(self._sent)
-        visible = [cycle for cycle, _ in islice(self.queue, held)]
-        self._sent.extendleft(map(self._sent_elsewhere, reversed(visible)))
-
     def _sent_elsewhere(self, visible_cycle: int) -> Sent:
         return ELSEWHERE, set_out_at(visible_cycle, self.forward_cycles), 0
-
-    @override
-    def looked(self) -> None:
-        self._seen = ELSEWHERE, self.consumer.now, 0
 
     @override
     def fetch(self) -> Sequence[tuple[int, Element]]:

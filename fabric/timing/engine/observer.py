@@ -92,8 +92,8 @@ class Observer:
     host ran them, which changes from run to run; cycles do not.
 
     Attributes:
-        needs_tasks: run every unit as a task. Units without tasks report only their bursts, and
-            their elements to tasks are sent ELSEWHERE.
+        needs_tasks: run every unit as a task, as for all observers of users. Units without tasks
+            report only their bursts, and their elements to tasks are sent ELSEWHERE.
     """
 
     needs_tasks: bool = True

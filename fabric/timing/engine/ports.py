@@ -49,27 +49,6 @@ if not TYPE_CHECKING:
     Sink = Alias("Sink", Sink, __name__, "The end of a channel that an operator writes.")
 
 
-class Tracking(Protocol):
-    """Tracks the last element of an input and its coordinates."""
-
-    @property
-    def port(self) -> int:
-        """Number of the input."""
-
-    @property
-    def element(self) -> Element | None:
-        """The last passed element; None before the first and at the end."""
-
-    def passed(self, element: Element | None) -> None:
-        """Note the next ``element``, or None for the end."""
-
-    def resume(self, place: Sequence[int], element: Element | None) -> None:
-        """Set the last ``element`` and its coordinates ``place``, innermost first.
-
-        If ``element`` is None, the next passed one has these coordinates.
-        """
-
-
 class Updating(Protocol):
     """Input of ``_update_of``."""
 
@@ -335,13 +314,6 @@ class Ports:
         ``Operator``.
         """
 
-    def follow(self, track: Tracking) -> None:
-        """Keep ``track`` correct if the operator leaves the compiled loop.
-
-        The loop does not report elements to it. Keep coordinates and past elements in tracks if
-        they are used only in errors.
-        """
-
     def times(self, count: int) -> Iterable[int]:
         """Yield ``count`` times; the loop's body must not depend on the yielded value."""
         return range(count)
@@ -470,10 +442,6 @@ class Arrivals:
                 self._observation.chose(self._unit)
             self._observation.arrived(source, source.taken)
         return source
-
-    def resume(self, shown: list[tuple[int, Source]], cycle: int) -> None:
-        """List ``shown`` with their arrival cycles; the last returned one came at ``cycle``."""
-        self._shown, self._cycle = shown, cycle
 
     def busy_until(self, cycles: int) -> None:
         """Let the unit be busy until ``cycles`` after the arrival of the last returned input."""

@@ -78,8 +78,9 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     assert (plan.floor is None) == (plan.program.hardware.network is None)
     routes = None if plan.floor is None else routes_of(plan, plan.floor)
     clock.network = links = None if routes is None else routes.network
-    # What happened on links cannot be derived from the journal of the loop.
-    as_tasks = any(links is not None or observer.needs_tasks for observer in observers)
+    # What happened on links cannot be derived from the journal of the loop. A run that begins
+    # again would call a user's observer twice.
+    as_tasks = any(links is not None or each.needs_tasks or not is_own(each) for each in observers)
     may_compile = compiles and not (as_tasks or setup.functional) and setup.capacity_bytes is None
     channels = _channels(setup, units, clock, routes, observation, opened=not may_compile)
     on_chip = _on_chip(plan, clock, setup.capacity_bytes, observation)

@@ -114,6 +114,14 @@ def has_user_code(operator: Operator) -> bool:
     return not is_ours(behaving_as(type(operator))) or _function_place(operator) is not None
 
 
+def has_effects(plan: Plan, *others: object) -> bool:
+    """Whether an operator, a function, the memory or one of ``others`` states ``effects``."""
+    kinds = set(map(type, (plan.program.hardware.hbm, *others)))
+    for node in plan.nodes:
+        kinds.update(map(type, (node.operator, *vars(node.operator).values())))
+    return any(getattr(kind, "effects", False) is True for kind in kinds)
+
+
 def _function_place(operator: Operator) -> Place | None:
     for given in vars(operator).values():
         for method in ("apply", "update"):

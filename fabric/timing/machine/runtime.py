@@ -36,7 +36,6 @@ from fabric.timing.machine.machine import users_among
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trio import Nursery
     from trio.lowlevel import Task
 
     from fabric.graph.wiring.operator import Node
@@ -177,7 +176,7 @@ class Runtime:
             with self._scope:
                 async with open_nursery() as nursery:
                     if machine.region is not None:
-                        nursery.start_soon(self._compiled, machine.region, nursery)
+                        nursery.start_soon(self._compiled, machine.region)
                     for node in machine.plan.nodes:
                         if not machine.is_compiled(node):
                             nursery.start_soon(self.operate, node, name=node.name)
@@ -186,14 +185,10 @@ class Runtime:
         for unit, wait, now in self._at_rest:
             unit.wait, unit.now = wait, now
 
-    async def _compiled(self, region: Region, nursery: Nursery) -> None:
+    async def _compiled(self, region: Region) -> None:
         await region.run()
         if region.gave_up:
-            self.abandon()
-            self.cancel()
-        for index in region.left:
-            node = self.machine.plan.nodes[index]
-            nursery.start_soon(self.operate, node, name=node.name)
+            self.stop()
 
     def abandon(self) -> None:
         """Start no further operators; started ones will be cancelled."""
@@ -252,7 +247,8 @@ class Runtime:
             return
         clock, failures = self.machine.clock, self.machine.failures
         try:
-            await self._run(node, ports)
+            for each in rounds(ports) if not node.inputs else (ports,):
+                await node.operator.run(each)
             if clock.stopped:
                 return
             ports.finish()
@@ -274,15 +270,6 @@ class Runtime:
         else:
             unit.finished = True
             clock.leave()
-
-    async def _run(self, node: Node, ports: Ports) -> None:
-        region = self.machine.region
-        standing = None if region is None else region.standing(node.index)
-        if standing is not None:
-            await standing.run()
-            return
-        for each in rounds(ports) if not node.inputs else (ports,):
-            await node.operator.run(each)
 
     async def _stop_in_turn(self, unit: Unit) -> None:
         """Stop the run once no unit can fail before ``unit``."""

@@ -78,6 +78,7 @@ class Recording(Watcher):
     @override
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
         super().begin(units, next_order)
+        self._kept.take()
         self._largest = list(self._static)
 
     @override
@@ -111,7 +112,7 @@ class Recording(Watcher):
             self._largest[channel.number] = max(largest, size_bytes(element[0]))
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a completed run, once; no operator may have left the region."""
+        """Return the record of a completed run, once."""
         self.finish()
         rows = Rows(*self._kept.take())
         region = machine.region

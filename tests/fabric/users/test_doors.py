@@ -242,7 +242,7 @@ _METHODS: Final = tuple(
 )
 
 
-def _observer(method: str, raised: str, *, needs: bool) -> ext.Observer:
+def _observer(method: str, raised: str) -> ext.Observer:
     told: list[str] = []
 
     def fails(*_: object) -> Any:
@@ -254,26 +254,22 @@ def _observer(method: str, raised: str, *, needs: bool) -> ext.Observer:
     def watch(*_: object) -> Any:
         return fails if method == "transferred" else lambda *_: None
 
-    body = {"watch": watch, "needs_tasks": needs, "told": told, method: fails}
+    body = {"watch": watch, "told": told, method: fails}
     observer: ext.Observer = type("Mine", (ext.Observer,), body)()
     return observer
 
 
 @pytest.mark.parametrize(
-    ("method", "engine", "raised"),
-    crossed([*product([*_METHODS, "transferred"], ["tasks", "compiled"])], [*_RAISED], 3),
+    ("method", "raised"),
+    crossed([(method,) for method in (*_METHODS, "transferred")], [*_RAISED], 3),
 )
-def test_error_in_an_observer_ends_the_run(
-    method: str, raised: str, engine: Literal["tasks", "compiled"], tmp_path: Path
-) -> None:
+def test_error_in_an_observer_ends_the_run(method: str, raised: str, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     source = _PROGRAM.format(raised="ValueError()", door="none")
     path.write_text(source, encoding="utf-8")
     program = wired(executed(path), [], Hardware()).program
-    observer = _observer(method, raised, needs=engine == "tasks")
-    result = _in_a_thread(
-        lambda: fab.simulate(program, mode="timing", engine=engine, observers=[observer])
-    )
+    observer = _observer(method, raised)
+    result = _in_a_thread(lambda: fab.simulate(program, mode="timing", observers=[observer]))
     if not vars(type(observer))["told"]:
         assert result.status == "completed"
         return
