@@ -50,8 +50,6 @@ from .graph.values.conversion import converted as converted
 from .graph.values.conversion import filled as filled
 from .graph.values.conversion import holds_integers as holds_integers
 from .graph.values.conversion import limits as limits
-from .graph.values.dims import at_least_one as at_least_one
-from .graph.values.dims import ceil_div as ceil_div
 from .graph.values.dims import is_ragged as is_ragged
 from .graph.values.dims import is_static as is_static
 from .graph.values.dims import product as product
@@ -62,6 +60,8 @@ from .graph.values.error_tracking import loaded as loaded
 from .graph.values.error_tracking import off_from as off_from
 from .graph.values.error_tracking import one_step as one_step
 from .graph.values.error_tracking import tracks_errors as tracks_errors
+from .graph.values.expression import at_least_one as at_least_one
+from .graph.values.expression import ceil_div as ceil_div
 from .graph.values.fit import kept_as as kept_as
 from .graph.values.stream_type import BoolType as BoolType
 from .graph.values.stream_type import BufferType as BufferType

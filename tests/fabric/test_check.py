@@ -226,18 +226,13 @@ def imported(*arguments: str) -> set[str]:
 
 @pytest.mark.deep
 class TestImports:
-    def test_static_program_imports_no_sympy(self, tmp_path: Path) -> None:
-        program = str(PROGRAMS / "swiglu.py")
+    @pytest.mark.parametrize("name", ["swiglu.py", "simplified_moe.py"])
+    def test_commands_import_no_sympy(self, name: str, tmp_path: Path) -> None:
+        program = str(PROGRAMS / name)
 
         assert set() == imported("check", program)
         assert set() == imported("graph", program, "-o", str(tmp_path / "x.svg"))
         assert "sympy" not in imported("run", program, "--mode", "timing")
-
-    def test_symbolic_program_imports_sympy_to_show_it(self) -> None:
-        program = str(PROGRAMS / "simplified_moe.py")
-
-        assert {"sympy"} == imported("check", program)
-        assert set() == imported("run", program)
 
 
 def test_check_of_a_large_layer_makes_no_weights() -> None:

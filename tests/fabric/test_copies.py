@@ -11,7 +11,7 @@ import pytest
 
 from fabric import Hardware, Program, ShapeError, TileType, simulate
 from fabric.graph.values.dims import product, symbol
-from fabric.graph.values.expression import ceiling, flag
+from fabric.graph.values.expression import at_least_one, ceil_div
 from operators import Consumer, LinearOffChipLoad, Zip
 from tests.profiles import spread
 from tests.programs.loading import program
@@ -31,8 +31,8 @@ HELD: dict[str, Any] = {
     "ragged symbol": E,
     "sum": 3 * D + E + 1,
     "product": product((D, E, 2)),
-    "quotient": ceiling(D + 1, 4),
-    "flag": flag(D),
+    "quotient": ceil_div(D + 1, 4),
+    "flag": at_least_one(D),
     "type": TileType(D, 4, np.dtype(np.float32)),
     "hardware": Hardware(),
 }

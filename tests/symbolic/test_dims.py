@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from fabric.analysis.symbolic.substitution import Substitution
 from fabric.graph.values.dims import (
     Dim,
-    at_least_one,
-    ceil_div,
     dim_text,
     is_ragged,
     product,
@@ -25,6 +23,7 @@ from fabric.graph.values.dims import (
     symbol,
     undecided_in,
 )
+from fabric.graph.values.expression import at_least_one, ceil_div
 
 D, E = symbol("D"), symbol("E")
 N = symbol("n", ragged=True)
@@ -47,6 +46,12 @@ N = symbol("n", ragged=True)
         (product((at_least_one(D), ceil_div(D, 16))), "ceil(D/16)"),
         (product((at_least_one(D), at_least_one(D))), "min(1, D)"),
         (product((at_least_one(D), E)), "E*min(1, D)"),
+        (product((at_least_one(D + E), D, E)), "D*E"),
+        (product((at_least_one(D + E), D + E)), "D + E"),
+        (
+            product((at_least_one(D + D * E), at_least_one(D + D * N))),
+            "min(1, D*E + D)*min(1, D*n~ + D)",
+        ),
         (product((D, 4)), "4*D"),
         (product((D, 0)), "0"),
         (N, "n~"),
@@ -61,7 +66,7 @@ def test_long_sum_is_folded() -> None:
 
     assert "sum(ceil(D_route[0..5]/4))" == short_text(sum(terms))
     assert "ceil(D_route[0]/4) + ceil(D_route[1]/4)" == short_text(sum(terms[:2]))
-    assert "E*(sum(ceil(D_route[0..5]/4)))" == short_text(product((E, sum(terms))))
+    assert "sum(E*ceil(D_route[0..5]/4))" == short_text(product((E, sum(terms))))
     assert ["D/E", "-D", "D - E"] == [short_text(dim) for dim in (D / E, -D, D - E)]
 
 

@@ -12,7 +12,8 @@ from fabric.analysis.symbolic.metrics import Metrics, metrics_of
 from fabric.analysis.symbolic.operator_bounds import Certain, Least, certain_sizes, graph_of, leasts
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked
-from fabric.graph.values.dims import Dim, Totals, least_of, total, with_totals
+from fabric.graph.values.dims import Dim, Totals, least_of, with_totals
+from fabric.graph.values.expression import total
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.operator import ComputeOperator

@@ -22,8 +22,8 @@ import numpy as np
 from fabric.analysis.symbolic.operator_bounds import Graph, Least
 from fabric.graph.hardware.description import FlatDescription, OffChipDescription
 from fabric.graph.hardware.least_cycles import least_shared_cycles, most_ahead_requests
-from fabric.graph.values.dims import Dim, Totals, least_of, parts_of, total, with_totals
-from fabric.graph.values.expression import Expression, terms_of
+from fabric.graph.values.dims import Dim, Totals, least_of, with_totals
+from fabric.graph.values.expression import Expression, Monomial, total
 from fabric.graph.wiring.elaborate import Edge, Plan
 from fabric.messages.telling.causes import Cause
 from fabric.timing.memories.flat import SHUTDOWN_CYCLES
@@ -93,7 +93,7 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
     begins, lasts, ends = ([0] * len(least) for _ in range(3))
     lines = [_Line(0, 0)] * len(least)
     dealt: list[Dealt] = [{} for _ in least]
-    shares = [Share(parts_of(each), size) for each, size in totals.items()]
+    shares = [Share(tuple(each.terms), size) for each, size in totals.items()]
     for number in graph.order:
         its, edges = least[number], graph.into[number]
         begins[number] = begin = _begin(its, edges, least, lines)
@@ -256,7 +256,7 @@ def busiest_units(
 class Share(NamedTuple):
     """What several streams have together."""
 
-    parts: tuple[Expression, ...]
+    parts: tuple[Monomial, ...]
     size: int
 
     @property
@@ -323,7 +323,8 @@ def _sent(edge: Edge, front: Least, dealt: Sequence[Dealt]) -> Dealt:
 
 def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int], int]]:
     """Yield an operator's ``cycles`` for the largest part of a shared total."""
-    number, terms = terms_of(cycles) if isinstance(cycles, Expression) else (0, {})
+    terms = dict(cycles.terms) if isinstance(cycles, Expression) else {}
+    number = terms.pop(frozenset(), 0)
     if any(each < 0 for each in terms.values()):
         return
     for index, share in enumerate(shares, 1):

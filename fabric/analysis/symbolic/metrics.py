@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from fabric.analysis.symbolic.substitution import Substitution, peaks
-from fabric.graph.values.dims import Dim, ceil_div, dim_text, free_symbols, product, total
+from fabric.graph.values.dims import Dim, dim_text, free_symbols, product
+from fabric.graph.values.expression import ceil_div, total
 from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.graph.values.value import ADDRESS_DTYPE, dtype_name
 from fabric.graph.wiring.costs import Costs
@@ -28,12 +29,7 @@ _REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
 
 
 class OperatorMetrics(NamedTuple):
-    """One operator; ``compute_cycles`` and ``flops_per_cycle`` are 0 without arithmetic.
-
-    Attributes:
-        compute_cycles: at least spent in arithmetic; 0 where there is none.
-        flops_per_cycle: its compute bandwidth; 0 where it has no arithmetic.
-    """
+    """One operator; ``compute_cycles`` are at least spent in arithmetic, 0 without any."""
 
     node: Node
     costs: Costs

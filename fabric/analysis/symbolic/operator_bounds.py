@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from fabric.analysis.symbolic.substitution import Size, Sizes, Substitution, followed
 from fabric.graph.values.dims import Dim, Totals, free_symbols, is_ragged, is_total, parts_of
-from fabric.graph.values.expression import Expression, Product, Sum, Symbol
+from fabric.graph.values.expression import Expression, Polynomial, Symbol
 from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.graph.wiring.costs import NEEDS, Rates, Work
 from fabric.graph.wiring.elaborate import Broadcast, Edge, Plan
@@ -157,10 +157,8 @@ def _ragged_factors(dims: Iterable[Dim]) -> int:
 
 
 def _degree(dim: Dim) -> int:
-    if isinstance(dim, Sum):
-        return max(map(_degree, dim.terms))
-    if isinstance(dim, Product):
-        return sum(_degree(base) * exponent for base, exponent in dim.powers.items())
+    if isinstance(dim, Polynomial):
+        return max(sum(_degree(base) * power for base, power in each) for each in dim.terms)
     if isinstance(dim, Symbol) or not is_ragged(dim):
         return int(is_ragged(dim))
     return 2  # what is rounded has no mean that follows from another

@@ -18,20 +18,17 @@ from fabric.graph.values.expression import (
     AtLeastOne,
     CeilDiv,
     Expression,
-    Product,
-    Sum,
+    Monomial,
+    Number,
+    Polynomial,
     Symbol,
-    ceiling,
-    flag,
+    polynomial,
     product_of,
-    sum_of,
-    terms_of,
+    total,
 )
 from fabric.messages.telling.errors import ProgramError
 from fabric.messages.telling.place import Place
-
-if TYPE_CHECKING:
-    from fabric.graph.values.expression import Value
+from fabric.messages.telling.wording import folded_sum
 
 
 def _size(value: object) -> object:
@@ -53,7 +50,7 @@ _SIZE: Final = Check(
 
 
 if TYPE_CHECKING:
-    # Any for an expression: where there are data, all dimensions are the integers numpy wants.
+    # Any for an expression: dimensions with data are the integers that numpy needs.
     Dim: TypeAlias = int | Any
 else:
     Dim = Alias("Dim", Annotated[Any, _SIZE], __name__, f"A size: {_SIZE.text}.")
@@ -85,36 +82,51 @@ def is_ragged(dim: Dim) -> bool:
     )
 
 
-def ceil_div(dim: Dim, divisor: int) -> Dim:
-    """Return ``ceil(dim / divisor)``."""
-    return ceiling(dim, divisor)
-
-
-def at_least_one(dim: Dim) -> Dim:
-    """Return 1 where ``dim`` is positive, else 0."""
-    return flag(dim)
-
-
 def product(dims: Iterable[Dim]) -> Dim:
     """Return the product of ``dims``, 1 for none; ``min(1, D) * D`` is D."""
     whole = product_of(dims)
-    if not isinstance(whole, Product):
+    if not isinstance(whole, Polynomial):
         return whole
-    flags = [each for each in whole.powers if isinstance(each, AtLeastOne)]
+    terms: dict[Monomial, Number] = {}
+    for monomial, coefficient in whole.terms.items():
+        kept = _without_flags(monomial)
+        terms[kept] = terms.get(kept, 0) + coefficient
+    return polynomial(terms)
+
+
+def _without_flags(monomial: Monomial) -> Monomial:
+    """Leave out flags that follow from another factor, and powers of flags."""
+    factors = [base for base, power in monomial if power > 0]
+    flags = [base for base in factors if isinstance(base, AtLeastOne)]
     if not flags:
-        return whole
-    # A power of a flag is the flag. All are looked at before one is left out, in no order.
-    powers = whole.powers | dict.fromkeys(flags, 1)
-    others = [base for base, exponent in powers.items() if exponent > 0]
-    for base in flags:
-        if any(other is not base and _vanishes_with(other, base.dim) for other in others):
-            del powers[base]
-    return product_of((whole.coefficient, *[each**power for each, power in powers.items()]))
+        return monomial
+    powers = dict(monomial) | dict.fromkeys(flags, 1)
+    for each in flags:
+        if any(_implies(other, each) and not _implies(each, other) for other in factors):
+            del powers[each]
+    return frozenset(powers.items())
 
 
-def total(dims: Iterable[Dim]) -> Dim:
-    """Return the sum of ``dims``; of thousands of expressions as cheaply as of two."""
-    return sum_of(dims)
+def _implies(factor: Expression, flag: Expression) -> bool:
+    """Whether ``flag`` is 1 wherever ``factor`` is not 0."""
+    if not isinstance(flag, AtLeastOne):
+        return False
+    terms = flag.dim.terms
+    return min(terms.values()) > 0 and any(
+        _vanishes_with(factor, polynomial({monomial: 1})) for monomial in terms
+    )
+
+
+def _vanishes_with(factor: Expression, dim: Dim) -> bool:
+    """Whether ``factor`` is 0 wherever the non-negative ``dim`` is."""
+    if factor == dim:
+        return True
+    if isinstance(factor, CeilDiv | AtLeastOne):
+        return _vanishes_with(factor.dim, dim)
+    return isinstance(factor, Polynomial) and all(
+        any(power > 0 and _vanishes_with(base, dim) for base, power in monomial)
+        for monomial in factor.terms
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -126,35 +138,15 @@ def dim_text(dim: Dim) -> str:
 @lru_cache(maxsize=1 << 16)
 def short_text(dim: Dim) -> str:
     """Return ``dim`` with long sums folded: ``sum(ceil(D_route[0..31]/16))``."""
-    if not isinstance(dim, Sum | Product):
-        return str(dim)
-    # Only sympy's order of terms needs sympy.
-    from fabric.graph.values.algebra import folded_text
-
-    return folded_text(dim._sympy_())
+    return folded_sum(dim.texts()) if isinstance(dim, Polynomial) else str(dim)
 
 
 def is_polynomial_in(dim: Dim, symbols: frozenset[Symbol]) -> bool:
     """Whether ``symbols`` occur in sums and products only."""
-    if isinstance(dim, Sum):
-        return all(is_polynomial_in(rest, symbols) for rest in dim.terms)
-    if isinstance(dim, Product):
-        return all(
-            is_polynomial_in(base, symbols)
-            and (exponent > 0 or symbols.isdisjoint(base.free_symbols))
-            for base, exponent in dim.powers.items()
-        )
-    return isinstance(dim, Symbol) or symbols.isdisjoint(free_symbols(dim))
-
-
-def _vanishes_with(factor: Expression, dim: Expression) -> bool:
-    """Whether ``factor`` is 0 wherever the non-negative ``dim`` is."""
-    if factor == dim:
-        return True
-    if isinstance(factor, CeilDiv | AtLeastOne):
-        return _vanishes_with(factor.dim, dim)
-    return isinstance(factor, Product) and any(
-        exponent > 0 and _vanishes_with(base, dim) for base, exponent in factor.powers.items()
+    return not isinstance(dim, Expression) or all(
+        symbols.isdisjoint(base.free_symbols) or (isinstance(base, Symbol) and power > 0)
+        for monomial in dim.terms
+        for base, power in monomial
     )
 
 
@@ -191,48 +183,13 @@ def undecided_in() -> Iterator[list[tuple[Dim, Dim]]]:
 
 @lru_cache(maxsize=1 << 14)
 def _is_zero(left: Dim, right: Dim) -> bool | None:
-    if isinstance(left, Symbol) and isinstance(right, Symbol):
-        return None
-    # Every symbol and rounding is at least 0: terms of one sign beside a number cannot cancel it.
-    difference = _expanded(left - right)
+    difference = left - right
     if not isinstance(difference, Expression):
         return not difference
-    if not isinstance(difference, Sum):
-        return None
-    signs = {coefficient > 0 for coefficient in difference.terms.values()}
-    constant = difference.number
+    # Every symbol and rounding is at least 0: terms of one sign beside a number cannot cancel it.
+    signs = {each > 0 for monomial, each in difference.terms.items() if monomial}
+    constant = difference.terms.get(frozenset(), 0)
     return False if constant and signs == {constant > 0} else None
-
-
-def _expanded(value: Value) -> Value:
-    """Return ``value`` with products of sums multiplied out, inside of roundings, too."""
-    if isinstance(value, Sum):
-        terms = [product_of((each, _expanded(rest))) for rest, each in value.terms.items()]
-        return sum_of((value.number, *terms))
-    if isinstance(value, CeilDiv):
-        return ceiling(_expanded(value.dim), value.divisor)
-    if isinstance(value, AtLeastOne):
-        return flag(_expanded(value.dim))
-    if not isinstance(value, Product):
-        return value
-    result: Value = value.coefficient
-    for base, exponent in value.powers.items():
-        if exponent < 0:
-            result = _times(result, base**exponent)
-        for _ in range(exponent):
-            result = _times(result, _expanded(base))
-    return result
-
-
-def _times(left: Value, right: Value) -> Value:
-    return sum_of([product_of((one, other)) for one in _addends(left) for other in _addends(right)])
-
-
-def _addends(value: Value) -> list[Value]:
-    if not isinstance(value, Sum):
-        return [value]
-    terms = [product_of((coefficient, rest)) for rest, coefficient in value.terms.items()]
-    return [value.number, *terms] if value.number else terms
 
 
 Totals: TypeAlias = Mapping[Expression, int]
@@ -241,58 +198,46 @@ Totals: TypeAlias = Mapping[Expression, int]
 
 def is_total(dim: Dim) -> bool:
     """Whether ``dim`` is a sum of elements: of symbols, or of products of symbols."""
-    if not isinstance(dim, Expression):
-        return False
-    number, terms = terms_of(dim)
-    return (
-        not number
-        and all(each == 1 for each in terms.values())
-        and all(isinstance(part, Symbol) or _is_count(part) for part in terms)
+    return isinstance(dim, Expression) and all(
+        coefficient == 1
+        and monomial
+        and all(isinstance(base, Symbol) and power > 0 for base, power in monomial)
+        for monomial, coefficient in dim.terms.items()
     )
 
 
-def parts_of(total: Expression) -> tuple[Expression, ...]:
-    """Return what ``total`` is the sum of."""
-    return tuple(terms_of(total)[1])
+def parts_of(total: Expression) -> tuple[Dim, ...]:
+    """Return the terms of ``total``."""
+    return tuple(polynomial({monomial: each}) for monomial, each in total.terms.items())
 
 
 def with_totals(dim: Dim, totals: Totals) -> Dim:
-    """Return ``dim`` with numbers for the ``totals`` whose parts it contains."""
-    for total, size in totals.items():
+    """Return ``dim`` with numbers in place of the ``totals`` that it contains."""
+    for parts, size in totals.items():
         if not isinstance(dim, Expression):
             return dim
-        _, terms = terms_of(dim)
-        parts = parts_of(total)
-        often = min(terms.get(part, 0) for part in parts)
+        often = min(dim.terms.get(monomial, 0) for monomial in parts.terms)
         if often > 0:
-            dim = sum_of((dim, often * size, *(product_of((-often, part)) for part in parts)))
+            dim = total((dim, often * size, product_of((-often, parts))))
     return dim
 
 
 def least_of(dim: Dim) -> int:
     """Return a lower bound of ``dim`` for sizes of at least 0; 0 if unknown."""
-    if isinstance(dim, int) or not _only_grows(dim):
+    if not isinstance(dim, Expression) or not _only_grows(dim):
         return dim if isinstance(dim, int) else 0
-    value = dim.with_sizes(dict.fromkeys(dim.free_symbols, 0))
+    value: Dim = dim.with_sizes(dict.fromkeys(dim.free_symbols, 0))
     return max(int(-(-value // 1)), 0)
 
 
-def _only_grows(dim: Dim) -> bool:
+def _only_grows(dim: Expression) -> bool:
     """Whether ``dim`` is not smaller for larger sizes."""
-    if isinstance(dim, Sum):
-        return all(each > 0 and _only_grows(rest) for rest, each in dim.terms.items())
-    if isinstance(dim, Product):
-        return dim.coefficient > 0 and all(
-            exponent > 0 and _only_grows(base) for base, exponent in dim.powers.items()
-        )
     if isinstance(dim, CeilDiv | AtLeastOne):
         return _only_grows(dim.dim)
-    return isinstance(dim, Symbol)
-
-
-def _is_count(part: Expression) -> bool:
-    return isinstance(part, Product) and all(
-        isinstance(base, Symbol) and exponent > 0 for base, exponent in part.powers.items()
+    return isinstance(dim, Symbol) or all(
+        not monomial
+        or (coefficient > 0 and all(power > 0 and _only_grows(base) for base, power in monomial))
+        for monomial, coefficient in dim.terms.items()
     )
 
 

@@ -1,7 +1,6 @@
-"""Expressions of sizes that data decide: sums and products of symbols and roundings.
+"""Sizes that data decide: polynomials of symbols and roundings, in one form for each.
 
-A program makes thousands of expressions, so they only collect terms and factors. Other algebra is
-left to sympy, which takes long to import.
+Importing sympy takes longer than wiring a program, so only ``sympy.sympify(size)`` imports it.
 
 Source of roundings: Streaming Tensor Programs, arXiv 2511.07776v2, Table 7 (Reshape, Promote).
 """
@@ -10,10 +9,11 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 
-# Any: sympy has no types.
+# Any: operands and sympy; sizes with data are the integers that numpy needs.
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
@@ -21,10 +21,13 @@ from typing_extensions import override
 from fabric.messages.telling.wording import ceiling_text, flag_text
 
 Number: TypeAlias = int | Fraction
-"""An ``int`` where it is whole."""
+"""An ``int`` if it is whole."""
 
 Value: TypeAlias = "Number | Expression"
 """A size: known, or not."""
+
+Monomial: TypeAlias = "frozenset[tuple[Expression, int]]"
+"""Factors with their exponents, not 0; a sum is a factor only with a negative one."""
 
 
 def _operation(combine: Callable[[Expression, Value], Value]) -> Callable[[Any, object], Value]:
@@ -49,20 +52,38 @@ def _value(other: object) -> Value | None:
         return None
 
 
-_NONE: Final[frozenset[Symbol]] = frozenset()
+_CONSTANT: Final[Monomial] = frozenset()
+_NO_SYMBOLS: Final[frozenset[Symbol]] = frozenset()
+
+
+def _quotient(dividend: Expression, divisor: Value) -> Value:
+    """Return ``dividend / divisor``; of two sums with equal factors, only what differs."""
+    if not isinstance(divisor, Expression):
+        return product_of((dividend, 1 / Fraction(divisor)))
+    if len(dividend.terms) == len(divisor.terms) > 1:
+        first = polynomial(dict([next(iter(divisor.terms.items()))]))
+        for monomial, coefficient in dividend.terms.items():
+            factor = product_of((polynomial({monomial: coefficient}), _power(first, -1)))
+            if product_of((factor, divisor)) == dividend:
+                return factor
+    return product_of((dividend, divisor**-1))
 
 
 class Expression:
     """An immutable size that is not known while a program is wired."""
 
-    __slots__ = ("_hash", "_key", "free_symbols", "is_whole")
+    __slots__ = ("_hash", "_key", "free_symbols")
 
-    def __init__(self, key: Hashable, parts: Iterable[Expression], *, is_whole: bool) -> None:
+    def __init__(self, key: Hashable, parts: Iterable[Expression]) -> None:
         self._key: Final = key
         self._hash: Final = hash((self.__class__, key))
-        first, *others = [part.free_symbols for part in parts] or [_NONE]
+        first, *others = [part.free_symbols for part in parts] or [_NO_SYMBOLS]
         self.free_symbols: frozenset[Symbol] = first.union(*others) if others else first
-        self.is_whole: Final = is_whole
+
+    @property
+    def terms(self) -> Mapping[Monomial, Number]:
+        """Coefficients other than 0; the empty monomial has the constant."""
+        return {frozenset(((self, 1),)): 1}
 
     @override
     def __eq__(self, other: object) -> bool:
@@ -82,13 +103,26 @@ class Expression:
         return self.__class__, tuple(getattr(self, name) for name in self.__class__.__slots__)
 
     @override
-    def __str__(self) -> str:
-        return str(self._sympy_())
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     def _sympy_(self) -> Any:
-        raise NotImplementedError
+        """Return the size for ``sympy.sympify``, over integer symbols of at least 0."""
+        import sympy
+
+        match self:
+            case Symbol():
+                return sympy.Symbol(self.name, integer=True, nonnegative=True)
+            case CeilDiv():
+                return sympy.ceiling(sympy.sympify(self.dim) / self.divisor)
+            case AtLeastOne():
+                # Min(1, dim) is the same for integers; sympy takes 16 ms to make it.
+                return sympy.sign(self.dim)
+        terms = [
+            sympy.Mul(coefficient, *[sympy.Pow(base, power) for base, power in monomial])
+            for monomial, coefficient in self.terms.items()
+        ]
+        return sympy.Add(*terms)
 
     def __neg__(self) -> Value:
         """Return the negative."""
@@ -98,20 +132,16 @@ class Expression:
         """Return an integer power."""
         if not isinstance(exponent, int):
             return NotImplemented
-        if exponent == 1:
-            return self
-        coefficient, powers = factors_of(self)
-        return _product(
-            Fraction(coefficient) ** exponent,
-            {base: power * exponent for base, power in powers.items()},
-        )
+        coefficient, factors = _factors(self)
+        powers = {base: power * exponent for base, power in factors}
+        return _product(Fraction(coefficient) ** exponent, powers)
 
-    __add__ = __radd__ = _operation(lambda left, right: sum_of((left, right)))
+    __add__ = __radd__ = _operation(lambda left, right: total((left, right)))
     __mul__ = __rmul__ = _operation(lambda left, right: product_of((left, right)))
-    __sub__ = _operation(lambda left, right: sum_of((left, product_of((-1, right)))))
-    __rsub__ = _operation(lambda left, right: sum_of((product_of((-1, left)), right)))
-    __truediv__ = _operation(lambda left, right: product_of((left, _inverse(right))))
-    __rtruediv__ = _operation(lambda left, right: product_of((_inverse(left), right)))
+    __sub__ = _operation(lambda left, right: total((left, product_of((-1, right)))))
+    __rsub__ = _operation(lambda left, right: total((product_of((-1, left)), right)))
+    __truediv__ = _operation(_quotient)
+    __rtruediv__ = _operation(lambda left, right: product_of((left**-1, right)))
 
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
         """Return the same with ``sizes`` in place of their symbols."""
@@ -124,7 +154,7 @@ class Symbol(Expression):
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, (), is_whole=True)
+        super().__init__(name, ())
         self.name: Final = name
         self.free_symbols = frozenset((self,))
 
@@ -132,158 +162,142 @@ class Symbol(Expression):
     def __str__(self) -> str:
         return self.name
 
-    __repr__ = __str__
-
-    @override
-    def _sympy_(self) -> Any:
-        import sympy
-
-        return sympy.Symbol(self.name, integer=True, nonnegative=True)
-
     @override
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
         return sizes.get(self, self)
 
 
-class Sum(Expression):
-    """Several terms, or a term and a number.
+class Polynomial(Expression):
+    """A sum of terms, or one term that is not a symbol or a rounding alone."""
 
-    Attributes:
-        number: the term without symbols.
-        terms: coefficients other than 0, by what they are of.
-    """
+    __slots__ = ("terms",)
 
-    __slots__ = ("number", "terms")
-
-    def __init__(self, number: Number, terms: dict[Expression, Number]) -> None:
-        whole = isinstance(number, int) and all(
-            isinstance(coefficient, int) and rest.is_whole for rest, coefficient in terms.items()
-        )
-        key = (number, frozenset(terms.items()))
-        super().__init__(key, terms, is_whole=whole)
-        self.number: Final = number
-        self.terms: Final = terms
+    def __init__(self, terms: Mapping[Monomial, Number]) -> None:
+        bases = [base for monomial in terms for base, _ in monomial]
+        super().__init__(frozenset(terms.items()), bases)
+        self.terms = terms  # type: ignore[misc]  # a slot in place of the property
 
     @override
-    def _sympy_(self) -> Any:
-        import sympy
+    def __str__(self) -> str:
+        return " + ".join(self.texts()).replace(" + -", " - ")
 
-        terms = [sympy.Mul(each, rest) for rest, each in self.terms.items()]
-        return sympy.Add(self.number, *terms)
+    def texts(self) -> list[str]:
+        """Return the terms as text, ordered by the names in them, the constant last."""
+        ordered = sorted(self.terms.items(), key=lambda term: _order(term[0]))
+        return [_term_text(monomial, coefficient) for monomial, coefficient in ordered]
 
     @override
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        known = [
-            product_of((coefficient, rest.with_sizes(sizes)))
-            for rest, coefficient in self.terms.items()
-        ]
-        return sum_of((self.number, *known))
-
-
-class Product(Expression):
-    """A product of a coefficient and powers, whose bases are not products."""
-
-    __slots__ = ("coefficient", "powers")
-
-    def __init__(self, coefficient: Number, powers: dict[Expression, int]) -> None:
-        whole = isinstance(coefficient, int) and all(
-            exponent > 0 and base.is_whole for base, exponent in powers.items()
+        return total(
+            product_of((each, *[_power(base.with_sizes(sizes), power) for base, power in monomial]))
+            for monomial, each in self.terms.items()
         )
-        key = (coefficient, frozenset(powers.items()))
-        super().__init__(key, powers, is_whole=whole)
-        self.coefficient: Final = coefficient
-        self.powers: Final = powers
-
-    @override
-    def _sympy_(self) -> Any:
-        import sympy
-
-        powers = [sympy.Pow(base, exponent) for base, exponent in self.powers.items()]
-        return sympy.Mul(self.coefficient, *powers)
-
-    @override
-    def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        known = [_power(base.with_sizes(sizes), exponent) for base, exponent in self.powers.items()]
-        return product_of((self.coefficient, *known))
 
 
-def sum_of(values: Iterable[Value]) -> Value:
-    """Return the sum of ``values``, like terms together."""
+def _order(monomial: Monomial) -> list[tuple[tuple[object, ...], int]]:
+    return [*sorted((_natural(base), -power) for base, power in monomial), (_LAST, 0)]
+
+
+def _natural(base: Expression) -> tuple[object, ...]:
+    """Return a key that sorts numbers in names by size."""
+    return tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(base)))
+
+
+_LAST: Final = (chr(0x10FFFF),)
+
+
+def _term_text(monomial: Monomial, coefficient: Number) -> str:
+    above: list[str] = []
+    below: list[str] = []
+    for base, power in sorted(monomial, key=lambda factor: _natural(factor[0])):
+        text = f"({base})" if isinstance(base, Polynomial) else str(base)
+        (above if power > 0 else below).append(text + f"**{abs(power)}" * (abs(power) != 1))
+    if abs(coefficient.numerator) != 1 or not above:
+        above.insert(0, str(abs(coefficient.numerator)))
+    if coefficient.denominator != 1:
+        below.insert(0, str(coefficient.denominator))
+    divided = "*".join(below) if len(below) < 2 else f"({'*'.join(below)})"
+    text = "-" * (coefficient < 0) + "*".join(above)
+    return f"{text}/{divided}" if below else text
+
+
+def polynomial(terms: Mapping[Monomial, Number]) -> Value:
+    """Return the sum of ``terms``: a number, a symbol, a rounding or a polynomial."""
+    kept = {monomial: _number(each) for monomial, each in terms.items() if each}
+    if len(kept) == 1:
+        ((monomial, coefficient),) = kept.items()
+        if not monomial:
+            return coefficient
+        ((base, power), *others) = monomial
+        if coefficient == power == 1 and not others:
+            return base
+    return Polynomial(kept) if kept else 0
+
+
+def total(values: Iterable[Value]) -> Value:
+    """Return the sum of ``values``."""
     number: Number = 0
-    terms: dict[Expression, Number] = {}
+    terms: dict[Monomial, Number] = {}
     for value in values:
         if not isinstance(value, Expression):
             number += value
             continue
-        more, parts = terms_of(value)
-        number += more
-        for rest, coefficient in parts.items():
-            terms[rest] = terms.get(rest, 0) + coefficient
-    kept = {rest: _number(each) for rest, each in terms.items() if each}
-    number = _number(number)
-    if not kept:
-        return number
-    if len(kept) == 1 and not number:
-        ((rest, coefficient),) = kept.items()
-        return product_of((coefficient, rest))
-    return Sum(number, kept)
+        for monomial, coefficient in value.terms.items():
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+    terms[_CONSTANT] = terms.get(_CONSTANT, 0) + number
+    return polynomial(terms)
 
 
 def product_of(values: Iterable[Value]) -> Value:
-    """Return the product of ``values``, like factors together; a sum times a number is a sum."""
+    """Return the product of ``values``."""
     coefficient: Number = 1
     powers: dict[Expression, int] = {}
     for value in values:
         if not isinstance(value, Expression):
             coefficient *= value
             continue
-        more, parts = factors_of(value)
+        more, factors = _factors(value)
         coefficient *= more
-        for base, exponent in parts.items():
-            powers[base] = powers.get(base, 0) + exponent
+        for base, power in factors:
+            powers[base] = powers.get(base, 0) + power
     return _product(coefficient, powers)
 
 
-def terms_of(value: Expression) -> tuple[Number, dict[Expression, Number]]:
-    """Return the constant of a sum, and its coefficients by term."""
-    if isinstance(value, Sum):
-        return value.number, value.terms
-    if isinstance(value, Product) and value.coefficient != 1:
-        rest = _product(1, value.powers)
-        assert isinstance(rest, Expression)
-        return 0, {rest: value.coefficient}
-    return 0, {value: 1}
-
-
-def factors_of(value: Expression) -> tuple[Number, dict[Expression, int]]:
-    """Return ``value`` as a coefficient and exponents by bases."""
-    if isinstance(value, Product):
-        return value.coefficient, value.powers
-    return 1, {value: 1}
+def _factors(value: Expression) -> tuple[Number, Iterable[tuple[Expression, int]]]:
+    """Return the coefficient and the factors of a single term; a sum is its own factor."""
+    if isinstance(value, Polynomial) and len(value.terms) == 1:
+        ((monomial, coefficient),) = value.terms.items()
+        return coefficient, monomial
+    return 1, ((value, 1),)
 
 
 def _product(coefficient: Number, powers: dict[Expression, int]) -> Value:
-    coefficient = _number(coefficient)
-    if not coefficient:
-        return 0
-    if 0 in powers.values():
-        powers = {base: exponent for base, exponent in powers.items() if exponent}
-    if not powers:
-        return coefficient
-    if len(powers) == 1:
-        ((base, exponent),) = powers.items()
-        if exponent == 1 and coefficient == 1:
-            return base
-        if exponent == 1 and isinstance(base, Sum):
-            return Sum(
-                _number(coefficient * base.number),
-                {rest: _number(coefficient * each) for rest, each in base.terms.items()},
-            )
-    return Product(coefficient, powers)
+    """Return a product with its sums multiplied out."""
+    factors: list[tuple[Expression, int]] = []
+    sums: list[Polynomial] = []
+    for base, power in powers.items():
+        if isinstance(base, Polynomial) and power > 0:
+            sums += [base] * power
+        elif power:
+            factors.append((base, power))
+    terms: dict[Monomial, Number] = {frozenset(factors): coefficient}
+    for each in sums:
+        expanded: dict[Monomial, Number] = {}
+        for left, number in terms.items():
+            for right, other in each.terms.items():
+                both = _merged(left, right)
+                expanded[both] = expanded.get(both, 0) + number * other
+        terms = expanded
+    return polynomial(terms)
 
 
-def _inverse(value: Value) -> Value:
-    return value**-1 if isinstance(value, Expression) else 1 / Fraction(value)
+def _merged(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
+    powers = dict(left)
+    for base, power in right:
+        powers[base] = powers.get(base, 0) + power
+    return frozenset(factor for factor in powers.items() if factor[1])
 
 
 def _power(value: Value, exponent: int) -> Value:
@@ -303,25 +317,17 @@ class CeilDiv(Expression):
     __slots__ = ("dim", "divisor")
 
     def __init__(self, dim: Expression, divisor: int) -> None:
-        super().__init__((dim, divisor), (dim,), is_whole=True)
+        super().__init__((dim, divisor), (dim,))
         self.dim: Final = dim
         self.divisor: Final = divisor
 
     @override
     def __str__(self) -> str:
-        return ceiling_text(str(self.dim), self.divisor, is_sum=isinstance(self.dim, Sum))
-
-    __repr__ = __str__
-
-    @override
-    def _sympy_(self) -> Any:
-        from fabric.graph.values import algebra
-
-        return algebra.CeilDiv(self.dim, self.divisor)
+        return ceiling_text(str(self.dim), self.divisor, is_sum=len(self.dim.terms) > 1)
 
     @override
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        return ceiling(self.dim.with_sizes(sizes), self.divisor)
+        return ceil_div(self.dim.with_sizes(sizes), self.divisor)
 
 
 class AtLeastOne(Expression):
@@ -330,60 +336,51 @@ class AtLeastOne(Expression):
     __slots__ = ("dim",)
 
     def __init__(self, dim: Expression) -> None:
-        super().__init__(dim, (dim,), is_whole=True)
+        super().__init__(dim, (dim,))
         self.dim: Final = dim
 
     @override
     def __str__(self) -> str:
         return flag_text(str(self.dim))
 
-    __repr__ = __str__
-
-    @override
-    def _sympy_(self) -> Any:
-        from fabric.graph.values import algebra
-
-        return algebra.AtLeastOne(self.dim)
-
     @override
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        return flag(self.dim.with_sizes(sizes))
+        return at_least_one(self.dim.with_sizes(sizes))
 
 
-def ceiling(dim: Value, divisor: int) -> Value:
-    """Return ``ceil(dim / divisor)``; what ``divisor`` divides stands outside."""
+def ceil_div(dim: Any, divisor: int) -> int | Any:
+    """Return ``ceil(dim / divisor)``."""
     if not isinstance(dim, Expression):
         return -(-dim // divisor)
-    if isinstance(dim, AtLeastOne) or (divisor == 1 and dim.is_whole):
+    if isinstance(dim, AtLeastOne):
         return dim
     if isinstance(dim, CeilDiv):
-        return ceiling(dim.dim, dim.divisor * divisor)
-    if divisor == 1:
-        return CeilDiv(dim, 1)
-    number, terms = terms_of(dim)
-    quotient, rest = divmod(number, divisor) if isinstance(number, int) else (0, number)
-    outside: list[Value] = [quotient]
-    inside: list[Value] = [rest]
-    for term, coefficient in terms.items():
-        divided = isinstance(coefficient, int) and term.is_whole and not coefficient % divisor
-        if divided:
-            outside.append(product_of((coefficient // divisor, term)))
-        else:
-            inside.append(product_of((coefficient, term)))
-    if quotient == 0 and len(outside) == 1:
+        return ceil_div(dim.dim, dim.divisor * divisor)
+    # Integers that the divisor divides need no rounding.
+    outside: dict[Monomial, Number] = {}
+    inside: dict[Monomial, Number] = {}
+    for monomial, coefficient in dim.terms.items():
+        quotient, rest = 0, coefficient
+        if isinstance(coefficient, int) and all(power > 0 for _, power in monomial):
+            quotient, rest = divmod(coefficient, divisor)
+            if rest and monomial:
+                quotient, rest = 0, coefficient
+        outside[monomial], inside[monomial] = quotient, rest
+    if not any(outside.values()):
         return CeilDiv(dim, divisor)
-    return sum_of((*outside, ceiling(sum_of(inside), divisor)))
+    return total((polynomial(outside), ceil_div(polynomial(inside), divisor)))
 
 
-def flag(dim: Value) -> Value:
+def at_least_one(dim: Any) -> int | Any:
     """Return 1 where ``dim`` is positive, else 0."""
     if not isinstance(dim, Expression):
         return int(dim > 0)
     if isinstance(dim, AtLeastOne):
         return dim
     if isinstance(dim, CeilDiv):
-        return flag(dim.dim)
-    coefficient, powers = factors_of(dim)
-    if coefficient > 0 and coefficient != 1 and len(powers) == 1:
-        return flag(product_of([base**power for base, power in powers.items()]))
+        return at_least_one(dim.dim)
+    if len(dim.terms) == 1:
+        ((monomial, coefficient),) = dim.terms.items()
+        if coefficient > 0 and coefficient != 1:
+            return at_least_one(polynomial({monomial: 1}))
     return AtLeastOne(dim)

@@ -17,7 +17,8 @@ from typing_extensions import override
 from fabric.graph.arguments.described import Described, refuse
 from fabric.graph.hardware.description import OffChipDescription
 from fabric.graph.hardware.least_cycles import least_burst_cycles
-from fabric.graph.values.dims import Dim, Totals, dim_text, is_static, product, total, with_totals
+from fabric.graph.values.dims import Dim, Totals, dim_text, is_static, product, with_totals
+from fabric.graph.values.expression import total
 from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.graph.values.value import ADDRESS_DTYPE, row_bytes
 from fabric.messages.telling.place import is_own
