@@ -33,13 +33,13 @@ def _compile(worker: dict[str, Any]) -> None:
     from fabric.timing.compiled.kernel import go_on
     from fabric.timing.log import loops
     from fabric.timing.memories import banked_kernel, flat
-    from fabric.timing.network import carrying
+    from fabric.timing.network import fair_share
     from fabric.timing.retiming import timing_loop
 
     every = (
         *(banked_kernel.advance, banked_kernel.settle, flat.advance),
         timing_loop.blame,
-        *(go_on, timing_loop.retime, carrying.go_on, carrying.begin),
+        *(go_on, timing_loop.retime, fair_share.advance, fair_share.begin),
         *(loops.count_elements, loops.count_waits),
     )
     number = int(worker.get("workerid", "gw0").removeprefix("gw"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 from unittest import mock
 
-from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters, Row, Table
 
 
 class Guarded:
@@ -27,19 +28,29 @@ class Guarded:
         self._array[index] = (int(value) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _over(loop: MachineCode, **arrays: Counters) -> Callable[..., tuple[int, ...]]:
-    guarded = {name: Guarded(array) for name, array in arrays.items()}
-    integers = [name for name in _names(loop) if name not in arrays]
+def _guarded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return type(value)(*map(_guarded, value))
+    if isinstance(value, Row):
+        return type(value)(_guarded(value._cells), value._first)
+    if isinstance(value, Table):
+        table = Table(value.row, value.cells)
+        table.cells = _guarded(value.cells)
+        return table
+    return Guarded(value)
+
+
+def _over(loop: MachineCode, *worlds: object, **arrays: object) -> Callable[..., tuple[int, ...]]:
+    code = loop.function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    fixed = dict(zip(names, map(_guarded, worlds), strict=False))
+    fixed |= {name: _guarded(array) for name, array in arrays.items()}
+    integers = [name for name in names if name not in fixed]
 
     def call(*given: int) -> tuple[int, ...]:
-        return loop.function(**guarded, **dict(zip(integers, given, strict=True)))
+        return loop.function(**fixed, **dict(zip(integers, given, strict=True)))
 
     return call
-
-
-def _names(loop: MachineCode) -> Sequence[str]:
-    code = loop.function.__code__
-    return code.co_varnames[: code.co_argcount]
 
 
 def in_python() -> AbstractContextManager[Any]:

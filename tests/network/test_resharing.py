@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.timing.network import columns as n
+from fabric.timing.network.fair_share import PIECE_BITS, TICK_BITS
 from fabric.timing.network.links import NO_CYCLE, Links
-from tests.network.transfers import fill
+from tests.network.transfers import fill, world
 from tests.profiles import examples
 
 
@@ -40,23 +40,16 @@ def traffic(draw: st.DrawFn) -> Traffic:
 
 
 def _rates(of: Traffic, flows: list[int], pieces: int) -> list[int]:
-    count, links = len(of.routes), len(of.capacities)
-    numbers = [link for route in of.routes for link in route]
-    rate = np.full(count, -1, np.int64)
-    fill(
-        len(flows),
-        np.array([*flows, 0], np.int64),
-        rate,
-        np.cumsum([0, *map(len, of.routes)]),
-        np.array(numbers, np.int64),
-        np.array(of.capacities, np.int64) * pieces,
-        np.zeros(links, np.int64),
-        np.zeros(links, np.int64),
-        np.zeros(links, np.int64),
-        np.zeros(links, np.int64),
-        np.zeros(len(numbers), np.int64),
+    w = world(
+        len(of.routes), len(of.capacities), [link for route in of.routes for link in route], 0
     )
-    return [int(rate[flow]) for flow in flows]
+    w.transfers.rows["rate"] = -1
+    w.transfers.rows["end_link"] = ends = np.cumsum([*map(len, of.routes)])
+    w.transfers.rows["first_link"] = ends - [*map(len, of.routes)]
+    w.links.rows["room"] = np.array(of.capacities) * pieces
+    w.active[: len(flows)] = flows
+    fill(w, len(flows))
+    return [w.transfers[flow].rate for flow in flows]
 
 
 @examples(quick=60, deep=4000)
@@ -74,11 +67,11 @@ def test_incremental_rates_equal_rates_computed_from_scratch(of: Traffic) -> Non
         one.lead_to(end)
     for flow, cycle, size_bytes in of.sent:
         links.flows[flow].begin(cycle, size_bytes)
-    pieces = 1 << (n.PIECE_BITS - n.TICK_BITS)
+    pieces = 1 << (PIECE_BITS - TICK_BITS)
     while links.next_cycle != NO_CYCLE:
         links.advance(0)
-        rows = links.arrays["flows"].reshape(-1, n.FLOW_COLUMNS)
-        under_way = np.flatnonzero(rows[:, n.UNDER_WAY]).tolist()
-        assert rows[under_way, n.RATE].tolist() == _rates(of, under_way, pieces)
+        flows = links.world.flows
+        under_way = np.flatnonzero(flows.rows["under_way"]).tolist()
+        assert flows.rows["rate"][under_way].tolist() == _rates(of, under_way, pieces)
     expected = [sum(flow == each for each, _, _ in of.sent) for flow in range(len(ends))]
     assert [end.elements for end in ends] == expected

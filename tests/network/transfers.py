@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
-from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters, Row, Table
 
 TICK_BITS = 10
 """A cycle has 2 ** TICK_BITS ticks."""
@@ -34,202 +35,172 @@ _MOST_BYTES: Final = 2**34
 """Of one transfer."""
 
 
-def fill(  # noqa: C901, PLR0912 - one loop, compiled as one function
-    under_way: int,
-    active: Counters,
-    rate: Counters,
-    first_link: Counters,
-    links: Counters,
-    room: Counters,
-    users: Counters,
-    share: Counters,
-    listed: Counters,
-    until: Counters,
-    members: Counters,
-) -> None:
-    """Give all that is under way and has a rate below 0 its share of what room is left.
+class Transfer(Row):
+    start: int  # tick
+    left: int  # pieces; 0 if no link limits it
+    first_link: int
+    end_link: int
+    source: int
+    finish: int  # tick
+    rate: int  # pieces a tick; below 0 if unknown
+    rank: int
+
+
+class Link(Row):
+    capacity: int  # pieces a tick
+    room: int
+    users: int
+    share: int
+    until: int
+
+
+class World(NamedTuple):
+    transfers: Table[Transfer]
+    links: Table[Link]
+    taken: Counters
+    order: Counters
+    active: Counters
+    listed: Counters
+    members: Counters
+    at_source: Counters
+
+
+def world(transfers: int, links: int, taken: Sequence[int], sources: int) -> World:
+    return World(
+        Table.zeros(Transfer, transfers),
+        Table.zeros(Link, links),
+        np.array(taken, np.int64),
+        *(np.zeros(size, np.int64) for size in (transfers, transfers, links, len(taken), sources)),
+    )
+
+
+def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as one function
+    """Give active transfers with a rate below 0 their share of the room of links.
 
     All of them grow alike until a link is full; those on it stop, and the others go on. Of links
     that are full at once the first by number is, with what it leaves to the others. What is left
     over in a division stays free.
-
-    Args:
-        under_way: how many are.
-        active: which.
-        rate: of each transfer, in pieces a tick; those below 0 are found.
-        first_link: of each in ``links``, and one more.
-        links: of all transfers, one behind the other.
-        room: of each link, what nobody has so far; what is given is taken away.
-        users: scratch space, one entry a link.
-        share: likewise.
-        listed: likewise.
-        until: likewise.
-        members: scratch space, one entry a link of each transfer.
     """
-    for link in range(room.size):
-        users[link] = 0
+    for number in range(w.links.size):
+        w.links[number].users = 0
     for place in range(under_way):
-        one = active[place]
-        if rate[one] < 0:
-            for at in range(first_link[one], first_link[one + 1]):
-                users[links[at]] += 1
+        one = w.transfers[w.active[place]]
+        if one.rate < 0:
+            for at in range(one.first_link, one.end_link):
+                w.links[w.taken[at]].users += 1
     count = 0
-    for link in range(room.size):
-        if users[link] > 0:
-            listed[count] = link
-            count += 1
-    # Who is on a link stands in ``members``, up to ``until``; of links that are listed in turn.
+    # Transfers on listed links stand in ``members``, up to ``until``, link by link.
     end = 0
-    for place in range(count):
-        link = listed[place]
-        until[link] = end
-        end += users[link]
-        share[link] = room[link] // users[link]
+    for number in range(w.links.size):
+        link = w.links[number]
+        if link.users > 0:
+            w.listed[count] = number
+            count += 1
+            link.until = end
+            end += link.users
+            link.share = link.room // link.users
     for place in range(under_way):
-        one = active[place]
-        if rate[one] < 0:
-            for at in range(first_link[one], first_link[one + 1]):
-                link = links[at]
-                members[until[link]] = one
-                until[link] += 1
+        one = w.transfers[w.active[place]]
+        if one.rate < 0:
+            for at in range(one.first_link, one.end_link):
+                link = w.links[w.taken[at]]
+                w.members[link.until] = w.active[place]
+                link.until += 1
     while count > 0:
         level = _NEVER
         for place in range(count):
-            level = min(level, share[listed[place]])
+            level = min(level, w.links[w.listed[place]].share)
         for place in range(count):
-            link = listed[place]
-            if share[link] < 0 and users[link] > 0:
-                share[link] = room[link] // users[link]
-            if users[link] > 0 and share[link] == level:
+            link = w.links[w.listed[place]]
+            if link.share < 0 and link.users > 0:
+                link.share = link.room // link.users
+            if link.users > 0 and link.share == level:
                 # Those before it that stopped are skipped, and so are others' before its first.
-                at_member = until[link] - 1
-                open_ones = users[link]
+                at_member = link.until - 1
+                open_ones = link.users
                 while open_ones > 0:
-                    one = members[at_member]
+                    one = w.transfers[w.members[at_member]]
                     at_member -= 1
-                    if rate[one] < 0:
-                        rate[one] = level
+                    if one.rate < 0:
+                        one.rate = level
                         open_ones -= 1
-                        for at in range(first_link[one], first_link[one + 1]):
-                            room[links[at]] -= level
-                            users[links[at]] -= 1
-                            share[links[at]] = -1
+                        for at in range(one.first_link, one.end_link):
+                            other = w.links[w.taken[at]]
+                            other.room -= level
+                            other.users -= 1
+                            other.share = -1
         kept = 0
         for place in range(count):
-            link = listed[place]
-            if users[link] > 0:
-                if share[link] < 0:
-                    share[link] = room[link] // users[link]
-                listed[kept] = link
+            link = w.links[w.listed[place]]
+            if link.users > 0:
+                if link.share < 0:
+                    link.share = link.room // link.users
+                w.listed[kept] = w.listed[place]
                 kept += 1
         count = kept
 
 
 @MachineCode
-def drain(  # noqa: C901, PLR0912 - one loop, compiled as one function
-    lanes: int,
-    order: Counters,
-    start: Counters,
-    left: Counters,
-    first_link: Counters,
-    links: Counters,
-    capacity: Counters,
-    source: Counters,
-    finish: Counters,
-    rate: Counters,
-    rank: Counters,
-    active: Counters,
-    room: Counters,
-    users: Counters,
-    share: Counters,
-    listed: Counters,
-    until: Counters,
-    members: Counters,
-    at_source: Counters,
-) -> tuple[int]:
-    """Let all transfers go through.
+def drain(w: World, lanes: int) -> tuple[int]:  # noqa: C901, PLR0912 - compiled as one function
+    """Let all transfers go through; return how often rates were computed.
 
-    Args:
-        lanes: how many transfers a source has under way at once, those that began first, where a
-            later one has what earlier ones leave; 0 for any number, which share alike.
-        order: transfers by when they begin.
-        start: tick in which each begins.
-        left: pieces of each that are to come; counted down. 0 for one that no link limits.
-        first_link: of each in ``links``, and one more.
-        links: of all transfers, one behind the other.
-        capacity: of each link, in pieces a tick.
-        source: of each transfer.
-        finish: filled with the tick in which each is through.
-        rate: scratch space, one entry a transfer.
-        rank: likewise.
-        active: likewise.
-        room: scratch space, one entry a link.
-        users: likewise, as ``share``, ``listed`` and ``until``.
-        share: see there.
-        listed: see there.
-        until: see there.
-        members: scratch space, one entry a link of each transfer.
-        at_source: scratch space, one entry a source.
-
-    Returns:
-        How often rates were found.
+    A source has ``lanes`` transfers under way at once, those that began first, and a later one has
+    what earlier ones leave; 0 for any number, which share alike. ``order`` has transfers by when
+    they begin.
     """
     under_way = 0
     begun = 0
     now = 0
     rounds = 0
-    while under_way > 0 or begun < order.size:
+    while under_way > 0 or begun < w.order.size:
         rounds += 1
-        for link in range(room.size):
-            room[link] = capacity[link]
-        for each in range(at_source.size):
-            at_source[each] = 0
+        for number in range(w.links.size):
+            w.links[number].room = w.links[number].capacity
+        for source in range(w.at_source.size):
+            w.at_source[source] = 0
         last_rank = 0
         for place in range(under_way):
-            one = active[place]
-            rate[one] = 0
-            rank[one] = 0
+            one = w.transfers[w.active[place]]
+            one.rate = 0
+            one.rank = 0
             if lanes > 0:
-                rank[one] = at_source[source[one]]
-                at_source[source[one]] += 1
-                if rank[one] < lanes and rank[one] > last_rank:
-                    last_rank = rank[one]
+                one.rank = w.at_source[one.source]
+                w.at_source[one.source] += 1
+                if one.rank < lanes and one.rank > last_rank:
+                    last_rank = one.rank
         for turn in range(last_rank + 1):
             for place in range(under_way):
-                one = active[place]
-                if rank[one] == turn:
-                    rate[one] = -1
-            fill(
-                under_way, active, rate, first_link, links, room, users,
-                share, listed, until, members,
-            )  # fmt: skip
+                one = w.transfers[w.active[place]]
+                if one.rank == turn:
+                    one.rate = -1
+            fill(w, under_way)
         next_tick = _NEVER
-        if begun < order.size:
-            next_tick = start[order[begun]]
+        if begun < w.order.size:
+            next_tick = w.transfers[w.order[begun]].start
         for place in range(under_way):
-            one = active[place]
-            if rate[one] > 0:
-                through = now - (-left[one] // rate[one])
+            one = w.transfers[w.active[place]]
+            if one.rate > 0:
+                through = now - (-one.left // one.rate)
                 next_tick = min(next_tick, through)
         kept = 0
         for place in range(under_way):
-            one = active[place]
-            left[one] -= rate[one] * (next_tick - now)
-            if left[one] <= 0:
-                finish[one] = next_tick
+            one = w.transfers[w.active[place]]
+            one.left -= one.rate * (next_tick - now)
+            if one.left <= 0:
+                one.finish = next_tick
             else:
-                active[kept] = one
+                w.active[kept] = w.active[place]
                 kept += 1
         under_way = kept
         now = next_tick
-        while begun < order.size and start[order[begun]] <= now:
-            one = order[begun]
-            begun += 1
-            if left[one] > 0:
-                active[under_way] = one
+        while begun < w.order.size and w.transfers[w.order[begun]].start <= now:
+            one = w.transfers[w.order[begun]]
+            if one.left > 0:
+                w.active[under_way] = w.order[begun]
                 under_way += 1
             else:
-                finish[one] = start[one]
+                one.finish = one.start
+            begun += 1
     return (rounds,)
 
 
@@ -243,16 +214,10 @@ class Transfers:
     def __init__(
         self, capacities: Sequence[float | Fraction | None], *, lanes: int | None = None
     ) -> None:
-        """Begin with no transfer.
+        """Begin without transfers.
 
-        Args:
-            capacities: bytes a cycle of each link, by its number; None for any number.
-            lanes: how many transfers a source has under way at once, as a router's virtual
-                channels: those that began first, and a later one has what earlier ones leave. None
-                for any number, which share alike.
-
-        Raises:
-            ConfigurationError: a link carries nothing, or there is no lane.
+        ``capacities`` are bytes a cycle, None for any number. A source has ``lanes`` transfers
+        under way at once, as a router has virtual channels; None for any number.
         """
         for link, capacity in enumerate(capacities):
             if capacity is not None and not 0 < capacity <= _MOST:
@@ -274,17 +239,7 @@ class Transfers:
         self._sources: Final[list[int]] = []
 
     def add(self, start_cycle: float, size_bytes: int, links: Sequence[int], source: int) -> int:
-        """Add a transfer and return its number.
-
-        Args:
-            start_cycle: when its first byte is ready.
-            size_bytes: at least 1.
-            links: which it takes, at least one, each once.
-            source: a number from 0 on, the same for all that one injector sends.
-
-        Raises:
-            ConfigurationError: it has no link, one that there is not, or no byte.
-        """
+        """Add a transfer and return its number; an injector has one ``source``."""
         if not 1 <= size_bytes <= _MOST_BYTES or start_cycle < 0 or source < 0:
             raise ConfigurationError(
                 f"a transfer of {counted(size_bytes, 'byte')} at cycle {start_cycle} from source "
@@ -309,27 +264,12 @@ class Transfers:
         count = len(self._starts)
         if not count:
             return []
-        starts = np.array(self._starts, np.int64)
-        finish = np.zeros(count, np.int64)
-        drain.over(
-            order=np.argsort(starts, kind="stable").astype(np.int64),
-            start=starts,
-            left=np.array(self._sizes, np.int64),
-            first_link=np.array(self._first_link, np.int64),
-            links=np.array(self._links, np.int64),
-            capacity=np.array(self._capacities, np.int64),
-            source=np.array(self._sources, np.int64),
-            finish=finish,
-            rate=np.zeros(count, np.int64),
-            rank=np.zeros(count, np.int64),
-            active=np.zeros(count, np.int64),
-            room=np.zeros(len(self._capacities), np.int64),
-            users=np.zeros(len(self._capacities), np.int64),
-            share=np.zeros(len(self._capacities), np.int64),
-            listed=np.zeros(len(self._capacities), np.int64),
-            until=np.zeros(len(self._capacities), np.int64),
-            members=np.zeros(len(self._links), np.int64),
-            at_source=np.zeros(max(self._sources) + 1, np.int64),
-        )(self._lanes)
-        cycles: list[float] = (finish / (1 << TICK_BITS)).tolist()
+        w = world(count, len(self._capacities), self._links, max(self._sources) + 1)
+        rows = w.transfers.rows
+        rows["start"], rows["left"], rows["source"] = self._starts, self._sizes, self._sources
+        rows["first_link"], rows["end_link"] = self._first_link[:-1], self._first_link[1:]
+        w.links.rows["capacity"] = self._capacities
+        w.order[:] = np.argsort(rows["start"], kind="stable")
+        drain.over(w)(self._lanes)
+        cycles: list[float] = (rows["finish"] / (1 << TICK_BITS)).tolist()
         return cycles

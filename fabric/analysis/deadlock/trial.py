@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from fabric.graph.hardware.latency import Hop
     from fabric.graph.wiring.elaborate import Plan
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
     from fabric.timing.engine.unit import Unit, Wait
     from fabric.timing.machine.machine import Machine
     from fabric.timing.retiming.record import Record

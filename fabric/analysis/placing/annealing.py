@@ -19,7 +19,7 @@ from fabric.analysis.placing.annealing_loop import QUANTILE_BITS, QUANTILE_UNIT_
 from fabric.analysis.placing.floor import Cost, Floor
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
-from fabric.timing.engine.machine_code import Counters
+from fabric.timing.engine.tables import Counters
 
 _TRIES = 20
 

@@ -6,10 +6,10 @@ links: right, left, down, up. Traffic into and out of a site is not counted.
 
 from __future__ import annotations
 
-from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters
 
-QUANTILE_BITS = 12
-"""There are 2 ** QUANTILE_BITS quantiles."""
+QUANTILE_BITS = 12  # there are 2 ** QUANTILE_BITS quantiles
 
 QUANTILE_UNIT_BITS = 16
 """Quantiles come in fractions of 2 ** QUANTILE_UNIT_BITS."""

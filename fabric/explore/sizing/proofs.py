@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fabric.explore.sizing.result import Sizing
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
     from fabric.timing.retiming.record import Record
 
 

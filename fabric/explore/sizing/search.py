@@ -23,7 +23,7 @@ from fabric.explore.sizing.problem import (
     with_depth,
 )
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.timing.engine.machine_code import Counters
+from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming.retimer import Retimer
 
 

@@ -104,7 +104,7 @@ class Arrays:
         self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
         self._ready[: len(stages)] = range(len(stages))
         self._next_look = _FIRST_LOOK
-        self._linked: tuple[Array, ...] = (self._ready,) * 8
+        self._linked: tuple[object, ...] = (self._ready,) * 8
         self.link()
 
     def _build_channels(self) -> None:
@@ -180,7 +180,8 @@ class Arrays:
 
     def link(self) -> None:
         """Pass the arrays to the loop, after some have grown."""
-        tables, network = self.tables, self.network
+        tables = self.tables
+        links = NO_LINKS if self.network is None else self.network.world
         growing = (
             self.slots.array,
             tables.states.array,
@@ -189,7 +190,7 @@ class Arrays:
             tables.operations.array,
             self.codes.empties,
             self.codes.sizes,
-            NO_LINKS["waiting"] if network is None else network.waiting,
+            links.queue,
         )
         if all(map(is_, growing, self._linked)):
             return
@@ -217,7 +218,7 @@ class Arrays:
             journal=self.journal,
             control=self.control,
             ends=self._ends,
-            **(NO_LINKS if network is None else network.arrays),
+            links=links,
         )
 
     def go_on(self, pace_cycle: int, horizon_cycle: int, operations: int) -> tuple[int, int]:

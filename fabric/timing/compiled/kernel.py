@@ -36,23 +36,13 @@ from fabric.timing.compiled.kernel_stages import (
     write,
 )
 from fabric.timing.engine import channel_rule
-from fabric.timing.engine.machine_code import Counters, MachineCode
-from fabric.timing.network import carrying
-from fabric.timing.network import columns as n
-from fabric.timing.network.carrying import carry_on, next_cycle
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters
+from fabric.timing.network import fair_share
+from fabric.timing.network.fair_share import LinkWorld, advance_links, next_cycle
 
 
-@partial(
-    MachineCode,
-    uses=(
-        c,
-        channel_rule,
-        kernel_channels,
-        kernel_stages,
-        n,
-        carrying,
-    ),
-)
+@partial(MachineCode, uses=(c, channel_rule, kernel_channels, kernel_stages, fair_share))
 def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is elsewhere
     stages: Counters,
     channels: Counters,
@@ -75,17 +65,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     journal: Counters,
     control: Counters,
     ends: Counters,
-    flows: Counters,
-    waiting: Counters,
-    taken: Counters,
-    links: Counters,
-    members: Counters,
-    live: Counters,
-    arrived: Counters,
-    marked: Counters,
-    touched: Counters,
-    differing: Counters,
-    notes: Counters,
+    links: LinkWorld,
     pace: int,
     horizon: int,
     budget: int,
@@ -96,7 +76,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
     cycle and port of noted arrivals; ``known`` the transitions, hashed, as state + 1, code,
     transition. ``ready`` is a ring of stages, ``ledger`` gets changes of on-chip use in cycles and
     bytes, ``submitted`` the bursts of stages, and ``journal`` their transitions (size 0 if not
-    recorded). From ``ends`` on see ``fabric.timing.network.carrying``. A stage at ``pace`` does not
+    recorded). ``ends`` has the channels of each flow of ``links``. A stage at ``pace`` does not
     send, links advance up to ``horizon`` while all stages wait, and about ``budget`` operations are
     done.
 
@@ -151,10 +131,7 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
                                 operations,
                                 empties,
                                 sizes,
-                                flows,
-                                waiting,
-                                live,
-                                notes,
+                                links,
                             )
                             if status == c.READY and reason == c.AT_REST and what != c.RESERVE:
                                 wake_reader(ch, channels, stages, ready, control)
@@ -246,22 +223,10 @@ def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is
         outward = (
             control[c.TOUCHED] + control[c.SUBMITTED] + control[c.OUTWARD] + control[c.TOO_FAR]
         )
-        if outward or next_cycle(notes) > horizon:
+        if outward or next_cycle(links) > horizon:
             return c.AT_REST, 0
         budget -= 1
         if budget < 0:
             return c.TIRED, 0
-        cycle = carry_on(
-            flows,
-            waiting,
-            taken,
-            links,
-            members,
-            live,
-            arrived,
-            marked,
-            touched,
-            differing,
-            notes,
-        )
-        arrive(cycle, channels, slots, stages, ready, control, ends, flows, arrived, notes)
+        cycle = advance_links(links)
+        arrive(cycle, channels, slots, stages, ready, control, ends, links)

@@ -12,9 +12,8 @@ from fabric.timing.engine.channel_rule import (
     usable_from,
     visible_from,
 )
-from fabric.timing.engine.machine_code import Counters
-from fabric.timing.network import columns as n
-from fabric.timing.network.carrying import depart
+from fabric.timing.engine.tables import Counters
+from fabric.timing.network.fair_share import LinkWorld, depart
 
 
 def wake(other: int, stages: Counters, ready: Counters, control: Counters) -> None:
@@ -203,10 +202,7 @@ def set_out(
     channels: Counters,
     slots: Counters,
     sizes: Counters,
-    flows: Counters,
-    waiting: Counters,
-    live: Counters,
-    notes: Counters,
+    links: LinkWorld,
 ) -> None:
     """Send an element over links."""
     row = ch * c.CHANNEL_COLUMNS
@@ -219,7 +215,7 @@ def set_out(
         channels[row + c.BARE_SENT] += 1
     size_bytes = sizes[code >> c.KIND_SHIFT]
     channels[row + c.CARRIED] += size_bytes
-    depart(channels[row + c.FLOW], now, size_bytes, flows, waiting, live, notes)
+    depart(links, channels[row + c.FLOW], now, size_bytes)
 
 
 def arrive(
@@ -230,19 +226,17 @@ def arrive(
     ready: Counters,
     control: Counters,
     ends: Counters,
-    flows: Counters,
-    arrived: Counters,
-    notes: Counters,
+    links: LinkWorld,
 ) -> None:
     """Deliver elements that left the links at ``cycle``; ``Boundary`` delivers those of tasks."""
     control[c.ARRIVAL_CYCLE] = cycle
-    for place in range(notes[n.ARRIVALS]):
-        flow = arrived[place]
-        elements = flows[flow * n.FLOW_COLUMNS + n.ARRIVED]
+    for place in range(links.progress.arrivals):
+        flow = links.arrived[place]
+        elements = links.flows[flow].arrived
         if ends[flow] == ends[flow + 1]:
             control[c.TOUCHED] = 1
             continue
-        flows[flow * n.FLOW_COLUMNS + n.ARRIVED] = 0
+        links.flows[flow].arrived = 0
         for at in range(ends[flow], ends[flow + 1]):
             ch = ends[at]
             row = ch * c.CHANNEL_COLUMNS

@@ -26,8 +26,8 @@ from fabric.timing.engine.channel_rule import (
     usable_from,
     visible_from,
 )
-from fabric.timing.engine.machine_code import Counters
-from fabric.timing.network.carrying import has_room
+from fabric.timing.engine.tables import Counters
+from fabric.timing.network.fair_share import LinkWorld, has_room
 
 
 def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followed
@@ -43,10 +43,7 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
     operations: Counters,
     empties: Counters,
     sizes: Counters,
-    flows: Counters,
-    waiting: Counters,
-    live: Counters,
-    notes: Counters,
+    links: LinkWorld,
 ) -> tuple[int, int, int]:
     """Reserve, put or send; return the clock, the status, and why the loop returns, if it does."""
     row = ch * c.CHANNEL_COLUMNS
@@ -62,7 +59,7 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
             return now, c.PACED, c.AT_REST
         if not has_slot(ch, channels):
             return now, c.READY, c.GROWS
-    if what != c.RESERVE and flow >= 0 and not has_room(flow, flows):
+    if what != c.RESERVE and flow >= 0 and not has_room(links, flow):
         return now, c.READY, c.CROWDS
     if what != c.PUT:
         now = spend(ch, now, channels, slots)
@@ -74,7 +71,7 @@ def send(  # noqa: C901, PLR0911 - one rule, in the order in which it is followe
     at = requested + operations[operation + c.AMOUNT] if what == c.SEND_AT else 0
     channels[row + c.NEXT_SEND] = next_from(now, channels[row + c.INTERVAL])
     if flow >= 0:
-        set_out(ch, now, at, code, channels, slots, sizes, flows, waiting, live, notes)
+        set_out(ch, now, at, code, channels, slots, sizes, links)
     else:
         visible = visible_from(now, channels[row + c.FORWARD], at)
         append(ch, visible, code, channels, slots)

@@ -27,7 +27,7 @@ from fabric.timing.engine.conductor import Strand
 from fabric.timing.engine.off_chip import prefetching
 from fabric.timing.engine.ports import Sink
 from fabric.timing.engine.unit import Wait
-from fabric.timing.network.columns import NEVER
+from fabric.timing.network.fair_share import NEVER
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.elaborate import Plan

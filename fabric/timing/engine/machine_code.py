@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import cache_from_source
@@ -20,17 +21,15 @@ from types import ModuleType
 from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
-Counters: TypeAlias = NDArray[np.int64]
-"""Integers [size], one beside the other."""
+from fabric.timing.engine.tables import cells_of, parts, row_of
 
 Loop: TypeAlias = Callable[..., tuple[int, ...]]
-"""It takes integers and returns some; the arrays it knows."""
+"""It takes integers and returns some; the tables it knows."""
 
 _DIGEST_BYTES: Final = 32
 
-_COMPILER: Final = ("compiling",)
+_COMPILER: Final = ("compiling", "tables")
 
 _engines: Final[list[Any]] = []
 """Their code is there as long as they are."""
@@ -44,32 +43,32 @@ def has_kept_code() -> bool:
 
 
 class MachineCode:
-    """Decorates a function of integers and arrays that runs as machine code.
+    """Decorates a function of worlds and integers that runs as machine code.
 
-    Parameters are ``int`` or ``Counters``, and it returns a tuple of ``int``. The code depends on
-    what it uses of its own module and of the modules in ``uses``.
+    It returns a tuple of ``int``. The code depends on the module of the function, on the modules
+    in ``uses`` and on those that define its worlds.
     """
 
     def __init__(self, function: Loop, uses: Sequence[ModuleType] = ()) -> None:
         self.function: Final = function
         self._uses: Final = uses
-        hints = get_type_hints(function)
-        self._results: Final = len(get_args(hints.pop("return")))
-        self._is_array: Final = {name: kind is not int for name, kind in hints.items()}
+        kinds = get_type_hints(function)
+        self._results: Final = len(get_args(kinds.pop("return")))
+        self._kinds: Final = kinds
 
-    def over(self, **arrays: Counters) -> Loop:
-        """Return the loop over these ``arrays``, to be called with the integers in their order."""
-        fixed: list[int] = []
-        for name, is_array in self._is_array.items():
-            if is_array:
-                array = arrays[name]
-                assert array.dtype == np.int64, name
-                assert array.flags.c_contiguous, name
-                fixed += [array.ctypes.data, array.size]
+    def over(self, *worlds: object, **arrays: object) -> Loop:
+        """Return the loop over these tables, to be called with the integers in their order."""
+        tables = [name for name, kind in self._kinds.items() if kind is not int]
+        values = {**dict(zip(tables, worlds, strict=False)), **arrays}
+        fixed = []
+        for cells in cells_of(tuple(values[name] for name in tables)):
+            assert cells.dtype == np.int64, f"expected int64, not {cells.dtype}"
+            assert cells.flags.c_contiguous, "expected contiguous integers"
+            fixed += [cells.ctypes.data, cells.size]
         frame = np.array([*fixed, *[0] * self._results], np.int64)
         native, results, at = self._native, frame[len(fixed) :], frame.ctypes.data
 
-        def call(*integers: int, _alive: object = (arrays, frame)) -> tuple[int, ...]:
+        def call(*integers: int, _alive: object = (values, frame)) -> tuple[int, ...]:
             native(at, *integers)
             return tuple(results.tolist())
 
@@ -78,7 +77,7 @@ class MachineCode:
     @cached_property
     def _native(self) -> Callable[..., None]:
         """The function at its address: of a frame, as ``compiled`` has it, and the integers."""
-        integers = [ctypes.c_int64 for array in self._is_array.values() if not array]
+        integers = [ctypes.c_int64 for kind in self._kinds.values() if kind is int]
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *integers)(self.link())
 
     def link(self) -> int:
@@ -96,15 +95,16 @@ class MachineCode:
             jit=True,
         )
         source = Path(self.function.__code__.co_filename)
-        used = [Path(module.__file__) for module in self._uses if module.__file__]
+        names = dict.fromkeys(module.__name__ for module in self._uses)
+        names |= dict.fromkeys(name for kind in self._kinds.values() for name in _modules(kind))
+        used = [Path(sys.modules[name].__file__ or "") for name in names]
         name = f"{source.stem}.{self.function.__name__}-{_key(source, *used)}.o"
         code = next(_kept(name, source), None)
         if code is None:
-            # Where there is machine code, the compiler is not imported.
+            # The compiler is not imported if the machine code was kept.
             from fabric.timing.engine.compiling import compiled
 
-            names = [module.__name__ for module in self._uses]
-            code = compiled(self.function, self._is_array, names, target)
+            code = compiled(self.function, self._kinds, names, target)
             if _keep(code, name, source):
                 _kept_names.append(name)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
@@ -113,6 +113,15 @@ class MachineCode:
         _engines.append(engine)
         address: int = engine.get_function_address(self.function.__name__)
         return address
+
+
+def _modules(kind: Any) -> Iterator[str]:
+    """Yield the modules that define a world, its rows and the worlds in it."""
+    defined = kind if parts(kind) else row_of(kind)
+    if defined is not None:
+        yield defined.__module__
+    for field in parts(kind).values():
+        yield from _modules(field)
 
 
 def _key(*sources: Path) -> str:

@@ -16,8 +16,8 @@ import numpy as np
 from fabric.messages.telling.causes import Step
 
 if TYPE_CHECKING:
-    from fabric.timing.engine.machine_code import Counters
     from fabric.timing.engine.observer import Stamp
+    from fabric.timing.engine.tables import Counters
 
 SHORT_COLUMNS: Final = (
     "channel", "element", "stop",

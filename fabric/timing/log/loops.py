@@ -6,7 +6,8 @@ from functools import partial
 
 from fabric.timing.engine import channel_rule
 from fabric.timing.engine.channel_rule import credit_part, set_out_at, usable_from, visible_from
-from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters
 from fabric.timing.log import columns as c
 from fabric.timing.log import log_rows as r
 

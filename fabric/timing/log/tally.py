@@ -21,7 +21,7 @@ from fabric.timing.state.run_state import ChannelState, UnitState, WaitState
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
     from fabric.timing.state.run_state import ChannelFacts, UnitFacts
 
 _PLACE: Final = {cause: place for place, cause in enumerate(WAITS)}

@@ -11,7 +11,7 @@ Buses are bits by cycle. Cycles before CLOCKED are counted; later cycles are in 
 
 from __future__ import annotations
 
-from fabric.timing.engine.machine_code import Counters
+from fabric.timing.engine.tables import Counters
 from fabric.timing.memories import banked_columns as c
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters
 from fabric.timing.memories import banked_columns as c
 from fabric.timing.memories import banked_commands
 from fabric.timing.memories.banked_commands import (

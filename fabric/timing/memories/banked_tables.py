@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fabric.graph.hardware.memory_models import BankedDescription
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
 
 ROW_SHIFT: Final = BANK_SHIFT + BANK_BITS
 """Bits of a packed location; the channel is in the lowest ones."""

@@ -5,13 +5,14 @@ The inner loop is compiled: tens of millions of requests a run are normal.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from fabric.messages.telling.errors import Refusal
 from fabric.messages.telling.wording import counted
-from fabric.timing.engine.machine_code import Counters, MachineCode
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters, Row, Table
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.address_space import Burst
@@ -32,6 +33,21 @@ MOST_REQUESTS: Final = 86_400 * REQUESTS_PER_SECOND
 """Of one tile: a day of the host's time."""
 
 
+class _Client(Row):
+    next_bundle: int  # The cycle in which its next requests are handed over
+    left: int  # Requests not yet handed over
+    ready: int  # When its latest request is ready
+
+
+class _World(NamedTuple):
+    """State of the loop."""
+
+    free: Counters  # by channel, the first idle cycle
+    clients: Table[_Client]
+    active: Counters  # scratch space
+    done: Counters  # clients whose bursts are complete
+
+
 class FlatMemory:
     """Memory channels of fixed-size requests behind one port per client.
 
@@ -46,19 +62,10 @@ class FlatMemory:
         self._clients: Final = [*readers, *writers]
         self._port: Final = {unit.index: port for port, unit in enumerate(self._clients)}
         clients = len(self._clients)
-        self._free = np.zeros(description.channels, np.int64)
-        self._next_bundle = np.zeros(clients, np.int64)
-        self._left = np.zeros(clients, np.int64)
-        self._last_ready = np.zeros(clients, np.int64)
-        self._done = np.zeros(clients, np.int64)
-        self._advance = advance.over(
-            free=self._free,
-            next_bundle=self._next_bundle,
-            left=self._left,
-            last_ready=self._last_ready,
-            active=np.zeros(clients, np.int64),
-            done=self._done,
-        )
+        free = np.zeros(description.channels, np.int64)
+        active, done = np.zeros((2, clients), np.int64)
+        self._world: Final = _World(free, Table.zeros(_Client, clients), active, done)
+        self._advance: Final = advance.over(self._world)
         self._asked = [0] * clients
         self._offset = 0
         self._bursts = 0
@@ -74,7 +81,7 @@ class FlatMemory:
     @property
     def bytes_moved(self) -> int:
         """Bytes of all requests that the memory has taken, whole requests each."""
-        taken = self.requests - int(self._left.sum())
+        taken = self.requests - int(self._world.clients.rows["left"].sum())
         return taken * self._description.request_bytes
 
     @property
@@ -87,7 +94,7 @@ class FlatMemory:
     def served(self, unit: Unit) -> int:
         """Return how many requests of the burst under way have been taken."""
         port = self._port[unit.index]
-        return self._asked[port] - int(self._left[port])
+        return self._asked[port] - self._world.clients[port].left
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock.
@@ -99,9 +106,10 @@ class FlatMemory:
         if requests > MOST_REQUESTS:
             raise Refusal(_too_long(burst, requests))
         port = self._port[unit.index]
-        self._next_bundle[port] = unit.now + 1
-        self._left[port] = self._asked[port] = requests
-        self._last_ready[port] = 0
+        client = self._world.clients[port]
+        client.next_bundle = unit.now + 1
+        client.left = self._asked[port] = requests
+        client.ready = 0
         self._bursts += 1
         self.requests += requests
         description = self._description
@@ -127,9 +135,9 @@ class FlatMemory:
             )
         self._bursts -= finished
         done = []
-        for port in sorted(self._done[:finished].tolist()):
+        for port in sorted(self._world.done[:finished].tolist()):
             unit = self._clients[port]
-            unit.answered(int(self._last_ready[port]) + 1)
+            unit.answered(self._world.clients[port].ready + 1)
             done.append(unit)
         return done
 
@@ -148,16 +156,11 @@ _NEVER = 1 << 62
 
 @MachineCode
 def advance(  # noqa: C901 - one loop, compiled as one function
+    w: _World,
     horizon: int,
     budget: int,
     finished: int,
     offset: int,
-    free: Counters,
-    next_bundle: Counters,
-    left: Counters,
-    last_ready: Counters,
-    active: Counters,
-    done: Counters,
     bundle: int,
     answer: int,
     interval: int,
@@ -165,23 +168,22 @@ def advance(  # noqa: C901 - one loop, compiled as one function
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
     It may return earlier, after about ``budget`` requests, so that signals are handled; call it
-    again with its results. ``free`` has, by channel, the first idle cycle; by client,
-    ``next_bundle`` is the cycle of its next bundle, ``left`` its requests not yet handed over and
-    ``last_ready`` when its latest request is ready. ``done`` is filled with ``finished`` clients.
-    ``bundle`` counts requests, ``answer`` and ``interval`` cycles.
+    again with its results. ``done`` is filled with ``finished`` clients. ``bundle`` counts
+    requests, ``answer`` and ``interval`` cycles.
 
     Returns:
         The new offset, the number of finished clients, the first unprocessed cycle, the last one to
         process, and a cycle before which no other burst is complete.
     """
-    channels = free.size
+    channels = w.free.size
     count = 0
     cycle = horizon + 1
-    for client in range(left.size):
-        if left[client] > 0:
-            active[count] = client
+    for number in range(w.clients.size):
+        client = w.clients[number]
+        if client.left > 0:
+            w.active[count] = number
             count += 1
-            cycle = min(cycle, next_bundle[client])
+            cycle = min(cycle, client.next_bundle)
     turns = budget // max(1, count * bundle) + 1
     while count > 0 and cycle <= horizon and turns > 0:
         turns -= 1
@@ -189,13 +191,14 @@ def advance(  # noqa: C901 - one loop, compiled as one function
         kept = 0
         following = horizon + 1
         for slot in range(count):
-            client = active[slot]
-            if next_bundle[client] <= cycle:
-                requests = min(bundle, left[client])
-                ready = last_ready[client]
+            number = w.active[slot]
+            client = w.clients[number]
+            if client.next_bundle <= cycle:
+                requests = min(bundle, client.left)
+                ready = client.ready
                 for _ in range(requests):
-                    start = max(free[offset], cycle + 1)
-                    free[offset] = start + interval
+                    start = max(w.free[offset], cycle + 1)
+                    w.free[offset] = start + interval
                     ready = max(ready, start + answer)
                     step += 1
                     if step == channels:
@@ -203,22 +206,22 @@ def advance(  # noqa: C901 - one loop, compiled as one function
                     offset += step
                     if offset >= channels:
                         offset -= channels
-                last_ready[client] = ready
-                left[client] -= requests
-                next_bundle[client] = cycle + 1
-                if left[client] == 0:
-                    done[finished] = client
+                client.ready = ready
+                client.left -= requests
+                client.next_bundle = cycle + 1
+                if client.left == 0:
+                    w.done[finished] = number
                     finished += 1
                     horizon = min(horizon, ready + 1)
                     continue
-            following = min(following, next_bundle[client])
-            active[kept] = client
+            following = min(following, client.next_bundle)
+            w.active[kept] = number
             kept += 1
         count = kept
         cycle = following
     silent_until = _NEVER
     for slot in range(count):
-        client = active[slot]
-        bundles = -(-left[client] // bundle)
-        silent_until = min(silent_until, next_bundle[client] + bundles + answer)
+        client = w.clients[w.active[slot]]
+        bundles = -(-client.left // bundle)
+        silent_until = min(silent_until, client.next_bundle + bundles + answer)
     return offset, finished, cycle, horizon, silent_until

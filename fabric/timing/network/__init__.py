@@ -1,3 +1,3 @@
-"""What lies between units: flows over links, and the fair shares of them."""
+"""Flows between units over shared links, and their fair shares."""
 
 from __future__ import annotations

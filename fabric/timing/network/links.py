@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from fabric.timing.engine.clock import Arriving
-from fabric.timing.engine.machine_code import Counters, Loop
-from fabric.timing.network import columns as n
-from fabric.timing.network.carrying import begin, go_on, next_cycle
+from fabric.timing.engine.machine_code import Loop
+from fabric.timing.engine.tables import Counters, Table
+from fabric.timing.network import fair_share as f
+from fabric.timing.network.fair_share import NEVER, NONE, LinkWorld, Queued, advance, begin
 
 NO_CYCLE: Final = 1 << 63
 """A cycle after all others: nothing is under way."""
 
-_FIRST_WAITING: Final = 2
+_FIRST_QUEUED: Final = 2
 """Initial queue length of a flow."""
 
 
-NO_LINKS: Final[Mapping[str, Counters]] = {
-    name: np.full(n.NOTES, n.NEVER, np.int64)
-    for name in (
-        "flows",
-        "waiting",
-        "taken",
-        "links",
-        "members",
-        "live",
-        "arrived",
-        "marked",
-        "touched",
-        "differing",
-        "notes",
-    )
-}
-"""Arrays of a run without shared links."""
+def _world(flows: int, crossings: int, links: int) -> LinkWorld:
+    """Return tables of idle links and flows without queues."""
+    live, arrived, touched = np.zeros((3, flows), np.int64)
+    marked, differing = np.zeros((2, links), np.int64)
+    world = LinkWorld(
+        flows=Table.zeros(f.Flow, flows), queue=Table.zeros(Queued, 0),
+        crossings=Table.zeros(f.Crossing, crossings), links=Table.zeros(f.Link, links),
+        members=np.zeros(crossings, np.int64), live=live, arrived=arrived, marked=marked,
+        touched=touched, differing=differing, progress=Table.zeros(f.Progress, 1)[0],
+    )  # fmt: skip
+    world.flows.rows["live_at"] = world.flows.rows["by"] = NONE
+    world.links.rows["level"] = world.links.rows["full_at"] = NEVER
+    world.progress.next_cycle = NEVER
+    return world
+
+
+NO_LINKS: Final = _world(0, 0, 0)
+"""Tables of a run without shared links."""
 
 
 class SharedFlow:
@@ -62,11 +64,11 @@ class Links:
     """Links with max-min fair shares of their bytes per cycle.
 
     A flow has one transfer under way, on all links of its route, at one rate. Tasks and the
-    compiled loop share the arrays.
+    compiled loop share the tables.
 
     Attributes:
         flows: one for each route.
-        waiting: queued elements; see ``columns``. Replaced by ``grow``.
+        world: replaced by ``grow``.
     """
 
     def __init__(self, capacities: Sequence[int | None], routes: Sequence[Sequence[int]]) -> None:
@@ -80,65 +82,43 @@ class Links:
         count = len(routes)
         self.flows: Final = tuple(SharedFlow(self, number) for number in range(count))
         self.next_cycle = NO_CYCLE
-        flows = self._flows = np.zeros((count, n.FLOW_COLUMNS), np.int64)
-        ends = np.cumsum([len(links) for links in limited])
-        flows[:, n.FIRST_LINK], flows[:, n.END_LINK] = ends - [*map(len, limited)], ends
-        flows[:, [n.LIVE_AT, n.BY]] = n.NOBODY
-        taken = np.zeros((int(ends[-1]), n.TAKEN_COLUMNS), np.int64)
-        taken[:, n.LINK] = [link for links in limited for link in links]
-        taken[:, n.FLOW] = np.repeat(np.arange(count), [*map(len, limited)])
-        links = np.zeros((len(used), n.LINK_COLUMNS), np.int64)
-        pieces = 1 << (n.PIECE_BITS - n.TICK_BITS)
-        links[:, n.CAPACITY] = [(capacities[link] or 0) * pieces for link in used]
-        users = np.bincount(taken[:, n.LINK], minlength=len(used))
-        links[:, n.FIRST_MEMBER] = np.cumsum(users) - users
-        links[:, [n.LEVEL, n.FULL_AT]] = n.NEVER
-        self._notes = np.zeros(n.NOTES, np.int64)
-        self._notes[n.NEXT_CYCLE] = n.NEVER
-        self._arrived = np.zeros(count, np.int64)
-        self._fixed = {
-            "flows": flows.reshape(-1),
-            "taken": taken.reshape(-1),
-            "links": links.reshape(-1),
-            "members": np.zeros(len(taken), np.int64),
-            "live": np.zeros(count, np.int64),
-            "arrived": self._arrived,
-            "marked": np.zeros(len(used), np.int64),
-            "touched": np.zeros(count, np.int64),
-            "differing": np.zeros(len(used), np.int64),
-            "notes": self._notes,
-        }
-        self.reserve(np.full(count, _FIRST_WAITING))
-
-    @property
-    def arrays(self) -> Mapping[str, Counters]:
-        """Arrays for ``carrying``, valid until ``grow``."""
-        return {**self._fixed, "waiting": self.waiting.reshape(-1)}
+        numbers = [link for links in limited for link in links]
+        world = self.world = _world(count, len(numbers), len(used))
+        ends = np.cumsum([*map(len, limited)])
+        world.flows.rows["first_crossing"] = ends - [*map(len, limited)]
+        world.flows.rows["end_crossing"] = ends
+        world.crossings.rows["link"] = numbers
+        world.crossings.rows["flow"] = np.repeat(np.arange(count), [*map(len, limited)])
+        pieces = 1 << (f.PIECE_BITS - f.TICK_BITS)
+        world.links.rows["capacity"] = [(capacities[link] or 0) * pieces for link in used]
+        users = np.bincount(numbers, minlength=len(used))
+        world.links.rows["first_member"] = np.cumsum(users) - users
+        self.reserve(np.full(count, _FIRST_QUEUED))
 
     def reserve(self, elements: Counters) -> None:
         """Set the queue lengths of idle flows, powers of two."""
-        self._flows[:, n.BASE], self._flows[:, n.MASK] = (
-            np.cumsum(elements) - elements,
-            elements - 1,
-        )
-        self.waiting = np.zeros((int(elements.sum()), n.WAITING_COLUMNS), np.int64)
-        self._loops: tuple[Loop, Loop] | None = None
+        flows = self.world.flows
+        flows.rows["base"], flows.rows["mask"] = np.cumsum(elements) - elements, elements - 1
+        self._replace_queue(Table.zeros(Queued, int(elements.sum())))
 
     def count_end(self, flow: int) -> None:
         """Count one more channel of a flow."""
-        self._flows[flow, n.ENDS] += 1
+        self.world.flows[flow].ends += 1
 
     def grow(self, flow: int) -> None:
         """Double the queue of a flow."""
-        row = self._flows[flow]
-        base, size = int(row[n.BASE]), int(row[n.MASK]) + 1
+        row, queue = self.world.flows[flow], self.world.queue
+        size = row.mask + 1
         # In the order in which they came, from a multiple of the size on.
-        order = np.arange(row[n.THROUGH], row[n.THROUGH] + size)
-        more = np.zeros((2 * size, n.WAITING_COLUMNS), np.int64)
-        more[order & (2 * size - 1)] = self.waiting[base + (order & (size - 1))]
-        row[n.BASE], row[n.MASK] = len(self.waiting), 2 * size - 1
-        self.waiting = np.concatenate([self.waiting, more])
-        self._loops = None
+        order = np.arange(row.through, row.through + size)
+        more = Table.zeros(Queued, 2 * size)
+        more.rows[order & (2 * size - 1)] = queue.rows[row.base + (order & (size - 1))]
+        row.base, row.mask = queue.size, 2 * size - 1
+        self._replace_queue(Table(Queued, np.concatenate([queue.cells, more.cells])))
+
+    def _replace_queue(self, queue: Table[Queued]) -> None:
+        self.world = self.world._replace(queue=queue)
+        self._loops: tuple[Loop, Loop] | None = None
 
     def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
         """Send ``size_bytes`` in a flow; see ``Flow``."""
@@ -153,12 +133,13 @@ class Links:
         """See ``Network``."""
         cycle, count, next_cycle = self._linked[1]()
         self._note(next_cycle)
-        self.hand_over(self._arrived[:count], cycle)
+        self.hand_over(self.world.arrived[:count], cycle)
 
     def hand_over(self, flows: Counters, cycle: int) -> None:
-        """Deliver elements of these flows that arrived at ``cycle``."""
-        elements = self._flows[flows, n.ARRIVED]
-        self._flows[flows, n.ARRIVED] = 0
+        """Deliver elements of ``flows`` that arrived at ``cycle``."""
+        arrived = self.world.flows.rows["arrived"]
+        elements = arrived[flows]
+        arrived[flows] = 0
         for number, count in zip(flows.tolist(), elements.tolist(), strict=True):
             for _ in range(count):
                 for end in self.flows[number].ends:
@@ -167,19 +148,17 @@ class Links:
     @property
     def cycle(self) -> int:
         """The current cycle."""
-        return self._notes.item(n.NOW_CYCLE) + bool(self._notes[n.NOW_TICK])
+        return self.world.progress.now_cycle + bool(self.world.progress.now_tick)
 
     def see(self) -> None:
         """Update the next event after another loop has advanced the links."""
-        self._note(next_cycle(self._notes))
+        self._note(f.next_cycle(self.world))
 
     def _note(self, cycle: int) -> None:
-        self.next_cycle = NO_CYCLE if cycle == n.NEVER else int(cycle)
+        self.next_cycle = NO_CYCLE if cycle == NEVER else cycle
 
     @property
     def _linked(self) -> tuple[Loop, Loop]:
         if self._loops is None:
-            arrays = self.arrays
-            names = "flows", "waiting", "live", "notes"
-            self._loops = begin.over(**{name: arrays[name] for name in names}), go_on.over(**arrays)
+            self._loops = begin.over(self.world), advance.over(self.world)
         return self._loops

@@ -21,7 +21,7 @@ from fabric.timing.retiming.retimer import Retimer
 from fabric.timing.retiming.unrolling import Log, Unrolled
 
 if TYPE_CHECKING:
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
     from fabric.timing.retiming.log_tables import Table
     from fabric.timing.retiming.record import Record
 

@@ -1,4 +1,4 @@
-"""Layout of the arrays of a record and of the loop that times it.
+"""Kinds of a record's events.
 
 An event is two integers: ``channel << SHIFT | kind``, and an amount. For a request, the upper bits
 count how many events of its unit ago its reading was.
@@ -39,34 +39,6 @@ IDLE: Final = 14
 """Wait until this many cycles after the channel's next element becomes visible."""
 HEAR: Final = 15
 """Dequeue an element in the cycle in which it is shown, behind the clock."""
-
-# A unit while it is timed.
-NOW: Final = 0
-PC: Final = 1
-AWAITS: Final = 2
-ARRIVED: Final = 3
-REQUESTED: Final = 4
-LAST: Final = 5
-UNIT_COLUMNS: Final = 6
-
-# A channel while it is timed.
-SENT: Final = 0
-RESERVED: Final = 1
-TAKEN: Final = 2
-CLOSED: Final = 3
-DRAINED: Final = 4
-DEPTH: Final = 5
-FORWARD: Final = 6
-BACKWARD: Final = 7
-BASE: Final = 8
-PRODUCER: Final = 9
-CONSUMER: Final = 10
-INTERVAL: Final = 11
-NEXT_SEND: Final = 12
-NEXT_TAKE: Final = 13
-COME: Final = 14  # elements of which it is known from when on they are visible
-FLOW: Final = 15  # of the shared links that carry them; NONE where none do
-CHANNEL_COLUMNS: Final = 16
 
 NONE: Final = -1
 """No channel, cycle or unit."""

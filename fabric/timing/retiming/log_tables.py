@@ -29,7 +29,7 @@ from fabric.timing.retiming.unrolling import (
 if TYPE_CHECKING:
     from fabric.timing.compiled.arrays import Journal
     from fabric.timing.engine.channel import Channel
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
 
 Table = Mapping[str, "Counters"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.messages.telling.wording import families
-from fabric.timing.engine.machine_code import Counters
+from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming import events as e
 from fabric.timing.state.run_state import ChannelFacts
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from fabric.graph.values.value import Element
     from fabric.graph.wiring.elaborate import Plan
-    from fabric.timing.engine.machine_code import Counters
     from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred, Watched
+    from fabric.timing.engine.tables import Counters
     from fabric.timing.engine.unit import Unit
     from fabric.timing.machine.machine import Machine
 

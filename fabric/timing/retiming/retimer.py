@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from fabric.timing.engine.tables import Table, cells_of
 from fabric.timing.network.links import NO_LINKS, Links
 from fabric.timing.retiming import events as e
-from fabric.timing.retiming.timing_loop import blame, retime
+from fabric.timing.retiming import timing_loop as loop
+from fabric.timing.retiming.timing_loop import TimedChannel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.machine_code import Loop
+    from fabric.timing.engine.tables import Counters
+    from fabric.timing.network.fair_share import LinkWorld
     from fabric.timing.retiming.record import Record, RecordedLinks
 
 NO_LIMIT: Final = 1 << 61
@@ -68,56 +70,43 @@ class Retimer:
         self.usable: Final = np.full(size, NO_LIMIT)
         self.clocks: Final = np.zeros(max(1, len(record.events)), np.int64)
         self.timed = 0
-        self._begun_units: Final = np.full((len(record.units), e.UNIT_COLUMNS), e.NONE)
-        self._begun_units[:, e.NOW] = 0
-        self._begun_units[:, e.PC] = record.first[:-1]
-        self._begun_units[:, e.LAST] = record.first[1:]
-        self._begun_channels: Final = np.zeros((len(channels), e.CHANNEL_COLUMNS), np.int64)
-        begun = self._begun_channels
-        begun[:, e.CLOSED] = begun[:, e.DRAINED] = e.NONE
-        begun[:, e.FORWARD] = [channel.forward_cycles for channel in channels]
-        begun[:, e.BACKWARD] = [channel.backward_cycles for channel in channels]
-        begun[:, e.INTERVAL] = record.interval_cycles
-        begun[:, e.BASE] = self.base[:-1]
-        begun[:, e.PRODUCER] = [channel.producer for channel in channels]
-        begun[:, e.CONSUMER] = [channel.consumer for channel in channels]
-        begun[:, e.FLOW] = e.NONE
-        self._shared: Final = None if record.links is None else _Shared(record, record.links)
-        if self._shared is not None:
-            begun[:, e.FLOW] = self._shared.flow_of
-        self._units: Final = self._begun_units.copy()
-        self._channels: Final = begun.copy()
-        self._ready: Final = np.zeros(len(record.units) + 1, np.int64)
-        outputs, first_output = _grouped(begun[:, e.PRODUCER], len(record.units))
-        inputs, first_input = _grouped(begun[:, e.CONSUMER], len(record.units))
-        self._go: Final = retime.over(
-            events=record.events.reshape(-1),
-            units=self._units.reshape(-1),
-            channels=self._channels.reshape(-1),
-            outputs=outputs,
-            first_output=first_output,
-            inputs=inputs,
-            first_input=first_input,
-            issued=self.issued,
-            visible=self.visible,
-            usable=self.usable,
-            clocks=self.clocks,
-            ready=self._ready,
-            **(_NOT_SHARED if self._shared is None else self._shared.arrays),
-        )
+        units = Table.zeros(loop.TimedUnit, len(record.units))
+        units.rows["awaits"] = units.rows["arrived"] = units.rows["requested"] = e.NONE
+        units.rows["pc"], units.rows["last"] = record.first[:-1], record.first[1:]
+        timed = Table.zeros(TimedChannel, len(channels))
+        timed.rows["closed"] = timed.rows["drained"] = timed.rows["flow"] = e.NONE
+        timed.rows["forward"] = [channel.forward_cycles for channel in channels]
+        timed.rows["backward"] = [channel.backward_cycles for channel in channels]
+        timed.rows["interval"] = record.interval_cycles
+        timed.rows["base"] = self.base[:-1]
+        timed.rows["producer"] = [channel.producer for channel in channels]
+        timed.rows["consumer"] = [channel.consumer for channel in channels]
+        self._shares_links: Final = record.links is not None
+        nothing = np.zeros(0, np.int64)
+        sizes, ends, links = nothing, nothing, NO_LINKS
+        if record.links is not None:
+            sizes, ends, links = _shared(record, record.links, timed)
+        outputs, first_output = _grouped(timed.rows["producer"], len(record.units))
+        inputs, first_input = _grouped(timed.rows["consumer"], len(record.units))
+        self._world: Final = loop.Timing(
+            events=Table(loop.Event, record.events), units=units, channels=timed,
+            outputs=outputs, first_output=first_output, inputs=inputs, first_input=first_input,
+            issued=self.issued, visible=self.visible, usable=self.usable, clocks=self.clocks,
+            ready=np.zeros(len(record.units) + 1, np.int64), sizes=sizes, ends=ends, links=links,
+        )  # fmt: skip
+        self._begun: Final = [(cells, cells.copy()) for cells in cells_of((units, timed, links))]
+        self._retime: Final = loop.retime.over(self._world)
 
     def time(self, depths: Counters | Sequence[int], limit: int = NO_LIMIT) -> Retimed:
         """Time the record under ``depths``, at least 1 each, in edge order, up to ``limit``."""
         self.timed += 1
-        np.copyto(self._units, self._begun_units)
-        np.copyto(self._channels, self._begun_channels)
-        self._channels[:, e.DEPTH] = depths
-        if self._shared is not None:
-            self._shared.begin()
+        for cells, begun in self._begun:
+            np.copyto(cells, begun)
+        self._world.channels.rows["depth"] = depths
         count = len(self.record.units)
         # The first unit is on top of the stack.
-        self._ready[:count] = np.arange(count - 1, -1, -1)
-        live, passed = self._go(count, limit)
+        self._world.ready[:count] = np.arange(count - 1, -1, -1)
+        live, passed = self._retime(count, limit)
         if passed >= 0:
             return Retimed(None, passed=passed)
         if live:
@@ -134,15 +123,14 @@ class Retimer:
 
         Shared links are not considered.
         """
-        assert self._shared is None
+        assert not self._shares_links
         if retimed.blocked:
-            loop = self.loop_of(retimed.blocked)
-            return frozenset(each.channel for each in loop if each.full)
+            return frozenset(each.channel for each in self.loop_of(retimed.blocked) if each.full)
         record = self.record
         pc = self._last_event() if retimed.passed is None else retimed.passed
-        self._blamed[:] = 0
-        self._go_back(pc, int(record.unit_of[pc]))
-        return frozenset(np.flatnonzero(self._blamed).tolist())
+        self._past.blamed[:] = 0
+        self._blame(pc, int(record.unit_of[pc]))
+        return frozenset(np.flatnonzero(self._past.blamed).tolist())
 
     def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
         """Return units that wait for each other in a cycle."""
@@ -162,36 +150,29 @@ class Retimer:
         return ()
 
     def _last_event(self) -> int:
-        now = self._units[:, e.NOW].copy()
+        now = self._world.units.rows["now"].copy()
         clients = list(self.record.clients)
         now[clients] += self.record.shutdown_cycles
         return int(self.record.first[int(now.argmax()) + 1]) - 1
 
     @cached_property
-    def _blamed(self) -> Counters:
-        return np.zeros(len(self.record.channels), np.int64)
-
-    @cached_property
-    def _go_back(self) -> Callable[..., tuple[int, ...]]:
+    def _past(self) -> loop.Past:
         record = self.record
         finishes = np.flatnonzero((record.events[:, 0] & e.KIND) == e.FINISH)
         finish = np.full(len(record.units), e.NONE)
         finish[record.unit_of[finishes]] = finishes
-        return blame.over(
-            events=record.events.reshape(-1),
-            first=record.first,
-            channels=self._channels.reshape(-1),
-            element=record.element_of,
-            put=record.places(e.SEND, e.PUT),
-            taken=record.places(e.TAKE, e.HEAR),
-            finish=finish,
-            visible=self.visible,
-            clocks=self.clocks,
-            blamed=self._blamed,
-        )
+        return loop.Past(
+            timing=self._world, first=record.first, element=record.element_of,
+            put=record.places(e.SEND, e.PUT), taken=record.places(e.TAKE, e.HEAR),
+            finish=finish, blamed=np.zeros(len(record.channels), np.int64),
+        )  # fmt: skip
+
+    @cached_property
+    def _blame(self) -> Loop:
+        return loop.blame.over(self._past)
 
     def _cycles(self) -> int:
-        now = self._units[:, e.NOW]
+        now = self._world.units.rows["now"]
         cycles = int(now.max())
         clients = self.record.clients
         if clients:
@@ -200,54 +181,35 @@ class Retimer:
 
     def _blocked(self) -> list[Blocked]:
         found = []
-        for unit in np.flatnonzero(self._units[:, e.AWAITS] >= 0).tolist():
-            kind = int(self.record.events[self._units[unit, e.PC], 0]) & e.KIND
-            channel = int(self._units[unit, e.AWAITS])
-            found.append(Blocked(unit, channel, kind in (e.SEND, e.RESERVE)))
+        for number in np.flatnonzero(self._world.units.rows["awaits"] >= 0).tolist():
+            unit = self._world.units[number]
+            kind = self._world.events[unit.pc].code & e.KIND
+            found.append(Blocked(number, unit.awaits, kind in (e.SEND, e.RESERVE)))
         return found
 
 
-class _Shared:
-    """Shared links of a record, idle at the start.
-
-    Attributes:
-        arrays: see ``timing_loop.retime``.
-    """
-
-    def __init__(self, record: Record, shared: RecordedLinks) -> None:
-        sizes = np.zeros(max(1, int(record.base[-1])), np.int64)
-        for channel, sizes_bytes in shared.sizes_bytes.items():
-            begin, end = record.base[channel], record.base[channel + 1]
-            count = min(len(sizes_bytes), int(end - begin))
-            sizes[begin : begin + count] = sizes_bytes[:count]
-            # What a unit waited to send when the run stopped is taken to be as large as the last.
-            sizes[begin + count : end] = sizes_bytes[-1] if len(sizes_bytes) else 0
-        links = Links(shared.capacities, [links for links, _ in shared.flows])
-        self.flow_of: Final = np.full(len(record.channels), e.NONE)
-        most = []
-        for flow, (_, channels) in enumerate(shared.flows):
-            self.flow_of[list(channels)] = flow
-            for _ in channels:
-                links.count_end(flow)
-            slots = max(int(np.diff(record.base)[list(channels)].max()), 1)
-            most.append(1 << (slots - 1).bit_length())
-        links.reserve(np.array(most))
-        starts = np.cumsum([len(shared.flows) + 1, *(len(each) for _, each in shared.flows)])
-        numbers = [channel for _, channels in shared.flows for channel in channels]
-        ends = np.array([*starts.tolist(), *numbers], np.int64)
-        self.arrays: Final[Mapping[str, Counters]] = {
-            **links.arrays, "sizes": sizes, "ends": ends
-        }  # fmt: skip
-        self._begun: Final = {name: array.copy() for name, array in links.arrays.items()}
-
-    def begin(self) -> None:
-        for name, array in self._begun.items():
-            np.copyto(self.arrays[name], array)
-
-
-_NOT_SHARED: Final[Mapping[str, Counters]] = {
-    **NO_LINKS, "sizes": np.zeros(1, np.int64), "ends": np.zeros(1, np.int64)
-}  # fmt: skip
+def _shared(
+    record: Record, shared: RecordedLinks, timed: Table[TimedChannel]
+) -> tuple[Counters, Counters, LinkWorld]:
+    """Return bytes by slot, the channels of flows, and idle links; connect channels to flows."""
+    sizes = np.zeros(max(1, int(record.base[-1])), np.int64)
+    for channel, sizes_bytes in shared.sizes_bytes.items():
+        begin, end = record.base[channel], record.base[channel + 1]
+        count = min(len(sizes_bytes), int(end - begin))
+        sizes[begin : begin + count] = sizes_bytes[:count]
+        # What a unit waited to send when the run stopped is taken to be as large as the last.
+        sizes[begin + count : end] = sizes_bytes[-1] if len(sizes_bytes) else 0
+    links = Links(shared.capacities, [links for links, _ in shared.flows])
+    most = []
+    for flow, (_, channels) in enumerate(shared.flows):
+        timed.rows["flow"][list(channels)] = flow
+        links.world.flows[flow].ends = len(channels)
+        slots = max(int(np.diff(record.base)[list(channels)].max()), 1)
+        most.append(1 << (slots - 1).bit_length())
+    links.reserve(np.array(most))
+    starts = np.cumsum([len(shared.flows) + 1, *(len(each) for _, each in shared.flows)])
+    numbers = [channel for _, channels in shared.flows for channel in channels]
+    return sizes, np.array([*starts.tolist(), *numbers], np.int64), links.world
 
 
 def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:

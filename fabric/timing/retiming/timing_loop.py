@@ -8,6 +8,7 @@ one: of the unit itself, of an element's sender, or of the unit that freed a slo
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 from fabric.timing.engine import channel_rule
 from fabric.timing.engine.channel_rule import (
@@ -19,49 +20,91 @@ from fabric.timing.engine.channel_rule import (
     usable_from,
     visible_from,
 )
-from fabric.timing.engine.machine_code import Counters, MachineCode
-from fabric.timing.network import carrying
-from fabric.timing.network import columns as n
-from fabric.timing.network.carrying import carry_on, depart, next_cycle
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters, Row, Table
+from fabric.timing.network import fair_share
+from fabric.timing.network.fair_share import LinkWorld, advance_links, depart, next_cycle
 from fabric.timing.retiming import events as e
 
 
-@partial(MachineCode, uses=(e, channel_rule, n, carrying))
+class Event(Row):
+    """An event of a record, see ``events``."""
+
+    code: int
+    amount: int
+
+
+class TimedUnit(Row):
+    """A unit and its next event ``pc``."""
+
+    now: int
+    pc: int
+    awaits: int
+    arrived: int
+    requested: int
+    last: int
+
+
+class TimedChannel(Row):
+    """A channel. Its slots begin at ``base``, one for each element."""
+
+    sent: int
+    reserved: int
+    taken: int
+    closed: int
+    drained: int
+    depth: int
+    forward: int
+    backward: int
+    base: int
+    producer: int
+    consumer: int
+    interval: int
+    next_send: int
+    next_take: int
+    come: int  # Elements with a known cycle from which they are visible
+    flow: int  # The flow on shared links, or NONE
+
+
+class Timing(NamedTuple):
+    """A record while it is timed."""
+
+    events: Table[Event]
+    units: Table[TimedUnit]
+    channels: Table[TimedChannel]
+    outputs: Counters  # channels that units send on, unit by unit
+    first_output: Counters  # by unit, the first of its outputs; then the number of channels
+    inputs: Counters  # channels that units receive from, as ``outputs``
+    first_input: Counters
+    issued: Counters  # by slot, the cycle of the send, as ``visible`` and ``usable``
+    visible: Counters
+    usable: Counters
+    clocks: Counters  # by event
+    ready: Counters  # a stack of units
+    sizes: Counters  # by slot, bytes
+    ends: Counters  # by flow, the first of its channels, which follow
+    links: LinkWorld
+
+
+class Past(NamedTuple):
+    """A record that was timed."""
+
+    timing: Timing
+    first: Counters  # by unit, its first event
+    element: Counters  # by event, the number of the element
+    put: Counters  # by slot, the event that sent the element, or NONE
+    taken: Counters  # by slot, the event that dequeued it, or NONE
+    finish: Counters  # by unit, its last event
+    blamed: Counters  # by channel, 1 if a slot was waited for on the critical path
+
+
+@partial(MachineCode, uses=(e, channel_rule, fair_share))
 def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
-    events: Counters,
-    units: Counters,
-    channels: Counters,
-    outputs: Counters,
-    first_output: Counters,
-    inputs: Counters,
-    first_input: Counters,
-    issued: Counters,
-    visible: Counters,
-    usable: Counters,
-    clocks: Counters,
-    ready: Counters,
-    sizes: Counters,
-    ends: Counters,
-    flows: Counters,
-    waiting: Counters,
-    taken: Counters,
-    links: Counters,
-    members: Counters,
-    live: Counters,
-    arrived: Counters,
-    marked: Counters,
-    touched: Counters,
-    differing: Counters,
-    notes: Counters,
-    count: int,
-    limit: int,
+    w: Timing, count: int, limit: int
 ) -> tuple[int, int]:
     """Run every unit until all have ended or wait, or a clock passes ``limit``.
 
-    ``outputs`` and ``inputs`` list the channels of unit u from ``first_output[u]`` and
-    ``first_input[u]`` on. ``issued``, ``visible`` and ``usable`` are stamps by slot, ``clocks`` by
-    event, ``sizes`` bytes by slot. ``ready`` is a stack of ``count`` units. From ``flows`` on,
-    arrays are those of ``fabric.timing.network.carrying``.
+    ``ready`` has ``count`` units.
 
     Returns:
         How many units have not ended, and the event at which ``limit`` was passed, or NONE.
@@ -70,281 +113,234 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     while True:
         while count > 0:
             count -= 1
-            u = ready[count]
-            row = u * e.UNIT_COLUMNS
-            now = units[row + e.NOW]
-            pc = units[row + e.PC]
-            last = units[row + e.LAST]
+            number = w.ready[count]
+            unit = w.units[number]
+            now = unit.now
+            pc = unit.pc
             waits = e.NONE
-            while pc < last:
-                code = events[2 * pc]
-                amount = events[2 * pc + 1]
+            while pc < unit.last:
+                code = w.events[pc].code
+                amount = w.events[pc].amount
                 kind = code & e.KIND
                 ch = code >> e.SHIFT
-                at = ch * e.CHANNEL_COLUMNS
+                channel = w.channels[ch]
                 if kind <= e.TAKE or kind in (e.IDLE, e.HEAR):
-                    number = channels[at + e.TAKEN]
-                    if number >= channels[at + e.COME]:
+                    if channel.taken >= channel.come:
                         waits = ch
                         break
-                    element = channels[at + e.BASE] + number
-                    seen = shown_from(visible[element], channels[at + e.NEXT_TAKE])
+                    slot = channel.base + channel.taken
+                    seen = shown_from(w.visible[slot], channel.next_take)
                     now = max(now, seen + amount) if kind == e.IDLE else max(now + amount, seen)
                     if kind in (e.TAKE, e.HEAR):
                         dequeued = seen if kind == e.HEAR else now
-                        usable[element] = usable_from(dequeued, channels[at + e.BACKWARD])
-                        channels[at + e.TAKEN] = number + 1
-                        channels[at + e.NEXT_TAKE] = next_from(dequeued, channels[at + e.INTERVAL])
-                        other = channels[at + e.PRODUCER]
-                        count = woken(other, ch, units, ready, count)
+                        w.usable[slot] = usable_from(dequeued, channel.backward)
+                        channel.taken += 1
+                        channel.next_take = next_from(dequeued, channel.interval)
+                        count = wake(w, channel.producer, ch, count)
                 elif kind <= e.PUT:
                     if kind != e.PUT:
-                        number = channels[at + e.SENT] + channels[at + e.RESERVED]
-                        before = number - channels[at + e.DEPTH]
-                        base = channels[at + e.BASE]
-                        if before >= channels[at + e.TAKEN]:
+                        element = channel.sent + channel.reserved
+                        before = element - channel.depth
+                        if before >= channel.taken:
                             waits = ch
                             break
-                        credit = usable[base + before] if before >= 0 else 0
-                        now = spent_at(now + amount, credit, channels[at + e.NEXT_SEND])
-                        issued[base + number] = now
+                        credit = w.usable[channel.base + before] if before >= 0 else 0
+                        now = spent_at(now + amount, credit, channel.next_send)
+                        w.issued[channel.base + element] = now
                     else:
                         now += amount
-                        channels[at + e.RESERVED] -= 1
+                        channel.reserved -= 1
                     if kind == e.RESERVE:
-                        channels[at + e.RESERVED] += 1
+                        channel.reserved += 1
                     else:
-                        channels[at + e.NEXT_SEND] = next_from(now, channels[at + e.INTERVAL])
-                        element = channels[at + e.BASE] + channels[at + e.SENT]
-                        channels[at + e.SENT] += 1
-                        asked = units[row + e.REQUESTED]
-                        units[row + e.REQUESTED] = e.NONE
-                        if channels[at + e.FLOW] >= 0:
-                            visible[element] = asked
-                            flow = channels[at + e.FLOW]
-                            depart(flow, now, sizes[element], flows, waiting, live, notes)
+                        channel.next_send = next_from(now, channel.interval)
+                        slot = channel.base + channel.sent
+                        channel.sent += 1
+                        requested = unit.requested
+                        unit.requested = e.NONE
+                        if channel.flow >= 0:
+                            w.visible[slot] = requested
+                            depart(w.links, channel.flow, now, w.sizes[slot])
                         else:
-                            seen = visible_from(now, channels[at + e.FORWARD], asked)
-                            come(ch, seen, channels, visible, usable)
-                            other = channels[at + e.CONSUMER]
-                            count = woken(other, ch, units, ready, count)
+                            show(w, channel, visible_from(now, channel.forward, requested))
+                            count = wake(w, channel.consumer, ch, count)
                 elif kind == e.END:
-                    if channels[at + e.CLOSED] < 0:
+                    if channel.closed < 0:
                         waits = ch
                         break
-                    now = max(now + amount, channels[at + e.CLOSED])
+                    now = max(now + amount, channel.closed)
                 elif kind == e.FINISH:
                     now += amount
-                    for place in range(first_output[u], first_output[u + 1]):
-                        out = outputs[place]
-                        at = out * e.CHANNEL_COLUMNS
-                        channels[at + e.CLOSED] = closed_from(
-                            now, channels[at + e.FORWARD], channels[at + e.INTERVAL]
-                        )
-                        other = channels[out * e.CHANNEL_COLUMNS + e.CONSUMER]
-                        count = woken(other, out, units, ready, count)
-                    for place in range(first_input[u], first_input[u + 1]):
-                        into = inputs[place]
-                        at = into * e.CHANNEL_COLUMNS
-                        channels[at + e.DRAINED] = now
-                        for number in range(channels[at + e.TAKEN], channels[at + e.COME]):
-                            element = channels[at + e.BASE] + number
-                            dropped = dropped_at(visible[element], now)
-                            usable[element] = usable_from(dropped, channels[at + e.BACKWARD])
-                        channels[at + e.TAKEN] = channels[at + e.COME]
-                        other = channels[at + e.PRODUCER]
-                        count = woken(other, into, units, ready, count)
+                    count = finish(w, number, now, count)
                 elif kind <= e.WAIT:
                     now += amount
                 elif kind == e.LATE:
-                    units[row + e.REQUESTED] = clocks[pc - ch] + amount
+                    unit.requested = w.clocks[pc - ch] + amount
                 elif kind == e.AT:
-                    units[row + e.REQUESTED] = amount
+                    unit.requested = amount
                 elif kind == e.ARRIVAL:
-                    came = visible[channels[at + e.BASE] + amount]
-                    units[row + e.ARRIVED] = shown_from(came, channels[at + e.NEXT_TAKE])
+                    unit.arrived = shown_from(w.visible[channel.base + amount], channel.next_take)
                 elif kind == e.UNTIL:
-                    now = max(now, units[row + e.ARRIVED] + amount)
-                clocks[pc] = now
+                    now = max(now, unit.arrived + amount)
+                w.clocks[pc] = now
                 if now > limit:
-                    units[row + e.NOW] = now
-                    units[row + e.PC] = pc
+                    unit.now = now
+                    unit.pc = pc
                     return going, pc
                 pc += 1
-            units[row + e.NOW] = now
-            units[row + e.PC] = pc
-            units[row + e.AWAITS] = waits
+            unit.now = now
+            unit.pc = pc
+            unit.awaits = waits
             if waits < 0:
                 going -= 1
-        if next_cycle(notes) >= n.NEVER:
+        if next_cycle(w.links) >= fair_share.NEVER:
             return going, e.NONE
-        cycle = carry_on(
-            flows,
-            waiting,
-            taken,
-            links,
-            members,
-            live,
-            arrived,
-            marked,
-            touched,
-            differing,
-            notes,
-        )
-        count = arrive(
-            cycle, units, channels, visible, usable, ready, count, ends, flows, arrived, notes
-        )
+        count = arrive(w, advance_links(w.links), count)
 
 
-def woken(unit: int, ch: int, units: Counters, ready: Counters, count: int) -> int:
+def wake(w: Timing, number: int, ch: int, count: int) -> int:
     """Make a unit ready if it waits for a channel; return the number of ready units."""
-    if units[unit * e.UNIT_COLUMNS + e.AWAITS] == ch:
-        units[unit * e.UNIT_COLUMNS + e.AWAITS] = e.NONE
-        ready[count] = unit
+    unit = w.units[number]
+    if unit.awaits == ch:
+        unit.awaits = e.NONE
+        w.ready[count] = number
         count += 1
     return count
 
 
-def come(ch: int, seen: int, channels: Counters, visible: Counters, usable: Counters) -> None:
+def show(w: Timing, channel: TimedChannel, seen: int) -> None:
     """Make the next element of a channel visible; an ended reader discards it."""
-    at = ch * e.CHANNEL_COLUMNS
-    element = channels[at + e.BASE] + channels[at + e.COME]
-    visible[element] = seen
-    channels[at + e.COME] += 1
-    if channels[at + e.DRAINED] >= 0:
-        dropped = dropped_at(seen, channels[at + e.DRAINED])
-        usable[element] = usable_from(dropped, channels[at + e.BACKWARD])
-        channels[at + e.TAKEN] = channels[at + e.COME]
+    slot = channel.base + channel.come
+    w.visible[slot] = seen
+    channel.come += 1
+    if channel.drained >= 0:
+        w.usable[slot] = usable_from(dropped_at(seen, channel.drained), channel.backward)
+        channel.taken = channel.come
 
 
-def arrive(
-    cycle: int,
-    units: Counters,
-    channels: Counters,
-    visible: Counters,
-    usable: Counters,
-    ready: Counters,
-    count: int,
-    ends: Counters,
-    flows: Counters,
-    arrived: Counters,
-    notes: Counters,
-) -> int:
+def finish(w: Timing, unit: int, now: int, count: int) -> int:
+    """Close the outputs of a unit, and drain its inputs; return the number of ready units."""
+    for place in range(w.first_output[unit], w.first_output[unit + 1]):
+        channel = w.channels[w.outputs[place]]
+        channel.closed = closed_from(now, channel.forward, channel.interval)
+        count = wake(w, channel.consumer, w.outputs[place], count)
+    for place in range(w.first_input[unit], w.first_input[unit + 1]):
+        channel = w.channels[w.inputs[place]]
+        channel.drained = now
+        for slot in range(channel.base + channel.taken, channel.base + channel.come):
+            w.usable[slot] = usable_from(dropped_at(w.visible[slot], now), channel.backward)
+        channel.taken = channel.come
+        count = wake(w, channel.producer, w.inputs[place], count)
+    return count
+
+
+def arrive(w: Timing, cycle: int, count: int) -> int:
     """Deliver elements that left the links at ``cycle``; return the number of ready units."""
-    for place in range(notes[n.ARRIVALS]):
-        flow = arrived[place]
-        elements = flows[flow * n.FLOW_COLUMNS + n.ARRIVED]
-        flows[flow * n.FLOW_COLUMNS + n.ARRIVED] = 0
-        for end in range(ends[flow], ends[flow + 1]):
-            ch = ends[end]
-            at = ch * e.CHANNEL_COLUMNS
+    for place in range(w.links.progress.arrivals):
+        number = w.links.arrived[place]
+        flow = w.links.flows[number]
+        elements = flow.arrived
+        flow.arrived = 0
+        for end in range(w.ends[number], w.ends[number + 1]):
+            ch = w.ends[end]
+            channel = w.channels[ch]
             for _ in range(elements):
                 # In a damaged record fewer may have been sent here than elsewhere.
-                if channels[at + e.COME] < channels[at + e.SENT]:
-                    asked = visible[channels[at + e.BASE] + channels[at + e.COME]]
-                    seen = visible_from(cycle, channels[at + e.FORWARD], asked)
-                    come(ch, seen, channels, visible, usable)
-            for other in (channels[at + e.CONSUMER], channels[at + e.PRODUCER]):
-                count = woken(other, ch, units, ready, count)
+                if channel.come < channel.sent:
+                    requested = w.visible[channel.base + channel.come]
+                    show(w, channel, visible_from(cycle, channel.forward, requested))
+            count = wake(w, channel.consumer, ch, count)
+            count = wake(w, channel.producer, ch, count)
     return count
 
 
 @partial(MachineCode, uses=(e, channel_rule))
 def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
-    events: Counters,
-    first: Counters,
-    channels: Counters,
-    element: Counters,
-    put: Counters,
-    taken: Counters,
-    finish: Counters,
-    visible: Counters,
-    clocks: Counters,
-    blamed: Counters,
-    pc: int,
-    unit: int,
+    p: Past, pc: int, unit: int
 ) -> tuple[int, int]:
     """Follow the critical path from event ``pc`` of ``unit`` back to the first cycle.
-
-    ``put`` and ``taken`` are the events that sent and dequeued each element, or NONE; ``finish``
-    the last event of each unit. ``blamed`` is set to 1 for channels whose slots were waited for.
 
     Returns:
         The number of events on the path, and of slots waited for.
     """
+    w = p.timing
     steps = 0
     slots = 0
-    while pc >= first[unit]:
+    while pc >= p.first[unit]:
         steps += 1
-        before = clocks[pc - 1] if pc > first[unit] else 0
-        kind = events[2 * pc] & e.KIND
-        ch = events[2 * pc] >> e.SHIFT
-        amount = events[2 * pc + 1]
-        at = ch * e.CHANNEL_COLUMNS
+        before = w.clocks[pc - 1] if pc > p.first[unit] else 0
+        kind = w.events[pc].code & e.KIND
+        ch = w.events[pc].code >> e.SHIFT
+        amount = w.events[pc].amount
+        channel = w.channels[ch]
         if kind == e.UNTIL:
-            if clocks[pc] == before:
+            if w.clocks[pc] == before:
                 pc -= 1
                 continue
-            # To whoever sent the element that arrived.
-            came = clocks[pc] - amount
-            while events[2 * pc] & e.KIND != e.ARRIVAL:
+            # To the unit that sent the element.
+            came = w.clocks[pc] - amount
+            while w.events[pc].code & e.KIND != e.ARRIVAL:
                 pc -= 1
-            at = (events[2 * pc] >> e.SHIFT) * e.CHANNEL_COLUMNS
-            seen = channels[at + e.BASE] + events[2 * pc + 1]
-            if came > visible[seen]:
+            channel = w.channels[w.events[pc].code >> e.SHIFT]
+            slot = channel.base + w.events[pc].amount
+            if came > w.visible[slot]:
                 # The wires were busy with the one before, which the unit itself has taken.
-                pc = taken[seen - 1]
+                pc = p.taken[slot - 1]
                 continue
         elif kind == e.IDLE:
-            if clocks[pc] == before:
+            if w.clocks[pc] == before:
                 pc -= 1
                 continue
-            seen = channels[at + e.BASE] + element[pc]
-        elif kind > e.LAST_WORKED or kind == e.PUT or clocks[pc] == before + amount:
+            slot = channel.base + p.element[pc]
+        elif kind > e.LAST_WORKED or kind == e.PUT or w.clocks[pc] == before + amount:
             pc -= 1
             continue
         elif kind == e.END:
-            unit = channels[at + e.PRODUCER]
-            pc = finish[unit]
+            unit = channel.producer
+            pc = p.finish[unit]
             continue
         elif kind <= e.TAKE:
-            seen = channels[at + e.BASE] + element[pc]
-            if clocks[pc] > visible[seen]:
+            slot = channel.base + p.element[pc]
+            if w.clocks[pc] > w.visible[slot]:
                 pc -= 1
                 continue
         else:
-            if channels[at + e.INTERVAL]:
-                usable = 0
-                slot = channels[at + e.BASE] + element[pc] - channels[at + e.DEPTH]
-                if element[pc] >= channels[at + e.DEPTH]:
-                    done = finish[channels[at + e.CONSUMER]]
-                    gone = dropped_at(visible[slot], clocks[done]) if taken[slot] < 0 else 0
-                    dequeued = clocks[taken[slot]] if taken[slot] >= 0 else gone
-                    usable = usable_from(dequeued, channels[at + e.BACKWARD])
-                if clocks[pc] > usable:
-                    # It waited for the wires, which it had used itself in the cycle before.
-                    pc -= 1
-                    continue
-            # A slot: of the element that was there a depth before.
-            blamed[ch] = 1
+            # The slot of the element a depth before.
+            slot = channel.base + p.element[pc] - channel.depth
+            if channel.interval and w.clocks[pc] > credit(p, channel, p.element[pc]):
+                # It waited for the wires, which it had used itself in the cycle before.
+                pc -= 1
+                continue
+            p.blamed[ch] = 1
             slots += 1
-            slot = channels[at + e.BASE] + element[pc] - channels[at + e.DEPTH]
-            unit = channels[at + e.CONSUMER]
-            pc = taken[slot]
+            unit = channel.consumer
+            pc = p.taken[slot]
             if pc >= 0:
                 continue
-            # Nobody dequeued it: it went when its reader had ended, or as soon as it came.
-            pc = finish[unit]
-            if visible[slot] <= clocks[pc]:
+            # It was discarded when its reader had ended, or on arrival.
+            pc = p.finish[unit]
+            if w.visible[slot] <= w.clocks[pc]:
                 continue
-            seen = slot
-        # Who sent an element is as late as it, or had asked for it to be late.
-        unit = channels[at + e.PRODUCER]
-        pc = put[seen]
-        if visible_from(clocks[pc], channels[at + e.FORWARD], 0) < visible[seen]:
-            while events[2 * pc] & e.KIND not in (e.LATE, e.AT):
+        # An element is late because its sender is, or because the sender requested it.
+        unit = channel.producer
+        pc = p.put[slot]
+        if visible_from(w.clocks[pc], channel.forward, 0) < w.visible[slot]:
+            while w.events[pc].code & e.KIND not in (e.LATE, e.AT):
                 pc -= 1
-            if events[2 * pc] & e.KIND == e.AT:
+            if w.events[pc].code & e.KIND == e.AT:
                 return steps, slots
-            pc -= events[2 * pc] >> e.SHIFT
+            pc -= w.events[pc].code >> e.SHIFT
     return steps, slots
+
+
+def credit(p: Past, channel: TimedChannel, element: int) -> int:
+    """Return when the credit for an element was usable; 0 for the first elements."""
+    if element < channel.depth:
+        return 0
+    w = p.timing
+    slot = channel.base + element - channel.depth
+    taken = p.taken[slot]
+    if taken >= 0:
+        return usable_from(w.clocks[taken], channel.backward)
+    ended = w.clocks[p.finish[channel.consumer]]
+    return usable_from(dropped_at(w.visible[slot], ended), channel.backward)

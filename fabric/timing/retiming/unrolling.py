@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fabric.timing.compiled.arrays import Journal, Stage
     from fabric.timing.compiled.automaton import Tables
     from fabric.timing.engine.channel import Channel
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
 
 NOTHING: Final = -1
 """Kind of a row without an event: its work is added to the next event."""

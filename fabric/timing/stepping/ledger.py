@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from fabric.graph.values.value import Element
-    from fabric.timing.engine.machine_code import Counters
     from fabric.timing.engine.observed_channel import ObservedChannel
     from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred, Watched
+    from fabric.timing.engine.tables import Counters
     from fabric.timing.engine.unit import Unit, Wait
     from fabric.timing.machine.machine import Machine
 

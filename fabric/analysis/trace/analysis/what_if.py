@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.timing.engine.machine_code import Counters
+    from fabric.timing.engine.tables import Counters
     from fabric.timing.retiming.record import Record
     from fabric.timing.retiming.retimer import Blocked
 

@@ -42,8 +42,8 @@ from fabric.timing.state.resource_use import counters_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fabric.timing.engine.machine_code import Counters
     from fabric.timing.engine.off_chip import MemoryCounters
+    from fabric.timing.engine.tables import Counters
 
 _NUMBERED: Final = re.compile("[0-9]{6,18}")
 

@@ -1,0 +1,122 @@
+"""Tables of integers with named columns, which Python, numpy and compiled loops read and write.
+
+A loop takes a world, which is a ``NamedTuple`` of tables, and integers::
+
+    class Channel(Row):
+        depth: int
+        sent: int
+
+    class World(NamedTuple):
+        channels: Table[Channel]
+        ready: Counters
+        clock: Clock  # a row by itself
+
+    @MachineCode
+    def advance(w: World, count: int) -> tuple[int]:
+        channel = w.channels[w.ready[count]]
+        channel.sent += 1
+        return (channel.sent,)
+
+    world = World(Table.zeros(Channel, 3), np.zeros(3, np.int64), Table.zeros(Clock, 1)[0])
+    world.channels.rows["depth"] = 2
+    loop = advance.over(world)
+    loop(0)
+
+Helpers take the world, rows and integers. A world may contain other worlds. In Python a row is a
+view into its table, so ``advance.function(world, 0)`` does the same without a compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+# Any: a world is any named tuple.
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counters: TypeAlias = NDArray[np.int64]
+"""Integers [size], one beside the other."""
+
+
+class Row:
+    """A row of a table. The annotations of a subclass name its columns, all of them ``int``."""
+
+    def __init__(self, cells: Counters, first: int) -> None:
+        self._cells = cells
+        self._first = first
+
+    def __init_subclass__(cls) -> None:
+        """Let columns be read and written."""
+        for place, name in enumerate(cls.__annotations__):
+            setattr(cls, name, _column(place))
+
+
+def _column(place: int) -> property:
+    def read(row: Row) -> int:
+        return int(row._cells[row._first + place])
+
+    def write(row: Row, value: int) -> None:
+        row._cells[row._first + place] = value
+
+    return property(read, write)
+
+
+R = TypeVar("R", bound=Row)
+
+
+class Table(Generic[R]):
+    """Rows of integers.
+
+    Attributes:
+        row: the class of a row.
+        cells: the integers, row after row.
+        rows: the same in numpy, as ``table.rows["sent"]``.
+        size: number of rows.
+    """
+
+    def __init__(self, row: type[R], cells: Counters) -> None:
+        assert cells.flags.c_contiguous, row
+        self.row: Final = row
+        self.cells = cells.reshape(-1)
+        columns = np.dtype([(name, np.int64) for name in row.__annotations__])
+        self.rows: Final[NDArray[np.void]] = self.cells.view(columns)
+        self.size: Final = len(self.rows)
+
+    @classmethod
+    def zeros(cls, row: type[R], size: int) -> Table[R]:
+        """Return a table of ``size`` rows."""
+        return cls(row, np.zeros(size * len(row.__annotations__), np.int64))
+
+    def __getitem__(self, index: int) -> R:
+        """Return a row."""
+        return self.row(self.cells, index * len(self.row.__annotations__))
+
+
+def parts(kind: Any) -> Mapping[str, Any]:
+    """Return the kinds of a world's fields; empty if ``kind`` is not a world."""
+    return get_type_hints(kind) if hasattr(kind, "_fields") else {}
+
+
+def width(kind: Any) -> int:
+    """Return how many integers of a frame describe a world, a table, an array or a row."""
+    return sum(map(width, parts(kind).values())) if parts(kind) else 2
+
+
+def row_of(kind: Any) -> type[Row] | None:
+    """Return the class of a table's rows, or ``kind`` if it is one."""
+    row = get_args(kind)[0] if get_origin(kind) is Table else kind
+    return row if isinstance(row, type) and issubclass(row, Row) else None
+
+
+def cells_of(tables: Any) -> Iterator[Counters]:
+    """Yield the integers of each table, array or row, in the order of the fields of worlds."""
+    if isinstance(tables, tuple):
+        for field in tables:
+            yield from cells_of(field)
+    elif isinstance(tables, Row):
+        end = tables._first + len(tables.__annotations__)
+        yield tables._cells[tables._first : end]
+    else:
+        yield tables.cells if isinstance(tables, Table) else tables
