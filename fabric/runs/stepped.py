@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from fabric.runs.report import Report
-    from fabric.timing.machine.machine import Machine
     from fabric.timing.state.run_state import ChannelState, RunState, UnitState
     from fabric.timing.stepping.ledger import Held
 
@@ -150,7 +149,7 @@ class SteppedRun:
         Raises:
             ConfigurationError: unknown unit.
         """
-        return self.state.units[unit_number(self._machine, name)]
+        return self.state.units[unit_number(self._stepper.machine, name)]
 
     def channel(self, name: str) -> ChannelState:
         """Return the channel ``name``, ``OPERATOR.INPUT`` as in ``--depth`` or as in a report.
@@ -158,7 +157,7 @@ class SteppedRun:
         Raises:
             ConfigurationError: unknown channel.
         """
-        return self.state.channels[channel_number(self._machine, name)]
+        return self.state.channels[channel_number(self._stepper.machine, name)]
 
     def held(self, channel: str) -> tuple[Held, ...]:
         """Return the elements that a channel holds, oldest first: values, stops and stamps.
@@ -169,7 +168,7 @@ class SteppedRun:
             ConfigurationError: unknown channel.
         """
         self._check_open("held()")
-        return tuple(self._stepper.held(channel_number(self._machine, channel)))
+        return tuple(self._stepper.held(channel_number(self._stepper.machine, channel)))
 
     @checked
     def until(
@@ -213,7 +212,7 @@ class SteppedRun:
             return self
         assert unit is not None
         assert element is not None
-        goal = element_goal(self._machine, unit, element)
+        goal = element_goal(self._stepper.machine, unit, element)
         had, what = self._had(goal), "sent" if goal.sent else "taken"
         if had >= element:
             refuse(
@@ -333,12 +332,6 @@ class SteppedRun:
             )
         if self._using.locked():
             refuse(f"{of} while it goes on: expected one call after the other", ConfigurationError)
-
-    @property
-    def _machine(self) -> Machine:
-        machine = self._stepper.machine
-        assert machine is not None
-        return machine
 
     def _had(self, goal: AtElement) -> int:
         """Return the number of values that a unit has taken, or sent if ``goal`` counts those."""

@@ -1,7 +1,7 @@
 """Rows of units of a held run, and its state at its cycle.
 
-Units run ahead in their own time; stamps decide what belongs to a cycle. The state is counted like
-that of a recorded run (``fabric.timing.log.tally``): all events with stamps up to the cycle have
+Units run ahead in their own time; stamps decide which events belong to a cycle. The state is that
+of a recorded run (``fabric.timing.log.tally``): all events with stamps up to the cycle have
 happened.
 """
 
@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fabric.messages.telling.causes import WAITS, Cause, Operation
 from fabric.timing.engine.channel_rule import visible_from
-from fabric.timing.engine.observed_channel import NetworkedChannel
+from fabric.timing.engine.observed_channel import NetworkedChannel, ObservedChannel
 from fabric.timing.log import columns as c
 from fabric.timing.log.log_rows import BURST, LONG_COLUMNS, OPERATION_COLUMNS, KeptRows, as_long
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from fabric.graph.values.value import Element
-    from fabric.timing.engine.observed_channel import ObservedChannel
     from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred, Watched
     from fabric.timing.engine.tables import Counters
     from fabric.timing.engine.unit import Unit, Wait
@@ -53,9 +52,16 @@ class Held(NamedTuple):
 
 
 class Ledger(Watcher):
-    """Keeps the rows of a run until they are counted; its cycle only increases."""
+    """Keeps the rows of a run until they are counted.
+
+    Attributes:
+        cycle: up to which events are counted; it only increases.
+    """
+
+    machine: Machine
 
     def __init__(self) -> None:
+        self.cycle = 0
         self._kept: Final = KeptRows()
         super().__init__(self._kept.rows)
         self._clear()
@@ -68,10 +74,11 @@ class Ledger(Watcher):
     def _clear(self) -> None:
         self._kept.take()
         self.requests = 0
-        # Of each channel as many that were dequeued and counted as it has slots, and all later.
+        # For each channel with n slots, the last n counted elements, and all later ones.
         self._moved = np.zeros((0, c.ROW), np.int64)
         self._operations = np.zeros((0, len(OPERATION_COLUMNS)), np.int64)
         self._dequeued: list[deque[tuple[Element, Sent]]] = []
+        self._number: dict[object, int] = {}
         self._tally: Tally
 
     @override
@@ -96,12 +103,19 @@ class Ledger(Watcher):
 
     def open(self, machine: Machine) -> None:
         """Begin a run on ``machine``."""
-        channels = enumerate(machine.channels)
-        shared = {number for number, each in channels if isinstance(each, NetworkedChannel)}
+        self.machine = machine
+        self._number = {channel: number for number, channel in enumerate(machine.channels)}
+        channels = self._number.items()
+        shared = {number for each, number in channels if isinstance(each, NetworkedChannel)}
         self._tally = Tally(machine.unit_facts, machine.channel_facts, shared)
 
-    def go_to(self, cycle: int, machine: Machine) -> None:
+    def go_to(self, cycle: int) -> None:
         """Count all events up to ``cycle``, which are complete."""
+        self.cycle = cycle
+        self.count(cycle)
+
+    def count(self, cycle: int) -> None:
+        """Count all events up to ``cycle``, which may be later than the ledger's."""
         self._take()
         rows, operations = self._moved, self._operations
         channel, element, taken = rows[:, c.CHANNEL], rows[:, c.ELEMENT], rows[:, c.TAKEN]
@@ -120,13 +134,11 @@ class Ledger(Watcher):
             dequeued = self._dequeued[number]
             for _ in range(counted[number]):
                 dequeued.popleft()
-        slots = np.array([each.depth for each in machine.channels], np.int64)
+        slots = np.array([each.depth for each in self.machine.channels], np.int64)
         self._moved = rows[element >= (after - slots)[channel]]
 
-    def counted(
-        self, cycle: int, more: Iterable[Sequence[int]]
-    ) -> tuple[Tally, dict[int, Counters]]:
-        """Return the totals at its ``cycle``, and the open waits.
+    def _counted(self, more: Iterable[Sequence[int]]) -> tuple[Tally, dict[int, Counters]]:
+        """Return the totals at the cycle, and the open waits.
 
         ``more`` are unreported waits; see ``fabric.timing.log.columns``.
         """
@@ -136,20 +148,22 @@ class Ledger(Watcher):
         reserved = _table(self.reserved, len(OPERATION_COLUMNS))
         waits = waits_of(later, np.concatenate([self._operations, reserved]), tally.ways)
         waits = np.concatenate([waits, _table(more, c.WAIT)])
-        return tally, tally.count(rows, waits, cycle)
+        return tally, tally.count(rows, waits, self.cycle)
 
-    def held_of(self, channel: ObservedChannel, cycle: int) -> list[Held]:
-        """Return what ``channel`` held at ``cycle``, oldest first."""
-        sent = [*self._dequeued[channel.number], *(each[:2] for each in channel.held)]
-        number = int(self._tally.carried[channel.number, c.NEXT])
+    def held(self, number: int) -> list[Held]:
+        """Return the elements that channel ``number`` held at the cycle, oldest first."""
+        channel = self.machine.channels[number]
+        assert isinstance(channel, ObservedChannel)
+        sent = [*self._dequeued[number], *(each[:2] for each in channel.held)]
+        first = int(self._tally.carried[number, c.NEXT])
         found = []
         for place, ((value, stop), stamps) in enumerate(sent):
-            if stamps[1] > cycle:
+            if stamps[1] > self.cycle:
                 break
             requested_cycle = stamps[3] if len(stamps) > 3 else -1
             visible = visible_from(stamps[1], channel.forward_cycles, requested_cycle)
             arrived = place < len(sent) - channel.under_way
-            found.append(Held(number + place, value, stop, stamps[1], visible if arrived else None))
+            found.append(Held(first + place, value, stop, stamps[1], visible if arrived else None))
         return found
 
     def sent_cycle(self, channel: int, values: int) -> int | None:
@@ -192,46 +206,22 @@ class Ledger(Watcher):
         self._take()
         return _in_order(np.concatenate([self._moved, _table(self.pending, len(LONG_COLUMNS))]))
 
+    def state_in_flight(self) -> RunState:
+        """Return the state at the cycle, after which the units may have run ahead.
 
-def _in_order(rows: Counters) -> Counters:
-    return rows[np.lexsort((rows[:, c.ELEMENT], rows[:, c.CHANNEL]))]
-
-
-def _table(rows: Iterable[Sequence[int]], columns: int) -> Counters:
-    return np.array(list(rows), np.int64).reshape(-1, columns)
-
-
-def state_at(ledger: Ledger, machine: Machine, cycle: int) -> RunState:
-    """Return the state at ``cycle``, which is that of ``ledger``.
-
-    A working unit's clock is ``cycle``; a waiting unit's clock is the start of its wait, which
-    counts once it is over. Unknown before the end are holders of on-chip room, FLOPs of a unit and
-    HBM counters; a unit that merges streams waits for all open ones.
-    """
-    return _Moment(ledger, machine, cycle).state()
-
-
-class _Moment:
-    def __init__(self, ledger: Ledger, machine: Machine, cycle: int) -> None:
-        self._ledger: Final = ledger
-        self._machine: Final = machine
-        self._cycle: Final = cycle
-        self._number: Final[dict[object, int]] = {
-            channel: number for number, channel in enumerate(machine.channels)
-        }
-        self._parked: Final = [
-            unit for unit in machine.units if unit.wait is not None and unit.now <= cycle
-        ]
-
-    def state(self) -> RunState:
-        machine, cycle = self._machine, self._cycle
+        A working unit's clock is the cycle; a waiting unit's clock is the start of its wait, which
+        counts once it is over. Unknown before the end are holders of on-chip room, FLOPs of a unit
+        and HBM counters; a unit that merges streams waits for all open ones.
+        """
+        machine, cycle = self.machine, self.cycle
         waits: dict[int, WaitState] = {}
         seen: list[tuple[int, ...]] = []
-        for unit in self._parked:
+        parked = [unit for unit in machine.units if unit.wait is not None and unit.now <= cycle]
+        for unit in parked:
             if unit.drains:
                 self._drain(unit, waits, seen)
-        tally, under_way = self._ledger.counted(cycle, seen)
-        for unit in self._parked:
+        tally, under_way = self._counted(seen)
+        for unit in parked:
             if unit.wait is not None and not unit.drains:
                 waits[unit.index] = self._wait(unit, unit.wait, tally)
         for number, row in under_way.items():
@@ -252,23 +242,23 @@ class _Moment:
                 () if on_chip.capacity_bytes is None else None,
                 on_chip.pages,
             ),
-            hbm_bytes_moved=self._ledger.requests * machine.plan.program.hardware.hbm.request_bytes,
-            # The memory has gone on with what units handed over later.
+            hbm_bytes_moved=self.requests * machine.plan.program.hardware.hbm.request_bytes,
+            # The memory has served later requests, too.
             hbm=None,
         )
 
     def _ends(self, waits: dict[int, WaitState]) -> dict[int, UnitEnd]:
         return {
             unit.index: UnitEnd(unit.now, finished=True, busy_cycles=None, flops=unit.flops)
-            for unit in self._machine.units
-            if unit.finished and unit.now <= self._cycle and unit.index not in waits
+            for unit in self.machine.units
+            if unit.finished and unit.now <= self.cycle and unit.index not in waits
         }
 
     def _closed(self) -> dict[int, int]:
         return {
             number: channel.closed_cycle
-            for number, channel in enumerate(self._machine.channels)
-            if channel.closed_cycle is not None and channel.closed_cycle <= self._cycle
+            for number, channel in enumerate(self.machine.channels)
+            if channel.closed_cycle is not None and channel.closed_cycle <= self.cycle
         }
 
     def _wait(self, unit: Unit, wait: Wait, tally: Tally) -> WaitState:
@@ -281,9 +271,9 @@ class _Moment:
     def _drain(self, unit: Unit, waits: dict[int, WaitState], seen: list[tuple[int, ...]]) -> None:
         """Let an ended ``unit`` see the ends of its inputs in turn."""
         now = unit.now
-        for source in self._machine.ports[unit.index].inputs:
+        for source in self.machine.ports[unit.index].inputs:
             number, closed_cycle = self._number[source], source.closed_cycle
-            if closed_cycle is None or closed_cycle > self._cycle:
+            if closed_cycle is None or closed_cycle > self.cycle:
                 waits[unit.index] = WaitState(
                     Operation.RECEIVE, (number,), now, any_of=False, stops=None
                 )
@@ -295,7 +285,15 @@ class _Moment:
 
     def _open_inputs(self, unit: int, tally: Tally) -> tuple[int, ...]:
         closed = self._closed()
-        numbers = (self._number[source] for source in self._machine.ports[unit].inputs)
+        numbers = (self._number[source] for source in self.machine.ports[unit].inputs)
         return tuple(
             number for number in numbers if number not in closed or tally.carried[number, c.HELD]
         )
+
+
+def _in_order(rows: Counters) -> Counters:
+    return rows[np.lexsort((rows[:, c.ELEMENT], rows[:, c.CHANNEL]))]
+
+
+def _table(rows: Iterable[Sequence[int]], columns: int) -> Counters:
+    return np.array(list(rows), np.int64).reshape(-1, columns)

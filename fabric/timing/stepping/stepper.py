@@ -18,10 +18,9 @@ from fabric.graph.arguments.described import refuse
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.wording import close_to
-from fabric.timing.engine.observed_channel import ObservedChannel
 from fabric.timing.engine.unit import Unit
 from fabric.timing.machine.machine import Companion, cycles_of, state_of
-from fabric.timing.stepping.ledger import Ledger, state_at
+from fabric.timing.stepping.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,18 +148,14 @@ class Stepper(Ledger, Companion):
     Between two goals the machine's thread waits, and another thread may read it.
 
     Attributes:
-        cycle: in which the run is held.
         pausing: set by another thread, it holds the run soon.
-        machine: None before the run.
         interrupt: abandons the run, from any thread; returns whether it still continues.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.cycle = 0
         self.over = False
         self.pausing = False
-        self.machine: Machine | None = None
         self.interrupt: Callable[[], bool] = lambda: False
         self._known_cycle = -1
         self._chunk_cycles = _CHUNK_CYCLES
@@ -186,7 +181,6 @@ class Stepper(Ledger, Companion):
 
     @override
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
-        self.machine = machine
         self.interrupt = interrupt
         self.open(machine)
         # The clock does not advance before ``run`` has asked for its turn.
@@ -194,9 +188,7 @@ class Stepper(Ledger, Companion):
 
     @override
     async def run(self) -> None:
-        machine = self.machine
-        assert machine is not None
-        clock = machine.clock
+        clock = self.machine.clock
         unit = Unit("", -1, Place("", 0), bytes_per_cycle=1)
         unit.strand.begin(conducted=False)
         while not self._let_go:
@@ -207,37 +199,37 @@ class Stepper(Ledger, Companion):
             elif isinstance(goal, str):
                 self._let_go = True
             else:
-                await self._go(goal, machine, unit)
+                await self._go(goal, unit)
                 self.rest()
         clock.bound(None)
         clock.leave()
 
-    async def _go(self, goal: Goal, machine: Machine, unit: Unit) -> None:
-        clock = machine.clock
+    async def _go(self, goal: Goal, unit: Unit) -> None:
+        clock = self.machine.clock
         spent = clock.spent and self._known_cycle >= 0
         chunk = _FIRST_CYCLES
         while True:
             found = goal.cycle(self, self.cycle)
-            last = cycles_of(machine) if spent else None
-            if last is not None:
-                self._view(last if found is None else min(found, last), machine)
+            if spent:
+                last = cycles_of(self.machine)
+                self.go_to(last if found is None else min(found, last))
                 self.over = self.cycle == last
                 return
             if found is not None and found <= self._known_cycle:
-                self._view(found, machine)
+                self.go_to(found)
                 return
             if self._known_cycle >= 0:
-                self._view(self._known_cycle, machine)
+                self.go_to(self._known_cycle)
             if self.pausing:
                 return
             cycle = self._known_cycle + chunk
             chunk = min(2 * chunk, self._chunk_cycles)
-            await self._advance(cycle if found is None else min(found, cycle), machine, unit)
+            await self._advance(cycle if found is None else min(found, cycle), unit)
             spent = clock.spent
 
-    async def _advance(self, cycle: int, machine: Machine, unit: Unit) -> None:
+    async def _advance(self, cycle: int, unit: Unit) -> None:
         start = time.perf_counter()
-        clock = machine.clock
+        machine, clock = self.machine, self.machine.clock
         if machine.failures.first_cycle is None and not machine.failures.circling:
             # Elements that are sent or taken far ahead take room.
             clock.bound(cycle + 2)
@@ -249,42 +241,30 @@ class Stepper(Ledger, Companion):
         elif seconds < _SHORT_SECONDS:
             self._chunk_cycles *= 2
 
-    def _view(self, cycle: int, machine: Machine) -> None:
-        self.cycle = cycle
-        self.go_to(cycle, machine)
-
     def end(self) -> None:
         """Note the run's end or failure."""
         machine = self.machine
-        assert machine is not None
         cycle = machine.failures.first_cycle
         if cycle is None:
             circling = [unit.now for unit, _ in machine.failures.circling]
             moving = [] if machine.clock.spent else [machine.clock.pace_cycle - 1]
             cycle = min(circling or moving, default=cycles_of(machine))
         self.over = True
-        self._view(max(cycle, self.cycle), machine)
+        self.go_to(max(cycle, self.cycle))
 
     def state(self) -> RunState:
         """Return the state at the held cycle."""
-        machine = self.machine
-        assert machine is not None
-        return state_of(machine) if self._at_end else state_at(self, machine, self.cycle)
+        return state_of(self.machine) if self._at_end else self.state_in_flight()
 
-    def held(self, channel: int) -> list[Held]:
-        """Return what a channel holds, oldest first."""
-        machine = self.machine
-        assert machine is not None
+    @override
+    def held(self, number: int) -> list[Held]:
         if self._at_end:
-            self.go_to(_NEVER, machine)
-        watched = machine.channels[channel]
-        assert isinstance(watched, ObservedChannel)
-        return self.held_of(watched, self.cycle)
+            self.count(_NEVER)
+        return super().held(number)
 
     @property
     def _at_end(self) -> bool:
         """Whether the run has its final state, in which unread values are dequeued, too."""
         machine = self.machine
-        assert machine is not None
         failed = machine.failures.first_cycle is not None
         return self.over and not failed and self.cycle == cycles_of(machine)

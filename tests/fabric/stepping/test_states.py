@@ -116,7 +116,7 @@ def check(
         again = run.finish()
         assert run.state == states[last]
     assert told(again) == told(report)
-    machine = run._machine
+    machine = run._stepper.machine
     # Of several streams whose ends they wait for they see those that come when all have come.
     draining = {unit.index for unit in machine.units if unit.drains and not unit.finished}
     for cycle, state in states.items():
