@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 T = TypeVar("T")
 
-_QUICK_EXAMPLES = 25
+_QUICK_EXAMPLES = 15
 _TIMES = 10
 
 

@@ -169,7 +169,7 @@ def test_run_with_wrong_options_is_not_opened() -> None:
     with pytest.raises(fab.ConfigurationError, match=r"no channel has that name") as caught:
         fab.open_run(small_program.build(), depths={"nobody.0": 2})
     assert caught.value.file == __file__
-    with pytest.raises(fab.ProgramError, match=r"open_run: mode is 'fast'") as refused:
+    with pytest.raises(fab.ConfigurationError, match=r"open_run: mode is 'fast'") as refused:
         fab.open_run(small_program.build(), mode="fast")
     assert refused.value.file == __file__
 
