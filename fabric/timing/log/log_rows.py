@@ -12,25 +12,38 @@ from struct import calcsize
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabric.messages.telling.causes import Step
+from fabric.timing.engine.tables import Counters, Row, Table
 
 if TYPE_CHECKING:
     from fabric.timing.engine.observer import Stamp
-    from fabric.timing.engine.tables import Counters
 
-SHORT_COLUMNS: Final = (
-    "channel", "element", "stop",
-    "taken_order", "taken_cycle", "receive_wait_cycles",
-    "sent_order", "sent_cycle", "send_wait_cycles",
-)  # fmt: skip
-"""Columns of a usual transfer; ``stop`` of a bare stop of level n is ~n."""
 
-LONG_COLUMNS: Final = (
-    *SHORT_COLUMNS,
-    "requested_cycle", "reserved_order", "reserved_cycle", "seen_order", "seen_cycle",
-)  # fmt: skip
-"""Columns of the others; -1 for events that have not happened."""
+class LongRow(Row):
+    """A transfer; -1 for future events. ``stop`` of a bare stop of level n is ~n."""
+
+    channel: int
+    element: int
+    stop: int
+    taken_order: int
+    taken_cycle: int
+    receive_wait_cycles: int
+    sent_order: int
+    sent_cycle: int
+    send_wait_cycles: int
+    requested_cycle: int
+    reserved_order: int
+    reserved_cycle: int
+    seen_order: int
+    seen_cycle: int
+
+
+LONG_COLUMNS: Final = tuple(LongRow.__annotations__)
+
+SHORT_COLUMNS: Final = LONG_COLUMNS[: LONG_COLUMNS.index("requested_cycle")]
+"""Columns of a usual transfer."""
 
 _LONG_OF_SHORT: Final = [
     SHORT_COLUMNS.index(name) for name in (
@@ -68,13 +81,12 @@ _ROWS: Final = 1 << 17
 """Rows of a full segment."""
 
 
-def as_long(table: Counters) -> Counters:
-    """Return short or long rows as long ones."""
-    if table.shape[1] == len(LONG_COLUMNS):
-        return table
-    found: Counters = table[:, _LONG_OF_SHORT]
-    found[:, LONG_COLUMNS.index("requested_cycle")] = -1
-    return found
+def as_long(table: Counters) -> NDArray[np.void]:
+    """Return short or long rows as ``LongRow``."""
+    if table.shape[1] < len(LONG_COLUMNS):
+        table = table[:, _LONG_OF_SHORT]
+        table[:, LONG_COLUMNS.index("requested_cycle")] = -1
+    return Table(LongRow, np.ascontiguousarray(table)).rows
 
 
 class Packed:

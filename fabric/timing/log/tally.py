@@ -7,26 +7,161 @@ unit's clock is the start of its wait, which counts once it is over.
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import asdict
+from numpy.typing import NDArray
 
 from fabric.messages.telling.causes import OPERATIONS, WAITS, Cause
-from fabric.timing.log import columns as c
-from fabric.timing.log.log_rows import IDLE, NUMBERED, OPERATION_COLUMNS
-from fabric.timing.log.loops import count_elements, count_waits
+from fabric.timing.engine import channel_rule
+from fabric.timing.engine.channel_rule import credit_part, set_out_at, usable_from, visible_from
+from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.engine.tables import Counters, Row, Table
+from fabric.timing.log.log_rows import IDLE, LEFT_OVER, NUMBERED, OPERATION_COLUMNS, LongRow
 from fabric.timing.state.run_state import ChannelState, UnitState, WaitState
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from fabric.timing.engine.tables import Counters
     from fabric.timing.state.run_state import ChannelFacts, UnitFacts
 
 _PLACE: Final = {cause: place for place, cause in enumerate(WAITS)}
+_FULL: Final = _PLACE[Cause.FULL]
+_CAUSE_COUNT: Final = len(WAITS)
 _OPERATION, _UNIT, _, _CYCLE, _WAITED, _CHANNEL, _ = range(len(OPERATION_COLUMNS))
 _CAUSES: Final = np.array([_PLACE[step.cause] for step in NUMBERED])
+
+
+class Way(Row):
+    """The units and latencies of a channel; ``shared`` if shared links may delay elements."""
+
+    producer: int
+    consumer: int
+    forward: int
+    backward: int
+    shared: int
+
+
+class WaitRow(Row):
+    """A wait that has ended; -1 for no channel. It ``chose`` if it looked at several channels."""
+
+    unit: int
+    cause: int
+    channel: int
+    end: int
+    cycles: int
+    chose: int
+
+
+class Counts(Row):
+    """The traffic and the waits of a channel; ``next`` is the number of its next dequeue."""
+
+    next: int
+    held: int
+    held_values: int
+    taken_values: int
+    bare_stops: int
+    newest_sent: int
+    last_taken: int
+    peak: int
+    left_over: int
+    empty: int
+    full: int
+    credit: int
+
+
+class _World(NamedTuple):
+    rows: Table[LongRow]  # by channel and element
+    waits: Table[WaitRow]
+    ways: Table[Way]
+    counts: Table[Counts]
+    waited: Counters  # cycles by unit and cause
+    under_way: Counters  # by unit, its open wait
+
+
+@partial(MachineCode, uses=(channel_rule,))
+def count_events(w: _World, cut: int) -> tuple[int, int]:
+    """Count events up to ``cut``; return the number of dequeued elements, and of ended waits."""
+    return _count_elements(w, cut), _count_waits(w, cut)
+
+
+def _count_elements(w: _World, cut: int) -> int:
+    """Add the elements sent and dequeued up to ``cut``; return the number of dequeued ones.
+
+    An element shared its channel with earlier elements whose credits were not back at its send,
+    which is one hop before a requested cycle unless links are shared. That counts once the element
+    is dequeued. Rows below ``next`` were counted, and are kept for their credits.
+    """
+    dequeued = 0
+    last = -1
+    first = returned = 0
+    for number in range(w.rows.size):
+        row = w.rows[number]
+        if row.channel != last:
+            last = row.channel
+            first = returned = number
+        if row.sent_cycle > cut:
+            continue
+        counts, way = w.counts[row.channel], w.ways[row.channel]
+        set_out = row.sent_cycle
+        if not way.shared:
+            visible = visible_from(row.sent_cycle, way.forward, row.requested_cycle)
+            set_out = set_out_at(visible, way.forward)
+        value = 1 if row.stop >= 0 else 0
+        if row.taken_cycle < 0 or row.taken_cycle > cut:
+            counts.held += 1
+            counts.held_values += value
+            counts.newest_sent = set_out
+            continue
+        if row.element < counts.next:
+            continue
+        dequeued += 1
+        counts.next = row.element + 1
+        counts.taken_values += value
+        counts.bare_stops += 1 - value
+        counts.peak = max(counts.peak, 1)
+        if row.taken_order == LEFT_OVER:
+            counts.left_over += value
+            continue
+        counts.last_taken = row.taken_cycle
+        # Credits return in order, but an element requested for later may set out after the next.
+        while (
+            returned < number and usable_from(w.rows[returned].taken_cycle, way.backward) <= set_out
+        ):
+            returned += 1
+        while (
+            returned > first
+            and usable_from(w.rows[returned - 1].taken_cycle, way.backward) > set_out
+        ):
+            returned -= 1
+        back = w.rows[returned - 1].element if returned > first else -1
+        counts.peak = max(counts.peak, row.element - back)
+    return dequeued
+
+
+def _count_waits(w: _World, cut: int) -> int:
+    """Add the waits that ended up to ``cut``, and note open ones; return how many ended."""
+    over = 0
+    for number in range(w.waits.size):
+        wait = w.waits[number]
+        if wait.end > cut:
+            if wait.end - wait.cycles <= cut:
+                w.under_way[wait.unit] = number
+            continue
+        over += 1
+        w.waited[wait.unit * _CAUSE_COUNT + wait.cause] += wait.cycles
+        if wait.channel < 0:
+            continue
+        counts = w.counts[wait.channel]
+        if wait.cause == _FULL:
+            credit = credit_part(wait.cycles, w.ways[wait.channel].backward)
+            counts.full += wait.cycles - credit
+            counts.credit += credit
+        else:
+            counts.empty += wait.cycles
+    return over
 
 
 class UnitEnd(NamedTuple):
@@ -43,29 +178,32 @@ class UnitEnd(NamedTuple):
     flops: int | None
 
 
-def waits_of(rows: Counters, operations: Counters, ways: Counters) -> Counters:
-    """Return the ended waits, in no order; see ``columns``.
-
-    ``rows`` are long, ``operations`` the other rows.
-    """
+def waits_of(
+    rows: NDArray[np.void], operations: Counters, ways: NDArray[np.void]
+) -> NDArray[np.void]:
+    """Return the ended waits, in no order; ``operations`` are the rows that are not long."""
     parts = []
-    for cause, end, cycles, its_end in (
-        (Cause.FULL, c.RESERVED, c.SEND_WAIT, c.PRODUCER),
-        (Cause.EMPTY, c.SEEN, c.RECEIVE_WAIT, c.CONSUMER),
+    for cause, end, cycles, side in (
+        (Cause.FULL, "reserved_cycle", "send_wait_cycles", "producer"),
+        (Cause.EMPTY, "seen_cycle", "receive_wait_cycles", "consumer"),
     ):
-        its = np.flatnonzero(rows[:, cycles] > 0)
-        channel, no = rows[its, c.CHANNEL], np.zeros(len(its), np.int64)
-        unit, ended, waited = ways[channel, its_end], rows[its, end], rows[its, cycles]
-        parts.append(np.column_stack([unit, no + _PLACE[cause], channel, ended, waited, no]))
+        waited = rows[rows[cycles] > 0]
+        channel, zeros = waited["channel"], np.zeros(len(waited), np.int64)
+        columns = zeros + _PLACE[cause], channel, waited[end], waited[cycles], zeros
+        parts.append(np.column_stack([ways[side][channel], *columns]))
     its = operations[(operations[:, _OPERATION] < len(NUMBERED)) & (operations[:, _WAITED] > 0)]
     kind = its[:, _OPERATION]
     columns = _CAUSES[kind], its[:, _CHANNEL], its[:, _CYCLE], its[:, _WAITED], kind == IDLE
     parts.append(np.column_stack([its[:, _UNIT], *columns]))
-    return np.concatenate(parts)
+    return Table(WaitRow, np.concatenate(parts)).rows
 
 
 class Tally:
-    """Traffic of channels and waits of units up to a cycle."""
+    """Traffic of channels and waits of units up to a cycle.
+
+    Attributes:
+        ways, counts: by channel.
+    """
 
     def __init__(
         self, units: Sequence[UnitFacts], channels: Sequence[ChannelFacts], shared: Container[int]
@@ -73,43 +211,36 @@ class Tally:
         """Begin with nothing; ``shared`` are the channels that use shared links."""
         self._units: Final = units
         self._channels: Final = channels
-        ways = [
-            (
-                each.producer,
-                each.consumer,
-                each.forward_cycles,
-                each.backward_cycles,
-                number in shared,
-            )
-            for number, each in enumerate(channels)
-        ]
-        self.ways: Final = np.array(ways, np.int64).reshape(-1, c.WAY)
-        self.carried = np.zeros((len(channels), c.COUNTS), np.int64)
-        self.carried[:, (c.NEWEST_SENT, c.LAST_TAKEN)] = -1
-        self._waited = np.zeros((len(units), len(WAITS)), np.int64)
+        self.ways: Final = Table.zeros(Way, len(channels))
+        ways = self.ways.rows
+        ways["producer"] = [channel.producer for channel in channels]
+        ways["consumer"] = [channel.consumer for channel in channels]
+        ways["forward"] = [channel.forward_cycles for channel in channels]
+        ways["backward"] = [channel.backward_cycles for channel in channels]
+        ways["shared"] = [channel.number in shared for channel in channels]
+        self.counts = Table.zeros(Counts, len(channels))
+        self.counts.rows["newest_sent"] = self.counts.rows["last_taken"] = -1
+        self._waited = np.zeros((len(units), _CAUSE_COUNT), np.int64)
 
     def copy(self) -> Tally:
         """Return a copy."""
         other = copy.copy(self)
-        other.carried, other._waited = self.carried.copy(), self._waited.copy()
+        other.counts, other._waited = Table(Counts, self.counts.cells.copy()), self._waited.copy()
         return other
 
-    def count(self, rows: Counters, waits: Counters, cycle: int) -> dict[int, Counters]:
+    def count(
+        self, rows: NDArray[np.void], waits: NDArray[np.void], cycle: int
+    ) -> dict[int, np.void]:
         """Add events up to ``cycle``; return the open wait by unit.
 
         ``rows`` are long, by channel and element; ``waits`` have ended at any cycle.
         """
-        ways, carried = self.ways.reshape(-1), self.carried.reshape(-1)
-        flat = np.ascontiguousarray(rows, np.int64).reshape(-1)
-        count_elements.over(rows=flat, ways=ways, counts=carried)(cycle)
-        under_way = np.full(len(self._waited), -1)
-        count_waits.over(
-            waits=np.ascontiguousarray(waits, np.int64).reshape(-1),
-            ways=ways,
-            counts=carried,
-            waited=self._waited.reshape(-1),
-            under_way=under_way,
-        )(len(WAITS), _PLACE[Cause.FULL], cycle)
+        under_way = np.full(len(self._units), -1)
+        world = _World(
+            Table(LongRow, rows.view(np.int64)), Table(WaitRow, waits.view(np.int64)), self.ways,
+            self.counts, self._waited.reshape(-1), under_way,
+        )  # fmt: skip
+        count_events.over(world)(cycle)
         return {unit: waits[under_way[unit]] for unit in np.flatnonzero(under_way >= 0).tolist()}
 
     def units(
@@ -142,32 +273,31 @@ class Tally:
         ``closed`` is when streams ended; ``taken`` overrides the number of dequeued values.
         """
         found = []
-        for facts, counts in zip(self._channels, self.carried.tolist(), strict=True):
-            number = facts.number
-            values = taken.get(number, counts[c.TAKEN_VALUES])
-            newest, last = counts[c.NEWEST_SENT], counts[c.LAST_TAKEN]
+        for facts in self._channels:
+            number, counts = facts.number, self.counts[facts.number]
+            values = taken.get(number, counts.taken_values)
             found.append(
                 ChannelState(
                     **asdict(facts),
-                    held=counts[c.HELD],
-                    sent=values + counts[c.HELD_VALUES],
+                    held=counts.held,
+                    sent=values + counts.held_values,
                     taken=values,
-                    bare_stops=counts[c.BARE_STOPS] + counts[c.HELD] - counts[c.HELD_VALUES],
+                    bare_stops=counts.bare_stops + counts.held - counts.held_values,
                     closed_cycle=closed.get(number),
-                    newest_sent_cycle=newest if counts[c.HELD] else None,
-                    last_taken_cycle=None if last < 0 else last,
-                    peak_occupancy=max(counts[c.PEAK], counts[c.HELD]),
-                    empty_cycles=counts[c.EMPTY],
-                    full_cycles=counts[c.FULL],
-                    credit_cycles=counts[c.CREDIT],
-                    left_over=counts[c.LEFT_OVER_VALUES],
+                    newest_sent_cycle=counts.newest_sent if counts.held else None,
+                    last_taken_cycle=None if counts.last_taken < 0 else counts.last_taken,
+                    peak_occupancy=max(counts.peak, counts.held),
+                    empty_cycles=counts.empty,
+                    full_cycles=counts.full,
+                    credit_cycles=counts.credit,
+                    left_over=counts.left_over,
                 )
             )
         return tuple(found)
 
 
-def wait_state(wait: Counters) -> WaitState:
-    """Return the wait of a row; see ``columns``."""
+def wait_state(wait: np.void) -> WaitState:
+    """Return the wait of a ``WaitRow``."""
     _, cause, channel, end_cycle, cycles, _ = wait.tolist()
     channels = () if channel < 0 else (channel,)
     return WaitState(

@@ -11,23 +11,23 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric.messages.telling.causes import WAITS, Cause, Operation
 from fabric.timing.engine.channel_rule import visible_from
 from fabric.timing.engine.observed_channel import NetworkedChannel, ObservedChannel
-from fabric.timing.log import columns as c
-from fabric.timing.log.log_rows import BURST, LONG_COLUMNS, OPERATION_COLUMNS, KeptRows, as_long
+from fabric.timing.engine.tables import Table
+from fabric.timing.log.log_rows import BURST, OPERATION_COLUMNS, KeptRows, LongRow, as_long
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
 from fabric.timing.log.watcher import Watcher
 from fabric.timing.state.run_state import OnChipState, RunState, WaitState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from fabric.graph.values.value import Element
     from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred, Watched
-    from fabric.timing.engine.tables import Counters
     from fabric.timing.engine.unit import Unit, Wait
     from fabric.timing.machine.machine import Machine
 
@@ -75,7 +75,7 @@ class Ledger(Watcher):
         self._kept.take()
         self.requests = 0
         # For each channel with n slots, the last n counted elements, and all later ones.
-        self._moved = np.zeros((0, c.ROW), np.int64)
+        self._moved = Table.zeros(LongRow, 0).rows
         self._operations = np.zeros((0, len(OPERATION_COLUMNS)), np.int64)
         self._dequeued: list[deque[tuple[Element, Sent]]] = []
         self._number: dict[object, int] = {}
@@ -118,17 +118,17 @@ class Ledger(Watcher):
         """Count all events up to ``cycle``, which may be later than the ledger's."""
         self._take()
         rows, operations = self._moved, self._operations
-        channel, element, taken = rows[:, c.CHANNEL], rows[:, c.ELEMENT], rows[:, c.TAKEN]
-        next_element = self._tally.carried[:, c.NEXT].copy()
+        channel, element, taken = rows["channel"], rows["element"], rows["taken_cycle"]
+        next_element = self._tally.counts.rows["next"].copy()
         gone = taken <= cycle
         over = operations[:, _CYCLE] <= cycle
         new = rows[gone & (element >= next_element[channel])]
-        waits = waits_of(new, operations[over], self._tally.ways)
+        waits = waits_of(new, operations[over], self._tally.ways.rows)
         self._tally.count(rows[gone], waits, cycle)
         bursts = operations[over & (operations[:, 0] == BURST)]
         self.requests += int(bursts[:, _AMOUNT].sum())
         self._operations = operations[~over]
-        after = self._tally.carried[:, c.NEXT]
+        after = self._tally.counts.rows["next"]
         counted = after - next_element
         for number in np.flatnonzero(counted).tolist():
             dequeued = self._dequeued[number]
@@ -137,17 +137,17 @@ class Ledger(Watcher):
         slots = np.array([each.depth for each in self.machine.channels], np.int64)
         self._moved = rows[element >= (after - slots)[channel]]
 
-    def _counted(self, more: Iterable[Sequence[int]]) -> tuple[Tally, dict[int, Counters]]:
+    def _counted(self, more: list[tuple[int, ...]]) -> tuple[Tally, dict[int, np.void]]:
         """Return the totals at the cycle, and the open waits.
 
-        ``more`` are unreported waits; see ``fabric.timing.log.columns``.
+        ``more`` are unreported waits, each a ``WaitRow``.
         """
         tally = self._tally.copy()
         rows = self._all_rows()
-        later = rows[rows[:, c.ELEMENT] >= tally.carried[rows[:, c.CHANNEL], c.NEXT]]
-        reserved = _table(self.reserved, len(OPERATION_COLUMNS))
-        waits = waits_of(later, np.concatenate([self._operations, reserved]), tally.ways)
-        waits = np.concatenate([waits, _table(more, c.WAIT)])
+        later = rows[rows["element"] >= tally.counts.rows["next"][rows["channel"]]]
+        reserved = np.array(self.reserved, np.int64).reshape(-1, len(OPERATION_COLUMNS))
+        waits = waits_of(later, np.concatenate([self._operations, reserved]), tally.ways.rows)
+        waits = np.concatenate([waits, np.array(more, waits.dtype)])
         return tally, tally.count(rows, waits, self.cycle)
 
     def held(self, number: int) -> list[Held]:
@@ -155,7 +155,7 @@ class Ledger(Watcher):
         channel = self.machine.channels[number]
         assert isinstance(channel, ObservedChannel)
         sent = [*self._dequeued[number], *(each[:2] for each in channel.held)]
-        first = int(self._tally.carried[number, c.NEXT])
+        first = self._tally.counts[number].next
         found = []
         for place, ((value, stop), stamps) in enumerate(sent):
             if stamps[1] > self.cycle:
@@ -168,29 +168,29 @@ class Ledger(Watcher):
 
     def sent_cycle(self, channel: int, values: int) -> int | None:
         """Return when value number ``values``, from 1, was sent, if it was."""
-        counts = self._tally.carried[channel]
-        return self._cycle_of(c.SENT, channel, values - int(counts[c.TAKEN_VALUES]))
+        later = values - self._tally.counts[channel].taken_values
+        return self._cycle_of("sent_cycle", channel, later)
 
     def taken_cycle(self, channel: int, values: int) -> int | None:
         """Return when value number ``values``, from 1, was dequeued by the operator, if it was."""
-        counts = self._tally.carried[channel]
-        count = int(counts[c.TAKEN_VALUES] - counts[c.LEFT_OVER_VALUES])
-        return self._cycle_of(c.TAKEN, channel, values - count)
+        counts = self._tally.counts[channel]
+        later = values - (counts.taken_values - counts.left_over)
+        return self._cycle_of("taken_cycle", channel, later)
 
-    def _cycle_of(self, column: int, channel: int, value: int) -> int | None:
+    def _cycle_of(self, column: str, channel: int, value: int) -> int | None:
         """Return the cycle of the value ``value`` places after the counted ones."""
         rows = self._all_rows()
-        rows = rows[(rows[:, c.CHANNEL] == channel) & (rows[:, c.STOP] >= 0)]
-        rows = rows[rows[:, c.ELEMENT] >= self._tally.carried[channel, c.NEXT]]
-        if column == c.TAKEN:
-            rows = rows[(rows[:, column] >= 0) & (rows[:, c.TAKEN_ORDER] >= 0)]
-        return int(rows[value - 1, column]) if 0 < value <= len(rows) else None
+        rows = rows[(rows["channel"] == channel) & (rows["stop"] >= 0)]
+        rows = rows[rows["element"] >= self._tally.counts[channel].next]
+        if column == "taken_cycle":
+            rows = rows[(rows[column] >= 0) & (rows["taken_order"] >= 0)]
+        return int(rows[column][value - 1]) if 0 < value <= len(rows) else None
 
     def next_cycle(self, after: int) -> int | None:
         """Return the next known cycle with a send, a dequeue or an answer of off-chip memory."""
         rows = self._all_rows()
         bursts = self._operations[self._operations[:, 0] == BURST, _CYCLE]
-        cycles = np.concatenate([rows[:, c.SENT], rows[:, c.TAKEN], bursts])
+        cycles = np.concatenate([rows["sent_cycle"], rows["taken_cycle"], bursts])
         later = cycles[cycles > after]
         return int(later.min()) if later.size else None
 
@@ -201,10 +201,11 @@ class Ledger(Watcher):
             self._moved = _in_order(np.concatenate([self._moved, *tables]))
         self._operations = np.concatenate([self._operations, operations])
 
-    def _all_rows(self) -> Counters:
+    def _all_rows(self) -> NDArray[np.void]:
         """Return rows of held elements, too."""
         self._take()
-        return _in_order(np.concatenate([self._moved, _table(self.pending, len(LONG_COLUMNS))]))
+        moved = self._moved
+        return _in_order(np.concatenate([moved, np.array(self.pending, moved.dtype)]))
 
     def state_in_flight(self) -> RunState:
         """Return the state at the cycle, after which the units may have run ahead.
@@ -226,7 +227,7 @@ class Ledger(Watcher):
                 waits[unit.index] = self._wait(unit, unit.wait, tally)
         for number, row in under_way.items():
             wait = wait_state(row)
-            if row[c.CHOSE]:
+            if row["chose"]:
                 channels = self._open_inputs(number, tally)
                 wait = wait._replace(channels=channels, any_of=len(channels) > 1)
             waits[number] = wait
@@ -287,13 +288,9 @@ class Ledger(Watcher):
         closed = self._closed()
         numbers = (self._number[source] for source in self.machine.ports[unit].inputs)
         return tuple(
-            number for number in numbers if number not in closed or tally.carried[number, c.HELD]
+            number for number in numbers if number not in closed or tally.counts[number].held
         )
 
 
-def _in_order(rows: Counters) -> Counters:
-    return rows[np.lexsort((rows[:, c.ELEMENT], rows[:, c.CHANNEL]))]
-
-
-def _table(rows: Iterable[Sequence[int]], columns: int) -> Counters:
-    return np.array(list(rows), np.int64).reshape(-1, columns)
+def _in_order(rows: NDArray[np.void]) -> NDArray[np.void]:
+    return rows[np.lexsort((rows["element"], rows["channel"]))]

@@ -26,7 +26,7 @@ from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.sheet import ShownAsTables
 from fabric.messages.telling.wording import close_to
-from fabric.timing.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS
+from fabric.timing.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS, as_long
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
 from fabric.timing.state.run_state import (
     UNTOLD,
@@ -154,9 +154,9 @@ def _counted(
     """Return the events up to a cycle, and the waits that ended later."""
     channels = [ChannelFacts(*row) for row in trace.rows(CHANNELS)]
     tally = Tally(units, channels, set(trace.shared_channels))
-    rows = trace.table("recorded ORDER BY channel, element", LONG_COLUMNS)
+    rows = as_long(trace.table("recorded ORDER BY channel, element", LONG_COLUMNS))
     operations = trace.table("recorded_operations", OPERATION_COLUMNS)
-    under_way = tally.count(rows, waits_of(rows, operations, tally.ways), cut)
+    under_way = tally.count(rows, waits_of(rows, operations, tally.ways.rows), cut)
     return tally, {unit: wait_state(wait) for unit, wait in under_way.items()}
 
 
