@@ -2,6 +2,8 @@ from .analysis.placing.place import place as place
 from .analysis.placing.result import FloorPlan as FloorPlan
 from .analysis.symbolic.bounds import KnownBefore as KnownBefore
 from .analysis.symbolic.bounds import lower_bounds as lower_bounds
+from .analysis.symbolic.check import Check as Check
+from .analysis.symbolic.check import check as check
 from .analysis.trace.export import export_trace as export_trace
 from .analysis.trace.opened import Trace as Trace
 from .analysis.trace.opened import open_trace as open_trace

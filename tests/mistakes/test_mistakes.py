@@ -30,8 +30,9 @@ UNCALLED: Final = {
     *("CapacityError", "ConfigurationError", "Deadlock", "FabricError", "OperatorError"),
     *("ProgramError", "ShapeError", "VerificationError"),
     # made by the fabric, or the words of annotations
-    *("Allocation", "Arrivals", "BufferReference", "Burst", "Channel", "ComputeUnit"),
+    *("Allocation", "Arrivals", "BufferReference", "Burst", "Channel", "Check"),
     *(
+        "ComputeUnit",
         "KnownBefore",
         "MemoryUnit",
         "Observer",
@@ -45,7 +46,6 @@ UNCALLED: Final = {
         "Stream",
         "Table",
         "Trace",
-        "Unit",
     ),
     *("Unit", "Wait", "Watched", "Wiring"),
     # results of a study

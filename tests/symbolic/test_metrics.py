@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import sympy
 
 import operators as op
-from fabric import Program, Stream
+from fabric import Program, Stream, check
 from fabric.analysis.symbolic.metrics import metrics_of
 from fabric.analysis.symbolic.substitution import Substitution, chosen_sizes
 from fabric.graph.values.dims import dim_text
 from fabric.graph.wiring.elaborate import elaborate
-from tests.symbolic.programs import data_metrics, symbolic_metrics
+from tests.symbolic.programs import data_metrics, symbolic_metrics, wired
 from tests.symbolic.small_operators import HitList
 
 
@@ -71,6 +72,15 @@ def test_merged_stream_counts_mean_traffic_and_largest_room() -> None:
 
     assert (2 + 5) * 64 == metrics.paper.store_bytes
     assert 2 * 5 * 64 == store.costs.on_chip_bytes
+
+
+def test_formulas_of_sympy_have_the_totals_of_the_data() -> None:
+    program = wired("simplified_moe")
+    known = check(program, data=True)
+    sizes = {sympy.sympify(symbol): size for symbol, size in known.sizes.items()}
+    formulas = check(program).formulas().items()
+
+    assert known.formulas() == {name: sympy.sympify(each).subs(sizes) for name, each in formulas}
 
 
 def test_flattened_ragged_dimension_has_a_new_symbol() -> None:

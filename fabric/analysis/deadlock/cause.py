@@ -17,11 +17,7 @@ _THROUGH: Final = 4
 
 
 class Stuck(NamedTuple):
-    """The units of a run that can never continue.
-
-    Attributes:
-        cores: loops of units, or single units that wait for a unit that has ended, in wait order.
-    """
+    """Loops of units, or units that wait for an ended one, in wait order; they never continue."""
 
     cores: list[list[UnitState]]
     tail: list[UnitState]

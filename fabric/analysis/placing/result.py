@@ -38,15 +38,11 @@ class FloorPlan(ShownAsTables):
     """A site for each unit, and the cost of this plan.
 
     Attributes:
-        program: its name.
-        mesh: of sites.
         sites: by the name of the operator, in the order of the program's nodes.
         units_per_site: at most.
         site_bytes: of memory at a site; None for any number.
-        seed: that it was drawn with.
         method: ``annealed`` or ``exact``.
         proven: whether no plan is cheaper.
-        cost: of this plan.
         random_cost_bytes: the mean of random plans that keep the rules; None where none was found.
         lower_bound: that no plan is below.
         lower_bound_bytes: of the whole cost; that of ``lower_bound``, or a better one of a search.

@@ -6,18 +6,22 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from fractions import Fraction
+
+# Any: sympy has no types.
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from fabric.analysis.symbolic.folding import alike
 from fabric.analysis.symbolic.metrics import Metrics, metrics_of, shown
 from fabric.analysis.symbolic.substitution import Size, Substitution, chosen_sizes, symbols_of
+from fabric.graph.arguments.described import checked
 from fabric.graph.hardware.address_space import Region
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.graph.layouts.layout import Layout
 from fabric.graph.values.dims import free_symbols, product, short_text
-from fabric.graph.values.expression import Symbol
+from fabric.graph.values.expression import Symbol, sympy_of
 from fabric.graph.values.stream_type import TileType, shape_text
 from fabric.graph.values.value import ADDRESS_DTYPE, dtype_name, row_bytes
 from fabric.graph.wiring.elaborate import Plan, elaborate
@@ -26,15 +30,20 @@ from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.stream import LaidOut, Stream
+from fabric.messages.telling.users_code import users_values
 from fabric.messages.telling.wording import counted, families, merged_text
 from fabric.timing.engine.tables import Counters
 from fabric.timing.memories.banked_columns import BANK_SHIFT
 from fabric.timing.memories.banked_tables import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Check:
-    """A program that was wired and not run; ``sizes`` replaced its symbols."""
+    """A wired program's shapes and costs, with ``sizes`` in place of symbols; it did not run.
+
+    Expressions are sympy's. Their symbols are integers of at least 0, named as in shapes;
+    ``sympy.sympify(stream.shape[0])`` returns the symbol of a dimension.
+    """
 
     plan: Plan
     groups: tuple[tuple[Node, ...], ...]
@@ -45,13 +54,27 @@ class Check:
     @property
     def free_symbols(self) -> tuple[str, ...]:
         """Names of the symbols that the metrics still depend on."""
-        metrics = self.metrics
-        found = free_symbols(metrics.flops)
-        for totals in metrics.accountings.values():
-            for dim in (totals.traffic_bytes, totals.on_chip_bytes, totals.fifo_bytes):
-                found |= free_symbols(dim)
-        names = {symbol.name for symbol in found}
+        totals = [self.metrics.totals(name).values() for name in self.metrics.accountings]
+        names = {symbol.name for dims in totals for dim in dims for symbol in free_symbols(dim)}
         return tuple(name for name in symbols_of(self.plan) if name in names)
+
+    @property
+    def shapes(self) -> dict[str, tuple[Any, ...]]:
+        """The shape of each stream by ``operator.output``: numbers and expressions of sympy."""
+        return {
+            f"{node.name}.{port}": tuple(map(sympy_of, stream.shape))
+            for node in self.plan.nodes
+            for port, stream in enumerate(node.output_types)
+        }
+
+    @property
+    def compute_cycles(self) -> tuple[Any, ...]:
+        """Least cycles of a run by its compute units: a number, then expressions of sympy."""
+        return tuple(map(sympy_of, self.metrics.compute_cycles))
+
+    def formulas(self, accounting: Literal["paper", "artifact"] = "paper") -> dict[str, Any]:
+        """Return the totals by the names of ``check --json``: numbers and expressions of sympy."""
+        return {name: sympy_of(dim) for name, dim in self.metrics.totals(accounting).items()}
 
     def as_json(self) -> dict[str, object]:
         """Return the fields of ``check --json`` that describe the program."""
@@ -68,14 +91,7 @@ class Check:
                     "file": node.place.file,
                     "line": node.place.line,
                     "metrics": {
-                        "off_chip_load_bytes": shown(of.costs.load_bytes),
-                        "off_chip_store_bytes": shown(of.costs.store_bytes),
-                        "off_chip_store_artifact_bytes": shown(of.costs.artifact_store_bytes),
-                        "on_chip_requirement_bytes": shown(of.costs.on_chip_bytes),
-                        "on_chip_requirement_artifact_bytes": shown(
-                            of.costs.artifact_on_chip_bytes
-                        ),
-                        "flops": shown(of.costs.flops),
+                        **{name: shown(getattr(of.costs, cost)) for name, cost in _COSTS.items()},
                         "roofline_compute_cycles": shown(of.compute_cycles),
                     },
                 }
@@ -89,15 +105,36 @@ class Check:
         }
 
 
-def check(program: Program, given: Mapping[str, Size], *, data: bool) -> Check:
-    """Look at a wired program.
+@checked
+@users_values()
+def check(
+    program: Program, sizes: Mapping[str, int | Fraction] | None = None, *, data: bool = False
+) -> Check:
+    """Return the shapes and the costs of ``program`` without running it.
 
-    ``given``: sizes of symbols by name; of a ragged symbol the mean over its groups.
+    Args:
+        program: wired.
+        sizes: numbers for symbols by name; of a ragged symbol the mean over its groups.
+        data: use the sizes that the program's lists and ``bind`` give, too.
+
+    Raises:
+        ConfigurationError: no stream has such a symbol, or it has one size and a mean is given.
+        ProgramError: the program is not complete.
     """
     plan = elaborate(program)
-    sizes = chosen_sizes(plan, given, data=data)
+    known = chosen_sizes(plan, sizes or {}, data=data)
     groups = tuple(alike(plan))
-    return Check(plan, groups, sizes, metrics_of(plan, Substitution(sizes)), advice(plan, groups))
+    return Check(plan, groups, known, metrics_of(plan, Substitution(known)), advice(plan, groups))
+
+
+_COSTS: Final = {
+    "off_chip_load_bytes": "load_bytes",
+    "off_chip_store_bytes": "store_bytes",
+    "off_chip_store_artifact_bytes": "artifact_store_bytes",
+    "on_chip_requirement_bytes": "on_chip_bytes",
+    "on_chip_requirement_artifact_bytes": "artifact_on_chip_bytes",
+    "flops": "flops",
+}
 
 
 def _tile(node: Node) -> str | None:

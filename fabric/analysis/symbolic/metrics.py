@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from fabric.analysis.symbolic.substitution import Substitution, peaks
-from fabric.graph.values.dims import Dim, dim_text, free_symbols, product
+from fabric.graph.values.dims import Dim, dim_text, product
 from fabric.graph.values.expression import ceil_div, total
 from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.graph.values.value import ADDRESS_DTYPE, dtype_name
@@ -55,10 +55,7 @@ class Accounting(NamedTuple):
 class Metrics(NamedTuple):
     """A program's metrics: numbers, or expressions where symbols remain.
 
-    Attributes:
-        operators: in node order.
-        carried: the types of what goes through the channels, in edge order.
-        allocated_flops_per_cycle: of all compute units together.
+    ``operators`` are in node order; ``carried`` has the types of channels in edge order.
     """
 
     operators: tuple[OperatorMetrics, ...]
@@ -82,24 +79,33 @@ class Metrics(NamedTuple):
 
     @property
     def compute_cycles(self) -> tuple[Dim, ...]:
-        """Lower bounds of the run by the compute units, each once; the largest one counts."""
-        return tuple(dict.fromkeys(each.compute_cycles for each in self.operators))
+        """Lower bounds of the run by compute units: the largest number, then expressions."""
+        cycles = dict.fromkeys(each.compute_cycles for each in self.operators)
+        most = max((each for each in cycles if isinstance(each, int)), default=0)
+        return (most, *[each for each in cycles if not isinstance(each, int)])
 
-    def as_json(self, name: str) -> dict[str, object]:
-        """Return one accounting as ``check --json`` shows it: numbers, or text with symbols."""
-        totals = self.accountings[name]
-        traffic = totals.traffic_bytes
+    def totals(self, accounting: str) -> dict[str, Dim]:
+        """Return the totals of one accounting by the names of ``check --json``."""
+        of = self.accountings[accounting]
         return {
-            "off_chip_traffic_bytes": shown(traffic),
-            "off_chip_load_bytes": shown(totals.load_bytes),
-            "off_chip_store_bytes": shown(totals.store_bytes),
-            "on_chip_requirement_bytes": shown(totals.on_chip_bytes),
-            "on_chip_requirement_with_fifos_bytes": shown(totals.on_chip_bytes + totals.fifo_bytes),
-            "flops": shown(self.flops),
-            "operational_intensity_flops_per_byte": intensity(self.flops, traffic),
-            "roofline_compute_cycles": largest(self.compute_cycles),
-            "roofline_memory_cycles": shown(totals.memory_cycles),
+            "off_chip_traffic_bytes": of.traffic_bytes,
+            "off_chip_load_bytes": of.load_bytes,
+            "off_chip_store_bytes": of.store_bytes,
+            "on_chip_requirement_bytes": of.on_chip_bytes,
+            "on_chip_requirement_with_fifos_bytes": of.on_chip_bytes + of.fifo_bytes,
+            "flops": self.flops,
+            "roofline_memory_cycles": of.memory_cycles,
             "allocated_flops_per_cycle": self.allocated_flops_per_cycle,
+        }
+
+    def as_json(self, accounting: str) -> dict[str, object]:
+        """Return one accounting as ``check --json`` shows it: numbers, or text with symbols."""
+        totals = self.totals(accounting)
+        return {name: shown(dim) for name, dim in totals.items()} | {
+            "operational_intensity_flops_per_byte": intensity(
+                self.flops, totals["off_chip_traffic_bytes"]
+            ),
+            "roofline_compute_cycles": largest(self.compute_cycles),
         }
 
 
@@ -159,9 +165,9 @@ def intensity(flops: Dim, traffic: Dim) -> float | str | None:
 
 def largest(values: tuple[Dim, ...]) -> int | str:
     """Return the maximum, as text where it depends on symbols."""
-    number = max((value for value in values if isinstance(value, int)), default=0)
-    symbolic = sorted(dim_text(value) for value in values if not isinstance(value, int))
-    return f"max({', '.join([str(number), *symbolic])})" if symbolic else number
+    number, *symbolic = values
+    texts = sorted(map(dim_text, symbolic))
+    return f"max({', '.join([str(number), *texts])})" if texts else int(number)
 
 
 class _Asked:
@@ -218,7 +224,8 @@ class _Asked:
             each = ceil_div(flops, rate)
             cycles = _whole(product((elements, each)))
         if not all(isinstance(each, int) for each in vars(costs).values()):
-            costs = Costs(*map(_tidy, vars(costs).values()))
+            # Flags that follow from others are left out.
+            costs = Costs(*[product((each,)) for each in vars(costs).values()])
         return costs, cycles, rate
 
 
@@ -232,11 +239,6 @@ def _flops_per_cycle(node: Node, plan: Plan) -> int:
     if not (isinstance(operator, ComputeOperator) and operator.has_arithmetic):
         return 0
     return operator.flops_per_cycle or plan.program.flops_per_cycle
-
-
-def _tidy(value: Dim) -> Dim:
-    """Remove flags that duplicate the flags in ``value``."""
-    return product((value,)) if free_symbols(value) else value
 
 
 def _whole(value: Dim) -> Dim:

@@ -5,15 +5,23 @@ Sizes are those that the program binds (``Program.bind``); a run that finds anot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 # Any: a number or a size.
 from typing import Any, Final, NamedTuple
 
-from fabric.analysis.symbolic.substitution import Size, Sizes, Substitution, followed
-from fabric.graph.values.dims import Dim, Totals, free_symbols, is_ragged, is_total, parts_of
+from fabric.analysis.symbolic.substitution import Size, Sizes, Substitution, dims_of, followed
+from fabric.graph.values.dims import (
+    Dim,
+    Totals,
+    free_symbols,
+    is_ragged,
+    is_static,
+    is_total,
+    parts_of,
+)
 from fabric.graph.values.expression import Expression, Polynomial, Symbol
-from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
+from fabric.graph.values.stream_type import StreamType, ValueType
 from fabric.graph.wiring.costs import NEEDS, Rates, Work
 from fabric.graph.wiring.elaborate import Broadcast, Edge, Plan
 from fabric.graph.wiring.mistakes import work_of
@@ -32,7 +40,7 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
     program = plan.program
     sizes: dict[Symbol, Size] = {}
     types = {id(edge.type): edge.type for edge in plan.edges}.values()
-    shapes = {each.shape for each in types if not _is_static(each.shape)}
+    shapes = {each.shape for each in types if not all(map(is_static, each.shape))}
     while True:
         found = {
             symbol: program.sizes[symbol]
@@ -43,7 +51,7 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
             break
         sizes |= found
     result = followed(sizes, program)
-    doubtful = {symbol for symbol, dim in program.absorbed.items() if _ragged_factors((dim,)) > 1}
+    doubtful = {symbol for symbol, dim in program.absorbed.items() if _degree(dim) > 1}
     for symbol, dim in program.absorbed.items():
         if free_symbols(dim) & doubtful:
             doubtful.add(symbol)
@@ -120,14 +128,14 @@ class Certain:
                 isinstance(sized, Expression)
                 and is_total(sized)
                 and carried.issuperset(parts)
-                and all(_ragged_factors((part,)) <= 1 for part in parts)
+                and all(_degree(part) <= 1 for part in parts)
             ):
                 found[sized] = size
         return found
 
     def _facts_of(self, sized: StreamType) -> Facts:
         regular = all(isinstance(dim, int) and dim for dim in sized.shape)
-        if not regular and _ragged_factors(sized.shape) == 1:
+        if not regular and sum(map(_degree, sized.shape)) == 1:
             sized = StreamType(tuple(map(self._means.dim, sized.shape)), sized.value)
         found = self._facts.get((regular, sized))
         if found is None:
@@ -147,16 +155,8 @@ def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
     return unknown[0] if all(at.dim(dim) for dim in shape if dim is not unknown[0]) else None
 
 
-def _is_static(shape: tuple[Dim, ...]) -> bool:
-    return all(isinstance(dim, int) for dim in shape)
-
-
-def _ragged_factors(dims: Iterable[Dim]) -> int:
-    """Return the most ragged sizes in the product ``dims``."""
-    return sum(map(_degree, dims))
-
-
 def _degree(dim: Dim) -> int:
+    """Return the most ragged sizes in a product of ``dim``."""
     if isinstance(dim, Polynomial):
         return max(sum(_degree(base) * power for base, power in each) for each in dim.terms)
     if isinstance(dim, Symbol) or not is_ragged(dim):
@@ -166,25 +166,12 @@ def _degree(dim: Dim) -> int:
 
 def symbols_of(value: ValueType) -> Iterator[Symbol]:
     """Yield the symbols in the type of an element."""
-    if isinstance(value, TileType):
-        yield from free_symbols(value.rows)
-        yield from free_symbols(value.cols)
-    elif isinstance(value, BufferType):
-        for dim in value.shape:
-            yield from free_symbols(dim)
-        yield from symbols_of(value.tile)
-    elif isinstance(value, TupleType):
-        for item in value.items:
-            yield from symbols_of(item)
+    for dim in dims_of(value):
+        yield from free_symbols(dim)
 
 
 class Graph(NamedTuple):
-    """The operators in the order of their streams, without feedback.
-
-    Attributes:
-        into: by node, the edges of its inputs; None for feedback.
-        out_of: by node, its edges.
-    """
+    """Operators in the order of streams, with the edges of inputs (None for feedback) by node."""
 
     order: list[int]
     into: list[list[Edge | None]]

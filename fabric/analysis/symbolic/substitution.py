@@ -37,7 +37,7 @@ def symbols_of(plan: Plan) -> dict[str, Symbol]:
     found: dict[str, Symbol] = {}
     for node in plan.nodes:
         for stream in (*node.outputs, *node.inputs):
-            for dim in (*stream.shape, *_dims(stream.value)):
+            for dim in (*stream.shape, *dims_of(stream.value)):
                 if not isinstance(dim, int):
                     for symbol in sorted(free_symbols(dim), key=str):
                         found.setdefault(symbol.name, symbol)
@@ -73,13 +73,14 @@ def _few(names: Sequence[str], found: str) -> list[str]:
     return [*near[:8], "..."] if len(near) > 8 else near
 
 
-def _dims(value: ValueType) -> list[Dim]:
+def dims_of(value: ValueType) -> list[Dim]:
+    """Return the sizes in the type of an element."""
     if isinstance(value, TileType):
         return [value.rows, value.cols]
     if isinstance(value, BufferType):
-        return [*value.shape, *_dims(value.tile)]
+        return [*value.shape, *dims_of(value.tile)]
     if isinstance(value, TupleType):
-        return [dim for item in value.items for dim in _dims(item)]
+        return [dim for item in value.items for dim in dims_of(item)]
     return []
 
 

@@ -259,13 +259,7 @@ class Claim(NamedTuple):
     place: Place
 
     def refuted_by(self, size: int, expected: int, group: int | None = None) -> ProgramError:
-        """Return the error for a size that is not the ``expected`` one.
-
-        Args:
-            size: what the run had.
-            expected: the value of ``assumed`` in this run.
-            group: which of the dimension's groups it was, from 1; None for the only one.
-        """
+        """Return the error for a run's ``size`` of a group; groups are counted from 1."""
         where = "" if group is None else f" in group {group:,}"
         said = dim_text(self.assumed)
         value = said if said == str(expected) else f"{said}, here {expected:,}"

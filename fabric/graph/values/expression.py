@@ -311,6 +311,11 @@ def _number(value: Number) -> Number:
     return value if isinstance(value, int) or value.denominator != 1 else value.numerator
 
 
+def sympy_of(size: Any) -> Any:
+    """Return an expression as sympy's, and a number as it is."""
+    return size._sympy_() if isinstance(size, Expression) else size
+
+
 class CeilDiv(Expression):
     """``ceil(dim / divisor)`` of a non-negative ``dim``, for an integer ``divisor`` from 1 on."""
 

@@ -249,9 +249,7 @@ class Moment(ShownAsTables):
     """A cycle of a run.
 
     Attributes:
-        cycle: of the virtual time.
-        units: what they were doing, in node order.
-        channels: what they held, in edge order.
+        units, channels: in node order and in edge order.
         state: of the whole run in that cycle, with clocks and counters.
     """
 

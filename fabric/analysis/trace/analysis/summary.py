@@ -36,23 +36,17 @@ class TraceSummary(ShownAsTables):
     """How a run ended, and how much was recorded of it.
 
     Attributes:
-        name: of the program.
-        program: its file.
-        parameters: of its ``build``.
-        mode: ``timing`` or ``functional``.
+        program: the program's file.
         status: how it ended; ``killed`` where it did not say.
         outcome: the same, and what became of its outputs.
         cycles: of the run; the last recorded cycle where it was killed.
         window: the first and the last cycle that were traced; None for all.
         nodes: the pattern of units that were traced; None for all.
-        units, channels: of the program.
         transfers: elements dequeued, bare stops included.
         held_elements: sent and not dequeued.
-        bursts: to the HBM.
-        hbm_bytes: that they moved.
         waits: longer than 0 cycles, or open.
         has_state: it is known which units had not ended.
-        not_ended: they, in node order.
+        not_ended: units, in node order.
     """
 
     name: str

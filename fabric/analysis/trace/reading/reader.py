@@ -64,28 +64,18 @@ class RecordedRun:
     Several may be open at once, and each may be asked from several threads. Nothing that is asked
     changes it.
 
+    ``Trace`` describes the attributes that both have.
+
     Attributes:
-        folder: of the trace.
-        meta: about the run: name, program, parameters, hardware, mode, window, nodes,
-            off_chip.
         shared_links: those of a network that have a limit, and the channels that share them.
         shared_channels: these channels, by number.
-        status: how the run ended; ``killed`` where it did not say.
-        outcome: the same, and what became of its outputs.
-        failed: it did not complete, or its outputs are wrong.
-        cycles: of the run; the last recorded cycle where it was killed.
-        problems: sentences about what is missing.
         damaged: something is missing that the run wrote or was to write.
-        has_state: it says what units waited for, and for which elements.
-        window: the cycles that were traced, the last one not included.
         shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
             run does not say.
         priced: rows of text about seconds and joules, by table; none where nothing has a price.
         links: of a network that have a limit, rows of text: name, bytes, percent of what it can
             carry, channels.
         on_chip_bytes: that each unit requires, in node order; none where the run does not say.
-        hbm: what its off-chip memory has counted in the whole run; None where the model counts
-            nothing, or where the run did not say how it ended.
         explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
     """
 

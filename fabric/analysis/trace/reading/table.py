@@ -42,10 +42,6 @@ class Table:
     It has Arrow's stream of columns (``__arrow_c_stream__``): ``pyarrow.table(table)`` and
     ``polars.DataFrame(table)`` take it as it is, ``table.df()`` is a DataFrame of pandas, where
     these are installed. Cycles and counts are 64-bit integers; what is not there is null.
-
-    Attributes:
-        name: of the table, or the query.
-        columns: their names.
     """
 
     def __init__(self, database: Database, name: str, sql: str) -> None:
