@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from fabric.messages.telling.causes import COUNTED
 from fabric.messages.telling.wording import Family, counted, families
 from fabric.timing.state.run_state import OpenWait, open_waits
 
@@ -54,13 +55,8 @@ class UnitCounters:
     @property
     def stalled_cycles(self) -> int:
         """Cycles of all waits."""
-        return (
-            self.empty_cycles
-            + self.full_cycles
-            + self.credit_cycles
-            + self.hbm_cycles
-            + self.capacity_cycles
-        )
+        waits: int = sum(getattr(self, cause.column) for cause in COUNTED) - self.busy_cycles
+        return waits
 
     @property
     def took_part(self) -> bool:

@@ -37,6 +37,16 @@ def _at_once(name: str, flags: int) -> int:
 
 
 _MOST_BYTES_OF_JSON: Final = 128_000_000
+_MOST_BYTES: Final = 4_000_000
+
+_LONGEST_LINE: Final = 1_000
+"""The time for a name of many parts, ``a.a.a``, grows with the square of their number."""
+
+_AT_LINE: Final = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
+_NAME: Final = r"""(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)"""
+_NAMES: Final = re.compile(_NAME)
+_KEY: Final = re.compile(rf"\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+_TABLE: Final = re.compile(rf"\s*\[\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*\]")
 
 
 def read_json(path: Path) -> JsonObject:
@@ -46,57 +56,32 @@ def read_json(path: Path) -> JsonObject:
     except RecursionError:
         raise ValueError("its lists and objects are too deep") from None
     if not isinstance(found, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     return found
 
 
-def limited(path: Path) -> bytes:
+def limited(path: Path, most_bytes: int = _MOST_BYTES_OF_JSON) -> bytes:
     """Return the bytes of a file; raise ValueError if it is too large."""
     with open_given(path) as opened:
-        content = opened.read(_MOST_BYTES_OF_JSON + 1)
-    if len(content) > _MOST_BYTES_OF_JSON:
-        raise ValueError(f"it has more than {_MOST_BYTES_OF_JSON:,} bytes")
+        content = opened.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes:,} bytes")
     return content
-
-
-_MOST_BYTES: Final = 4_000_000
-
-
-_LONGEST_LINE: Final = 1_000
-"""The time for a name of many parts, ``a.a.a``, grows with the square of their number."""
-
-
-_AT_LINE: Final = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
-
-
-_NAME: Final = r"""(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)"""
-
-
-_NAMES: Final = re.compile(_NAME)
-
-
-_KEY: Final = re.compile(rf"\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
-
-
-_TABLE: Final = re.compile(rf"\s*\[\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*\]")
 
 
 def read_toml(path: Path, expected: str) -> dict[str, Any]:
     """Return the TOML in a file; ``expected`` describes the file in messages."""
     file = str(path)
     try:
-        with open_given(path) as opened:
-            content = opened.read(_MOST_BYTES + 1)
+        text = limited(path, _MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise ConfigurationError(
             f"cannot be read ({error.strerror or error}): expected {expected}", file=file
         ) from error
-    if len(content) > _MOST_BYTES:
-        _refuse(f"it has more than {_MOST_BYTES:,} bytes", file)
-    try:
-        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         _refuse("it is not UTF-8 text", file)
+    except ValueError as error:
+        _refuse(str(error), file)
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > _LONGEST_LINE and line.count(".") + line.count("[") > _LONGEST_LINE // 10:
             _refuse(f"a line has {counted(len(line), 'character')}", file, number)
@@ -115,8 +100,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
 
 def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
     """Return the line of each table and key of a read TOML file; keys inside values have none."""
-    with open_given(path) as opened:
-        text = opened.read(_MOST_BYTES).decode("utf-8-sig")
+    text = limited(path, _MOST_BYTES).decode("utf-8-sig")
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
@@ -138,7 +122,7 @@ def line_in(file: str | None, *names: str) -> int | None:
         return None
     try:
         lines = _lines_in(Path(file))
-    except (OSError, ValueError):  # it is another one by now
+    except (OSError, ValueError):  # the file has changed
         return None
     places = (lines.get(names[:count]) for count in range(len(names), 0, -1))
     return next((line for line in places if line is not None), None)

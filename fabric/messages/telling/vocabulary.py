@@ -27,29 +27,25 @@ FIELDS: Final[dict[str, Field]] = {
     "backward_cycles": Field("cycles", "from a dequeue until its credit is usable"),
     "awaited_stop": Field("", "lowest level that would close a sub-tensor whose stream has ended"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
-    "bytes": Field("bytes", "moved, whole requests each"),
+    "bytes": Field("bytes", "moved, in whole requests"),
     "carries": Field("", "what a channel carries: tile, selector, buffer, bool or tuple"),
     "cause": Field("", f"of a wait: {listed(WAITS)}"),
     "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
-    "channels": Field("", "how many channels the program has"),
+    "channels": Field("", "number of channels"),
     "consumer": Field("", "the unit that reads a channel"),
     "closed_cycle": Field("cycles", "the producer ended the stream; null while it is open"),
     "code": Field("", "class of a deadlock, such as FAB-D001"),
-    "compared": Field("elements", "of an output, those that were compared"),
-    "cycle": Field(
-        "cycles",
-        "when it happened, on the clock of the unit it happened to; null of what is said of a run "
-        "after it was stopped while units went on",
-    ),
-    "cycles": Field("cycles", "how long it took"),
+    "compared": Field("elements", "compared elements of an output"),
+    "cycle": Field("cycles", "of the event, on its unit's clock; null after a run was stopped"),
+    "cycles": Field("cycles", "duration"),
     "depth": Field("elements", "slots of a channel"),
-    "depths": Field("elements", "slots of channels that have others now, by the names of --depth"),
+    "depths": Field("elements", "new slots of channels, by the names of --depth"),
     "element": Field("", "number of the element in its channel, bare stops included, from 0"),
     "elements": Field("elements", "values dequeued; bare stops are not counted"),
-    "end_cycle": Field("cycles", "the first cycle after it; of an open one, the run's cycles"),
-    "expected": Field("elements", "of the whole stream by its shape; null where data decide"),
-    "family": Field("", "what units of one operator and place share, or channels between these"),
-    "feedback": Field("", "file:line of the Feedback that a channel of a loop closes, if it does"),
+    "end_cycle": Field("cycles", "the first cycle after the end, or the run's cycles"),
+    "expected": Field("elements", "of the whole stream by its shape; null if data decide"),
+    "family": Field("", "of units with one operator and place, or of channels between families"),
+    "feedback": Field("", "file:line of the Feedback that a channel of a loop closes"),
     "file": Field("", "the user's file in which the operator was wired"),
     "finished": Field("", "whether the unit's operator has ended"),
     "flops": Field("FLOPs", "floating-point operations done"),
@@ -57,67 +53,57 @@ FIELDS: Final[dict[str, Field]] = {
     "forward_cycles": Field("cycles", "from the sending of an element until it is visible"),
     "held": Field("elements", "sent and not dequeued, bare stops included"),
     "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
-    "in_all": Field(
-        "elements", "of a stream in a loop, from end to end: a number or an expression"
-    ),
-    "hint": Field("", "where something is missing, of a loop that no depth releases"),
+    "in_all": Field("elements", "of a whole stream in a loop: a number or an expression"),
+    "hint": Field("", "what is missing in a loop that no depth releases"),
     "kind": Field("", "of a unit: compute, memory or routing"),
-    "left_over": Field("elements", "values that came after their reader had ended"),
+    "left_over": Field("elements", "values that arrived after their reader had ended"),
     "line": Field("", "the line in the user's file"),
-    "loop": Field("", "units that can never go on: each waits for the next, or for what has ended"),
+    "loop": Field("", "units that never continue: each waits for the next one"),
     "message": Field("", "a sentence, as the report has it"),
-    "mismatched": Field("elements", "of an output, those that are wrong"),
+    "mismatched": Field("elements", "wrong elements of an output"),
     "mode": Field("", "timing or functional"),
     "name": Field("", "unique in the program"),
-    "needs": Field("", "what would let a unit go on, in words"),
+    "needs": Field("", "the event that a unit waits for, in words"),
     "on": Field("", "channels that a unit waits for, by name"),
     "operation": Field("", listed(tuple(Step))),
-    "operator": Field("", "class of an operator; of one that has finished, the unit's name"),
-    "operators": Field("", "how many operators the program has"),
-    "open": Field("", "whether it had not ended when the run stopped: then it ends with the run"),
+    "operator": Field("", "class of an operator; in operator_finished the unit's name"),
+    "operators": Field("", "number of operators"),
+    "open": Field("", "whether the wait or burst had not ended when the run stopped"),
     "order": Field("", "place in the unit's own sequence of operations, from 0"),
     "output": Field("", "name of an output"),
     "parameters": Field("", "of the program's build()"),
-    "peak_bytes_per_cycle": Field("bytes/cycle", "that the HBM moves at most"),
-    "peers": Field("", "units that could let a unit go on"),
-    "per_output": Field(
-        "elements", "of a stream in a loop, for one output of its reader, if over 1"
-    ),
+    "peak_bytes_per_cycle": Field("bytes/cycle", "limit of the HBM"),
+    "peers": Field("", "units that could end the wait of a unit"),
+    "per_output": Field("elements", "of a stream in a loop, per output of its reader, if over 1"),
     "producer": Field("", "the unit that writes a channel"),
     "program": Field("", "the program's file"),
     "reader": Field("", "a channel as --depth names it: consumer.input"),
     "receive_wait_cycles": Field("cycles", "the consumer waited for the element"),
-    "remedy": Field("", "with what the program completes, as in deadlock.json"),
-    "requests": Field("requests", "of one burst to the HBM; of one under way, those served"),
+    "remedy": Field("", "changes with which the program completes, as in deadlock.json"),
+    "requests": Field("requests", "of one burst to the HBM; served requests of an open burst"),
     "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
-    "root": Field("", "why units can never go on, in sentences"),
+    "root": Field("", "why units never continue, in sentences"),
     "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
     "seen_stop": Field("", "level of the last stop of a stream that ended inside a sub-tensor"),
     "send_wait_cycles": Field("cycles", "the producer waited for a slot and for its credit"),
     "sent_cycle": Field("cycles", "the producer put the element into the channel"),
     "shape": Field("", "of a stream in a loop, outermost dimension first"),
-    "since_cycle": Field(
-        "cycles", "when a unit that still waits, or the last of several, began to"
-    ),
-    "start_cycle": Field("cycles", "the first cycle of it"),
-    "status": Field(
-        "", "completed, deadlock, livelock, error or interrupted; of a trace, killed, too"
-    ),
-    "stop": Field("", "level of the stop that rides on the element, 0 for none"),
+    "since_cycle": Field("cycles", "the start of an open wait, of the last of several units"),
+    "start_cycle": Field("cycles", "the first cycle of the wait"),
+    "status": Field("", "completed, deadlock, livelock, error or interrupted, or killed"),
+    "stop": Field("", "level of the stop of the element, 0 for none"),
     "submitted_cycle": Field("cycles", "the unit handed its burst to the HBM"),
-    "summary": Field("", "a deadlock in one line"),
+    "summary": Field("", "the deadlock in one line"),
     "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
     "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
-    "links_cycles": Field("cycles", "of these, shared links held an element up"),
-    "until_cycle": Field("cycles", "when the other end did what ended the wait"),
-    "verified": Field("", "whether the outputs are as expected; null where nobody looked"),
-    "visible_cycle": Field("cycles", "from when on the consumer can see the element"),
-    "waiting": Field("", "how many units wait"),
-    "wanted_bytes": Field("bytes", "on chip, that the unit waits for"),
+    "links_cycles": Field("cycles", "part of the wait in which shared links delayed an element"),
+    "until_cycle": Field("cycles", "when the other end ended the wait"),
+    "verified": Field("", "whether the outputs are as expected; null if not compared"),
+    "visible_cycle": Field("cycles", "the first cycle in which the consumer can see the element"),
+    "waiting": Field("", "number of waiting units"),
+    "wanted_bytes": Field("bytes", "of on-chip memory that the unit waits for"),
     "wait_cycles": Field("cycles", "waited at this operation"),
-    "waits_for": Field(
-        "", f"what a unit waits to do: {listed(PARKED)}; in a livelock it may be moving or circling"
-    ),
+    "waits_for": Field("", f"{listed(PARKED)}; in a livelock also moving or circling"),
     "work_cycles": Field("cycles", "worked since its previous operation, before any wait"),
     **{cause.column: Field("cycles", cause.meaning) for cause in COUNTED},
 }
@@ -161,15 +147,16 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "open_wait": ("cycle", "unit", "cause", "channel", "start_cycle", "wait_cycles", "bytes"),
 }  # fmt: skip
-"""Events and their fields. Those up to ``run_ended`` are in the run log, the others in the event
-trace; ``cycle`` of a transfer is its dequeue, of a burst its completion; ``held`` is an element
-that was sent in that cycle and never dequeued; ``reserve`` is a reservation that
-nothing was put into, ``idle`` a wait for an element that is looked at later, ``open_wait`` a wait
-that had not ended in the run's last cycle, with the bytes that its burst had moved.
+"""Events and their fields, in the run log up to ``run_ended``, the others in the event trace.
 
-A ``long_stall`` is a wait of a million cycles that goes on. ``heartbeat``, ``long_stall`` and
-``partial_deadlock`` are told about every million cycles, of how far the units have got then, which
-is the schedule's and the engine's choice; all other events are those of the program."""
+``cycle`` of a transfer is its dequeue, of a burst its completion. ``held`` is an element that was
+sent in that cycle and never dequeued, ``reserve`` a reserved slot without an element, ``idle`` a
+wait for an element that is looked at later, and ``open_wait`` a wait that lasts to the run's last
+cycle, with the bytes that its burst had moved.
+
+A ``long_stall`` is an open wait of a million cycles. ``heartbeat``, ``long_stall`` and
+``partial_deadlock`` are logged about every million cycles; the engine and the schedule decide which
+units have then run how far. All other events depend on the program alone."""
 
 _LEVELS: Final = {
     "info": ("run_started", "heartbeat", "run_again", "run_ended"),
@@ -183,7 +170,7 @@ _LEVELS: Final = {
 LEVELS: Final[dict[str, str]] = dict.fromkeys(EVENTS, "debug") | {
     event: level for level, events in _LEVELS.items() for event in events
 }
-"""At which level each event is told: single operations and ends of operators at ``debug``."""
+"""The level of each event; ``debug`` for single operations and ends of operators."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle", "family"),
@@ -213,7 +200,9 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
         "feedback", "seen_stop", "awaited_stop",
     ),
 }  # fmt: skip
-"""The tables of ``trace query``: a row of ``operations`` for every step of a unit, of ``waits``
-for every wait longer than 0 cycles or open, of ``states`` for every unit at the end of the
-recording, of ``waiting`` for every channel such a unit then waits for; its columns from ``in_all``
-to ``feedback`` are null for units that are in no loop. ``run`` has one row."""
+"""The tables of ``trace query``.
+
+``operations`` has a row for each step of a unit, ``waits`` for each wait that is open or longer
+than 0 cycles, ``states`` for each unit at the end of the recording, ``waiting`` for each channel
+that a unit then waits for, and ``run`` one row. The columns of ``waiting`` from ``in_all`` to
+``feedback`` are null outside of loops."""
