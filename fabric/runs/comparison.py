@@ -154,7 +154,7 @@ def _told(row: Compared, exact: bool) -> str | None:
 
 
 def _has_ragged_tiles(plan: Plan) -> bool:
-    """Whether tiles have ragged sizes, whose mean differs between parts of a stream."""
+    """Whether tiles have ragged sizes, with different means in the parts of a stream."""
     values = {
         id(value): value
         for node in plan.nodes

@@ -120,7 +120,7 @@ def simulated(program: Program, settings: Settings) -> Report:
 
 
 def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject:
-    """Return the fields of a report that are known before the run, also for the trace."""
+    """Return the fields of a report and of the trace that do not depend on the run."""
     return {
         "program": settings.program_file,
         "parameters": {

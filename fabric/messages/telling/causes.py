@@ -69,7 +69,7 @@ class Cause(_Word):
 
 
 WAITS: Final = (Cause.EMPTY, Cause.FULL, Cause.HBM, Cause.CAPACITY)
-"""Causes of the waits in a trace: a wait for a slot ends with that of its credit."""
+"""Causes of the waits in a trace; a wait for a slot includes the wait for its credit."""
 
 MEMORIES: Final = tuple(cause for cause in WAITS if cause.peer == "memory")
 """Causes for which no other unit is to blame."""
@@ -83,7 +83,7 @@ SHOWN: Final = (Cause.BUSY, *WAITS, Cause.IDLE)
 """Causes that pictures tell apart; credits are in ``FULL``."""
 
 STUCK: Final = "#b00020"
-"""The colour of units that can never go on, and of nothing else."""
+"""The colour of units that never continue, and of nothing else."""
 
 
 class Operation(_Word):
@@ -115,10 +115,10 @@ class Operation(_Word):
 PARKED: Final = (
     Operation.RECEIVE, Operation.SEND, Operation.REACH, Operation.OFF_CHIP, Operation.CAPACITY,
 )  # fmt: skip
-"""Operations at which a unit can be parked; the others are seen in a livelock only."""
+"""Operations at which a unit can be parked; other operations occur in a livelock only."""
 
 OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not None}
-"""What a unit tries to do in a wait, by its cause."""
+"""The operation of a waiting unit, by the cause of the wait."""
 
 
 class Step(_Word):
@@ -151,7 +151,7 @@ class BusUse(_Word):
     )  # fmt: skip
     CONFLICT = (
         "conflict", "rows and commands", "#8a4fbf",
-        "requests waited, all of them in the window, for rows and command slots",
+        "all waiting requests were in the window, and waited for rows and command slots",
     )  # fmt: skip
     IDLE = Cause.IDLE.value, Cause.IDLE.label, Cause.IDLE.colour, "no request waited for a command"
 

@@ -12,7 +12,7 @@ GAP: Final = 2
 """Between two columns."""
 
 _FOLDED: Final = 30
-"""The widest column is not folded into less than this, or two thirds of what it needs."""
+"""The widest column is not folded to less than this, or two thirds of its full width."""
 
 
 def width_of(rows: Sequence[Sequence[str]]) -> int:

@@ -18,8 +18,7 @@ class FabricError(Exception):
 
     Attributes:
         message: the sentence, without the place; names and texts in it are as users gave them.
-        file: the user's file the error points at, where one is known.
-        line: the line in it.
+        file, line: of the user, if known.
     """
 
     def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
@@ -122,7 +121,7 @@ class VerificationError(FabricError):
 
 
 def said(error: BaseException) -> str:
-    """Return the type of ``error`` and its text, which users' classes may fail to give."""
+    """Return the type and the text of ``error``; ``str()`` of users' classes may raise."""
     name = type(error).__name__
     try:
         text = str(error).strip()

@@ -1,4 +1,4 @@
-"""Loggers of structlog, with our processors or those of the user.
+"""Loggers of structlog, with our processors or the processors of the user.
 
 The global configuration of structlog is neither read nor changed.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict
 
 Log: TypeAlias = BindableLogger | Iterable[Processor]
-"""What users may have events told to: a logger of structlog, or its processors."""
+"""A logger of structlog, or its processors."""
 
 
 def _named_first(_logger: object, _method: str, line: EventDict) -> EventDict:

@@ -28,7 +28,7 @@ _BETWEEN: Final = {
     ("<string>", "__init__"),
     *((contextlib.__file__, name) for name in ("inner", "__enter__", "__exit__")),
 }
-"""Where Python's library stands between us: in a dataclass, or a context."""
+"""Frames of Python's library between ours: of a dataclass, or of a context."""
 
 
 class Place(NamedTuple):

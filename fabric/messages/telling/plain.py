@@ -12,7 +12,7 @@ from msgspec import json as msgspec_json
 from fabric.messages.telling.wording import a_or_an
 
 JsonObject: TypeAlias = dict[str, Any]
-"""An object of JSON, which its readers index without asking what is in it."""
+"""An object of JSON, which readers index without checks."""
 
 _DEEPEST: Final = 64
 _MOST_VALUES: Final = 1_000_000
@@ -25,7 +25,7 @@ def json_text(value: object) -> str:
     try:
         text = json.dumps(value, default=plain, allow_nan=False)
     except (TypeError, ValueError):
-        # An infinity, a NaN or a name that is no text: these are rare, and looking for them takes
+        # An infinity, a NaN or a name that is not text: these are rare, and a search for them takes
         # as long as writing.
         text = json.dumps(plain(value), allow_nan=False)
     # The indentation of ``json`` is written in Python, and ten times slower.
@@ -92,7 +92,7 @@ def untellable(value: object) -> str | None:
         elif not isinstance(each, str | float | None):
             number = _number_in(each)
             if number is None:
-                str(each)  # whose text it is, says so himself
+                str(each)  # an error of a user's class is the user's
             else:
                 waiting.append((number, depth + 1))
     return None

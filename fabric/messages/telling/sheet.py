@@ -11,7 +11,7 @@ from typing_extensions import override
 _NUMBER: Final = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]\d+)?")
 
 SHOWN: Final = 15
-"""Rows of a table at most, where nobody asks for another number."""
+"""The most rows of a table by default."""
 
 Style: TypeAlias = Literal["", "bold", "bold red", "dim", "green", "red", "yellow"]
 
@@ -78,7 +78,7 @@ def is_number(value: object) -> bool:
 
 
 Form: TypeAlias = Literal["html", "svg", "text"]
-"""As a notebook shows it, the picture alone, or as a terminal shows it."""
+"""The form of a notebook, a picture alone, or the form of a terminal."""
 
 _drawers: list[Callable[[object, Form], str | None]] = []
 

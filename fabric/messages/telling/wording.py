@@ -1,4 +1,4 @@
-"""Shared pieces of messages, and families of things whose names differ in numbers only."""
+"""Shared pieces of messages, and families: things with names that differ in numbers only."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
-"""A number, or a range of them."""
+"""A number, or a range of numbers."""
 
 _OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What moves a terminal's cursor, its title, its colours or the order of its letters."""
+"""Characters that move a terminal's cursor, or change its title, colours or text direction."""
 
 _TERMS_SHOWN: Final = 4
 
@@ -26,7 +26,7 @@ _SHOWN_BITS: Final = 10_000
 """Python turns no integer of many more into text."""
 
 _SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, type(None), list, tuple})
-"""Types whose values say what they are."""
+"""Types of values with a clear ``repr``."""
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ def found_text(value: Any) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """Return ``text`` with ``#`` for every number: what repeated things have in common."""
+    """Return ``text`` with ``#`` for every number."""
     return _NUMBER.sub("#", text)
 
 
@@ -176,7 +176,7 @@ def _span(column: Sequence[str]) -> str:
 
 
 class Family(NamedTuple, Generic[T]):
-    """Things whose names differ in numbers only, and that share other properties."""
+    """Things with names that differ in numbers only, and with equal other properties."""
 
     title: str
     members: tuple[T, ...]

@@ -27,13 +27,13 @@ _NARROWEST: Final = 40
 """Columns: what a narrower terminal shows is laid out for this width."""
 
 PIPED_COLUMNS: Final = 10_000
-"""What is read by another program is not folded."""
+"""The width of pipes, so that their lines are not folded."""
 
 _CONTROL: Final = re.compile(
     "\x1b(?!\\[[0-9;]*m)|"
     "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""What moves a terminal's cursor, its title or the order of its letters; colours do not."""
+"""Characters that move a terminal's cursor, or change its title or text direction; not colours."""
 
 
 class ExitStatus:

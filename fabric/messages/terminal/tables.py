@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PIECES: Final = re.compile(r"[^-._/ ]*[-._/ ]?")
-"""What a title is broken into if its table is too wide."""
+"""The pieces of a title in a table that is too wide."""
 
 _TITLE: Final = 10
-"""A title of so many letters is not broken."""
+"""A title of at most this length is not broken."""
 
 
 def printed_sheet(sheet: Iterable[Part], *, columns: int | None = None, plain: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# Any: the inputs of a node, until all of them are known.
+# Any: the inputs of a node, until all are made.
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.graph.hardware.latency import ONE_CYCLE, Hop
@@ -66,7 +66,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
             for a route that decides it, or the memory is unknown.
     """
     plan, observers, repeats = setup.plan, setup.observers, setup.repeats
-    # The compiled loop does not tell what it allocates for which.
+    # The compiled loop does not report allocations by unit.
     compiles = setup.compiles and plan.program.hardware.on_chip.pages is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
@@ -253,7 +253,7 @@ def _observation(
 
     def fail(cycle: int, error: FabricError) -> None:
         failures.keep_at(cycle, error)
-        # What can run comes to rest first: who called the observer goes on as ever.
+        # Other units run until they wait; the caller of the observer continues.
         clock.stopping = True
 
     # Most runs are not watched.

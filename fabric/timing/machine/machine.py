@@ -270,7 +270,7 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
     sites = [floor.site_of(node) for node in plan.nodes]
     hops: list[Hop] = []
     ways: dict[int, tuple[int, ...]] = {}
-    # By who sends: a Broadcast, or one channel.
+    # By sender: a Broadcast, or one channel.
     trees: dict[tuple[int, int], list[int]] = {}
     for number, edge in enumerate(plan.edges):
         source, target = sites[edge.producer.index], sites[edge.consumer.index]
@@ -278,7 +278,7 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
             hops.append(ONE_CYCLE)
             continue
         ways[number], cycles = mesh.route(source, target)
-        # Back it goes over other links, of which there are as many.
+        # Credits return over the same number of other links.
         hops.append(Hop(cycles, cycles))
         port = 0 if isinstance(edge.producer.operator, Broadcast) else edge.output
         trees.setdefault((edge.producer.index, port), []).append(number)

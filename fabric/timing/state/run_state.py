@@ -46,7 +46,7 @@ class WaitState(NamedTuple):
 
 
 class UnitFacts(Struct, frozen=True):
-    """What is the same of a unit in every state of a run.
+    """The constant fields of a unit.
 
     Attributes:
         kind: ``compute``, ``memory`` or ``routing``.
@@ -79,7 +79,7 @@ class UnitState(UnitFacts, frozen=True):
 
 
 class ChannelFacts(Struct, frozen=True):
-    """What is the same of a channel in every state of a run.
+    """The constant fields of a channel; a trial of a remedy changes the depth.
 
     Attributes:
         name: ``producer.output -> consumer.input``.

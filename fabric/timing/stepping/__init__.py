@@ -1,3 +1,3 @@
-"""Runs that are held in a cycle: what was told of them up to there, and the state that makes."""
+"""Runs that are held in a cycle: their events up to the cycle, and the resulting state."""
 
 from __future__ import annotations
