@@ -25,6 +25,7 @@ from fabric.messages.telling.wording import counted
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
 from fabric.runs.run_log import HEARTBEAT_CYCLES, RunLog, log_waits
+from fabric.timing.guards.tasks import watched
 from fabric.timing.machine.assembly import Setup
 from fabric.timing.machine.interrupts import Interrupts
 from fabric.timing.machine.machine import (
@@ -35,7 +36,6 @@ from fabric.timing.machine.machine import (
     state_of,
 )
 from fabric.timing.machine.runner import Runner
-from fabric.timing.machine.runtime import watched
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:

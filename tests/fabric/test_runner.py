@@ -9,8 +9,9 @@ import trio
 
 from fabric import Program, Stream
 from fabric.graph.wiring.elaborate import elaborate
+from fabric.timing.guards.tasks import unawaited
 from fabric.timing.machine.assembly import Setup
-from fabric.timing.machine.runner import Runner, unawaited
+from fabric.timing.machine.runner import Runner
 from tests.deadlock.parts import Script, feedback, sink
 from tests.fabric.scripted import Ticks
 

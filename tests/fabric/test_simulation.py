@@ -281,7 +281,7 @@ class TestAwaited:
     def test_in_tasks_of_its_own(self, name: str | int) -> None:
         with schedule(name):
             message = _failed(_InTasks(name="wrong"))
-        line = _line_of("nursery.start_soon(ports.source.receive)")
+        line = _line_of("nursery.start_soon(ports.source.receive)", 2)
         assert (
             "wrong: starts a task of its own: expected one that awaits its channels in turn "
             f"({__file__}:{line}), at cycle 0, element 0"

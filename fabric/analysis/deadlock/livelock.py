@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.timing.engine.checked_operator import CheckedUnit
+from fabric.timing.guards.operators import GuardedUnit
 
 if TYPE_CHECKING:
     from fabric.messages.telling.place import Place
@@ -56,8 +56,8 @@ class LivelockWatch:
         self.moving: tuple[int, ...] = ()
         machine.clock.watch(self._look, -(-cycles // looks))
         for unit in machine.units:
-            if isinstance(unit, CheckedUnit):
-                unit.most_steps = cycles
+            if isinstance(unit, GuardedUnit):
+                unit.guard.most_steps = cycles
 
     def _look(self) -> None:
         done = self._work_done()

@@ -22,7 +22,6 @@ from typing import (
     Self,
     TypeAlias,
     TypeVar,
-    cast,
 )
 from weakref import WeakKeyDictionary
 
@@ -44,15 +43,11 @@ class Verbatim(str):
     __repr__ = str.__str__
 
 
-def lacks(cls: type) -> list[str]:
+def lacks(cls: type[Described]) -> list[str]:
     """Return what ``cls`` would have to define to be a whole description."""
     return [
-        duty for duty in _duties(cls) if not any(_defines(cls, name) for name in duty.split(" or "))
+        duty for duty in cls.duties if not any(_defines(cls, name) for name in duty.split(" or "))
     ]
-
-
-def _duties(cls: type) -> tuple[str, ...]:
-    return cast("tuple[str, ...]", getattr(cls, "duties", ()))
 
 
 def _defines(cls: type, name: str) -> bool:

@@ -10,6 +10,7 @@ import contextlib
 import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Final
 
 from fabric.graph.values.dims import Claim
@@ -421,3 +422,31 @@ class AssumedSink:
             raise claim.refuted_by(
                 size, claim.assumed, None if outermost else self._groups[dimension]
             )
+
+
+class LaterSink:
+    """Wraps a sink; cycles of ``send_at`` count from a later one than 0.
+
+    Attributes:
+        next_cycle: one after the latest requested cycle, or the first cycle.
+    """
+
+    __slots__ = (
+        "_since_cycle", "_sink", "close", "next_cycle", "put", "reserve", "send", "send_bare"
+    )  # fmt: skip
+
+    def __init__(self, sink: Channel | AssumedSink | Discard, since_cycle: int) -> None:
+        self._sink: Final = sink
+        self._since_cycle: Final = since_cycle
+        self.next_cycle = since_cycle
+        self.send: Final = sink.send
+        self.send_bare: Final = sink.send_bare
+        self.reserve: Final = sink.reserve
+        self.put: Final = sink.put
+        self.close: Final = sink.close
+
+    def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
+        """See ``Channel.send_at``."""
+        cycle = requested_cycle + self._since_cycle
+        self.next_cycle = max(self.next_cycle, index(cycle) + 1)
+        return self._sink.send_at(element, cycle)

@@ -20,8 +20,7 @@ from fabric.graph.values.value import Element, Tile, Value, number_in, row_bytes
 from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.errors import OperatorError, Refusal
 from fabric.messages.telling.place import Place, defining_place, is_own
-from fabric.timing.engine.channel import AssumedSink, Channel, Discard
-from fabric.timing.engine.checked_operator import CheckedSink, LaterSink
+from fabric.timing.engine.channel import AssumedSink, Channel, Discard, LaterSink
 from fabric.timing.engine.off_chip import prefetching
 from fabric.timing.engine.unit import START, ComputeUnit, Unit, Wait
 
@@ -42,7 +41,7 @@ _RECEIVE: Final = Operation.RECEIVE
 Source: TypeAlias = Channel
 """The end of a channel that an operator reads."""
 
-Sink: TypeAlias = Channel | AssumedSink | CheckedSink | LaterSink | Discard
+Sink: TypeAlias = Channel | AssumedSink | LaterSink | Discard
 """The end of a channel that an operator writes."""
 
 if not TYPE_CHECKING:

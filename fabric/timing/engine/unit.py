@@ -76,6 +76,8 @@ class Unit:
         drains: its operator has done its work, and discards what still comes.
         finished: its operator has ended.
         strand: the task its operator runs in.
+
+    The slot ``guard`` is for ``fabric.timing.guards``.
     """
 
     kind: UnitKind = "routing"
@@ -87,6 +89,7 @@ class Unit:
         "drains",
         "finished",
         "flops",
+        "guard",
         "index",
         "name",
         "now",

@@ -19,7 +19,6 @@ from fabric.messages.telling.wording import close_to
 from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import region_of
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
-from fabric.timing.engine.checked_operator import CheckedUnit, unit_class
 from fabric.timing.engine.clock import VirtualClock, Way
 from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.observer import Observer
@@ -27,6 +26,8 @@ from fabric.timing.engine.off_chip import OffChip, foreseeing
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.engine.ports import Sink, Stored
 from fabric.timing.engine.unit import ComputeUnit, MemoryUnit, Unit
+from fabric.timing.guards.operators import guarded_ports
+from fabric.timing.guards.parts import GuardedMemory, GuardedObserver
 from fabric.timing.machine.machine import Failures, Machine, Routes, routes_of
 from fabric.timing.memories.registry import memory_of
 
@@ -70,9 +71,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     compiles = setup.compiles and plan.program.hardware.on_chip.pages is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
-    units = tuple(
-        _unit(node, plan, checked=type(node.operator) not in conducted) for node in plan.nodes
-    )
+    units = tuple(_unit(node, plan) for node in plan.nodes)
     failures = Failures()
     observation = _observation(observers, units, clock, failures)
     assert (plan.floor is None) == (plan.program.hardware.network is None)
@@ -107,7 +106,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
         region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats), links)
         _open_others(plan, channels, region, observation)
     if len(conducted) < len(kinds):
-        _check(plan, views)
+        _guard(plan, views, conducted)
     return Machine(
         plan=plan,
         clock=clock,
@@ -174,13 +173,13 @@ def _open_others(
             open_(channel)
 
 
-def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
+def _unit(node: Node, plan: Plan) -> Unit:
     program = plan.program
     bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
     operator = node.operator
     if isinstance(operator, ComputeOperator):
         flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
-        return unit_class(ComputeUnit, checked=checked)(
+        return ComputeUnit(
             node.name,
             node.index,
             node.place,
@@ -188,9 +187,7 @@ def _unit(node: Node, plan: Plan, *, checked: bool) -> Unit:
             bytes_per_cycle=bytes_per_cycle,
         )
     of_kind = MemoryUnit if operator.kind == "memory" else Unit
-    return unit_class(of_kind, checked=checked)(
-        node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle
-    )
+    return of_kind(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
 
 
 def _channels(
@@ -258,10 +255,9 @@ def _observation(
 
     # Most runs are not watched.
     from fabric.timing.engine.observation import Observation
-    from fabric.timing.machine.users_parts import CheckedObserver
 
     return Observation(
-        [each if is_own(each) else CheckedObserver(each, fail) for each in observers], units
+        [each if is_own(each) else GuardedObserver(each, fail) for each in observers], units
     )
 
 
@@ -289,21 +285,17 @@ def _off_chip(
         with users_code(f"memory {description.model!r}: making it"):
             memory = memory_of(description, readers, writers)
     if not is_own(memory):
-        from fabric.timing.machine.users_parts import CheckedMemory
-
-        memory = CheckedMemory(memory, description.model, len(units), failures.keep_at)
+        memory = GuardedMemory(memory, description.model, len(units), failures.keep_at)
     if observation is None:
         return memory
     return observation.off_chip(memory, description.request_bytes)
 
 
-def _check(plan: Plan, views: Views) -> None:
+def _guard(plan: Plan, views: Views, conducted: set[type[Operator]]) -> None:
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
-    for node, unit in zip(plan.nodes, views.units, strict=True):
-        if isinstance(unit, CheckedUnit):
-            from fabric.timing.machine.users_parts import checked_ports
-
-            ports = checked_ports(views[node.index], _names(node, names))
+    for node in plan.nodes:
+        if type(node.operator) not in conducted:
+            ports = guarded_ports(views[node.index], _names(node, names))
             views.replace(node.index, ports)
 
 

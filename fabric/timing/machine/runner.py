@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
 import threading
-import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from fabric.timing.engine.clock import VirtualClock
+from fabric.timing.guards.tasks import unawaited
 from fabric.timing.machine.assembly import Setup, assemble
-from fabric.timing.machine.runtime import Foreign, Runtime
+from fabric.timing.machine.runtime import Runtime
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
@@ -74,16 +73,8 @@ class Runner:
         ``given_up`` returns the ending of an abandoned run, ``on_start`` is called inside trio, and
         tasks ``beside`` run with the operators.
         """
-        foreign = Foreign(self.runtime)
-        with _no_wakeups(), unawaited(foreign.dropped):
-            trio.run(
-                self._main,
-                on_start,
-                beside,
-                clock=foreign.clock,
-                instruments=[foreign.tasks],
-                restrict_keyboard_interrupt_to_checkpoints=True,
-            )
+        with _no_wakeups(), unawaited(self.runtime.dropped):
+            trio.run(self._main, on_start, beside, restrict_keyboard_interrupt_to_checkpoints=True)
         machine = self.machine
         machine.publish()
         if machine.region is not None:
@@ -124,44 +115,3 @@ class Runner:
     def _rest(self) -> None:
         if not self._released():
             self.runtime.stop()
-
-
-_MESSAGE: Final = r"coroutine '(.*)' was never awaited"
-_lock: Final = threading.Lock()
-_told: Final[dict[int, Callable[[str], bool]]] = {}
-"""Callbacks by thread; runs in several threads share Python's one hook."""
-
-
-@contextlib.contextmanager
-def unawaited(tell: Callable[[str], bool]) -> Iterator[None]:
-    """Call ``tell`` with each coroutine name that this thread drops without awaiting it.
-
-    If it returns False, the warning is shown as usual.
-    """
-    thread = threading.get_ident()
-    with _lock:
-        # Each run looks: since another began, warnings may be filtered and shown otherwise.
-        warnings.filterwarnings("always", _MESSAGE, RuntimeWarning)
-        if not isinstance(warnings.showwarning, _Hook):
-            warnings.showwarning = _Hook(warnings.showwarning)
-        _told[thread] = tell
-    try:
-        yield
-    finally:
-        with _lock:
-            del _told[thread]
-            if not _told and isinstance(hook := warnings.showwarning, _Hook):
-                warnings.showwarning = hook.shown
-
-
-class _Hook:
-    def __init__(self, shown: Callable[..., None]) -> None:
-        self.shown: Final = shown
-
-    def __call__(
-        self, message: Warning | str, category: type[Warning], *where: Any, **named: Any
-    ) -> None:
-        tell = _told.get(threading.get_ident())
-        found = re.match(_MESSAGE, str(message))
-        if found is None or tell is None or not tell(found[1]):
-            self.shown(message, category, *where, **named)

@@ -1,6 +1,4 @@
-"""Trusted operators: classes of the package, and subclasses without code of their own in
-``run``.
-"""
+"""Trusted operators: classes of the package, and subclasses without a ``run`` of their own."""
 
 from __future__ import annotations
 

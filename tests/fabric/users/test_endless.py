@@ -20,9 +20,9 @@ from tests.schedules import SCHEDULES, schedule
 
 _RUN = """
 import sys
-from fabric.timing.machine import runtime
+from fabric.timing.guards import tasks
 from fabric.shell.cli import main
-runtime._PERIOD_SECONDS = 0.15
+tasks._PERIOD_SECONDS = 0.15
 sys.exit(main(["run", *sys.argv[1:]]))
 """
 

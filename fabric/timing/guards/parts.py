@@ -1,12 +1,8 @@
-"""Checks of users' operators, memories and observers.
-
-They wrap ports, memory and observer. An observer that fails ends the run with its error.
-"""
+"""Guards of users' memories and observers: their errors end the run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from typing_extensions import override
@@ -17,87 +13,15 @@ from fabric.messages.telling.errors import FabricError, ProgramError, Refusal, s
 from fabric.messages.telling.place import defining_place, raising_place
 from fabric.messages.telling.users_code import pass_signals, raised
 from fabric.messages.telling.wording import counted, found_text
-from fabric.timing.engine.channel import AssumedSink, Channel, Discard
-from fabric.timing.engine.checked_operator import (
-    Calls,
-    CheckedSink,
-    CheckedUnit,
-    LaterSink,
-    check_reads,
-)
 from fabric.timing.engine.observer import Observer, Transferred, Watched
 from fabric.timing.engine.off_chip import MemoryCounters, OffChip, StandIn
-from fabric.timing.engine.ports import Ports
 from fabric.timing.engine.unit import Unit
 from fabric.timing.state.resource_use import as_document, counters_in
-
-
-@dataclass(frozen=True)
-class CheckedPorts(Ports):
-    """Ports that check their operator."""
-
-    calls: Calls = field(kw_only=True)
-
-    @override
-    async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
-        self.calls.check_task()
-        region = self.region
-        if region is None:
-            raise Refusal(
-                "a burst is asked for: expected an operator whose off_chip is 'read' or 'write'"
-            )
-        rows = whole(rows, "rows are moved")
-        row_bytes = whole(row_bytes, "bytes of a row are moved")
-        number = whole(number, "is the number of what is moved")
-        burst = region.burst(rows, row_bytes, number)
-        begin = burst.address - region.first_address
-        end = begin + (rows - 1) * burst.pitch_bytes + row_bytes
-        if rows and row_bytes and end > region.size_bytes:
-            raise Refusal(
-                f"bytes {begin:,} to {end - 1:,} of its tensor are moved: "
-                f"expected a burst inside of its {counted(region.size_bytes, 'byte')}"
-            )
-        await super().burst(rows, row_bytes, number)
-
-    @override
-    def finish(self) -> None:
-        self.calls.end()
-        for sink in self.outputs:
-            assert isinstance(sink, CheckedSink)
-            sink.finish()
-        if self.observation is not None:
-            self.observation.finished(self.unit)
-
-
-def checked_ports(ports: Ports, names: Sequence[str]) -> CheckedPorts:
-    """Return checked ``ports``; ``names`` are those of its outputs."""
-    unit = ports.unit
-    assert isinstance(unit, CheckedUnit)
-    unit.calls = calls = Calls(unit)
-    unit.shown, unit.steps_left = set(), [0, -1, 0]
-    # As many as it likes, where nobody watches for livelocks.
-    unit.most_steps = MOST_CYCLES
-    unit.reads = ports.inputs
-    bare = [sink for sink in ports.outputs if not isinstance(sink, CheckedSink | LaterSink)]
-    unit.writes = [_channel(sink) for sink in bare if not isinstance(sink, Discard)]
-    for source in ports.inputs:
-        check_reads(source)
-    outputs = tuple(
-        CheckedSink(sink, name, each, calls, functional=ports.functional)
-        for sink, name, each in zip(bare, names, ports.output_types, strict=True)
-    )
-    fields = {name: getattr(ports, name) for name in Ports.__dataclass_fields__}
-    return CheckedPorts(**(fields | {"outputs": outputs}), calls=calls)
-
-
-def _channel(sink: Channel | AssumedSink) -> Channel:
-    return sink if isinstance(sink, Channel) else sink.channel
-
 
 Said = TypeVar("Said")
 
 
-class CheckedMemory(StandIn):
+class GuardedMemory(StandIn):
     """Wraps a memory; after its first error it answers nothing, and the run ends."""
 
     def __init__(
@@ -216,7 +140,7 @@ _TOLD: Final = tuple(
 """Methods that are called during a run."""
 
 
-class CheckedObserver(Observer):
+class GuardedObserver(Observer):
     """Wraps a user's observer up to its first error.
 
     Errors before the run are raised; later ones are kept and end the run.
