@@ -77,9 +77,8 @@ def world(transfers: int, links: int, taken: Sequence[int], sources: int) -> Wor
 def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as one function
     """Give active transfers with a rate below 0 their share of the room of links.
 
-    All of them grow alike until a link is full; those on it stop, and the others go on. Of links
-    that are full at once the first by number is, with what it leaves to the others. What is left
-    over in a division stays free.
+    All rates grow alike until a link is full; its transfers stop, and the others go on. Of links
+    that are full at once the first by number is first. The rest of a division stays free.
     """
     for number in range(w.links.size):
         w.links[number].users = 0

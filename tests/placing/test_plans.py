@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import astuple, replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.analysis.placing.annealing import annealed, partitioned, random_sites
-from fabric.analysis.placing.annealing_loop import _drawn
+from fabric.analysis.placing.annealing_loop import drawn
 from fabric.analysis.placing.bound import exact, lower_bound
 from fabric.analysis.placing.floor import Floor
 from fabric.graph.hardware.latency import Mesh
@@ -254,7 +255,7 @@ def test_floor_without_room_on_the_edge_is_refused() -> None:
 @examples(20, 200)
 @given(st.integers(0, 2**63 - 1), st.integers(1, 2**30))
 def test_random_numbers_equal_knuths_generator(seed: int, below: int) -> None:
-    memory, state = [seed], seed
+    annealing, state = SimpleNamespace(random=seed), seed
     for _ in range(5):
         state = (6364136223846793005 * state + 1442695040888963407) % 2**64
-        assert _drawn(memory, below) == state // 2**33 % 2**30 * below // 2**30  # type: ignore[arg-type]
+        assert drawn(annealing, below) == state // 2**33 % 2**30 * below // 2**30  # type: ignore[arg-type]

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fabric.analysis.placing.annealing_loop import QUANTILE_BITS, QUANTILE_UNIT_BITS, anneal
+from fabric.analysis.placing import annealing_loop as loop
 from fabric.analysis.placing.floor import Cost, Floor
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.wording import counted
-from fabric.timing.engine.tables import Counters
+from fabric.timing.engine.tables import Counters, Table
 
 _TRIES = 20
 
@@ -221,68 +221,57 @@ def annealed(
 
 
 class _State:
-    """A plan in the arrays of the loop."""
+    """A plan in the tables of the loop."""
 
     def __init__(self, floor: Floor, start: Sequence[int], seed: int) -> None:
-        netlist, each = floor.netlist, floor.units_per_site
+        netlist, per_site = floor.netlist, floor.units_per_site
         count = len(floor.is_edge)
-        self._per_site: Final = each
-        slots, place = [-1] * (count * each), [0] * len(start)
-        used, used_bytes = [0] * count, [0] * count
+        units = Table.zeros(loop.PlacedUnit, len(start))
+        slots, used, used_bytes = [-1] * (count * per_site), [0] * count, [0] * count
         for unit, site in enumerate(start):
-            place[unit] = site * each + used[site]
-            slots[place[unit]] = unit
+            slot = units[unit].slot = site * per_site + used[site]
+            slots[slot] = unit
             used[site] += 1
             used_bytes[site] += netlist.units[unit].on_chip_bytes
+        units.rows["on_edge"] = [unit.on_edge for unit in netlist.units]
+        units.rows["size_bytes"] = [unit.on_chip_bytes for unit in netlist.units]
         of_units: list[list[int]] = [[] for _ in start]
         pins = [[net.source, *net.targets] for net in netlist.nets]
-        for net, its in enumerate(pins):
+        for number, its in enumerate(pins):
             for unit in its:
-                of_units[unit].append(net)
-        ends = floor.mesh.link_ends
-        links = [link for link, each in enumerate(ends) if each is not None]
+                of_units[unit].append(number)
+        units.rows["first_net"], units.rows["end_net"] = _bounds(of_units)
+        nets = Table.zeros(loop.PlacedNet, len(pins))
+        nets.rows["first_pin"], nets.rows["end_pin"] = _bounds(pins)
+        nets.rows["size_bytes"] = sizes = [net.size_bytes for net in netlist.nets]
+        numbers = [link for link, end in enumerate(floor.mesh.link_ends) if end is not None]
         loads = floor.link_bytes(start)
-        weighed = [loads[link] * floor.weights[link] for link in links]
-        cost = floor.cost(start)
-        self._place: Final = _integers(place)
-        self._memory: Final = _integers([seed, 0, cost.worst_link_bytes, 0, 0, cost.byte_hops])
-        self._loop: Final = anneal.over(
-            slots=_integers(slots),
-            place=self._place,
-            on_edge=_integers([unit.on_edge for unit in netlist.units]),
-            unit_bytes=_integers([unit.on_chip_bytes for unit in netlist.units]),
-            used_bytes=_integers(used_bytes),
-            first_pin=_starts(pins),
+        links = Table.zeros(loop.MeshLink, len(numbers))
+        links.rows["hops"] = [floor.hops[link] for link in numbers]
+        links.rows["weight"] = [floor.weights[link] for link in numbers]
+        links.rows["load"] = [loads[link] * floor.weights[link] for link in numbers]
+        state, cost = Table.zeros(loop.Annealing, 1)[0], floor.cost(start)
+        state.random, state.slots_per_site = seed, per_site
+        state.columns, state.rows = floor.mesh.columns, floor.mesh.rows
+        state.site_bytes = -1 if floor.site_bytes is None else floor.site_bytes
+        state.worst_load, state.byte_hops = cost.worst_link_bytes, cost.byte_hops
+        self._world: Final = loop.Placing(
+            state=state, units=units, nets=nets, links=links,
             pins=_integers([unit for its in pins for unit in its]),
-            net_bytes=_integers([net.size_bytes for net in netlist.nets]),
-            first_net=_starts(of_units),
-            nets=_integers([net for its in of_units for net in its]),
-            hops=_integers([floor.hops[link] for link in links]),
-            weights=_integers([floor.weights[link] for link in links]),
-            load=_integers(weighed),
-            seen=_integers([0] * len(links)),
-            touched=_integers([0] * len(pins)),
-            quantiles=_quantiles(),
-            memory=self._memory,
-        )
-        self._mesh: Final = floor.mesh
-        self._site_bytes: Final = -1 if floor.site_bytes is None else floor.site_bytes
-        sizes = [net.size_bytes for net in netlist.nets]
+            listed=_integers([net for its in of_units for net in its]),
+            slots=_integers(slots), used_bytes=_integers(used_bytes), quantiles=_quantiles(),
+        )  # fmt: skip
+        self.run: Final = loop.anneal.over(self._world)
         self.hottest: Final = math.ceil(_HOPS * sum(sizes) / len(sizes))
-
-    def run(self, moves: int, temperature: int, reach: int) -> tuple[int, ...]:
-        mesh = self._mesh
-        return self._loop(
-            moves, temperature, reach, mesh.columns, mesh.rows, self._per_site, self._site_bytes
-        )
 
     @property
     def cost(self) -> Cost:
-        return Cost(int(self._memory[5]), int(self._memory[2]))
+        return Cost(self._world.state.byte_hops, self._world.state.worst_load)
 
     @property
     def sites(self) -> list[int]:
-        found: list[int] = (self._place // self._per_site).tolist()
+        slots = self._world.units.rows["slot"]
+        found: list[int] = (slots // self._world.state.slots_per_site).tolist()
         return found
 
 
@@ -290,15 +279,16 @@ def _integers(values: Sequence[int]) -> Counters:
     return np.array(values, np.int64)
 
 
-def _starts(lists: Sequence[Sequence[int]]) -> Counters:
-    return np.cumsum([0, *map(len, lists)]).astype(np.int64)
+def _bounds(lists: Sequence[Sequence[int]]) -> tuple[Counters, Counters]:
+    ends = np.cumsum([*map(len, lists)])
+    return ends - [*map(len, lists)], ends
 
 
 def _quantiles() -> Counters:
-    parts = 1 << QUANTILE_BITS
+    parts = 1 << loop.QUANTILE_BITS
     return _integers(
         [
-            round(-math.log((part + 0.5) / parts) * (1 << QUANTILE_UNIT_BITS))
+            round(-math.log((part + 0.5) / parts) * (1 << loop.QUANTILE_UNIT_BITS))
             for part in range(parts)
         ]
     )

@@ -6,8 +6,10 @@ links: right, left, down, up. Traffic into and out of a site is not counted.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fabric.timing.engine.machine_code import MachineCode
-from fabric.timing.engine.tables import Counters
+from fabric.timing.engine.tables import Counters, Row, Table
 
 QUANTILE_BITS = 12  # there are 2 ** QUANTILE_BITS quantiles
 
@@ -18,232 +20,207 @@ _MULTIPLIER = 6364136223846793005
 _INCREMENT = 1442695040888963407
 
 
-def _drawn(memory: Counters, below: int) -> int:
-    """Return a random number; ``memory[0]`` is the generator's state, after Knuth's MMIX."""
-    memory[0] = memory[0] * _MULTIPLIER + _INCREMENT
-    drawn: int = ((memory[0] >> 33) & 0x3FFFFFFF) * below >> 30
-    return drawn
+class PlacedUnit(Row):
+    """A unit in a slot. Its nets are listed from ``first_net`` on."""
+
+    slot: int
+    on_edge: int
+    size_bytes: int
+    first_net: int
+    end_net: int
 
 
-def _laid(
-    net: int,
-    sign: int,
-    columns: int,
-    slots_per_site: int,
-    place: Counters,
-    first_pin: Counters,
-    pins: Counters,
-    net_bytes: Counters,
-    hops: Counters,
-    weights: Counters,
-    load: Counters,
-    seen: Counters,
-    memory: Counters,
-) -> int:
+class PlacedNet(Row):
+    """A net. Its units are listed from ``first_pin`` on, the source first."""
+
+    first_pin: int
+    end_pin: int
+    size_bytes: int
+    touched: int  # the walk over units that met it last
+
+
+class MeshLink(Row):
+    """A link of the mesh."""
+
+    hops: int
+    weight: int
+    load: int
+    seen: int  # the net that met it last
+
+
+class Annealing(Row):
+    """The mesh, the cost, and the state of the random numbers, after Knuth's MMIX."""
+
+    random: int
+    columns: int
+    rows: int
+    slots_per_site: int
+    site_bytes: int  # -1 if unlimited
+    worst_load: int
+    byte_hops: int
+    is_stale: int  # 1 if the worst load may have become less
+    walk: int
+    net: int
+
+
+class Placing(NamedTuple):
+    """A plan that is annealed."""
+
+    state: Annealing
+    units: Table[PlacedUnit]
+    nets: Table[PlacedNet]
+    links: Table[MeshLink]
+    pins: Counters  # units, net by net
+    listed: Counters  # nets, unit by unit
+    slots: Counters  # the unit in each slot, site by site, or -1
+    used_bytes: Counters  # by site
+    quantiles: Counters  # of an exponential distribution
+
+
+def drawn(state: Annealing, below: int) -> int:
+    """Return a random number."""
+    state.random = state.random * _MULTIPLIER + _INCREMENT
+    return ((state.random >> 33) & 0x3FFFFFFF) * below >> 30
+
+
+def lay(w: Placing, net: PlacedNet, sign: int) -> int:
     """Add a net to its links, or remove it; return its byte hops."""
-    size = net_bytes[net]
-    first = first_pin[net]
-    last = first_pin[net + 1]
-    memory[1] += 1
-    mark = memory[1]
-    is_tree = last - first > 2
-    source = place[pins[first]] // slots_per_site
+    state = w.state
+    state.net += 1
+    is_tree = net.end_pin - net.first_pin > 2
+    source = w.units[w.pins[net.first_pin]].slot // state.slots_per_site
     length = 0
-    for pin in range(first + 1, last):
-        target = place[pins[pin]] // slots_per_site
-        column = target % columns
-        row = target // columns
-        at_column = source % columns
-        at_row = source // columns
+    for pin in range(net.first_pin + 1, net.end_pin):
+        target = w.units[w.pins[pin]].slot // state.slots_per_site
+        column = target % state.columns
+        row = target // state.columns
+        at_column = source % state.columns
+        at_row = source // state.columns
         while at_column != column or at_row != row:
-            here = at_row * columns + at_column
+            number = 4 * (at_row * state.columns + at_column)
             if at_column < column:
-                link = 4 * here
                 at_column += 1
             elif at_column > column:
-                link = 4 * here + 1
+                number += 1
                 at_column -= 1
             elif at_row < row:
-                link = 4 * here + 2
+                number += 2
                 at_row += 1
             else:
-                link = 4 * here + 3
+                number += 3
                 at_row -= 1
+            link = w.links[number]
             if is_tree:
-                if seen[link] == mark:
+                if link.seen == state.net:
                     continue
-                seen[link] = mark
-            length += hops[link]
+                link.seen = state.net
+            length += link.hops
             if sign > 0:
-                load[link] += size * weights[link]
-                memory[2] = max(memory[2], load[link])
+                link.load += net.size_bytes * link.weight
+                state.worst_load = max(state.worst_load, link.load)
             else:
-                if load[link] == memory[2]:
-                    memory[3] = 1
-                load[link] -= size * weights[link]
-    counted: int = size * length
-    return counted
+                if link.load == state.worst_load:
+                    state.is_stale = 1
+                link.load -= net.size_bytes * link.weight
+    return net.size_bytes * length
 
 
-def _of_unit(
-    unit: int,
-    other: int,
-    sign: int,
-    columns: int,
-    slots_per_site: int,
-    place: Counters,
-    first_pin: Counters,
-    pins: Counters,
-    net_bytes: Counters,
-    first_net: Counters,
-    nets: Counters,
-    hops: Counters,
-    weights: Counters,
-    load: Counters,
-    seen: Counters,
-    touched: Counters,
-    memory: Counters,
-) -> int:
-    """Add the nets of a unit, or remove them; ``touched`` marks nets that two units share."""
-    found = 0
-    for pair in range(2):
-        one = unit if pair == 0 else other
-        if one >= 0:
-            for at in range(first_net[one], first_net[one + 1]):
-                if touched[nets[at]] != memory[4]:
-                    touched[nets[at]] = memory[4]
-                    found += _laid(
-                        nets[at], sign, columns, slots_per_site, place, first_pin, pins,
-                        net_bytes, hops, weights, load, seen, memory,
-                    )  # fmt: skip
-    return found
+def lay_nets(w: Placing, unit: int, other: int, sign: int) -> int:
+    """Add the nets of two units, or remove them, each net once; return their byte hops."""
+    w.state.walk += 1
+    byte_hops = 0
+    for turn in range(2):
+        number = unit if turn == 0 else other
+        if number >= 0:
+            for at in range(w.units[number].first_net, w.units[number].end_net):
+                net = w.nets[w.listed[at]]
+                if net.touched != w.state.walk:
+                    net.touched = w.state.walk
+                    byte_hops += lay(w, net, sign)
+    return byte_hops
+
+
+def swap(w: Placing, unit: int, slot: int, other: int, other_slot: int) -> int:
+    """Move two units to other slots; return by how much the byte hops grow."""
+    before = lay_nets(w, unit, other, -1)
+    w.units[unit].slot = slot
+    if other >= 0:
+        w.units[other].slot = other_slot
+    return lay_nets(w, unit, other, 1) - before
+
+
+def is_edge(state: Annealing, site: int) -> bool:
+    """Whether a site is in the first or last column or row."""
+    column, row = site % state.columns, site // state.columns
+    return column == 0 or row == 0 or column == state.columns - 1 or row == state.rows - 1
+
+
+def drawn_site(w: Placing, unit: PlacedUnit, reach: int) -> int:
+    """Return a random site near a unit, or next to a unit with the same net; -1 if outside."""
+    state = w.state
+    centre = unit.slot // state.slots_per_site
+    count = unit.end_net - unit.first_net
+    if count > 0 and drawn(state, 2) == 0:
+        net = w.nets[w.listed[unit.first_net + drawn(state, count)]]
+        pin = net.first_pin + drawn(state, net.end_pin - net.first_pin)
+        centre = w.units[w.pins[pin]].slot // state.slots_per_site
+        reach = 1
+    column = centre % state.columns + drawn(state, 2 * reach + 1) - reach
+    row = centre // state.columns + drawn(state, 2 * reach + 1) - reach
+    if column < 0 or column >= state.columns or row < 0 or row >= state.rows:
+        return -1
+    return row * state.columns + column
 
 
 @MachineCode
-def anneal(  # noqa: C901, PLR0912, PLR0915 - one loop, compiled as one function
-    moves: int,
-    temperature: int,
-    reach: int,
-    columns: int,
-    rows: int,
-    slots_per_site: int,
-    site_bytes: int,
-    slots: Counters,
-    place: Counters,
-    on_edge: Counters,
-    unit_bytes: Counters,
-    used_bytes: Counters,
-    first_pin: Counters,
-    pins: Counters,
-    net_bytes: Counters,
-    first_net: Counters,
-    nets: Counters,
-    hops: Counters,
-    weights: Counters,
-    load: Counters,
-    seen: Counters,
-    touched: Counters,
-    quantiles: Counters,
-    memory: Counters,
-) -> tuple[int, int]:
+def anneal(w: Placing, moves: int, temperature: int, reach: int) -> tuple[int, int]:
     """Try ``moves`` swaps of two slots; return how many were kept and how many changed the cost.
 
     Half of the tries go to a random site within ``reach`` columns and rows, the others next to a
     unit that shares a net. A swap that makes the plan dearer by d bytes is kept if d is at most
     ``temperature`` times an exponential random number (Metropolis' rule).
-
-    ``slots`` has the unit in each slot, site by site, or -1; ``pins`` and ``nets`` are flat lists
-    that ``first_pin`` and ``first_net`` index, with the source of a net first. ``memory`` has the
-    generator's state, the mark of the last walk, the worst load, whether to search for the worst
-    load, the mark of the last try, and the byte hops.
     """
     kept = 0
     changed = 0
-    units = place.size
+    state = w.state
     for _ in range(moves):
-        unit = _drawn(memory, units)
-        slot = place[unit]
-        site = slot // slots_per_site
-        centre = site
-        around = reach
-        count = first_net[unit + 1] - first_net[unit]
-        if count > 0 and _drawn(memory, 2) == 0:
-            net = nets[first_net[unit] + _drawn(memory, count)]
-            pin = first_pin[net] + _drawn(memory, first_pin[net + 1] - first_pin[net])
-            centre = place[pins[pin]] // slots_per_site
-            around = 1
-        column = centre % columns + _drawn(memory, 2 * around + 1) - around
-        row = centre // columns + _drawn(memory, 2 * around + 1) - around
-        if column < 0 or column >= columns or row < 0 or row >= rows:
+        number = drawn(state, w.units.size)
+        unit = w.units[number]
+        slot = unit.slot
+        site = slot // state.slots_per_site
+        target = drawn_site(w, unit, reach)
+        if target in (-1, site):
             continue
-        target = row * columns + column
-        if target == site:
+        new_slot = target * state.slots_per_site + drawn(state, state.slots_per_site)
+        other = w.slots[new_slot]
+        if unit.on_edge == 1 and not is_edge(state, target):
             continue
-        new_slot = target * slots_per_site + _drawn(memory, slots_per_site)
-        other = slots[new_slot]
-        is_edge = column == 0 or row == 0 or column == columns - 1 or row == rows - 1
-        if on_edge[unit] == 1 and not is_edge:
+        if other >= 0 and w.units[other].on_edge == 1 and not is_edge(state, site):
             continue
-        if other >= 0 and on_edge[other] == 1:
-            old_column = site % columns
-            old_row = site // columns
-            if (
-                old_column != 0
-                and old_row != 0
-                and old_column != columns - 1
-                and old_row != rows - 1
-            ):
-                continue
-        moved_bytes = unit_bytes[unit]
-        if other >= 0:
-            moved_bytes -= unit_bytes[other]
-        if site_bytes >= 0 and (
-            used_bytes[target] + moved_bytes > site_bytes
-            or used_bytes[site] - moved_bytes > site_bytes
+        moved_bytes = unit.size_bytes - (w.units[other].size_bytes if other >= 0 else 0)
+        if state.site_bytes >= 0 and (
+            w.used_bytes[target] + moved_bytes > state.site_bytes
+            or w.used_bytes[site] - moved_bytes > state.site_bytes
         ):
             continue
-        worst = memory[2]
-        allowed = temperature * quantiles[_drawn(memory, 1 << QUANTILE_BITS)] >> QUANTILE_UNIT_BITS
-        memory[3] = 0
-        memory[4] += 1
-        before = _of_unit(
-            unit, other, -1, columns, slots_per_site, place, first_pin, pins, net_bytes,
-            first_net, nets, hops, weights, load, seen, touched, memory,
-        )  # fmt: skip
-        place[unit] = new_slot
-        if other >= 0:
-            place[other] = slot
-        memory[4] += 1
-        after = _of_unit(
-            unit, other, 1, columns, slots_per_site, place, first_pin, pins, net_bytes,
-            first_net, nets, hops, weights, load, seen, touched, memory,
-        )  # fmt: skip
-        if memory[3] == 1 and memory[2] == worst:
-            memory[2] = 0
-            for link in range(load.size):
-                memory[2] = max(memory[2], load[link])
-        dearer = after - before + memory[2] - worst
-        if dearer <= allowed:
+        worst = state.worst_load
+        quantile = w.quantiles[drawn(state, 1 << QUANTILE_BITS)]
+        state.is_stale = 0
+        more_hops = swap(w, number, new_slot, other, slot)
+        if state.is_stale == 1 and state.worst_load == worst:
+            state.worst_load = 0
+            for link in range(w.links.size):
+                state.worst_load = max(state.worst_load, w.links[link].load)
+        dearer = more_hops + state.worst_load - worst
+        if dearer <= temperature * quantile >> QUANTILE_UNIT_BITS:
             kept += 1
-            changed += dearer != 0
-            slots[new_slot] = unit
-            slots[slot] = other
-            used_bytes[target] += moved_bytes
-            used_bytes[site] -= moved_bytes
-            memory[5] += after - before
+            changed += 1 if dearer != 0 else 0
+            w.slots[new_slot] = number
+            w.slots[slot] = other
+            w.used_bytes[target] += moved_bytes
+            w.used_bytes[site] -= moved_bytes
+            state.byte_hops += more_hops
             continue
-        memory[4] += 1
-        _of_unit(
-            unit, other, -1, columns, slots_per_site, place, first_pin, pins, net_bytes,
-            first_net, nets, hops, weights, load, seen, touched, memory,
-        )  # fmt: skip
-        place[unit] = slot
-        if other >= 0:
-            place[other] = new_slot
-        memory[4] += 1
-        _of_unit(
-            unit, other, 1, columns, slots_per_site, place, first_pin, pins, net_bytes,
-            first_net, nets, hops, weights, load, seen, touched, memory,
-        )  # fmt: skip
-        memory[2] = worst
+        swap(w, number, slot, other, new_slot)
+        state.worst_load = worst
     return kept, changed

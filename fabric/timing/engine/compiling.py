@@ -187,12 +187,9 @@ def _get(_: Any, builder: Any, part: Part, pointer: Any, name: str) -> Any:
     if part.is_table:
         columns = 1 if part.row is None else len(part.row.__annotations__)
         return builder.udiv(_fixed(builder, _at(builder, pointer, 1)), _integer(columns))
-    place = 0
-    for field, kind in parts(part.kind).items():
-        if field == name:
-            return _part(builder, pointer, place, kind)
-        place += width(kind)
-    raise AssertionError(name)
+    fields = parts(part.kind)
+    before = list(fields)[: list(fields).index(name)]
+    return _part(builder, pointer, sum(width(fields[each]) for each in before), fields[name])
 
 
 def _set(context: Any, builder: Any, types_: Any, arguments: Any, name: str) -> None:

@@ -29,6 +29,7 @@ view into its table, so ``advance.function(world, 0)`` does the same without a c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 # Any: a world is any named tuple.
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -94,6 +95,7 @@ class Table(Generic[R]):
         return self.row(self.cells, index * len(self.row.__annotations__))
 
 
+@cache
 def parts(kind: Any) -> Mapping[str, Any]:
     """Return the kinds of a world's fields; empty if ``kind`` is not a world."""
     return get_type_hints(kind) if hasattr(kind, "_fields") else {}
