@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple, Never, TypeAlias
 
 from fabric.graph.hardware.dram import DramDescription
-from fabric.timing.memories import banked_columns as c
+from fabric.timing.memories import banked_rows as rows
 from fabric.timing.memories.banked import BankedMemory
 
 What: TypeAlias = Literal["activate", "precharge", "precharge all", "read", "write", "refresh"]
 
 _WHAT: Final[dict[int, What]] = {
-    c.ACTIVATES: "activate",
-    c.PRECHARGES: "precharge",
-    c.PRECHARGES_ALL: "precharge all",
-    c.READS_COLUMN: "read",
-    c.WRITES_COLUMN: "write",
-    c.REFRESHES: "refresh",
+    rows.ACTIVATE: "activate",
+    rows.PRECHARGE: "precharge",
+    rows.PRECHARGE_ALL: "precharge all",
+    rows.READ: "read",
+    rows.WRITE: "write",
+    rows.REFRESH: "refresh",
 }
 
 
@@ -31,15 +31,13 @@ class Command(NamedTuple):
 
 
 def commands(memory: BankedMemory, dram: DramDescription[Never]) -> list[Command]:
-    # No command goes in cycle 0: those are the rows that are free still.
-    kept = memory.log[memory.log[:, c.LOG_CYCLE] > 0]
-    assert len(kept) < len(memory.log), "the log is too short"
+    # No command goes in cycle 0: rows with it are free.
+    kept = [row for row in map(memory.log.__getitem__, range(memory.log.size)) if row.cycle > 0]
+    assert len(kept) < memory.log.size, "the log is too short"
     found = []
-    for row in kept.tolist():
-        group, bank = divmod(row[c.LOG_BANK], dram.banks)
+    for row in kept:
+        group, bank = divmod(row.bank, dram.banks)
         pseudo, group = divmod(group, dram.bank_groups)
-        what = _WHAT[row[c.LOG_WHAT]]
-        found.append(
-            Command(row[c.LOG_CYCLE], row[c.LOG_CHANNEL], what, pseudo, group, bank, row[c.LOG_ROW])
-        )
+        what = _WHAT[row.what]
+        found.append(Command(row.cycle, row.channel, what, pseudo, group, bank, row.row))
     return found

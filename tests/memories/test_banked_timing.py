@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.messages.telling.errors import Refusal
-from fabric.timing.memories import banked_columns
+from fabric.timing.memories import banked_commands, banked_kernel
 from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from tests.fabric.loops_in_python import in_python
 from tests.memories.choosing import serve
@@ -122,7 +122,7 @@ class TestBanked:
     ) -> None:
         at_once = _run(hbm, script)
         most = hbm.read_window_bursts + hbm.write_window_bursts
-        with in_python(), mock.patch.object(banked_columns, "MOST_AGE", 2 * most):
+        with in_python(), mock.patch.object(banked_commands, "MOST_AGE", 2 * most):
             anew = _run(hbm, script)
         assert at_once.answered == anew.answered
         assert at_once.log == anew.log
@@ -179,14 +179,14 @@ class TestBanked:
 
         def advanced(*asked: int) -> tuple[int, ...]:
             come_back = advance(*asked)
-            at.append(int(memory._state[banked_columns.CYCLE]))
+            at.append(memory._world.memory.cycle)
             return come_back
 
         advance, memory._advance = memory._advance, advanced
         script = [[Asked(0, Burst(0, 1, 64, 64, write=False))]]
         ((answered,),) = answers(memory, units, script, [FAR])
         assert answered > 10**6
-        step = banked_columns.LEAST_ANSWER + hbm.dram.cl_cycles + hbm.dram.burst_cycles
+        step = banked_kernel.LEAST_ANSWER + hbm.dram.cl_cycles + hbm.dram.burst_cycles
         assert max(np.diff(at)) <= 100 * step
 
     def test_periods_of_long_runs_double_their_length(self) -> None:

@@ -33,7 +33,7 @@ from fabric.graph.wiring.stream import LaidOut, Stream
 from fabric.messages.telling.users_code import users_values
 from fabric.messages.telling.wording import counted, families, merged_text
 from fabric.timing.engine.tables import Counters
-from fabric.timing.memories.banked_columns import BANK_SHIFT
+from fabric.timing.memories.banked_rows import BANK_SHIFT
 from fabric.timing.memories.banked_tables import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,10 +19,11 @@ from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.messages.telling.errors import ConfigurationError, Refusal
 from fabric.messages.telling.wording import counted
 from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
+from fabric.timing.engine.tables import Table
 from fabric.timing.engine.unit import Unit
-from fabric.timing.memories import banked_columns as c
 from fabric.timing.memories.banked_kernel import advance, settle
-from fabric.timing.memories.banked_tables import Tables, table
+from fabric.timing.memories.banked_rows import CLIENT_MASK, FATES, Command, Queued, World
+from fabric.timing.memories.banked_tables import world_of
 
 REQUESTS_PER_CALL: Final = 1 << 17
 """Some 50 milliseconds of the host's time."""
@@ -38,7 +40,7 @@ class BankedMemory:
 
     Attributes:
         requests_per_call: after about that many the compiled loop returns.
-        log: the latest commands; see ``banked_columns``. Empty if none are kept.
+        log: the latest commands. Empty if none are kept.
     """
 
     def __init__(
@@ -57,11 +59,11 @@ class BankedMemory:
         self._description: Final = description
         each = most_ports(description)
         count = len(readers) * each + len(writers)
-        if count > c.CLIENT_MASK:
+        if count > CLIENT_MASK:
             raise ConfigurationError(
                 f"prefetch_requests is {description.prefetch_requests} in a program with "
                 f"{counted(len(readers), 'reading operator')}: expected at most "
-                f"{(c.CLIENT_MASK - len(writers)) // len(readers) - 2:,}"
+                f"{(CLIENT_MASK - len(writers)) // len(readers) - 2:,}"
             )
         starts = range(0, len(readers) * each, each)
         ports = [range(start, start + each) for start in starts]
@@ -72,21 +74,13 @@ class BankedMemory:
         ]
         self._of_unit: Final = {client.unit.index: client for client in self._clients}
         self._of_port: Final = [client for client in self._clients for _ in client.ports]
-        made = Tables(description, count, logged)
-        self._state: Final = made.state
-        self._queues = made.queues
-        self._ports: Final = made.clients
-        self._channels: Final = made.channels
-        self._done: Final = made.done
-        self.log: Final = made.log
-        self._link()
+        self._world = world_of(description, count, logged)
+        self.log: Final[Table[Command]] = self._world.log
+        self._advance = advance.over(self._world)
         self._bursts = 0
         self._fetched: list[Client] = []
         self.requests = 0
         self.requests_per_call = REQUESTS_PER_CALL
-
-    def _link(self) -> None:
-        self._advance = advance.over(m=self._state, queues=self._queues)
 
     @property
     def pending(self) -> bool:
@@ -96,7 +90,7 @@ class BankedMemory:
     @property
     def bytes_moved(self) -> int:
         """Bytes of all requests that the memory has taken, whole requests each."""
-        taken = self.requests - int(self._ports[:, c.LEFT].sum())
+        taken = self.requests - int(self._world.clients.rows["left"].sum())
         return taken * self._description.request_bytes
 
     final_cycle = None
@@ -117,7 +111,7 @@ class BankedMemory:
         asked = self._of_unit[unit.index].asked
         if asked is None:
             return 0
-        return asked.requests - int(self._ports[asked.ports, c.LEFT].sum())
+        return asked.requests - int(self._world.clients.rows["left"][asked.ports].sum())
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock.
@@ -140,17 +134,17 @@ class BankedMemory:
             self._fetched.append(client)
 
     def _begin(self, part: Part) -> None:
-        burst, row = part.tile.burst, self._ports[part.port]
+        burst, client = part.tile.burst, self._world.clients[part.port]
         row_requests = -(-burst.row_bytes // self._description.request_bytes)
         rows, in_row = divmod(part.first, row_requests)
-        row[c.NEXT_BUNDLE] = part.cycle
-        row[c.LEFT] = row[c.OPEN] = part.requests
-        row[c.READY] = 0
-        row[c.WRITE] = burst.write
-        row[c.ROW_ADDRESS] = burst.address + rows * burst.pitch_bytes
-        row[c.PITCH] = burst.pitch_bytes
-        row[c.ROW_REQUESTS] = row_requests
-        row[c.IN_ROW] = in_row
+        client.next_bundle = part.cycle
+        client.left = client.open = part.requests
+        client.ready = 0
+        client.write = burst.write
+        client.row_address = burst.address + rows * burst.pitch_bytes
+        client.pitch = burst.pitch_bytes
+        client.row_requests = row_requests
+        client.in_row = in_row
         self.requests += part.requests
 
     def _is_complete(self, client: Client) -> bool:
@@ -158,7 +152,7 @@ class BankedMemory:
         asked = client.asked
         if asked is None:
             return False
-        return not any(self._ports.item(port, c.OPEN) for port in asked.ports)
+        return not any(self._world.clients[port].open for port in asked.ports)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Advance to the first completion of a submitted burst, or to ``horizon_cycle``."""
@@ -167,7 +161,7 @@ class BankedMemory:
         answers = [(self._answer_cycle(client), client) for client in self._fetched]
         first_cycle = min((cycle for cycle, _ in answers), default=horizon_cycle)
         horizon_cycle = min(horizon_cycle, first_cycle)
-        while not done and self._state[c.CYCLE] < horizon_cycle:
+        while not done and self._world.memory.cycle < horizon_cycle:
             ports = self._completed(horizon_cycle)
             clients = dict.fromkeys(self._of_port[port] for port in ports)
             done = [client for client in clients if self._is_complete(client)]
@@ -184,73 +178,67 @@ class BankedMemory:
 
     def _answer_cycle(self, client: Client) -> int:
         assert client.asked is not None
-        ready = (self._ports.item(port, c.READY) for port in client.asked.ports)
+        ready = (self._world.clients[port].ready for port in client.asked.ports)
         return max(client.unit.now, *ready) + 1
 
     def _completed(self, horizon_cycle: int) -> list[int]:
-        state = self._state
-        while state[c.CYCLE] < horizon_cycle:
+        memory = self._world.memory
+        while memory.cycle < horizon_cycle:
             # Between two calls Python looks whether there was a signal.
             (horizon_cycle,) = self._advance(horizon_cycle, self.requests_per_call)
-            if state[c.SHORT]:
+            if memory.is_short:
                 self._grow()
-        ports: list[int] = self._done[: state[c.FINISHED]].tolist()
-        state[c.FINISHED] = 0
+        ports: list[int] = self._world.done[: memory.finished].tolist()
+        memory.finished = 0
         return ports
 
     def _grow(self) -> None:
-        room = int(self._state[c.ROOM])
-        old = self._queues.reshape(-1, room, c.QUEUED_COLUMNS)
-        new = np.zeros((len(old), _GROWTH * room, c.QUEUED_COLUMNS), np.int64)
-        heads = self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]].reshape(-1)
-        for queue, head in enumerate(heads.tolist()):
-            new[queue, :room] = np.roll(old[queue], -(head % room), axis=0)
-        self._channels[:, [c.READ_HEAD, c.WRITE_HEAD]] = 0
-        self._queues = new.reshape(-1)
-        self._state[c.ROOM] = _GROWTH * room
-        self._state[c.SHORT] = 0
-        self._link()
+        memory, windows = self._world.memory, self._world.windows
+        old = self._world.queues.rows.reshape(windows.size, memory.room)
+        queues = Table.zeros(Queued, windows.size * _GROWTH * memory.room)
+        new = queues.rows.reshape(windows.size, _GROWTH * memory.room)
+        for queue, head in enumerate(windows.rows["head"].tolist()):
+            new[queue, : memory.room] = np.roll(old[queue], -(head % memory.room))
+        windows.rows["head"] = 0
+        memory.room *= _GROWTH
+        memory.is_short = 0
+        self._world = self._world._replace(queues=queues)
+        self._advance = advance.over(self._world)
 
     def counters(self) -> MemoryCounters:
         """Return the counters up to the end of the last data."""
         # The last burst that is written is on the bus for longer than its command takes.
-        latest = int(self._ports[:, c.READY].max(initial=0)) + int(self._state[c.BURST_CYCLES])
-        cycle = max(latest, int(self._state[c.CYCLE]))
+        written = int(self._world.clients.rows["ready"].max(initial=0))
+        cycle = max(written + self._world.dram.burst_cycles, self._world.memory.cycle)
         # Settled is a copy: commands of a run that goes on may still come in cycles before.
-        state = self._state.copy()
-        (cycle,) = settle.over(m=state)(cycle)
-        channels = table(state, c.CHANNELS_AT, int(state[c.CHANNELS]), c.CHANNEL_COLUMNS)
-        period_bits = int(state[c.PERIOD_BITS])
-        periods = table(state, c.PERIODS_AT, -(-cycle >> period_bits) or 1, c.FATES)
+        world = deepcopy(self._world._replace(queues=Table.zeros(Queued, 0)))
+        (cycle,) = settle.over(world)(cycle)
+        period_bits = world.memory.period_bits
+        periods = world.periods.reshape(-1, FATES)[: -(-cycle >> period_bits) or 1]
         return MemoryCounters(
-            tuple(_channel(row) for row in channels.tolist()),
+            tuple(_channel(world, number) for number in range(world.channels.size)),
             tuple(map(self._traffic, self._clients)),
             1 << period_bits,
             tuple(BusCycles(*row) for row in periods.tolist()),
         )
 
     def _traffic(self, client: Client) -> ClientTraffic:
-        row = self._ports[client.ports.start : client.ports.stop].sum(axis=0).tolist()
-        return ClientTraffic(
-            client.unit.index,
-            row[c.HITS] + row[c.MISSES] + row[c.CONFLICTS],
-            row[c.HITS],
-            row[c.MISSES],
-            row[c.CONFLICTS],
-            row[c.QUEUED],
-            row[c.WAITED],
-            row[c.SERVED],
-        )
+        clients = self._world.clients
+        names = ("hits", "misses", "conflicts", "queued", "waited", "served")
+        ports = slice(client.ports.start, client.ports.stop)
+        counts = [int(clients.rows[name][ports].sum()) for name in names]
+        return ClientTraffic(client.unit.index, sum(counts[:3]), *counts)
 
 
-def _channel(row: list[int]) -> ChannelTraffic:
+def _channel(world: World, number: int) -> ChannelTraffic:
+    channel, fates = world.channels[number], world.fates.reshape(-1, FATES)[number].tolist()
     return ChannelTraffic(
-        row[c.SERVED_READS],
-        row[c.SERVED_WRITES],
-        row[c.ROW_HITS],
-        row[c.ROW_MISSES],
-        row[c.ROW_CONFLICTS],
-        BusCycles(*row[c.BUS : c.BUS + c.FATES]),
+        world.windows[2 * number].served,
+        world.windows[2 * number + 1].served,
+        channel.hits,
+        channel.misses,
+        channel.conflicts,
+        BusCycles(*fates),
     )
 
 

@@ -6,388 +6,386 @@ by cycle. A gate is shared by all banks of a group; a bank's own cycles are stor
 A window has one entry per burst. The entry is free after the command of its burst, or after the
 activation for it: such a burst waits elsewhere for its row.
 
-Buses are bits by cycle. Cycles before CLOCKED are counted; later cycles are in a ring of words.
+Buses are bits by cycle. Cycles before ``clocked`` are counted; later cycles are in a ring of words.
 """
 
 from __future__ import annotations
 
-from fabric.timing.engine.tables import Counters
-from fabric.timing.memories import banked_columns as c
+from typing import Final
+
+from fabric.timing.memories import banked_rows as rows
+from fabric.timing.memories.banked_rows import Bank, Channel, Pseudo, Queued, Request, Window, World
+
+AGE_MASK: Final = (rows.INACTIVE - 1) & ~rows.SLOT_MASK
+MOST_AGE: Final = AGE_MASK >> rows.SLOT_BITS
+WORD_MASK: Final = (1 << rows.WORD) - 1
+BANK_MASK: Final = (1 << rows.BANK_BITS) - 1
 
 
-def precharge(ch: int, slot: int, cycle: int, m: Counters) -> None:
+def precharge(w: World, channel: Channel, slot: int, cycle: int) -> None:
     """Close the row that is open in the bank of a request."""
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    m[at + c.STARTED] = min(m[at + c.STARTED], cycle)
-    bank = m[at + c.BANK]
-    _note(ch, c.PRECHARGES, cycle, bank, m)
-    m[at + c.MET] = c.CONFLICTS
-    m[bank + c.OPEN_ROW] = c.NONE
-    m[bank + c.ACTIVATE_FROM] = max(m[bank + c.ACTIVATE_FROM], cycle + m[c.RP])
-    m[ch + c.ROWS_FROM] = cycle + 1
-    _classify_all(ch, bank, m)
+    request = w.requests[slot]
+    request.started = min(request.started, cycle)
+    request.met = rows.CONFLICT
+    bank = w.banks[request.bank]
+    _note(w, channel, rows.PRECHARGE, cycle, bank)
+    bank.open_row = rows.NONE
+    bank.activate_from = max(bank.activate_from, cycle + w.dram.rp_cycles)
+    channel.rows_from = cycle + 1
+    _classify_all(w, bank)
 
 
-def activate(ch: int, slot: int, cycle: int, m: Counters) -> None:
-    """Open a row for a request, from ``cycle`` on; the second slot is the cycle that counts."""
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    m[at + c.STARTED] = min(m[at + c.STARTED], cycle)
-    bank = m[at + c.BANK]
-    pseudo = m[bank + c.PSEUDO]
-    m[at + c.MET] = max(m[at + c.MET], c.MISSES)
+def activate(w: World, channel: Channel, slot: int, cycle: int) -> None:
+    """Open a row for a request, in ``cycle`` and the next one, from which the bank counts."""
+    dram = w.dram
+    request = w.requests[slot]
+    request.started = min(request.started, cycle)
+    request.met = max(request.met, rows.MISS)
+    bank = w.banks[request.bank]
+    pseudo = w.pseudos[bank.pseudo]
     counts = cycle + 1
-    m[ch + c.ROWS_FROM] = cycle + 2
-    until = cycle + m[c.RRD_S]
-    if m[c.FAW] > 4 * m[c.RRD_S]:
-        # The fourth activation from this one on.
-        four = pseudo + c.ACTIVATED
-        until = max(until, m[four + 1] + m[c.FAW])
-        for each in range(3):
-            m[four + each] = m[four + each + 1]
-        m[four + 3] = cycle
-    gates = m[ch + c.GATES_AT] + 2 * m[c.CHANNEL_GROUPS] + m[pseudo + c.FIRST_GROUP]
-    for gate in range(gates, gates + m[c.GROUPS]):
-        m[gate] = max(m[gate], until)
-    gate = m[bank + c.GATE_OF] + 2 * m[c.CHANNEL_GROUPS]
-    m[gate] = max(m[gate], cycle + m[c.RRD_L])
-    m[bank + c.OPEN_ROW] = m[at + c.ROW]
-    m[bank + c.READ_FROM] = counts + m[c.RCD_READ]
-    m[bank + c.WRITE_FROM] = counts + m[c.RCD_WRITE]
+    channel.rows_from = cycle + 2
+    until = cycle + dram.rrd_s_cycles
+    if dram.faw_cycles > 4 * dram.rrd_s_cycles:
+        # The third latest, the two after it and this one are four.
+        until = max(until, pseudo.activated_third + dram.faw_cycles)
+        pseudo.activated_third = pseudo.activated_second
+        pseudo.activated_second = pseudo.activated
+        pseudo.activated = cycle
+    _delay_groups(w, pseudo, rows.ACTIVATE, until)
+    _delay(w, bank, rows.ACTIVATE, cycle + dram.rrd_l_cycles)
+    bank.open_row = request.row
+    bank.read_from = counts + dram.rcd_read_cycles
+    bank.write_from = counts + dram.rcd_write_cycles
     # A row is not closed before it has served the request that it is opened for.
-    m[bank + c.PRECHARGE_FROM] = c.BLOCKED
-    m[bank + c.HELD] = counts + m[c.RAS]
-    m[bank + c.ACTIVATE_FROM] = cycle + m[c.RC]
-    _note(ch, c.ACTIVATES, counts, bank, m)
-    order = m[ch + c.SLOTS_AT] + 2 * m[c.SLOTS] + slot
-    write = int(slot >= m[c.READ_SLOTS])
-    m[order] -= c.INACTIVE
-    m[ch + c.ACTIVE_READS + write] += 1
-    release(ch, write, counts, m)
-    _classify_all(ch, bank, m)
+    bank.precharge_from = rows.BLOCKED
+    bank.held = counts + dram.ras_cycles
+    bank.activate_from = cycle + dram.rc_cycles
+    _note(w, channel, rows.ACTIVATE, counts, bank)
+    w.order[slot] -= rows.INACTIVE
+    window = w.windows[2 * channel.number + request.write]
+    window.active += 1
+    _release(w, channel, window, counts)
+    _classify_all(w, bank)
 
 
-def read_or_write(ch: int, slot: int, cycle: int, m: Counters) -> int:
-    """Read or write the next burst of a request; return its bank."""
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    m[at + c.STARTED] = min(m[at + c.STARTED], cycle)
-    bank: int = m[at + c.BANK]
-    write = int(slot >= m[c.READ_SLOTS])
-    pseudo = m[bank + c.PSEUDO]
-    _note(ch, c.READS_COLUMN + write, cycle, bank, m)
-    last = cycle + m[c.BURST_CYCLES] - 1
-    fill(ch, m[pseudo + c.PSEUDO_LANE] + c.CARRIES, cycle, last, m)
-    _shut_columns(ch, bank, write, cycle, m)
-    m[pseudo + c.LAST_READ - write] = cycle
-    held = cycle + (m[c.CWL] + m[c.BURST_CYCLES] + m[c.WR] if write else m[c.RTP])
-    m[bank + c.HELD] = max(m[bank + c.HELD], held)
-    order = m[ch + c.SLOTS_AT] + 2 * m[c.SLOTS] + slot
-    if m[order] & c.INACTIVE:
-        release(ch, write, cycle, m)
-    else:
-        if cycle > m[ch + c.NEXT_REFRESH]:
-            # The refresh has waited for it: so the cycles before count, whoever leaves now.
-            account(ch, cycle, m)
-        m[order] += c.INACTIVE
-        m[bank + c.PRECHARGE_FROM] = m[bank + c.HELD]
-        m[ch + c.ACTIVE_READS + write] -= 1
-    m[at + c.LEFT_BURSTS] -= 1
-    if m[at + c.LEFT_BURSTS] == 0:
-        leave(ch, slot, cycle, m)
-        ready = cycle if write else cycle + m[c.CL] + m[c.BURST_CYCLES]
-        _serve_client(ch, at, write, ready, m)
-    if m[bank + c.PRECHARGE_FROM] != c.BLOCKED:
-        m[bank + c.PRECHARGE_FROM] = m[bank + c.HELD]
-    if m[bank + c.FIRST] != slot or m[at + c.FOLLOWING] != c.NONE:
-        # Others may want another row.
-        _classify_all(ch, bank, m)
-    return bank
+def _delay(w: World, bank: Bank, what: int, until: int) -> None:
+    """Delay a command in the group of a bank."""
+    gate = bank.gate + what * w.memory.channel_groups
+    w.gates[gate] = max(w.gates[gate], until)
 
 
-def _shut_columns(ch: int, bank: int, write: int, cycle: int, m: Counters) -> None:
-    """Delay columns after the one in ``cycle``, for their slot and for the bus, which may turn."""
-    m[ch + c.COLUMNS_FROM] = cycle + 1
-    groups = m[c.CHANNEL_GROUPS]
-    first = m[ch + c.GATES_AT] + m[m[bank + c.PSEUDO] + c.FIRST_GROUP]
-    alike = first + write * groups
-    for gate in range(alike, alike + m[c.GROUPS]):
-        m[gate] = max(m[gate], cycle + m[c.PSEUDO_GAP])
-    own = m[bank + c.GATE_OF] + write * groups
-    m[own] = max(m[own], cycle + m[c.GROUP_GAP])
-    other = first + (1 - write) * groups
-    own = m[bank + c.GATE_OF] + (1 - write) * groups
+def _delay_groups(w: World, pseudo: Pseudo, what: int, until: int) -> None:
+    """Delay a command in all groups of a pseudo channel."""
+    first = pseudo.first_gate + what * w.memory.channel_groups
+    for gate in range(first, first + w.dram.bank_groups):
+        w.gates[gate] = max(w.gates[gate], until)
+
+
+def read_or_write(w: World, channel: Channel, slot: int, cycle: int) -> None:
+    """Read or write the next burst of a request."""
+    dram = w.dram
+    request = w.requests[slot]
+    request.started = min(request.started, cycle)
+    write = request.write
+    window = w.windows[2 * channel.number + write]
+    bank = w.banks[request.bank]
+    pseudo = w.pseudos[bank.pseudo]
+    _note(w, channel, write, cycle, bank)
+    _fill(w, channel, pseudo.lane + rows.CARRIES, cycle, cycle + dram.burst_cycles - 1)
+    channel.columns_from = cycle + 1
+    _delay_groups(w, pseudo, write, cycle + dram.ccd_s_cycles)
+    _delay(w, bank, write, cycle + dram.ccd_l_cycles)
     if write:
-        written = cycle + m[c.CWL] + m[c.BURST_CYCLES]
-        m[own] = max(m[own], written + m[c.WTR_L])
-        turned = written + m[c.WTR_S]
+        written = cycle + dram.cwl_cycles + dram.burst_cycles
+        _delay_groups(w, pseudo, rows.READ, written + dram.wtr_s_cycles)
+        _delay(w, bank, rows.READ, written + dram.wtr_l_cycles)
+        pseudo.written = cycle
+        bank.held = max(bank.held, written + dram.wr_cycles)
     else:
-        turned = cycle + m[c.CL] + m[c.BURST_CYCLES] + 2 - m[c.CWL]
-    for gate in range(other, other + m[c.GROUPS]):
-        m[gate] = max(m[gate], turned)
+        # The bus turns.
+        turned = cycle + dram.cl_cycles + dram.burst_cycles + 2 - dram.cwl_cycles
+        _delay_groups(w, pseudo, rows.WRITE, turned)
+        pseudo.read = cycle
+        bank.held = max(bank.held, cycle + dram.rtp_cycles)
+    if w.order[slot] & rows.INACTIVE:
+        _release(w, channel, window, cycle)
+    else:
+        if cycle > channel.next_refresh:
+            # The refresh waits for this command. The cycles before are counted before it leaves.
+            account(w, channel, cycle)
+        w.order[slot] += rows.INACTIVE
+        bank.precharge_from = bank.held
+        window.active -= 1
+    request.left_bursts -= 1
+    if request.left_bursts == 0:
+        _leave(w, channel, window, slot, cycle)
+        _serve_client(w, channel, window, request, cycle)
+    if bank.precharge_from != rows.BLOCKED:
+        bank.precharge_from = bank.held
+    if bank.newest != slot or request.following != rows.NONE:
+        # Others may want another row.
+        _classify_all(w, bank)
 
 
-def _classify_all(ch: int, bank: int, m: Counters) -> None:
+def _classify_all(w: World, bank: Bank) -> None:
     """Update the requests to a bank whose state has changed."""
-    slot = m[bank + c.FIRST]
-    while slot != c.NONE:
-        classify(ch, slot, bank, m)
-        slot = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.FOLLOWING]
+    slot = bank.newest
+    while slot != rows.NONE:
+        request = w.requests[slot]
+        _classify(w, slot, request, bank)
+        slot = request.following
 
 
-def _serve_client(ch: int, at: int, write: int, ready: int, m: Counters) -> None:
-    client = m[at + c.CLIENT]
-    row = m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS
-    met = m[at + c.MET]
-    m[ch + c.ROW_HITS + met - c.HITS] += 1
-    m[ch + c.SERVED_READS + write] += 1
-    m[c.UNSERVED] -= 1
-    m[c.UNSERVED_WRITES] -= write
-    m[row + c.READY] = max(m[row + c.READY], ready)
-    m[row + met] += 1
-    m[row + c.WAITED] += m[at + c.STARTED] - m[at + c.ADMITTED]
-    m[row + c.SERVED] += ready - m[at + c.STARTED]
-    m[row + c.OPEN] -= 1
-    if m[row + c.OPEN] == 0:
-        m[m[c.DONE_AT] + m[c.FINISHED]] = client
-        m[c.FINISHED] += 1
+def _classify(w: World, slot: int, request: Request, bank: Bank) -> None:
+    """Update the next command of a request, and when its bank can take the command."""
+    if bank.open_row == rows.NONE:
+        what, ready = rows.ACTIVATE, bank.activate_from
+    elif bank.open_row != request.row:
+        what, ready = rows.PRECHARGE, bank.precharge_from
+    elif request.write:
+        what, ready = rows.WRITE, bank.write_from
+    else:
+        what, ready = rows.READ, bank.read_from
+    w.ready[slot] = ready
+    w.gate[slot] = bank.gate + what * w.memory.channel_groups
 
 
-def refresh(ch: int, m: Counters) -> None:
+def _serve_client(w: World, channel: Channel, window: Window, request: Request, cycle: int) -> None:
+    """Count a request whose last column is issued in ``cycle``."""
+    memory, client, met = w.memory, w.clients[request.client], request.met
+    ready = cycle if request.write else cycle + w.dram.cl_cycles + w.dram.burst_cycles
+    channel.hits += met == rows.HIT
+    channel.misses += met == rows.MISS
+    channel.conflicts += met == rows.CONFLICT
+    client.hits += met == rows.HIT
+    client.misses += met == rows.MISS
+    client.conflicts += met == rows.CONFLICT
+    window.served += 1
+    memory.unserved -= 1
+    memory.unserved_writes -= request.write
+    client.ready = max(client.ready, ready)
+    client.waited += request.started - request.admitted
+    client.served += ready - request.started
+    client.open -= 1
+    if client.open == 0:
+        w.done[memory.finished] = request.client
+        memory.finished += 1
+
+
+def refresh(w: World, channel: Channel) -> None:
     """Close all banks of a channel as soon as their rows allow, and refresh them."""
-    due = m[ch + c.NEXT_REFRESH]
-    account(ch, due, m)
-    closed = max(due, m[ch + c.ROWS_FROM])
-    first = m[ch + c.BANKS_AT]
-    end_of_banks = first + m[c.CHANNEL_BANKS] * c.BANK_COLUMNS
-    for bank in range(first, end_of_banks, c.BANK_COLUMNS):
-        if m[bank + c.OPEN_ROW] != c.NONE:
-            closed = max(closed, m[bank + c.HELD])
-    begin = closed + m[c.RP]
-    end = begin + m[c.RFC]
-    _note(ch, c.PRECHARGES_ALL, closed, first, m)
-    _note(ch, c.REFRESHES, begin, first, m)
-    m[ch + c.ROWS_FROM] = end
-    for bank in range(first, end_of_banks, c.BANK_COLUMNS):
-        m[bank + c.OPEN_ROW] = c.NONE
-        m[bank + c.ACTIVATE_FROM] = end
-        _classify_all(ch, bank, m)
-    m[ch + c.RESUME] = end
-    account(ch, end, m)
-    m[ch + c.NEXT] = max(m[ch + c.NEXT], end)
-    m[ch + c.NEXT_REFRESH] = due + m[c.REFI]
+    due = channel.next_refresh
+    account(w, channel, due)
+    closed = max(due, channel.rows_from)
+    banks = range(channel.first_bank, channel.first_bank + w.memory.channel_banks)
+    for number in banks:
+        if w.banks[number].open_row != rows.NONE:
+            closed = max(closed, w.banks[number].held)
+    begin = closed + w.dram.rp_cycles
+    end = begin + w.dram.rfc_cycles
+    _note(w, channel, rows.PRECHARGE_ALL, closed, w.banks[channel.first_bank])
+    _note(w, channel, rows.REFRESH, begin, w.banks[channel.first_bank])
+    channel.rows_from = end
+    for number in banks:
+        bank = w.banks[number]
+        bank.open_row = rows.NONE
+        bank.activate_from = end
+        _classify_all(w, bank)
+    channel.resume = end
+    account(w, channel, end)
+    channel.next = max(channel.next, end)
+    channel.next_refresh = due + w.dram.refi_cycles
 
 
-def _note(ch: int, what: int, cycle: int, bank: int, m: Counters) -> None:
-    if m[c.LOGS]:
-        at = m[c.LOG_AT] + (m[c.LOGGED] % m[c.LOGS]) * c.LOG_COLUMNS
-        m[at + c.LOG_CYCLE] = cycle
-        m[at + c.LOG_CHANNEL] = m[ch + c.NUMBER]
-        m[at + c.LOG_WHAT] = what
-        m[at + c.LOG_BANK] = (bank - m[ch + c.BANKS_AT]) // c.BANK_COLUMNS
-        m[at + c.LOG_ROW] = m[bank + c.OPEN_ROW]
-        m[c.LOGGED] += 1
+def _note(w: World, channel: Channel, what: int, cycle: int, bank: Bank) -> None:
+    if w.log.size:
+        command = w.log[w.memory.logged % w.log.size]
+        command.cycle = cycle
+        command.channel = channel.number
+        command.what = what
+        command.bank = bank.number
+        command.row = bank.open_row
+        w.memory.logged += 1
 
 
-def take(
-    ch: int, arrived: int, place: int, client: int, write: int, m: Counters, queues: Counters
-) -> None:
-    """Queue a request behind the others outside the window of a channel."""
-    queued = m[ch + c.QUEUED_READS + write]
-    at = _queued(ch, write, queued, m)
-    queues[at + c.QUEUED_WHEN] = arrived << c.CLIENT_BITS | client
-    queues[at + c.QUEUED_WHERE] = place >> c.BANK_SHIFT
-    if queued == 0:
-        # Behind others it changes nothing before they have come in.
-        m[ch + c.READ_COMES + write] = arrived
-        m[ch + c.QUEUES_SINCE] = min(m[ch + c.QUEUES_SINCE], arrived + 1)
-        m[ch + c.NEXT] = min(m[ch + c.NEXT], arrived + 1)
-    m[ch + c.QUEUED_READS + write] = queued + 1
-    m[c.LONGEST] = max(m[c.LONGEST], queued + 1)
-    m[c.UNSERVED] += 1
-    m[c.UNSERVED_WRITES] += write
+def take(w: World, channel: Channel, window: Window, arrived: int, client: int, where: int) -> None:
+    """Queue a request behind the others outside a window."""
+    queued = _queued(w, window, window.queued)
+    queued.when = arrived << rows.CLIENT_BITS | client
+    queued.where = where
+    if window.queued == 0:
+        # A request behind others changes nothing before these have left the queue.
+        window.comes = arrived
+        channel.queues_since = min(channel.queues_since, arrived + 1)
+        channel.next = min(channel.next, arrived + 1)
+    window.queued += 1
+    w.memory.longest = max(w.memory.longest, window.queued)
+    w.memory.unserved += 1
+    w.memory.unserved_writes += window.write
 
 
-def _queued(ch: int, write: int, number: int, m: Counters) -> int:
-    room: int = m[c.ROOM]
-    at: int = m[ch + c.READ_HEAD + write] + number
-    queue: int = m[ch + c.NUMBER] * 2 + write
-    return (queue * room + (at & (room - 1))) * c.QUEUED_COLUMNS
+def _queued(w: World, window: Window, number: int) -> Queued:
+    room = w.memory.room
+    return w.queues[window.number * room + ((window.head + number) & (room - 1))]
 
 
-def coming(ch: int, m: Counters) -> tuple[int, int]:
+def coming(w: World, channel: Channel) -> tuple[int, int]:
     """Return when the next request enters a window, and whether it writes; FAR if none does.
 
-    Its first burst enters first, the others take the next free entries.
+    Its first burst takes a free entry, the others take the next ones.
     """
-    earliest = c.FAR
-    kind = 0
-    for write in range(2):
-        if (
-            m[ch + c.USED_READ_ENTRIES + write] < m[c.READ_ENTRIES + write]
-            and m[ch + c.FREE_READ_SLOT + write] != c.NONE
-        ):
-            cycle = max(m[ch + c.READ_COMES + write], m[ch + c.READ_FREED + write])
-            if cycle < earliest:
-                earliest = cycle
-                kind = write
-    return earliest, kind
+    read = _enters(w.windows[2 * channel.number])
+    write = _enters(w.windows[2 * channel.number + 1])
+    return (read, 0) if read <= write else (write, 1)
 
 
-def admit(ch: int, cycle: int, write: int, m: Counters, queues: Counters) -> int:
+def _enters(window: Window) -> int:
+    if window.used_entries >= window.entries or window.free_slot == rows.NONE:
+        return rows.FAR
+    return max(window.comes, window.freed)
+
+
+def admit(w: World, channel: Channel, cycle: int, write: int) -> int:
     """Move the first waiting request into its window; return its slot."""
-    keep_up(ch, cycle, m)
-    slot: int = m[ch + c.FREE_READ_SLOT + write]
-    head = _queued(ch, write, 0, m)
-    client = queues[head + c.QUEUED_WHEN] & c.CLIENT_MASK
-    waited = cycle - m[ch + c.READ_COMES + write]
-    m[m[c.CLIENTS_AT] + client * c.CLIENT_COLUMNS + c.QUEUED] += waited
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    m[ch + c.FREE_READ_SLOT + write] = m[at + c.FOLLOWING]
-    m[at + c.CLIENT] = client
-    m[at + c.ADMITTED] = cycle
-    m[at + c.STARTED] = c.FAR
-    m[at + c.LEFT_BURSTS] = m[c.BURSTS]
-    m[at + c.MET] = c.HITS
-    _line_up(ch, slot, queues[head + c.QUEUED_WHERE], m)
-    ready = m[ch + c.SLOTS_AT] + slot
-    m[ready] = max(m[ready], cycle + 1)
-    m[ch + c.READS + write] += 1
-    m[ch + c.USED_READ_ENTRIES + write] += m[c.BURSTS]
-    m[ch + c.WAITS_SINCE] = min(m[ch + c.WAITS_SINCE], cycle + 1)
-    _move_up(ch, write, cycle, m, queues)
-    _turn(ch, cycle + 1, m)
+    keep_up(w, channel, cycle)
+    window = w.windows[2 * channel.number + write]
+    slot = window.free_slot
+    queued = _queued(w, window, 0)
+    request = w.requests[slot]
+    window.free_slot = request.following
+    request.client = queued.when & rows.CLIENT_MASK
+    request.admitted = cycle
+    request.started = rows.FAR
+    request.left_bursts = w.memory.bursts
+    request.met = rows.HIT
+    w.clients[request.client].queued += cycle - window.comes
+    _line_up(w, channel, slot, request, queued.where)
+    w.ready[slot] = max(w.ready[slot], cycle + 1)
+    channel.requests += 1
+    window.used_entries += w.memory.bursts
+    channel.waits_since = min(channel.waits_since, cycle + 1)
+    _move_up(w, channel, window, cycle)
+    _turn(w, channel, cycle + 1)
     return slot
 
 
-def _line_up(ch: int, slot: int, where: int, m: Counters) -> None:
-    """Append a request in age order, and among the requests to its bank."""
-    if m[ch + c.SEQUENCE] > c.MOST_AGE:
-        _count_ages_anew(ch, m)
-    order = m[ch + c.SLOTS_AT] + 2 * m[c.SLOTS] + slot
-    m[order] = c.INACTIVE | m[ch + c.SEQUENCE] << c.SLOT_BITS | slot
-    m[ch + c.SEQUENCE] += 1
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    bank = m[ch + c.BANKS_AT] + (where & c.BANK_MASK) * c.BANK_COLUMNS
-    m[at + c.BANK] = bank
-    m[at + c.ROW] = where >> c.BANK_BITS
-    m[at + c.FOLLOWING] = m[bank + c.FIRST]
-    m[bank + c.FIRST] = slot
-    classify(ch, slot, bank, m)
+def _line_up(w: World, channel: Channel, slot: int, request: Request, where: int) -> None:
+    """Append a request in age order, and put it among the requests to its bank."""
+    if channel.age > MOST_AGE:
+        _renumber(w, channel)
+    w.order[slot] = rows.INACTIVE | channel.age << rows.SLOT_BITS | (slot - channel.first_slot)
+    channel.age += 1
+    request.bank = channel.first_bank + (where & BANK_MASK)
+    request.row = where >> rows.BANK_BITS
+    bank = w.banks[request.bank]
+    request.following = bank.newest
+    bank.newest = slot
+    _classify(w, slot, request, bank)
 
 
-def _move_up(ch: int, write: int, cycle: int, m: Counters, queues: Counters) -> None:
-    m[ch + c.READ_HEAD + write] += 1
-    m[ch + c.QUEUED_READS + write] -= 1
-    m[ch + c.READ_COMES + write] = c.FAR
-    if m[ch + c.QUEUED_READS + write]:
-        head = _queued(ch, write, 0, m)
-        m[ch + c.READ_COMES + write] = queues[head + c.QUEUED_WHEN] >> c.CLIENT_BITS
-    since = min(m[ch + c.READ_COMES], m[ch + c.WRITE_COMES]) + 1
+def _move_up(w: World, channel: Channel, window: Window, cycle: int) -> None:
+    """Remove the first request from a queue."""
+    window.head += 1
+    window.queued -= 1
+    window.comes = rows.FAR
+    if window.queued:
+        window.comes = _queued(w, window, 0).when >> rows.CLIENT_BITS
+    number = 2 * channel.number
+    since = min(w.windows[number].comes, w.windows[number + 1].comes) + 1
     if since > cycle:
         # The queues are empty for a while, or until a request of this cycle waits in the next one.
-        account(ch, cycle + 1, m)
-        m[ch + c.QUEUES_SINCE] = since
+        account(w, channel, cycle + 1)
+        channel.queues_since = since
 
 
-def classify(ch: int, slot: int, bank: int, m: Counters) -> None:
-    """Compute when the bank of a request can take its next command, and its other delays."""
-    opened = m[bank + c.OPEN_ROW]
-    row = m[m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS + c.ROW]
-    since = c.ACTIVATE_FROM if opened == c.NONE else c.PRECHARGE_FROM
-    since = c.READ_FROM + int(slot >= m[c.READ_SLOTS]) if opened == row else since
-    ready = m[ch + c.SLOTS_AT] + slot
-    m[ready] = m[bank + since]
-    # A group has its gates in the order of these cycles of its banks.
-    m[ready + m[c.SLOTS]] = m[bank + c.GATE_OF] + (since - c.READ_FROM) * m[c.CHANNEL_GROUPS]
-
-
-def _count_ages_anew(ch: int, m: Counters) -> None:
-    """Renumber the ages in the windows of a channel from 0."""
-    first = m[ch + c.SLOTS_AT] + 2 * m[c.SLOTS]
-    last = first + m[c.SLOTS]
-    number = 0
+def _renumber(w: World, channel: Channel) -> None:
+    """Count the ages in the windows of a channel from 0."""
+    end = w.windows[2 * channel.number + 1].end_slot
+    age = 0
     following = 0
-    while following <= c.AGE_MASK:
+    while following <= AGE_MASK:
         oldest = following
-        following = c.EMPTY
-        for at in range(first, last):
-            age = m[at] & c.AGE_MASK
-            if m[at] < c.EMPTY and age == oldest:
-                m[at] += (number << c.SLOT_BITS) - age
-                number += 1
-            elif m[at] < c.EMPTY and age > oldest:
-                following = min(following, age)
-    m[ch + c.SEQUENCE] = number
+        following = rows.EMPTY
+        for slot in range(channel.first_slot, end):
+            old = w.order[slot] & AGE_MASK
+            if w.order[slot] < rows.EMPTY and old == oldest:
+                w.order[slot] += (age << rows.SLOT_BITS) - old
+                age += 1
+            elif w.order[slot] < rows.EMPTY and old > oldest:
+                following = min(following, old)
+    channel.age = age
 
 
-def release(ch: int, write: int, cycle: int, m: Counters) -> None:
+def _release(w: World, channel: Channel, window: Window, cycle: int) -> None:
     """Free an entry of a window from ``cycle`` on."""
-    m[ch + c.USED_READ_ENTRIES + write] -= 1
-    m[ch + c.READ_FREED + write] = cycle
-    _turn(ch, cycle + 1, m)
+    window.used_entries -= 1
+    window.freed = cycle
+    _turn(w, channel, cycle + 1)
 
 
-def leave(ch: int, slot: int, cycle: int, m: Counters) -> None:
+def _leave(w: World, channel: Channel, window: Window, slot: int, cycle: int) -> None:
     """Free the slot of a served request."""
-    write = int(slot >= m[c.READ_SLOTS])
-    at = m[ch + c.REQUESTS_AT] + slot * c.REQUEST_COLUMNS
-    bank = m[at + c.BANK]
-    ready = m[ch + c.SLOTS_AT] + slot
-    m[ready] = c.BLOCKED
-    m[ready + 2 * m[c.SLOTS]] = c.EMPTY
-    other = m[bank + c.FIRST]
-    if other == slot:
-        m[bank + c.FIRST] = m[at + c.FOLLOWING]
+    request = w.requests[slot]
+    bank = w.banks[request.bank]
+    w.ready[slot] = rows.BLOCKED
+    w.order[slot] = rows.EMPTY
+    if bank.newest == slot:
+        bank.newest = request.following
     else:
-        before = other
-        while other != slot:
-            before = m[ch + c.REQUESTS_AT] + other * c.REQUEST_COLUMNS
-            other = m[before + c.FOLLOWING]
-        m[before + c.FOLLOWING] = m[at + c.FOLLOWING]
-    m[at + c.FOLLOWING] = m[ch + c.FREE_READ_SLOT + write]
-    m[ch + c.FREE_READ_SLOT + write] = slot
-    m[ch + c.READS + write] -= 1
-    if m[ch + c.READS] + m[ch + c.WRITES] == 0:
-        account(ch, cycle, m)
-        m[ch + c.WAITS_SINCE] = c.FAR
+        before = w.requests[bank.newest]
+        while before.following != slot:
+            before = w.requests[before.following]
+        before.following = request.following
+    request.following = window.free_slot
+    window.free_slot = slot
+    channel.requests -= 1
+    if channel.requests == 0:
+        account(w, channel, cycle)
+        channel.waits_since = rows.FAR
 
 
-def _turn(ch: int, cycle: int, m: Counters) -> None:
+def _turn(w: World, channel: Channel, cycle: int) -> None:
     """Switch a channel between writing and reading; its commands start at ``cycle``."""
-    reads, writes = m[ch + c.USED_READ_ENTRIES], m[ch + c.USED_WRITE_ENTRIES]
+    reads = w.windows[2 * channel.number].used_entries
+    writes = w.windows[2 * channel.number + 1].used_entries
     mode = 1
     if writes == 0:
         mode = 0
+    elif reads > 0 and channel.writes:
+        mode = int(writes >= w.memory.write_low)
     elif reads > 0:
-        mode = int(writes >= m[c.WRITE_LOW]) if m[ch + c.MODE] else int(writes > m[c.WRITE_HIGH])
-    if mode != m[ch + c.MODE]:
-        _begin(ch, mode, cycle, m)
+        mode = int(writes > w.memory.write_high)
+    if mode != channel.writes:
+        channel.writes = mode
+        channel.turned = cycle
+        _note_turns(w, channel, cycle)
 
 
-def _begin(ch: int, mode: int, cycle: int, m: Counters) -> None:
-    m[ch + c.MODE] = mode
-    m[ch + c.MODE_FROM] = cycle
-    gates = m[ch + c.GATES_AT] + mode * m[c.CHANNEL_GROUPS]
-    for number in range(m[c.PSEUDO_CHANNELS]):
-        pseudo = m[ch + c.PSEUDOS_AT] + number * c.PSEUDO_COLUMNS
-        turned = m[gates + m[pseudo + c.FIRST_GROUP]]
-        first = max(cycle, m[pseudo + c.LAST_WRITE + mode] + m[c.BURST_CYCLES])
-        fill(ch, m[pseudo + c.PSEUDO_LANE] + c.TURNS, first, turned - 1, m)
+def _note_turns(w: World, channel: Channel, cycle: int) -> None:
+    """Mark the cycles in which the buses of a channel turn."""
+    dram = w.dram
+    gates = channel.writes * w.memory.channel_groups
+    for number in range(channel.first_pseudo, channel.first_pseudo + dram.pseudo_channels):
+        pseudo = w.pseudos[number]
+        latest = pseudo.read if channel.writes else pseudo.written
+        first = max(cycle, latest + dram.burst_cycles)
+        _fill(w, channel, pseudo.lane + rows.TURNS, first, w.gates[gates + pseudo.first_gate] - 1)
 
 
-def _at(ch: int, cycle: int, m: Counters) -> int:
+def _word(w: World, channel: Channel, cycle: int) -> int:
     """Return the index of the word with ``cycle``."""
-    words: int = m[c.RING_WORDS]
-    word = (cycle >> c.WORD_BITS) & (words - 1)
-    return m[ch + c.BUSES_AT] + word * m[c.LANES]  # type: ignore[no-any-return]
+    word = (cycle >> rows.WORD_BITS) & (w.memory.ring_words - 1)
+    return channel.first_lane + word * w.memory.lanes
 
 
-def fill(ch: int, lane: int, first: int, last: int, m: Counters) -> None:
-    """Take the cycles from ``first`` to ``last`` that are not counted yet."""
-    cycle = max(first, m[ch + c.CLOCKED])
+def _fill(w: World, channel: Channel, lane: int, first: int, last: int) -> None:
+    """Mark the cycles from ``first`` to ``last`` that are not counted yet."""
+    cycle = max(first, channel.clocked)
     while cycle <= last:
-        start = cycle & (c.WORD - 1)
-        cycles = min(last - cycle + 1, c.WORD - start)
-        m[_at(ch, cycle, m) + lane] |= ((1 << cycles) - 1) << start
+        start = cycle & (rows.WORD - 1)
+        cycles = min(last - cycle + 1, rows.WORD - start)
+        w.lanes[_word(w, channel, cycle) + lane] |= ((1 << cycles) - 1) << start
         cycle += cycles
 
 
@@ -395,82 +393,81 @@ def _ones(word: int) -> int:
     word -= (word >> 1) & 0x55555555
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
     word = (word + (word >> 4)) & 0x0F0F0F0F
-    return ((word * 0x01010101) & c.WORD_MASK) >> 24
+    return ((word * 0x01010101) & WORD_MASK) >> 24
 
 
-def keep_up(ch: int, cycle: int, m: Counters) -> None:
+def keep_up(w: World, channel: Channel, cycle: int) -> None:
     """Count the cycles before ``cycle`` if they fill a word."""
-    if cycle - m[ch + c.CLOCKED] >= c.WORD:
-        account(ch, cycle, m)
+    if cycle - channel.clocked >= rows.WORD:
+        account(w, channel, cycle)
 
 
-def account(ch: int, cycle: int, m: Counters) -> None:
+def account(w: World, channel: Channel, cycle: int) -> None:
     """Count all cycles of a channel before ``cycle``, which are final."""
-    now = m[ch + c.CLOCKED]
-    active = m[ch + c.ACTIVE_READS] + m[ch + c.ACTIVE_WRITES]
+    number = 2 * channel.number
+    active = w.windows[number].active + w.windows[number + 1].active
+    now = channel.clocked
     while now < cycle:
-        start = now & (c.WORD - 1)
-        end = min(cycle, now - start + c.WORD)
-        bits = ((1 << (end - now)) - 1) << start
-        if now < m[ch + c.RESUME]:
-            m[ch + c.REFRESH_MASK] |= bits & _before(m[ch + c.RESUME] - now + start)
-        elif end > m[ch + c.NEXT_REFRESH] and active:
-            # Rows that were opened are still read.
-            m[ch + c.REFRESH_MASK] |= bits & ~_before(m[ch + c.NEXT_REFRESH] - now + start)
-        if end > m[ch + c.WAITS_SINCE]:
-            m[ch + c.WAIT_MASK] |= bits & ~_before(m[ch + c.WAITS_SINCE] - now + start)
-        if end > m[ch + c.QUEUES_SINCE]:
-            queues = bits & ~_before(m[ch + c.QUEUES_SINCE] - now + start)
-            m[_at(ch, now, m) + c.QUEUES] |= queues
+        start = now & (rows.WORD - 1)
+        first = now - start
+        end = min(cycle, first + rows.WORD)
+        bits = _before(end - first) & ~_before(start)
+        if now < channel.resume:
+            channel.refresh_mask |= bits & _before(channel.resume - first)
+        elif active:
+            # Opened rows are still read after the refresh is due.
+            channel.refresh_mask |= bits & ~_before(channel.next_refresh - first)
+        channel.wait_mask |= bits & ~_before(channel.waits_since - first)
+        w.lanes[_word(w, channel, now) + rows.QUEUES] |= bits & ~_before(
+            channel.queues_since - first
+        )
         now = end
-        if now & (c.WORD - 1) == 0:
-            retire(ch, now - c.WORD, now, m)
-    m[ch + c.CLOCKED] = max(m[ch + c.CLOCKED], cycle)
+        if now & (rows.WORD - 1) == 0:
+            retire(w, channel, first, now)
+    channel.clocked = max(channel.clocked, cycle)
 
 
 def _before(bit: int) -> int:
     """Return a mask of the bits below one bit."""
-    return (1 << min(max(bit, 0), c.WORD)) - 1
+    return (1 << min(max(bit, 0), rows.WORD)) - 1
 
 
-def retire(ch: int, cycle: int, end: int, m: Counters) -> None:
+def retire(w: World, channel: Channel, cycle: int, end: int) -> None:
     """Count the word from ``cycle`` to ``end``, and clear it."""
-    at = _at(ch, cycle, m)
-    while (cycle >> m[c.PERIOD_BITS]) >= c.PERIODS:
-        _halve(m)
-    period = m[c.PERIODS_AT] + (cycle >> m[c.PERIOD_BITS]) * c.FATES
-    for pseudo in range(m[c.PSEUDO_CHANNELS]):
-        lane = at + c.CHANNEL_LANES + pseudo * c.PSEUDO_LANES
+    while cycle >> w.memory.period_bits >= rows.PERIODS:
+        _halve(w)
+    period = (cycle >> w.memory.period_bits) * rows.FATES
+    fates = channel.number * rows.FATES
+    word = _word(w, channel, cycle)
+    for pseudo in range(w.dram.pseudo_channels):
+        lane = word + rows.CHANNEL_LANES + pseudo * rows.PSEUDO_LANES
         left = _before(end - cycle)
-        for fate in range(c.FATES):
-            if fate == c.DATA:
-                mask = m[lane + c.CARRIES]
-            elif fate == c.REFRESH:
-                mask = m[ch + c.REFRESH_MASK]
-            elif fate == c.TURNAROUND:
-                mask = m[lane + c.TURNS]
-            elif fate == c.WINDOW:
-                mask = m[at + c.QUEUES]
-            elif fate == c.CONFLICT:
-                mask = m[ch + c.WAIT_MASK]
-            else:
-                mask = c.WORD_MASK
-            cycles = _ones(left & mask)
-            left &= ~mask
-            m[ch + c.BUS + fate] += cycles
-            m[period + fate] += cycles
-    m[ch + c.REFRESH_MASK] = 0
-    m[ch + c.WAIT_MASK] = 0
-    for lane in range(at, at + m[c.LANES]):
-        m[lane] = 0
+        left = _count(w, fates, period, left, w.lanes[lane + rows.CARRIES])
+        left = _count(w, fates + 1, period + 1, left, channel.refresh_mask)
+        left = _count(w, fates + 2, period + 2, left, w.lanes[lane + rows.TURNS])
+        left = _count(w, fates + 3, period + 3, left, w.lanes[word + rows.QUEUES])
+        left = _count(w, fates + 4, period + 4, left, channel.wait_mask)
+        _count(w, fates + 5, period + 5, left, WORD_MASK)
+    channel.refresh_mask = 0
+    channel.wait_mask = 0
+    for lane in range(word, word + w.memory.lanes):
+        w.lanes[lane] = 0
 
 
-def _halve(m: Counters) -> None:
-    m[c.PERIOD_BITS] += 1
-    first = m[c.PERIODS_AT]
-    for fate in range(first, first + c.FATES):
-        for at in range(c.PERIODS // 2):
-            both = m[fate + 2 * at * c.FATES] + m[fate + (2 * at + 1) * c.FATES]
-            m[fate + at * c.FATES] = both
-        for at in range(c.PERIODS // 2, c.PERIODS):
-            m[fate + at * c.FATES] = 0
+def _count(w: World, fate: int, period: int, left: int, mask: int) -> int:
+    """Count the cycles of ``left`` that have one fate; return the others."""
+    cycles = _ones(left & mask)
+    w.fates[fate] += cycles
+    w.periods[period] += cycles
+    return left & ~mask
+
+
+def _halve(w: World) -> None:
+    """Join the periods in pairs."""
+    w.memory.period_bits += 1
+    half = rows.PERIODS // 2 * rows.FATES
+    for at in range(half):
+        pair = at + at // rows.FATES * rows.FATES
+        w.periods[at] = w.periods[pair] + w.periods[pair + rows.FATES]
+    for at in range(half, 2 * half):
+        w.periods[at] = 0

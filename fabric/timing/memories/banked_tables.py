@@ -1,14 +1,15 @@
-"""The array of the banked memory's loop, and the mapping of addresses to locations."""
+"""The tables of the banked memory's loop, and the mapping of addresses to locations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from fabric.graph.hardware.dram import REQUEST_NUMBER_BITS, address_bits
-from fabric.timing.memories import banked_columns as c
-from fabric.timing.memories.banked_columns import BANK_BITS, BANK_SHIFT
+from fabric.timing.engine.tables import Table
+from fabric.timing.memories import banked_rows as rows
+from fabric.timing.memories.banked_rows import BANK_BITS, BANK_SHIFT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,30 +24,14 @@ BYTES: Final = REQUEST_NUMBER_BITS // 8
 
 BYTE_VALUES: Final = 256
 
-_ROOM: Final = 256
-"""Initial room for requests outside of a window."""
+_NEVER: Final = -(1 << 40)
+"""A cycle long before any other."""
 
 _LINE: Final = 8
 """Integers in a cache line of most hosts."""
 
-_TIMING: Final = (
-    "cl",
-    "cwl",
-    "rcd_read",
-    "rcd_write",
-    "rp",
-    "ras",
-    "rc",
-    "wr",
-    "rtp",
-    "rrd_s",
-    "rrd_l",
-    "wtr_s",
-    "wtr_l",
-    "faw",
-    "rfc",
-)
-"""Settings that are cycles of the description."""
+_ROOM: Final = 256
+"""Initial room for requests outside of a window."""
 
 
 class Location(NamedTuple):
@@ -109,165 +94,137 @@ def _tables(contributions: Counters) -> Counters:
     return tables.reshape(-1)
 
 
-class Tables:
-    """Settings and tables of a memory.
-
-    Attributes:
-        state: see ``banked_columns``.
-        queues: requests outside of the windows.
-        clients, channels, done, log: views of ``state``.
-    """
-
-    def __init__(self, description: BankedDescription, clients: int, logged: int) -> None:
-        header = _header(description, clients, logged)
-        self._parts: list[Counters] = [header]
-        self._end = _lines(c.HEADER)
-        channels = _channels(description, header)
-        header[c.CHANNELS_AT] = self._add(channels)
-        channels[:, c.BANKS_AT :] = self._end + channels[:, c.BANKS_AT :]
-        blocks = _blocks(description, header, channels)
-        self._add(blocks)
-        header[c.CLIENTS_AT] = self._add(np.zeros((clients, c.CLIENT_COLUMNS), np.int64))
-        header[c.PERIODS_AT] = self._add(np.zeros((c.PERIODS, c.FATES), np.int64))
-        header[c.MAPPING_AT] = self._add(AddressMapping(description).tables)
-        header[c.ACTIVE_AT] = self._add(np.zeros(clients, np.int64))
-        header[c.DONE_AT] = self._add(np.zeros(clients, np.int64))
-        header[c.LOG_AT] = self._add(np.zeros((max(1, logged), c.LOG_COLUMNS), np.int64))
-        self.state: Final = _aligned(self._parts)
-        room = int(header[c.ROOM])
-        self.queues: Final = np.zeros(len(channels) * 2 * room * c.QUEUED_COLUMNS, np.int64)
-        self.clients: Final = table(self.state, c.CLIENTS_AT, clients, c.CLIENT_COLUMNS)
-        self.channels: Final = table(self.state, c.CHANNELS_AT, len(channels), c.CHANNEL_COLUMNS)
-        self.done: Final = table(self.state, c.DONE_AT, clients, 1)[:, 0]
-        self.log: Final = table(self.state, c.LOG_AT, max(1, logged), c.LOG_COLUMNS)
-
-    def _add(self, part: Counters) -> int:
-        start = self._end
-        self._parts.append(part)
-        self._end += _lines(part.size)
-        return start
-
-
-def table(state: Counters, begins: int, rows: int, columns: int) -> Counters:
-    """Return the table whose offset is at ``begins`` in the header of ``state``."""
-    start = int(state[begins])
-    return state[start : start + rows * columns].reshape(rows, columns)
-
-
-def _lines(size: int) -> int:
-    """Return ``size``, rounded up to whole cache lines."""
-    return -(-size // _LINE) * _LINE
-
-
-def _aligned(parts: Sequence[Counters]) -> Counters:
-    """Concatenate parts, each at the start of a cache line, as slots are read by whole lines."""
-    room = np.zeros(sum(_lines(part.size) for part in parts) + _LINE, np.int64)
-    start = -(room.ctypes.data // room.itemsize) % _LINE
-    state = room[start:]
-    end = 0
-    for part in parts:
-        state[end : end + part.size] = part.reshape(-1)
-        end += _lines(part.size)
-    return state[:end]
-
-
-def _header(description: BankedDescription, clients: int, logged: int) -> Counters:
+def world_of(description: BankedDescription, clients: int, logged: int) -> rows.World:
+    """Return the tables of a memory with so many clients, which logs so many commands."""
     dram = description.dram
-    bursts = description.request_bytes // dram.burst_bytes
-    header = np.zeros(c.HEADER, np.int64)
-    for key in _TIMING:
-        header[getattr(c, key.upper())] = getattr(dram, f"{key}_cycles")
-    # A command goes later than the one that it waits for.
-    for column in (c.RP, c.RTP, c.RCD_READ, c.RCD_WRITE):
-        header[column] = max(1, header[column])
-    header[c.BURSTS] = bursts
-    header[c.BURST_CYCLES] = dram.burst_cycles
-    header[c.PSEUDO_GAP] = max(dram.ccd_s_cycles, dram.burst_cycles)
-    header[c.GROUP_GAP] = max(dram.ccd_l_cycles, dram.burst_cycles)
-    header[c.REFI] = dram.refi_cycles if description.refreshes else c.FAR
-    entries = description.read_window_bursts, description.write_window_bursts
-    header[c.READ_ENTRIES], header[c.WRITE_ENTRIES] = entries
-    # A request of one burst has no entry any more while its row is being opened.
-    slots = [number * (2 if bursts == 1 else 1) for number in entries]
-    header[c.READ_SLOTS], header[c.WRITE_SLOTS] = slots
-    header[c.SLOTS] = sum(slots)
-    high = description.write_high_percent * description.write_window_bursts
-    low = description.write_low_percent * description.write_window_bursts
-    header[c.WRITE_HIGH], header[c.WRITE_LOW] = high // 100, -(-low // 100)
-    header[c.FIRST_COME] = description.scheduler == "first come"
-    header[c.CHANNELS] = description.channels
-    header[c.GROUPS] = dram.bank_groups
-    header[c.PSEUDO_CHANNELS] = dram.pseudo_channels
-    header[c.CHANNEL_GROUPS] = dram.pseudo_channels * dram.bank_groups
-    header[c.CHANNEL_BANKS] = header[c.CHANNEL_GROUPS] * dram.banks
-    header[c.LANES] = c.CHANNEL_LANES + dram.pseudo_channels * c.PSEUDO_LANES
-    # Farthest ahead of what is accounted for is the cycle in which a bus has turned.
-    ahead = dram.cl_cycles + dram.cwl_cycles + dram.burst_cycles + dram.wtr_l_cycles
-    header[c.RING_WORDS] = 1 << (ahead // c.WORD + 3).bit_length()
-    header[c.PER_BUNDLE] = description.requests_per_bundle
-    header[c.REQUEST_BITS] = description.request_bytes.bit_length() - 1
-    header[c.LOGS] = logged
-    header[c.CLIENTS] = clients
-    header[c.PERIOD_BITS] = c.WORD_BITS
-    header[c.ROOM] = max(_ROOM, 1 << (2 * description.requests_per_bundle).bit_length())
-    return header
-
-
-def _channels(description: BankedDescription, header: Counters) -> Counters:
-    """Return the rows of channels; offsets are relative to the first block."""
-    dram = description.dram
-    channels = np.zeros((description.channels, c.CHANNEL_COLUMNS), np.int64)
-    channels[:, [c.NEXT, c.WAITS_SINCE, c.QUEUES_SINCE, c.READ_COMES, c.WRITE_COMES]] = c.FAR
-    channels[:, [c.ROW_KEY, c.COLUMN_KEY]] = c.EMPTY
-    channels[:, c.NEXT_REFRESH] = header[c.REFI]
-    channels[:, c.FREE_WRITE_SLOT] = header[c.READ_SLOTS]
-    number = np.arange(description.channels)
-    channels[:, c.NUMBER] = number
-    slots = int(header[c.SLOTS])
-    sizes = {
-        c.BANKS_AT: int(header[c.CHANNEL_BANKS]) * c.BANK_COLUMNS,
-        c.PSEUDOS_AT: dram.pseudo_channels * c.PSEUDO_COLUMNS,
-        c.GATES_AT: 4 * int(header[c.CHANNEL_GROUPS]),
-        c.SLOTS_AT: 3 * slots,
-        c.REQUESTS_AT: slots * c.REQUEST_COLUMNS,
-        c.BUSES_AT: int(header[c.RING_WORDS] * header[c.LANES]),
-    }
-    at = number * sum(map(_lines, sizes.values()))
-    for column, size in sizes.items():
-        channels[:, column] = at
-        at = at + _lines(size)
-    channels[:, c.ENDS_AT] = at
-    return channels
-
-
-def _blocks(description: BankedDescription, header: Counters, channels: Counters) -> Counters:
-    dram = description.dram
-    first = channels[0]
-    blocks = np.zeros((len(channels), int(first[c.ENDS_AT] - first[c.BANKS_AT])), np.int64)
-
-    def part(column: int, rows: int, columns: int) -> Counters:
-        start = int(first[column] - first[c.BANKS_AT])
-        its = blocks[:, start : start + rows * columns]
-        return its.reshape(len(channels), rows, columns, copy=False)
-
-    slots = int(header[c.SLOTS])
-    pseudos = part(c.PSEUDOS_AT, dram.pseudo_channels, c.PSEUDO_COLUMNS)
-    pseudos[:] = c.NEVER
-    pseudo = np.arange(dram.pseudo_channels)
-    pseudos[:, :, c.PSEUDO_LANE] = c.CHANNEL_LANES + pseudo * c.PSEUDO_LANES
-    pseudos[:, :, c.FIRST_GROUP] = pseudo * dram.bank_groups
-    ready, gates, order = np.moveaxis(part(c.SLOTS_AT, 3, slots), 1, 0)
-    ready[:] = c.BLOCKED
-    gates[:] = channels[:, [c.GATES_AT]]
-    order[:] = c.EMPTY
-    following = part(c.REQUESTS_AT, slots, c.REQUEST_COLUMNS)[:, :, c.FOLLOWING]
-    following[:] = np.arange(1, slots + 1)
-    following[:, [header[c.READ_SLOTS] - 1, -1]] = c.NONE
-    banks = part(c.BANKS_AT, int(header[c.CHANNEL_BANKS]), c.BANK_COLUMNS)
-    banks[:, :, [c.OPEN_ROW, c.FIRST]] = c.NONE
-    group = np.arange(int(header[c.CHANNEL_BANKS])) // dram.banks
-    banks[:, :, c.PSEUDO] = (
-        channels[:, [c.PSEUDOS_AT]] + group // dram.bank_groups * c.PSEUDO_COLUMNS
+    groups = dram.pseudo_channels * dram.bank_groups
+    channels = description.channels
+    memory = _memory(description, groups)
+    slots = _slots(description)
+    world = rows.World(
+        memory=memory,
+        dram=_dram(description),
+        clients=Table.zeros(rows.Client, clients),
+        channels=Table.zeros(rows.Channel, channels),
+        windows=Table.zeros(rows.Window, 2 * channels),
+        pseudos=Table.zeros(rows.Pseudo, channels * dram.pseudo_channels),
+        banks=Table.zeros(rows.Bank, channels * groups * dram.banks),
+        requests=Table.zeros(rows.Request, channels * sum(slots)),
+        ready=_aligned(channels * sum(slots), rows.BLOCKED),
+        order=_aligned(channels * sum(slots), rows.EMPTY),
+        gate=_aligned(channels * sum(slots), 0),
+        gates=np.zeros(channels * 4 * groups, np.int64),
+        lanes=np.zeros(channels * memory.ring_words * memory.lanes, np.int64),
+        fates=np.zeros(channels * rows.FATES, np.int64),
+        periods=np.zeros(rows.PERIODS * rows.FATES, np.int64),
+        mapping=AddressMapping(description).tables,
+        active=np.zeros(clients, np.int64),
+        done=np.zeros(clients, np.int64),
+        queues=Table.zeros(rows.Queued, 2 * channels * memory.room),
+        log=Table.zeros(rows.Command, logged),
     )
-    banks[:, :, c.GATE_OF] = channels[:, [c.GATES_AT]] + group
-    return blocks
+    _begin_channels(world, sum(slots))
+    _begin_windows(world, description, slots)
+    _begin_banks(world, dram.bank_groups, dram.banks)
+    return world
+
+
+def _aligned(size: int, value: int) -> Counters:
+    """Return integers that begin with a cache line, as slots are read by whole lines."""
+    room = np.full(size + _LINE, value, np.int64)
+    start = -(room.ctypes.data // room.itemsize) % _LINE
+    return room[start : start + size]
+
+
+def _memory(description: BankedDescription, groups: int) -> rows.Memory:
+    dram = description.dram
+    memory = Table.zeros(rows.Memory, 1)[0]
+    memory.bursts = description.request_bytes // dram.burst_bytes
+    memory.requests_per_bundle = description.requests_per_bundle
+    memory.request_bits = description.request_bytes.bit_length() - 1
+    memory.write_high = description.write_high_percent * description.write_window_bursts // 100
+    memory.write_low = -(-description.write_low_percent * description.write_window_bursts // 100)
+    memory.is_first_come = int(description.scheduler == "first come")
+    memory.channel_groups = groups
+    memory.channel_banks = groups * dram.banks
+    memory.lanes = rows.CHANNEL_LANES + dram.pseudo_channels * rows.PSEUDO_LANES
+    # The cycle in which a bus has turned is the farthest ahead of those that are counted.
+    ahead = dram.cl_cycles + dram.cwl_cycles + dram.burst_cycles + dram.wtr_l_cycles
+    memory.ring_words = 1 << (ahead // rows.WORD + 3).bit_length()
+    memory.period_bits = rows.WORD_BITS
+    memory.room = max(_ROOM, 1 << (2 * description.requests_per_bundle).bit_length())
+    return memory
+
+
+def _dram(description: BankedDescription) -> rows.Dram:
+    """Return the parameters as the loop counts with them."""
+    values = dict(vars(description.dram))
+    # A command goes later than the one that it waits for.
+    for key in ("rp_cycles", "rtp_cycles", "rcd_read_cycles", "rcd_write_cycles"):
+        values[key] = max(1, values[key])
+    for key in ("ccd_s_cycles", "ccd_l_cycles"):
+        values[key] = max(values["burst_cycles"], values[key])
+    if not description.refreshes:
+        values["refi_cycles"] = rows.FAR
+    kind: Any = rows.Dram
+    row: rows.Dram = kind(np.array(list(values.values()), np.int64), 0)
+    return row
+
+
+def _slots(description: BankedDescription) -> tuple[int, int]:
+    """Return the slots of a channel's reads and of its writes.
+
+    A request of one burst has no entry any more while its row is being opened.
+    """
+    each = 2 if description.request_bytes == description.dram.burst_bytes else 1
+    return each * description.read_window_bursts, each * description.write_window_bursts
+
+
+def _begin_channels(world: rows.World, slots: int) -> None:
+    memory, dram = world.memory, world.dram
+    channels, pseudos = world.channels.rows, world.pseudos.rows
+    number = np.arange(len(channels))
+    channels["number"] = number
+    for column in ("next", "waits_since", "queues_since"):
+        channels[column] = rows.FAR
+    channels["row_key"] = channels["column_key"] = rows.EMPTY
+    channels["next_refresh"] = dram.refi_cycles
+    channels["first_bank"] = number * memory.channel_banks
+    channels["first_pseudo"] = number * dram.pseudo_channels
+    channels["first_slot"] = number * slots
+    channels["first_gate"] = number * 4 * memory.channel_groups
+    channels["row_gates"] = channels["first_gate"] + rows.ACTIVATE * memory.channel_groups
+    channels["first_lane"] = number * memory.ring_words * memory.lanes
+    channel, pseudo = np.divmod(np.arange(len(pseudos)), dram.pseudo_channels)
+    for column in ("read", "written", "activated", "activated_second", "activated_third"):
+        pseudos[column] = _NEVER
+    pseudos["first_gate"] = channels["first_gate"][channel] + pseudo * dram.bank_groups
+    pseudos["lane"] = rows.CHANNEL_LANES + pseudo * rows.PSEUDO_LANES
+
+
+def _begin_windows(
+    world: rows.World, description: BankedDescription, slots: tuple[int, int]
+) -> None:
+    windows, requests = world.windows.rows, world.requests.rows
+    windows["number"] = np.arange(len(windows))
+    windows["write"] = np.arange(len(windows)) % 2
+    channels = world.channels.size
+    windows["entries"][::2] = description.read_window_bursts
+    windows["entries"][1::2] = description.write_window_bursts
+    ends = np.cumsum(slots * channels)
+    windows["end_slot"] = ends
+    windows["first_slot"] = windows["free_slot"] = ends - slots * channels
+    windows["comes"] = rows.FAR
+    requests["write"] = np.repeat(windows["write"], slots * channels)
+    requests["following"] = np.arange(1, len(requests) + 1)
+    requests["following"][ends - 1] = rows.NONE
+
+
+def _begin_banks(world: rows.World, bank_groups: int, banks_in_group: int) -> None:
+    banks, channels = world.banks.rows, world.channels.rows
+    channel, bank = np.divmod(np.arange(len(banks)), world.memory.channel_banks)
+    group = bank // banks_in_group
+    banks["number"] = bank
+    banks["open_row"] = banks["newest"] = rows.NONE
+    banks["pseudo"] = channels["first_pseudo"][channel] + group // bank_groups
+    banks["gate"] = channels["first_gate"][channel] + group

@@ -1,0 +1,259 @@
+"""Rows of the banked memory's compiled loop, and the world that has their tables.
+
+A slot has an entry in each of ``ready``, ``order`` and ``gate``, and a request. The least key of a
+window's slots is the next command: cycle, age and slot are the bits of a key, highest first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final, NamedTuple, Never, TypeAlias
+
+from fabric.graph.hardware.dram import DramDescription
+from fabric.timing.engine.tables import Counters, Row, Table
+
+FAR: Final = 1 << 60
+"""Later than any cycle."""
+
+NONE: Final = -1
+
+# Bits of a location: channel, bank in the channel, row.
+BANK_SHIFT: Final = 16
+BANK_BITS: Final = 16
+
+# Bits of a queued request: client, cycle of arrival.
+CLIENT_BITS: Final = 20
+CLIENT_MASK: Final = (1 << CLIENT_BITS) - 1
+
+# Bits of an order: slot, age, whether no row was opened for the request. A key has the cycle above.
+SLOT_BITS: Final = 10
+SLOT_MASK: Final = (1 << SLOT_BITS) - 1
+INACTIVE: Final = 1 << 21
+CYCLE_SHIFT: Final = 22
+EMPTY: Final = 1 << 62
+"""The order of a free slot, and a key without a command."""
+BLOCKED: Final = EMPTY >> CYCLE_SHIFT
+"""A cycle that no command reaches."""
+
+# Commands by which gates and requests are told apart; the first two are columns.
+READ: Final = 0
+WRITE: Final = 1
+ACTIVATE: Final = 2
+PRECHARGE: Final = 3
+REFRESH: Final = 4
+PRECHARGE_ALL: Final = 5
+
+# The row that a request has met.
+HIT: Final = 0
+MISS: Final = 1
+CONFLICT: Final = 2
+
+WORD_BITS: Final = 5
+WORD: Final = 1 << WORD_BITS
+"""Cycles of a bus in one integer, one bit each."""
+
+# Lanes of a word of the buses: of a channel, and of each pseudo channel.
+QUEUES: Final = 0
+CHANNEL_LANES: Final = 1
+CARRIES: Final = 0
+TURNS: Final = 1
+PSEUDO_LANES: Final = 2
+
+FATES: Final = 6
+"""A cycle of a data bus: data, refresh, turnaround, window, conflict or idle."""
+
+PERIODS: Final = 512
+"""The most periods of a run."""
+
+
+class Memory(Row):
+    """Settings, and below ``cycle`` the state."""
+
+    bursts: int  # of a request
+    requests_per_bundle: int
+    request_bits: int
+    write_high: int
+    write_low: int
+    is_first_come: int
+    channel_groups: int
+    channel_banks: int
+    lanes: int
+    ring_words: int
+    cycle: int
+    unserved: int
+    unserved_writes: int
+    finished: int
+    period_bits: int
+    logged: int
+    room: int  # of each queue
+    longest: int  # of the queues
+    is_short: int  # of room
+
+
+class Client(Row):
+    """A port; ``left`` requests are not handed over yet, ``open`` ones are not served."""
+
+    next_bundle: int
+    left: int
+    open: int
+    ready: int
+    write: int
+    row_address: int
+    pitch: int
+    row_requests: int
+    in_row: int
+    hits: int
+    misses: int
+    conflicts: int
+    queued: int
+    waited: int
+    served: int
+
+
+class Channel(Row):
+    """A channel. Its cycles before ``clocked`` are counted.
+
+    The keys are those of the first row command and of the first column, EMPTY if unknown.
+    """
+
+    number: int
+    clocked: int
+    next: int
+    row_key: int
+    column_key: int
+    writes: int  # instead of reading
+    turned: int
+    rows_from: int
+    columns_from: int
+    next_refresh: int
+    resume: int  # after the latest refresh
+    waits_since: int
+    queues_since: int
+    refresh_mask: int
+    wait_mask: int
+    requests: int
+    age: int
+    hits: int
+    misses: int
+    conflicts: int
+    first_bank: int
+    first_pseudo: int
+    first_slot: int
+    first_gate: int
+    row_gates: int
+    first_lane: int
+
+
+class Window(Row):
+    """The reads or the writes of a channel: waiting in a queue, and in the window.
+
+    A window has one entry for each burst. It is free after the burst's command, or after the
+    activation for it: such a burst waits in its slot for the row, and is active.
+    """
+
+    number: int
+    write: int
+    first_slot: int
+    end_slot: int
+    entries: int
+    used_entries: int
+    freed: int
+    free_slot: int
+    active: int
+    head: int
+    queued: int
+    comes: int
+    served: int
+
+
+class Pseudo(Row):
+    """A pseudo channel: its latest columns and its latest three activations."""
+
+    read: int
+    written: int
+    activated: int
+    activated_second: int
+    activated_third: int
+    first_gate: int
+    lane: int
+
+
+class Bank(Row):
+    """A bank. ``held`` is when its row may be closed at the earliest."""
+
+    number: int
+    pseudo: int
+    gate: int
+    newest: int  # the slot of a request to it
+    open_row: int
+    read_from: int
+    write_from: int
+    activate_from: int
+    precharge_from: int  # BLOCKED until the request that the row was opened for is served
+    held: int
+
+
+class Request(Row):
+    """A request in a slot; ``following`` is an older one to its bank, or the next free slot."""
+
+    write: int
+    bank: int
+    row: int
+    client: int
+    admitted: int
+    started: int
+    left_bursts: int
+    met: int
+    following: int
+
+
+class Queued(Row):
+    """A request that waits for a slot: cycle and client, bank and row."""
+
+    when: int
+    where: int
+
+
+class Command(Row):
+    """A command of the log."""
+
+    cycle: int
+    channel: int
+    what: int
+    bank: int
+    row: int
+
+
+if TYPE_CHECKING:
+    Dram: TypeAlias = DramDescription[Never]
+else:
+
+    class Dram(Row):
+        """The parameters of the chips."""
+
+        __annotations__ = {field.name: int for field in fields(DramDescription)}
+
+
+class World(NamedTuple):
+    """The tables."""
+
+    memory: Memory
+    dram: Dram
+    clients: Table[Client]
+    channels: Table[Channel]
+    windows: Table[Window]  # of each channel, that of its reads and that of its writes
+    pseudos: Table[Pseudo]
+    banks: Table[Bank]
+    requests: Table[Request]  # by slot
+    ready: Counters  # by slot, the first cycle in which its bank can take the next command
+    order: Counters  # by slot, the order among equal cycles
+    gate: Counters  # by slot, the gate of the next command
+    gates: Counters  # by channel, command and group, the first cycle in which others allow it
+    lanes: Counters  # bits of the cycles of buses, a ring of words for each channel
+    fates: Counters  # by channel, cycles of its buses with each fate
+    periods: Counters  # by period, cycles of all buses with each fate
+    mapping: Counters  # by byte and value of a request number, bits of the location that flip
+    active: Counters  # clients that hand over requests
+    done: Counters  # clients that were served; the first ``finished`` count
+    queues: Table[Queued]  # a ring for each window
+    log: Table[Command]  # the latest commands, a ring
