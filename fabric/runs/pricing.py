@@ -47,13 +47,6 @@ class Spending:
     joules: float | None
 
 
-class _Kind(NamedTuple):
-    cause: str
-    amount: float
-    unit: str
-    picojoules: float | None
-
-
 def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) -> JsonObject:
     """Return seconds, joules and tokens of a completed run, as fields of a report."""
     program = plan.program
@@ -82,28 +75,24 @@ def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) ->
 def _spent(
     energy: EnergyDescription, events: Events, seconds: float | None
 ) -> tuple[Spending, ...]:
-    kinds = (
-        _Kind("hbm", float(events.hbm_bytes), "bytes", energy.hbm_picojoules_per_byte),
-        _Kind(
-            "memory_write",
-            float(events.memory_written_bytes),
-            "bytes",
-            energy.memory_write_picojoules_per_byte,
-        ),
-        _Kind(
-            "memory_read",
-            float(events.memory_read_bytes),
-            "bytes",
-            energy.memory_read_picojoules_per_byte,
-        ),
-        _Kind("fifo", float(events.fifo_bytes), "bytes", energy.fifo_picojoules_per_byte),
-        _Kind("hop", float(events.hop_bytes), "byte hops", energy.hop_picojoules_per_byte),
+    moved = (
+        ("hbm", events.hbm_bytes, "bytes"),
+        ("memory_write", events.memory_written_bytes, "bytes"),
+        ("memory_read", events.memory_read_bytes, "bytes"),
+        ("fifo", events.fifo_bytes, "bytes"),
+        ("hop", events.hop_bytes, "byte hops"),
+    )
+    prices = [
+        *((*each, getattr(energy, f"{each[0]}_picojoules_per_byte")) for each in moved),
         *(
-            _Kind(f"{dtype}_flop", float(count), "FLOPs", energy.flop_picojoules(dtype))
+            (f"{dtype}_flop", count, "FLOPs", energy.flop_picojoules(dtype))
             for dtype, count in events.flops.items()
         ),
-    )
-    found = [Spending(each.cause, each.amount, each.unit, _joules(each)) for each in kinds]
+    ]
+    found = [
+        Spending(cause, float(amount), unit, _joules(float(amount), picojoules))
+        for cause, amount, unit, picojoules in prices
+    ]
     watts = energy.static_watts
     static = None if watts is None or seconds is None else watts * seconds
     if watts == 0:
@@ -122,10 +111,10 @@ def tokens_rate(tokens: int | None, quantity: float | None) -> float | None:
     return tokens / quantity if tokens is not None and quantity else None
 
 
-def _joules(kind: _Kind) -> float | None:
-    if not kind.amount:
+def _joules(amount: float, picojoules: float | None) -> float | None:
+    if not amount:
         return 0.0
-    return None if kind.picojoules is None else kind.amount * kind.picojoules * _PICO
+    return None if picojoules is None else amount * picojoules * _PICO
 
 
 class Events(NamedTuple):

@@ -19,7 +19,6 @@ from fabric.graph.values.stream_type import TileType
 from fabric.graph.values.value import Element, dtype_name
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.expectation import Tolerance
-from fabric.graph.wiring.stream import Stream
 from fabric.messages.telling.errors import ProgramError
 from fabric.messages.telling.place import Place
 from fabric.messages.telling.users_code import raised, users_code
@@ -77,22 +76,19 @@ def verify(
             given = program.ask(f"expect of {stream.name}", expectation.compute)
             with users_code(f"what expect of {stream.name} returns", expectation.place):
                 tiles = tiles_of(stream, sent[node.index, port], given, expectation.place)
-            pair = _Pair(
-                tiles.found,
-                [
-                    _real(f"expect of {stream.name} returns", each, expectation.place)
-                    for each in tiles.wanted
-                ],
-            )
+            what = f"expect of {stream.name} returns"
+            wanted = [_real(what, each, expectation.place) for each in tiles.wanted]
+            assert isinstance(stream.value, TileType)  # other streams cannot be expected
             compared = OutputVerification(
                 output=stream.name,
                 is_stream=True,
-                dtype=dtype_name(_tile_type(stream).dtype),
+                dtype=dtype_name(stream.value.dtype),
                 shape=(len(tiles.found),),
                 wanted_shape=(len(tiles.wanted),),
                 misfit=tiles.misfit,
             )
-            streams.append(_judged(compared, pair, tiles.indices, expectation.tolerance, exact))
+            pair = _Pair(tiles.found, wanted, tiles.indices)
+            streams.append(_judged(compared, pair, expectation.tolerance, exact))
     outputs = []
     for name, expectation in program.expected.items():
         if name not in stored:
@@ -106,11 +102,11 @@ def verify(
             shape=output.shape,
             wanted_shape=array.shape,
         )
-        judged = _judged(compared, _Pair([output], [array]), None, expectation.tolerance, exact)
+        judged = _judged(compared, _Pair([output], [array]), expectation.tolerance, exact)
         finer = None if judged.agrees else program.ask(f"expect({name}=...)", expectation.finer)
         if finer is not None:
             array = _closer(_plain_numbers(output), array, np.asarray(finer))
-            judged = _judged(compared, _Pair([output], [array]), None, expectation.tolerance, exact)
+            judged = _judged(compared, _Pair([output], [array]), expectation.tolerance, exact)
         outputs.append(judged)
     return Verification(
         streams=tuple(streams),
@@ -152,11 +148,6 @@ def _signal_to_noise_db(exact: Array, declared: Array) -> float | None:
     return 10 * math.log10(signal / noise) if signal and math.isfinite(noise) else -math.inf
 
 
-def _tile_type(stream: Stream) -> TileType:
-    assert isinstance(stream.value, TileType)  # others cannot be expected
-    return stream.value
-
-
 class _Rows(NamedTuple):
     """Rows of numbers; ``errors`` are the carried errors before the last rounding."""
 
@@ -167,10 +158,11 @@ class _Rows(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Arrays to compare: of an output, or of each tile of a stream."""
+    """Arrays to compare: of an output, or of each tile of a stream, with its indices."""
 
     found: list[Array]
     wanted: list[Array]
+    indices: list[tuple[int, ...]] | None = None
 
     def rows(self) -> Iterator[_Rows]:
         """Yield rows; successive arrays with the same number of columns are joined."""
@@ -183,14 +175,12 @@ class _Pair(NamedTuple):
             found, wanted, errors, dtypes = zip(*alike, strict=True)
             yield _Rows(_joined(found), _joined(wanted), _joined(errors), dtypes[0])
 
-    def mismatch(
-        self, place: int, allowed: float, indices: list[tuple[int, ...]] | None
-    ) -> Mismatch:
+    def mismatch(self, place: int, allowed: float) -> Mismatch:
         """Return the numbers at a place, counted over all arrays in row-major order."""
         for number, (found, wanted) in enumerate(zip(self.found, self.wanted, strict=True)):
             if place < found.size:
                 index = tuple(map(int, np.unravel_index(place, found.shape)))
-                tile = None if indices is None else indices[number]
+                tile = None if self.indices is None else self.indices[number]
                 numbers = _plain_numbers(found)
                 return Mismatch(index, _plain(numbers[index]), _plain(wanted[index]), tile, allowed)
             place -= found.size
@@ -237,22 +227,17 @@ def _joined(arrays: Sequence[Array]) -> Array:
 
 
 def _judged(
-    compared: OutputVerification,
-    pair: _Pair,
-    indices: list[tuple[int, ...]] | None,
-    tolerance: Tolerance,
-    exact: bool,
+    compared: OutputVerification, pair: _Pair, tolerance: Tolerance, exact: bool
 ) -> OutputVerification:
     size = max(sum(each.size for each in arrays) for arrays in (pair.found, pair.wanted))
     compared = replace(compared, elements=size, mismatched=size)
     if compared.misfit is not None or compared.shape != compared.wanted_shape:
         return compared
-    is_float = bool(pair.found) and _is_float(pair.found[0].dtype)
-    given = tolerance.rtol, tolerance.atol
-    if not is_float:
-        given = given[0] or 0.0, given[1] or 0.0
-    compared = replace(compared, rtol=given[0], atol=given[1])
-    return _counted(compared, pair, tolerance.equal_nan, exact, indices)
+    rtol, atol = tolerance.rtol, tolerance.atol
+    if not pair.found or not _is_float(pair.found[0].dtype):
+        rtol, atol = rtol or 0.0, atol or 0.0
+    compared = replace(compared, rtol=rtol, atol=atol)
+    return _counted(compared, pair, tolerance.equal_nan, exact)
 
 
 def _is_float(dtype: np.dtype) -> bool:
@@ -379,11 +364,7 @@ def _judged_rows(
 
 
 def _counted(
-    compared: OutputVerification,
-    pair: _Pair,
-    equal_nan: bool,
-    exact: bool,
-    indices: list[tuple[int, ...]] | None,
+    compared: OutputVerification, pair: _Pair, equal_nan: bool, exact: bool
 ) -> OutputVerification:
     """Return ``compared`` with counts, errors and places of mismatches."""
     mismatched, before = 0, 0
@@ -429,7 +410,7 @@ def _counted(
         used=used,
         absolute_error=absolute,
         relative_error=None if relative < 0 else relative,
-        places=tuple(pair.mismatch(place, bound, indices) for place, bound in wrong),
+        places=tuple(pair.mismatch(place, bound) for place, bound in wrong),
     )
 
 
