@@ -17,7 +17,6 @@ from fabric.timing.compiled.automaton import Array, Automaton, Rows, Tables
 from fabric.timing.compiled.codes import Codes
 from fabric.timing.compiled.kernel import go_on
 from fabric.timing.compiled.kernel_channels import wake
-from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.network.links import NO_LINKS, Links
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ class Arrays:
         flows = () if self.network is None else self.network.flows
         ends: list[list[int]] = [[] for _ in flows]
         for number, joint in enumerate(self.joints):
-            if isinstance(joint.channel, NetworkedChannel):
+            if joint.channel.way is not None:
                 flow = joint.channel.way.flow.number
                 self.channels[number, c.FLOW] = flow
                 if joint.producer >= 0:

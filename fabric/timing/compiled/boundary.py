@@ -15,7 +15,6 @@ from fabric.messages.telling.causes import Operation
 from fabric.timing.compiled import columns as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Stage
 from fabric.timing.compiled.kernel_channels import goes_on
-from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.unit import Wait
 
 
@@ -72,7 +71,7 @@ class Boundary:
             sent += 1
         # What cannot be written down stays where it is, with all that has come with it.
         channel.fetch()
-        if isinstance(channel, NetworkedChannel):
+        if channel.way is not None:
             indices = base + (np.arange(row[c.SENT], sent) & mask)
             slots[indices, c.SET_OUT :] = np.array(channel.way.arrived).reshape(-1, 2)
             channel.way.arrived.clear()
@@ -113,7 +112,7 @@ class Boundary:
             number, end = int(self._exits[at]), int(closed[at])
             elements = self._elements(number, int(self._sent[at]), int(sent[at]))
             channel = arrays.joints[number].channel
-            if isinstance(channel, NetworkedChannel):
+            if channel.way is not None:
                 late = self._late(number, int(self._sent[at]), int(sent[at]))
                 channel.way.arrived.extend(late)
             channel.hand_over(elements, None if end < 0 else end)
@@ -194,13 +193,13 @@ class Boundary:
         channel = joint.channel
         if joint.producer >= 0:
             channel.hold(held)
-            if isinstance(channel, NetworkedChannel):
+            if channel.way is not None:
                 channel.way.arrived.clear()
                 channel.way.arrived.extend(self._late(number, taken, arrived))
             return
         self._hide(number)
         channel.queue.extendleft(reversed(held))
-        if isinstance(channel, NetworkedChannel):
+        if channel.way is not None:
             channel.way.arrived.extendleft(reversed(self._late(number, taken, arrived)))
         self._shown[number] = len(held)
 
@@ -226,7 +225,7 @@ class Boundary:
         channel = self._arrays.joints[number].channel
         for _ in range(self._shown[number]):
             channel.queue.popleft()
-            if isinstance(channel, NetworkedChannel):
+            if channel.way is not None:
                 channel.way.arrived.popleft()
         self._shown[number] = 0
 
@@ -260,7 +259,7 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
         if joint.consumer >= 0:
             _publish_taken(joint, row)
             boundary.show(number, row[c.TAKEN], row[c.ARRIVED])
-        if isinstance(joint.channel, NetworkedChannel):
+        if joint.channel.way is not None:
             if joint.consumer >= 0:
                 joint.channel.way.links_cycles = row[c.LINKS]
             if joint.producer >= 0:
@@ -301,7 +300,7 @@ def _publish_sent(arrays: Arrays, joint: Joint, row: list[int]) -> None:
             [(each[c.LEAST], each[c.MOST]) for each in rows],
         )
     channel.count_sent(row[c.BARE_SENT], row[c.FULL], row[c.CREDIT])
-    is_networked = isinstance(channel, NetworkedChannel)
+    is_networked = channel.way is not None
     if joint.consumer >= 0 and row[c.CLOSED] >= 0 and not is_networked:
         channel.closed_cycle = row[c.CLOSED]
 

@@ -2,6 +2,10 @@
 
 The cycle rules are in ``channel_rule``. An operation whose element or credit is available completes
 without suspending: units run ahead in their own time, and every schedule gives the same stamps.
+
+On shared links (``way``) an element sent at the producer's clock p leaves the links of its route at
+t, and is visible at max(requested, t + F), F being the latency of the route. An element on links
+holds its slot. Credits return without load.
 """
 
 from __future__ import annotations
@@ -11,15 +15,18 @@ import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.values.dims import Claim
-from fabric.graph.values.value import Element, Empty, drop
-from fabric.timing.engine.channel_counters import GRANT, NOTHING, ChannelCounters
+from fabric.graph.values.value import Element, Empty, drop, size_bytes
+from fabric.messages.telling.causes import Operation
+from fabric.messages.telling.errors import ConfigurationError
 from fabric.timing.engine.channel_rule import (
     closed_from,
     credit_part,
     dropped_at,
+    links_part,
     next_from,
     set_out_at,
     shown_from,
@@ -27,27 +34,144 @@ from fabric.timing.engine.channel_rule import (
     usable_from,
     visible_from,
 )
+from fabric.timing.engine.unit import Unit, Wait
 
 if TYPE_CHECKING:
+    from fabric.timing.engine.clock import VirtualClock, Way
     from fabric.timing.engine.conductor import Switching
+    from fabric.timing.engine.observer import Watched
+
+_NOTHING: Final[deque[Any]] = deque(maxlen=0)
+"""Shared by channels that are closed or not opened."""
+
+_GRANT: Final = 256
+"""Credits granted at a time.
+
+Deep channels use memory only when they fill, and a unit that fills one lets trio run other tasks.
+"""
 
 
-class Channel(ChannelCounters):
-    """A FIFO of ``depth`` elements from one unit to another."""
+class Channel:
+    """A FIFO of ``depth`` elements from one unit to another.
 
-    __slots__ = ()
+    Attributes:
+        forward_cycles: from the sending of an element to the cycle in which it is visible.
+        backward_cycles: from a dequeue to the cycle in which its credit is usable.
+        interval_cycles: the least between two elements at one end; 0 or 1.
+        next_send_cycle, next_take_cycle: earliest cycles of the next ones; 0 without an interval.
+        queue: (visible cycle, element), oldest first.
+        credits: usable cycles, oldest first.
+        empty_cycles: cycles the consumer waited for an element or the end.
+        full_cycles: cycles the producer waited for the consumer to take an element.
+        credit_cycles: cycles it then waited for the credit on its way back.
+        closed_cycle: the producer's final clock; one hop later with an interval.
+        left_over: values that came after the consumer's operator had ended.
+        log: receives the operations; None if the channel is not observed.
+        way: its elements on shared links; None without shared links.
+    """
+
+    __slots__ = (
+        "_bare_stops",
+        "_last_usable_cycle",
+        "_peak_slots",
+        "_receiving",
+        "_recent",
+        "_returned",
+        "_sending",
+        "_spent",
+        "_ungranted",
+        "backward_cycles",
+        "clock",
+        "closed_cycle",
+        "consumer",
+        "credit_cycles",
+        "credits",
+        "depth",
+        "empty_cycles",
+        "ended",
+        "forward_cycles",
+        "full_cycles",
+        "interval_cycles",
+        "left_over",
+        "log",
+        "name",
+        "next_send_cycle",
+        "next_take_cycle",
+        "producer",
+        "queue",
+        "reader",
+        "way",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        depth: int,
+        producer: Unit,
+        consumer: Unit,
+        clock: VirtualClock,
+        hop: Hop = ONE_CYCLE,
+        interval_cycles: int = 0,
+        way: Way | None = None,
+    ) -> None:
+        if depth < 1:
+            raise ConfigurationError(f"channel {name}: depth is {depth}: expected at least 1")
+        self.name: Final = name
+        self.depth = depth
+        self.producer: Final = producer
+        self.consumer: Final = consumer
+        self.clock: Final = clock
+        self.forward_cycles: Final = hop.forward_cycles
+        self.backward_cycles: Final = hop.backward_cycles
+        self.interval_cycles: Final = interval_cycles
+        self.way: Final = way
+        self.log: Watched | None = None
+        self.next_send_cycle = self.next_take_cycle = 0
+        self.queue: deque[tuple[int, Element]] = _NOTHING
+        self.credits: deque[int] = _NOTHING
+        self._returned: deque[int] = _NOTHING
+        self._ungranted = 0
+        self._recent: deque[int] = _NOTHING
+        self._peak_slots = 1
+        self._last_usable_cycle = 0
+        self._spent = 0
+        self._bare_stops = 0
+        self.left_over = 0
+        self.empty_cycles = 0
+        self.full_cycles = 0
+        self.credit_cycles = 0
+        self.reader: Unit | None = None
+        self.writer: Unit | None = None
+        self.closed_cycle: int | None = None
+        self.ended = False
+
+    def open(self) -> None:
+        """Make room for elements and credits."""
+        self.queue = deque()
+        self.credits = deque([0] * min(self.depth, _GRANT))
+        self._returned = deque()
+        self._ungranted = self.depth - len(self.credits)
+        # Credits of the latest dequeues, for as many slots as were ever in use at once: while the
+        # oldest of them was not yet usable when a new element was sent, one more is kept. Empty
+        # once all slots have been in use.
+        self._recent = deque((0,) if self.depth > 1 else ())
+        self._receiving = Wait(Operation.RECEIVE, (self,), 0)
+        self._sending = Wait(Operation.SEND, (self,), 0)
 
     def send(self, element: Element) -> Awaitable[None]:
         """Append ``element``; wait for a credit if the channel is full."""
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(self.send, element)
-        self._spend(ready_credits.popleft())
+        waited = self._spend(ready_credits.popleft())
         self._append(element)
+        if self.log is not None:
+            self.log.sent(element, waited)
         return DONE
 
-    def _spend(self, usable_cycle: int) -> None:
-        """Spend a credit; the producer's clock becomes at least its cycle."""
+    def _spend(self, usable_cycle: int) -> int:
+        """Spend a credit and return the cycles that the producer waited for it."""
         unit = self.producer
         spent_cycle = spent_at(unit.now, usable_cycle, self.next_send_cycle)
         waited = spent_cycle - unit.now
@@ -56,13 +180,41 @@ class Channel(ChannelCounters):
             self.full_cycles += waited - returning
             self.credit_cycles += returning
             unit.now = spent_cycle
+        return waited
 
     def _append(self, element: Element, requested_cycle: int = 0) -> None:
         """Append ``element`` at the producer's clock, on a credit that was spent before."""
         now = self.producer.now
-        self.queue.append((visible_from(now, self.forward_cycles, requested_cycle), element))
         if self.interval_cycles:
             self.next_send_cycle = next_from(now, self.interval_cycles)
+        if self.way is not None:
+            self._send_over_links(self.way, element, requested_cycle)
+            return
+        self.queue.append((visible_from(now, self.forward_cycles, requested_cycle), element))
+        if self.reader is not None:
+            self._wake_reader()
+
+    def _send_over_links(self, way: Way, element: Element, requested_cycle: int) -> None:
+        now, carried_bytes = self.producer.now, size_bytes(element[0])
+        way.sent.append((now, requested_cycle, element))
+        way.bytes_sent += carried_bytes
+        way.flow.begin(now, carried_bytes)
+        if self.log is not None:
+            self.log.sent_over_links(carried_bytes)
+
+    def arrive(self, cycle: int) -> None:
+        """Show the consumer the oldest element on links, which left them at ``cycle``."""
+        way = self.way
+        assert way is not None
+        if self.log is not None:
+            self.log.arriving(cycle)
+        sent_cycle, requested_cycle, element = way.sent.popleft()
+        visible = visible_from(cycle, self.forward_cycles, requested_cycle)
+        unhindered = visible_from(sent_cycle, self.forward_cycles, requested_cycle)
+        way.arrived.append((sent_cycle, visible - unhindered))
+        self.queue.append((visible, element))
+        if not way.sent:
+            self.closed_cycle = way.closed_cycle
         if self.reader is not None:
             self._wake_reader()
 
@@ -73,20 +225,27 @@ class Channel(ChannelCounters):
         moves them with the clock under other depths.
         """
         await self.reserve()
-        self._append(element, requested_cycle)
+        # A reading is not passed on to the consumer's clock.
+        self._append(element, int(requested_cycle))
+        if self.log is not None:
+            self.log.sent_at(element, requested_cycle)
 
     def reserve(self) -> Awaitable[None]:
         """Wait for a credit and take it; ``put`` spends it."""
         ready_credits = self.credits
         if not ready_credits:
-            return self._with_more_credits(Channel.reserve, self)
-        self._spend(ready_credits.popleft())
+            return self._with_more_credits(self.reserve)
+        waited = self._spend(ready_credits.popleft())
+        if self.log is not None:
+            self.log.reserve(waited)
         return DONE
 
     def put(self, element: Element) -> None:
         """Append ``element`` at the producer's clock, on a credit reserved before."""
         if element[0].__class__ is Empty:
             self._bare_stops += 1
+        if self.log is not None:
+            self.log.put(element)
         self._append(element)
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
@@ -104,13 +263,13 @@ class Channel(ChannelCounters):
             if not queue:
                 self.see_end()
                 return None
-        visible, element = queue.popleft()
         unit = self.consumer
-        shown = shown_from(visible, self.next_take_cycle)
-        if shown > unit.now:
-            self.empty_cycles += shown - unit.now
-            unit.now = shown
-        self._free(visible, unit.now)
+        waited = shown_from(queue[0][0], self.next_take_cycle) - unit.now
+        if waited > 0:
+            self._starve(waited)
+        element = self._dequeue(unit.now)
+        if self.log is not None:
+            self.log.received(max(0, waited))
         return element
 
     async def peek(self) -> Element | None:
@@ -122,17 +281,18 @@ class Channel(ChannelCounters):
                 self.see_end()
                 return None
         visible, element = queue[0]
-        shown = shown_from(visible, self.next_take_cycle)
-        unit = self.consumer
-        if shown > unit.now:
-            self.empty_cycles += shown - unit.now
-            unit.now = shown
+        waited = shown_from(visible, self.next_take_cycle) - self.consumer.now
+        if waited > 0:
+            self._starve(waited)
+        if self.log is not None:
+            self.log.peeked(max(0, waited))
         return element
 
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
-        visible, element = self.queue.popleft()
-        self._free(visible, self.consumer.now)
+        element = self._dequeue(self.consumer.now)
+        if self.log is not None:
+            self.log.took()
         return element
 
     def hear(self) -> Element:
@@ -142,19 +302,36 @@ class Channel(ChannelCounters):
         dequeued.
         """
         cycle = self.head_cycle
-        visible, element = self.queue.popleft()
-        self._free(visible, cycle)
+        element = self._dequeue(cycle)
+        if self.log is not None:
+            self.log.heard(cycle)
         return element
 
-    def _free(self, visible_cycle: int, now: int) -> None:
-        """Free at ``now`` the slot of an element that was visible at ``visible_cycle``."""
+    def _starve(self, waited: int) -> None:
+        """Let the consumer wait ``waited`` cycles for an element."""
+        unit, way = self.consumer, self.way
+        self.empty_cycles += waited
+        unit.now += waited
+        if way is not None and self.queue:
+            visible, late_cycles = self.queue[0][0], way.arrived[0][1]
+            links_cycles = links_part(unit.now - waited, unit.now, visible, late_cycles)
+            way.links_cycles += links_cycles
+            if links_cycles and self.log is not None:
+                self.log.waited_for_links(links_cycles)
+
+    def _dequeue(self, now: int) -> Element:
+        """Dequeue the oldest element and free its slot at ``now``."""
+        visible, element = self.queue.popleft()
+        if self.way is not None:
+            # The slot is in use from the sending on, however late the links are.
+            visible = visible_from(self.way.arrived.popleft()[0], self.forward_cycles, 0)
         if self.interval_cycles:
             self.next_take_cycle = next_from(now, self.interval_cycles)
         usable = usable_from(now, self.backward_cycles)
         recent = self._recent
         if not recent:
             self._last_usable_cycle = usable
-        elif recent[0] <= set_out_at(visible_cycle, self.forward_cycles):
+        elif recent[0] <= set_out_at(visible, self.forward_cycles):
             recent.popleft()
             recent.append(usable)
         else:
@@ -162,6 +339,7 @@ class Channel(ChannelCounters):
         self._returned.append(usable)
         if self.writer is not None:
             self._wake_writer()
+        return element
 
     def _use_one_more(self, usable_cycle: int) -> None:
         """Raise the peak of used slots."""
@@ -174,56 +352,48 @@ class Channel(ChannelCounters):
 
     def close(self) -> None:
         """End the stream at the producer's clock."""
-        self.closed_cycle = closed_from(
-            self.producer.now, self.forward_cycles, self.interval_cycles
-        )
-        if self.reader is not None:
-            self._wake_reader()
-
-    def hand_over(self, sent: Iterable[tuple[int, Element]], closed_cycle: int | None) -> None:
-        """Append elements that the producer sent elsewhere, with visible cycles, and the end."""
-        self.queue.extend(sent)
+        closed_cycle = closed_from(self.producer.now, self.forward_cycles, self.interval_cycles)
+        if self.way is not None and self.way.sent:
+            self.way.closed_cycle = closed_cycle
+            return
         self.closed_cycle = closed_cycle
         if self.reader is not None:
             self._wake_reader()
 
-    def fetch(self) -> Sequence[tuple[int, Element]]:
-        """Return elements and visible cycles for a consumer that dequeues elsewhere."""
-        fetched, self.queue = self.queue, deque()
-        return fetched
+    def see_end(self) -> None:
+        """Move the consumer's clock to the end of the stream, which has arrived."""
+        assert self.closed_cycle is not None
+        if self.ended:
+            return
+        self.ended = True
+        unit = self.consumer
+        waited = max(0, self.closed_cycle - unit.now)
+        self.empty_cycles += waited
+        unit.now += waited
+        if self.log is not None:
+            self.log.ended(waited)
 
-    def give_back(self, usable_cycles: Iterable[int]) -> None:
-        """Return the credits of elements that the consumer has dequeued elsewhere."""
-        self._returned.extend(usable_cycles)
-        if self.writer is not None:
-            self._wake_writer()
-
-    @property
-    def returned_cycles(self) -> Iterable[int]:
-        """Cycles of credits that the producer has not received yet."""
-        return self._returned
-
-    def collect(self) -> None:
-        """Note that the producer has received these credits elsewhere."""
-        self._spent += len(self._returned)
-        self._returned = deque()
-
-    def grow(self, slots: int) -> None:
-        """Add ``slots``, also while the producer waits for one."""
-        self.depth += slots
-        self._returned.extend([0] * slots)
-        self._spent -= slots
-        if self.writer is not None:
-            self._wake_writer()
+    def idle(self, cycle: int) -> None:
+        """Let the consumer wait for an element until ``cycle``."""
+        waited = max(0, cycle - self.consumer.now)
+        if waited:
+            self._starve(waited)
+        if self.log is not None:
+            until = min(self.head_sent_cycle, cycle) if self.queue else cycle
+            self.log.idled(waited, until)
 
     def discard(self, cycle: int) -> None:
         """Dequeue queued elements after the consumer's operator has ended at ``cycle``."""
         while self.queue:
             visible, element = self.queue.popleft()
+            if self.way is not None:
+                self.way.arrived.popleft()
             taken_cycle = dropped_at(visible, cycle)
             self._returned.append(usable_from(taken_cycle, self.backward_cycles))
             drop(element[0], taken_cycle)
             self.left_over += element[0].__class__ is not Empty
+            if self.log is not None:
+                self.log.left_over(taken_cycle)
             if self.writer is not None:
                 self._wake_writer()
 
@@ -232,24 +402,15 @@ class Channel(ChannelCounters):
         self.reader = self.writer = None
         self._spent += len(self._returned)
         self._ungranted = 0
-        self._returned = self.credits = NOTHING
+        self._returned = self.credits = _NOTHING
 
-    def see_end(self) -> None:
-        """Move the consumer's clock to the end of the stream, which has arrived."""
-        assert self.closed_cycle is not None
-        unit = self.consumer
-        if not self.ended:
-            self.ended = True
-            if self.closed_cycle > unit.now:
-                self.empty_cycles += self.closed_cycle - unit.now
-                unit.now = self.closed_cycle
-
-    def idle(self, cycle: int) -> None:
-        """Let the consumer wait for an element until ``cycle``."""
-        unit = self.consumer
-        if cycle > unit.now:
-            self.empty_cycles += cycle - unit.now
-            unit.now = cycle
+    def grow(self, slots: int) -> None:
+        """Add ``slots``, also while the producer waits for one."""
+        self.depth += slots
+        self._returned.extend([0] * slots)
+        self._spent -= slots
+        if self.writer is not None:
+            self._wake_writer()
 
     def _arrival(self) -> Awaitable[None]:
         """Wait for an element or the end of the stream."""
@@ -270,7 +431,7 @@ class Channel(ChannelCounters):
         if unit.now >= clock.pace_cycle:
             yield from clock.keep_pace(unit)
         if self._ungranted:
-            grant = min(self._ungranted, GRANT)
+            grant = min(self._ungranted, _GRANT)
             self._ungranted -= grant
             self.credits.extend([0] * grant)
             yield from clock.conductor.give_way(unit.strand)
@@ -293,6 +454,152 @@ class Channel(ChannelCounters):
     def _wake_writer(self) -> None:
         self.writer = None
         self.clock.wake(self.producer)
+
+    @property
+    def elements(self) -> int:
+        """Values dequeued so far."""
+        held = self.held_elements
+        bare = self._bare_stops - (held - self.held_values) if held else self._bare_stops
+        return self.taken - bare
+
+    @property
+    def under_way(self) -> int:
+        """Elements sent that are still on shared links."""
+        return 0 if self.way is None else len(self.way.sent)
+
+    @property
+    def held_elements(self) -> int:
+        """Elements sent and not dequeued, bare stops included."""
+        return len(self.queue) + self.under_way
+
+    @property
+    def held_values(self) -> int:
+        """Values sent and not dequeued."""
+        held = [element for _, element in self.queue]
+        if self.way is not None:
+            held += [element for _, _, element in self.way.sent]
+        return sum(
+            element.__class__ is not tuple or element[0].__class__ is not Empty for element in held
+        )
+
+    @property
+    def taken(self) -> int:
+        """Elements dequeued so far, bare stops included."""
+        return self._spent + len(self._returned)
+
+    @property
+    def sent(self) -> int:
+        """Elements sent so far, bare stops included."""
+        return self.taken + self.held_elements
+
+    @property
+    def head_cycle(self) -> int:
+        """When the next element is visible."""
+        return shown_from(self.queue[0][0], self.next_take_cycle)
+
+    @property
+    def head_sent_cycle(self) -> int:
+        """When the next element was sent; at the earliest one hop before it is visible."""
+        return set_out_at(self.head_cycle, self.forward_cycles)
+
+    @property
+    def last_sent_cycle(self) -> int | None:
+        """When the latest held element was sent; None if nothing is held."""
+        if self.way is not None:
+            latest = self.way.sent or self.way.arrived
+            return latest[-1][0] if latest else None
+        return set_out_at(self.queue[-1][0], self.forward_cycles) if self.queue else None
+
+    @property
+    def last_taken_cycle(self) -> int | None:
+        """The consumer's clock at its last dequeue; None before the first."""
+        usable = self._recent[-1] if self._recent else self._last_usable_cycle
+        return usable - self.backward_cycles if usable else None
+
+    @property
+    def peak_occupancy(self) -> int:
+        """The most slots in use at once, including slots whose credit is on its way back.
+
+        A slot counts from one hop before its element is visible. Elements that were never dequeued
+        count; elements that came after the consumer's operator had ended do not.
+        """
+        return max(self._peak_slots if self.taken else 0, self.held_elements)
+
+    # The rest is for units that run in the compiled loop.
+
+    def hand_over(self, sent: Sequence[tuple[int, Element]], closed_cycle: int | None) -> None:
+        """Append elements that the producer sent elsewhere, with visible cycles, and the end."""
+        self.queue.extend(sent)
+        if self.log is not None:
+            self.log.sent_elsewhere(sent)
+        self.closed_cycle = closed_cycle
+        if self.reader is not None:
+            self._wake_reader()
+
+    def fetch(self) -> None:
+        """Let a consumer that dequeues elsewhere have all elements."""
+        if self.log is not None:
+            self.log.fetched(len(self.queue))
+        self.queue = deque()
+
+    def give_back(self, usable_cycles: Iterable[int]) -> None:
+        """Return the credits of elements that the consumer has dequeued elsewhere."""
+        self._returned.extend(usable_cycles)
+        if self.writer is not None:
+            self._wake_writer()
+
+    @property
+    def returned_cycles(self) -> Iterable[int]:
+        """Cycles of credits that the producer has not received yet."""
+        return self._returned
+
+    def collect(self) -> None:
+        """Note that the producer has received these credits elsewhere."""
+        self._spent += len(self._returned)
+        self._returned = deque()
+
+    def hold(self, queue: Iterable[tuple[int, Element]]) -> None:
+        """Fill the queue with elements and their visible cycles."""
+        self.queue = deque(queue) or _NOTHING
+
+    def count_sent(self, bare_stops: int, full_cycles: int, credit_cycles: int) -> None:
+        """Add counts of the producer from elsewhere."""
+        self._bare_stops = bare_stops
+        self.full_cycles = full_cycles
+        self.credit_cycles = credit_cycles
+
+    def count_taken(
+        self,
+        taken: int,
+        empty_cycles: int,
+        left_over: int,
+        peak_slots: int,
+        last_usable_cycle: int,
+        *,
+        ended: bool,
+    ) -> None:
+        """Add counts of the consumer from elsewhere."""
+        self._spent = taken - len(self._returned)
+        self.empty_cycles = empty_cycles
+        self.left_over = left_over
+        self._recent = _NOTHING
+        self._peak_slots = peak_slots
+        self._last_usable_cycle = last_usable_cycle
+        self.ended = ended
+
+    def send_elsewhere(
+        self, bytes_sent: int, sent: Iterable[tuple[int, int, Element]], closed_cycle: int | None
+    ) -> None:
+        """Adopt the elements that the producer has sent elsewhere, as in ``Way``, and its end."""
+        way = self.way
+        assert way is not None
+        way.bytes_sent = bytes_sent
+        way.sent.clear()
+        way.sent.extend(sent)
+        if way.sent:
+            way.closed_cycle = closed_cycle
+        elif closed_cycle is not None:
+            self.closed_cycle = closed_cycle
 
 
 @types.coroutine

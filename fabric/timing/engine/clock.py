@@ -20,7 +20,7 @@ from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.errors import ProgramError
 from fabric.timing.engine.conductor import WOKEN, Conductor, Switching
 from fabric.timing.engine.off_chip import Foreseeing, OffChip
-from fabric.timing.engine.unit import Unit, Wait, Watched
+from fabric.timing.engine.unit import Awaited, Unit, Wait
 
 if TYPE_CHECKING:
     from fabric.graph.values.value import Element
@@ -174,7 +174,7 @@ class VirtualClock:
         self,
         unit: Unit,
         cycle: int,
-        watching: Sequence[Watched] = (),
+        watching: Sequence[Awaited] = (),
         operation: Operation = _REACH,
     ) -> None:
         """Wait until no event before ``cycle`` can happen any more.
@@ -341,10 +341,11 @@ class Way:
         closed_cycle: the consumer sees it once all elements have arrived.
     """
 
-    __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "sent")
+    __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "network", "sent")
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, network: Network) -> None:
         self.flow: Final = flow
+        self.network: Final = network
         self.sent: Final[deque[tuple[int, int, Element]]] = deque()
         self.arrived: Final[deque[tuple[int, int]]] = deque()
         self.links_cycles = 0

@@ -21,6 +21,7 @@ from fabric.timing.engine.unit import Unit, Wait
 if TYPE_CHECKING:
     from fabric.graph.hardware.description import Pages
     from fabric.timing.engine.clock import VirtualClock
+    from fabric.timing.engine.observation import Observation
 
 
 class Allocation:
@@ -74,8 +75,14 @@ class OnChipMemory:
         reserved_bytes: room that buffers which may be spilled leave to others.
     """
 
-    def __init__(self, capacity_bytes: int | None, clock: VirtualClock) -> None:
+    def __init__(
+        self,
+        capacity_bytes: int | None,
+        clock: VirtualClock,
+        observation: Observation | None = None,
+    ) -> None:
         self.capacity_bytes: Final = capacity_bytes
+        self._observation: Final = observation
         self._clock = clock
         self._used_bytes = 0
         self.held_by: defaultdict[Unit, int] = defaultdict(int)
@@ -105,7 +112,7 @@ class OnChipMemory:
         Raises:
             CapacityError: the buffer is larger than the whole capacity.
         """
-        room_bytes = self.room_bytes(size_bytes, held_bytes)
+        room_bytes, before_cycle = self.room_bytes(size_bytes, held_bytes), unit.now
         if self.capacity_bytes is not None:
             spills = spills and self.spill_address is not None
             if spills and room_bytes and not await self._finds_room(unit, room_bytes):
@@ -119,6 +126,8 @@ class OnChipMemory:
             self.held_by[unit] += room_bytes
         self._bytes.record(unit.now, size_bytes)
         self._record_pages(unit.now, room_bytes, size_bytes)
+        if self._observation is not None:
+            self._observation.allocated(unit, room_bytes, unit.now - before_cycle)
         return True
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fabric.messages.telling.place import Place
 
 
-class Watched(Protocol):
+class Awaited(Protocol):
     """The channel of a wait.
 
     Attributes:
@@ -44,7 +44,7 @@ class Wait:
     def __init__(
         self,
         operation: Operation,
-        channels: tuple[Watched, ...],
+        channels: tuple[Awaited, ...],
         since_cycle: int,
         *,
         any_of: bool = False,

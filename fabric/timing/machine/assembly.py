@@ -20,7 +20,6 @@ from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import region_of
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.clock import VirtualClock, Way
-from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.observer import Observer
 from fabric.timing.engine.off_chip import OffChip, foreseeing
 from fabric.timing.engine.on_chip import OnChipMemory
@@ -81,7 +80,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     # again would call a user's observer twice.
     as_tasks = any(links is not None or each.needs_tasks or not is_own(each) for each in observers)
     may_compile = compiles and not (as_tasks or setup.functional) and setup.capacity_bytes is None
-    channels = _channels(setup, units, clock, routes, observation, opened=not may_compile)
+    channels = _channels(setup, units, clock, routes)
     on_chip = _on_chip(plan, clock, setup.capacity_bytes, observation)
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
     clock.foresees = foreseeing(off_chip)
@@ -104,7 +103,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     region = None
     if may_compile:
         region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats), links)
-        _open_others(plan, channels, region, observation)
+    _open(plan, channels, region, observation)
     if len(conducted) < len(kinds):
         _guard(plan, views, conducted)
     return Machine(
@@ -126,8 +125,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
 def _on_chip(
     plan: Plan, clock: VirtualClock, capacity_bytes: int | None, observation: Observation | None
 ) -> OnChipMemory:
-    make = OnChipMemory if observation is None else observation.on_chip_memory
-    on_chip = make(capacity_bytes, clock)
+    on_chip = OnChipMemory(capacity_bytes, clock, observation)
     on_chip.pages = plan.program.hardware.on_chip.pages
     if plan.program.hardware.on_chip.spill:
         on_chip.spill_address = plan.memory_map.end_address
@@ -160,17 +158,19 @@ def _may_compile(plan: Plan, conducted: set[type[Operator]], repeats: int) -> li
     ]
 
 
-def _open_others(
+def _open(
     plan: Plan,
     channels: Sequence[Channel],
     region: Region | None,
     observation: Observation | None,
 ) -> None:
+    """Open and observe the channels of tasks."""
     inner = frozenset() if region is None else region.indices
-    open_ = Channel.open if observation is None else observation.open
-    for edge, channel in zip(plan.edges, channels, strict=True):
+    for number, (edge, channel) in enumerate(zip(plan.edges, channels, strict=True)):
         if edge.producer.index not in inner or edge.consumer.index not in inner:
-            open_(channel)
+            channel.open()
+            if observation is not None:
+                observation.watch(number, channel)
 
 
 def _unit(node: Node, plan: Plan) -> Unit:
@@ -191,13 +191,7 @@ def _unit(node: Node, plan: Plan) -> Unit:
 
 
 def _channels(
-    setup: Setup,
-    units: Sequence[Unit],
-    clock: VirtualClock,
-    routes: Routes | None,
-    observation: Observation | None,
-    *,
-    opened: bool,
+    setup: Setup, units: Sequence[Unit], clock: VirtualClock, routes: Routes | None
 ) -> tuple[Channel, ...]:
     plan, depths, hops = setup.plan, setup.depths, setup.hops
     program = plan.program
@@ -205,6 +199,7 @@ def _channels(
     _check_names("hops", hops, plan)
     if routes is not None:
         _refuse_hops(hops, program.hops)
+    interval_cycles = program.hardware.channel.interval_cycles
     is_said = depths or program.depths or hops or program.hops
     channels = []
     for number, edge in enumerate(plan.edges):
@@ -214,21 +209,14 @@ def _channels(
             depth = depths.get(key) or program.depth_of(key)
             hop = hops.get(key) or program.hops.get(key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
-        flow = None
+        flow = way = None
         if routes is not None:
             hop, flow = routes.hops[number], routes.flows[number]
-        if observation is not None:
-            channel = observation.channel(
-                number, edge.name, depth, *ends, clock, hop, opened=opened, shared=flow is not None
-            )
-        else:
-            kind = Channel if flow is None else NetworkedChannel
-            channel = kind(edge.name, depth, *ends, clock, hop, opened=opened)
+        if flow is not None and clock.network is not None:
+            way = Way(flow, clock.network)
+        channel = Channel(edge.name, depth, *ends, clock, hop, interval_cycles, way)
         if flow is not None:
-            assert isinstance(channel, NetworkedChannel)
-            channel.way = Way(flow)
             flow.lead_to(channel)
-        channel.interval_cycles = program.hardware.channel.interval_cycles
         channels.append(channel)
     return tuple(channels)
 
@@ -288,7 +276,9 @@ def _off_chip(
         memory = GuardedMemory(memory, description.model, len(units), failures.keep_at)
     if observation is None:
         return memory
-    return observation.off_chip(memory, description.request_bytes)
+    from fabric.timing.engine.observation import ObservedOffChip
+
+    return ObservedOffChip(memory, description.request_bytes, observation)
 
 
 def _guard(plan: Plan, views: Views, conducted: set[type[Operator]]) -> None:

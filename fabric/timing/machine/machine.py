@@ -23,7 +23,6 @@ from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import Region
 from fabric.timing.engine.channel import AssumedSink, Channel
 from fabric.timing.engine.clock import VirtualClock
-from fabric.timing.engine.observed_channel import NetworkedChannel
 from fabric.timing.engine.observer import Observer
 from fabric.timing.engine.off_chip import OffChip, counters_of
 from fabric.timing.engine.on_chip import OnChipMemory
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fabric.graph.wiring.sites import Floor
-    from fabric.timing.engine.unit import Wait, Watched
+    from fabric.timing.engine.unit import Awaited, Wait
     from fabric.timing.network.links import SharedFlow
 
 
@@ -303,7 +302,7 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
 def state_of(machine: Machine) -> RunState:
     """Return the state of ``machine``; no unit may run. It takes 1 microsecond per unit."""
     machine.publish()
-    number: dict[Watched, int] = {channel: at for at, channel in enumerate(machine.channels)}
+    number: dict[Awaited, int] = {channel: at for at, channel in enumerate(machine.channels)}
     off_chip = machine.off_chip
     units = zip(machine.unit_facts, machine.units, strict=True)
     channels = zip(machine.channel_facts, machine.channels, strict=True)
@@ -363,7 +362,7 @@ def memory_use(machine: Machine) -> MemoryUse:
     )
 
 
-def _unit(facts: UnitFacts, unit: Unit, number: Mapping[Watched, int]) -> UnitState:
+def _unit(facts: UnitFacts, unit: Unit, number: Mapping[Awaited, int]) -> UnitState:
     wait = unit.wait
     return UnitState(
         **structs.asdict(facts),
@@ -377,7 +376,7 @@ def _unit(facts: UnitFacts, unit: Unit, number: Mapping[Watched, int]) -> UnitSt
     )
 
 
-def _wait(wait: Wait, number: Mapping[Watched, int]) -> WaitState:
+def _wait(wait: Wait, number: Mapping[Awaited, int]) -> WaitState:
     channels = tuple([number[channel] for channel in wait.channels])
     return WaitState(wait.operation, channels, wait.since_cycle, wait.any_of, wait.stops)
 
@@ -420,7 +419,7 @@ def network_use(machine: Machine) -> NetworkUse | None:
     for edge, channel in zip(edges, machine.channels, strict=True):
         source, target = floor.site_of(edge.producer), floor.site_of(edge.consumer)
         if source != target:
-            way = channel.way if isinstance(channel, NetworkedChannel) else None
+            way = channel.way
             used.append(
                 RouteUse(
                     channel.name,
@@ -434,10 +433,10 @@ def network_use(machine: Machine) -> NetworkUse | None:
     carried: dict[int, int] = defaultdict(int)
     users: dict[int, list[str]] = defaultdict(list)
     for links, numbers in routes.trees:
-        channel = machine.channels[numbers[0]]
-        assert isinstance(channel, NetworkedChannel)
+        way = machine.channels[numbers[0]].way
+        assert way is not None
         for link in links:
-            carried[link] += channel.way.bytes_sent
+            carried[link] += way.bytes_sent
             users[link] += [edges[number].name for number in numbers]
     wired = {node.index for node in machine.plan.program.nodes}
     per_site = [

@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from fabric.messages.telling.causes import WAITS, Cause, Operation
 from fabric.timing.engine.channel_rule import visible_from
-from fabric.timing.engine.observed_channel import NetworkedChannel, ObservedChannel
 from fabric.timing.engine.tables import Table
 from fabric.timing.log.log_rows import BURST, OPERATION_COLUMNS, KeptRows, LongRow, as_long
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
@@ -105,8 +104,7 @@ class Ledger(Watcher):
         """Begin a run on ``machine``."""
         self.machine = machine
         self._number = {channel: number for number, channel in enumerate(machine.channels)}
-        channels = self._number.items()
-        shared = {number for each, number in channels if isinstance(each, NetworkedChannel)}
+        shared = {number for number, each in enumerate(machine.channels) if each.way is not None}
         self._tally = Tally(machine.unit_facts, machine.channel_facts, shared)
 
     def go_to(self, cycle: int) -> None:
@@ -153,8 +151,8 @@ class Ledger(Watcher):
     def held(self, number: int) -> list[Held]:
         """Return the elements that channel ``number`` held at the cycle, oldest first."""
         channel = self.machine.channels[number]
-        assert isinstance(channel, ObservedChannel)
-        sent = [*self._dequeued[number], *(each[:2] for each in channel.held)]
+        assert channel.log is not None
+        sent = [*self._dequeued[number], *(each[:2] for each in channel.log.held)]
         first = self._tally.counts[number].next
         found = []
         for place, ((value, stop), stamps) in enumerate(sent):
