@@ -41,8 +41,8 @@ from .graph.values.value import Selector as Selector
 from .graph.values.value import Tile as Tile
 from .graph.values.value import dtype_named as dtype_named
 from .graph.wiring.costs import ARTIFACT_BYTES as ARTIFACT_BYTES
-from .graph.wiring.elaborate import Broadcast as Broadcast
-from .graph.wiring.initial import Initial as Initial
+from .graph.wiring.inserted import Broadcast as Broadcast
+from .graph.wiring.inserted import Initial as Initial
 from .graph.wiring.program import Program as Program
 from .graph.wiring.program import hardware_scope as hardware_scope
 from .graph.wiring.stream import Feedback as Feedback

@@ -12,7 +12,8 @@ import msgspec
 
 from fabric.analysis.symbolic.folding import folded, operator_text
 from fabric.graph.values.stream_type import StreamType, TileType
-from fabric.graph.wiring.elaborate import Broadcast, Plan
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.operator import Node
 from fabric.messages.telling.causes import SHOWN, Cause
 from fabric.messages.telling.errors import ConfigurationError
@@ -32,9 +33,8 @@ class Box:
     """An operator, or several that are wired alike.
 
     Attributes:
-        count: how many operators it stands for.
-        shares: of a finished run, the mean over the operators; None without one.
-        copies: whether it is a Broadcast: what leaves it is what comes in.
+        shares: the mean over the operators; None without a finished run.
+        copies: it is a Broadcast.
     """
 
     title: str

@@ -23,7 +23,8 @@ from fabric.graph.values.dims import (
 from fabric.graph.values.expression import Expression, Polynomial, Symbol
 from fabric.graph.values.stream_type import StreamType, ValueType
 from fabric.graph.wiring.costs import NEEDS, Rates, Work
-from fabric.graph.wiring.elaborate import Broadcast, Edge, Plan
+from fabric.graph.wiring.elaborate import Edge, Plan
+from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.mistakes import work_of
 from fabric.graph.wiring.operator import ComputeOperator, Operator, behaving_as
 from fabric.graph.wiring.stream import Feedback, Stream
@@ -273,10 +274,7 @@ def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> li
 
 
 def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int], Facts]:
-    """Return the program's assumed elements by producer and output, if types do not count them.
-
-    An assumption at the reader of a Broadcast counts for each copy.
-    """
+    """Return assumed elements by producer and output; a copy of a Broadcast assumes for all."""
     found: dict[tuple[int, int], Facts] = {}
     for number in reversed(graph.order):
         node = plan.nodes[number]

@@ -2,43 +2,32 @@
 
 The order of nodes breaks ties and orders the ports of the HBM: operators in wiring order, a source
 before its first consumer, inferred Broadcasts last. A stream with several readers has a Broadcast.
-
-Source of Broadcast: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; timing as in the
-simulator of the authors: one hop, and an element leaves when every output has a slot.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
 from numbers import Rational
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from typing_extensions import override
-
-from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import refuse
 from fabric.graph.hardware.description import OffChipDescription
-from fabric.graph.layouts.layout import Layout
 from fabric.graph.values.dims import Claim, dim_text
 from fabric.graph.values.expression import Symbol
-from fabric.graph.values.stream_type import StreamType, holds_buffers
-from fabric.graph.values.value import share
-from fabric.graph.wiring.costs import Costs, Rates, Work
-from fabric.graph.wiring.initial import in_front
+from fabric.graph.values.stream_type import StreamType
+from fabric.graph.wiring.inserted import Broadcast, in_front
 from fabric.graph.wiring.memory_map import MemoryMap, memory_map_of
 from fabric.graph.wiring.names import unused
-from fabric.graph.wiring.operator import Node, Operator, Wiring
+from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.sites import Floor
 from fabric.graph.wiring.stream import Assumed, Feedback, Stream
 from fabric.messages.telling.errors import ConfigurationError, ProgramError
 from fabric.messages.telling.place import is_own
 from fabric.messages.telling.wording import close_to, found_text
-from fabric.timing.engine.ports import Ports
 
 
 class Edge(NamedTuple):
@@ -288,77 +277,3 @@ def _broadcast(node: Node, stream: Stream, readers: int, name: str) -> Node:
     broadcast = Node(Broadcast(readers), name, node.place, (stream,))
     broadcast.outputs = tuple(Stream(broadcast, port, stream.type) for port in range(readers))
     return broadcast
-
-
-@dataclass(frozen=True)
-class Broadcast(Operator):
-    """Repeat a stream on ``readers`` outputs.
-
-    Shapes:
-        source and every output: [D_a, ..., D_0].
-
-    Timing:
-        No cycles. An element waits for a slot in each output, in order.
-
-    Memory:
-        None.
-
-    Attributes:
-        readers: how many outputs there are, at least 1.
-
-    Example:
-        >>> with Program("example") as program:
-        ...     rows = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
-        ...     one, other = Broadcast(2)(rows)
-        ...     LinearOffChipStore("y")(Map(Mul())(one, other))
-        >>> print(one.type)
-        [1, 4, 1] of 1x64 bfloat16
-        >>> print(simulate(program).cycles)
-        110
-    """
-
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
-
-    readers: Annotated[int, Bounds(1)]
-
-    def __call__(self, source: Stream) -> tuple[Stream, ...]:
-        """Return the outputs."""
-        return self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (inputs[0].type,) * self.readers
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
-
-    @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
-        return Work(passes=True, in_memory=rates.in_memory[0])
-
-    @override
-    def layouts(
-        self,
-        inputs: tuple[Layout | str, ...],
-        types: tuple[StreamType, ...],
-        outputs: tuple[StreamType, ...],
-    ) -> tuple[Layout | str, ...]:
-        return inputs * len(outputs)
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        source, sinks = ports.source, ports.outputs
-        buffers = holds_buffers(ports.input_types[0].value)
-        while (element := await source.receive()) is not None:
-            if buffers:
-                share(element[0], len(sinks) - 1)
-            for sink in sinks:
-                await sink.reserve()
-            for sink in sinks:
-                sink.put(element)
-            ports.turn()

@@ -15,7 +15,8 @@ from msgspec import structs
 
 from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.values.stream_type import kind_of
-from fabric.graph.wiring.elaborate import Broadcast, Plan
+from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.operator import Node, Operator, behaving_as
 from fabric.messages.telling.errors import FabricError, OperatorError, Refusal, said
 from fabric.messages.telling.place import Place, defining_place, is_ours, raising_place
@@ -260,10 +261,9 @@ class Routes(NamedTuple):
 
 
 def routes_of(plan: Plan, floor: Floor) -> Routes:
-    """Return the routes of the channels of ``plan`` over the mesh of ``floor``.
+    """Return routes along the row, then the column; a Broadcast uses each link of its routes once.
 
-    Routes follow the row, then the column; credits take as many cycles back. A Broadcast uses each
-    link of its routes once.
+    Credits take as many cycles back.
     """
     mesh = floor.mesh
     sites = [floor.site_of(node) for node in plan.nodes]

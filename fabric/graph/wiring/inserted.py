@@ -1,7 +1,8 @@
-"""Initial: elements in front of a stream, for loops.
+"""Operators that the fabric inserts into programs: Broadcast and Initial.
 
-The delay of synchronous dataflow: E. Lee and D. Messerschmitt, Synchronous Data Flow, Proceedings
-of the IEEE, 1987. It is not in the paper.
+Sources: Broadcast is in Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; its timing is
+that of the authors' simulator. Initial is the delay of E. Lee and D. Messerschmitt, Synchronous
+Data Flow, Proceedings of the IEEE, 1987.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric.graph.arguments.checks import Unfit, array_of
+from fabric.graph.arguments.checks import Bounds, Unfit, array_of
+from fabric.graph.layouts.layout import Layout
 from fabric.graph.values.conversion import ValueChangedError, converted
 from fabric.graph.values.dims import Dim, is_static
 from fabric.graph.values.fit import kept_as
@@ -26,16 +28,91 @@ from fabric.graph.values.stream_type import (
     TileType,
     TupleType,
     ValueType,
+    holds_buffers,
 )
-from fabric.graph.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dtype_name
+from fabric.graph.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dtype_name, share
 from fabric.graph.wiring.costs import Costs, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator, Wiring
 from fabric.graph.wiring.stream import Feedback, Stream
 from fabric.messages.telling.errors import ShapeError
-from fabric.timing.engine.ports import Ports
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
+    from fabric.timing.engine.ports import Ports
+
+
+@dataclass(frozen=True)
+class Broadcast(Operator):
+    """Repeat a stream on ``readers`` outputs.
+
+    Shapes:
+        source and every output: [D_a, ..., D_0].
+
+    Timing:
+        No cycles. An element waits for a slot in each output, in order.
+
+    Memory:
+        None.
+
+    Attributes:
+        readers: how many outputs there are, at least 1.
+
+    Example:
+        >>> with Program("example") as program:
+        ...     rows = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
+        ...     one, other = Broadcast(2)(rows)
+        ...     LinearOffChipStore("y")(Map(Mul())(one, other))
+        >>> print(one.type)
+        [1, 4, 1] of 1x64 bfloat16
+        >>> print(simulate(program).cycles)
+        110
+    """
+
+    conducted: ClassVar[bool] = True
+    turns: ClassVar[bool] = True
+    carries_numbers: ClassVar[bool] = True
+
+    readers: Annotated[int, Bounds(1)]
+
+    def __call__(self, source: Stream) -> tuple[Stream, ...]:
+        """Return the outputs."""
+        return self.wire(source)
+
+    @override
+    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+        return (inputs[0].type,) * self.readers
+
+    @override
+    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+        return Costs()
+
+    @override
+    def work(
+        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
+    ) -> Work:
+        return Work(passes=True, in_memory=rates.in_memory[0])
+
+    @override
+    def layouts(
+        self,
+        inputs: tuple[Layout | str, ...],
+        types: tuple[StreamType, ...],
+        outputs: tuple[StreamType, ...],
+    ) -> tuple[Layout | str, ...]:
+        return inputs * len(outputs)
+
+    @override
+    async def run(self, ports: Ports) -> None:
+        source, sinks = ports.source, ports.outputs
+        buffers = holds_buffers(ports.input_types[0].value)
+        while (element := await source.receive()) is not None:
+            if buffers:
+                share(element[0], len(sinks) - 1)
+            for sink in sinks:
+                await sink.reserve()
+            for sink in sinks:
+                sink.put(element)
+            ports.turn()
 
 
 @dataclass(frozen=True)
