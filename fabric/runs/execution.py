@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,11 +19,11 @@ from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.placing import placed
 from fabric.graph.wiring.program import Program
 from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.users_code import first_of, raised
 from fabric.messages.telling.wording import counted
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
+from fabric.runs.printing import told_of_links, told_of_prices
 from fabric.runs.run_log import HEARTBEAT_CYCLES, RunLog, log_waits
 from fabric.timing.guards.tasks import watched
 from fabric.timing.machine.assembly import Setup
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fabric.messages.terminal.standard_error import Snapshot
     from fabric.runs.counters import UnitCounters
     from fabric.runs.options import Progress, Settings
+    from fabric.runs.report import Report
     from fabric.timing.state.run_state import RunState
 
 
@@ -129,16 +130,12 @@ class Execution:
         memory = self.machine.off_chip
         return 0 if memory is None else memory.served(self.machine.units[unit])
 
-    def conclude_trace(
-        self,
-        status: Ending,
-        verified: bool | None,
-        priced: JsonObject,
-        links: Sequence[Sequence[str]],
-    ) -> None:
+    def conclude_trace(self, report: Report) -> None:
         """Add results of the report to the trace."""
         if self._recorder is not None:
-            self._recorder.conclude(status, verified, priced, links, self.on_chip_bytes)
+            prices, links = told_of_prices(report), list(told_of_links(report))
+            status, verified = report.status, report.verified
+            self._recorder.conclude(status, verified, prices, links, self.on_chip_bytes)
 
     def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""

@@ -37,7 +37,6 @@ from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.outputs import Outputs, OutputShape
 from fabric.runs.pricing import priced
-from fabric.runs.printing import told_of_links, told_of_prices
 from fabric.runs.report import Failure, Report, RunFolder, passing_folder
 from fabric.runs.run_log import RunLog, log_end, new_run_folder
 from fabric.runs.verification import Verification
@@ -107,8 +106,7 @@ def simulated(program: Program, settings: Settings) -> Report:
         run, explained = _executed(run, recorded, notes)
         declared = _as_declared(run) if settings.exact and run.status == "completed" else None
         report = _report(run, declared, recorded.head, explained, notes)
-        links = list(told_of_links(report))
-        run.conclude_trace(report.status, report.verified, told_of_prices(report), links)
+        run.conclude_trace(report)
         log_end(log, report, run.state, tuple(unwritten))
         log.write_report(report)
     return replace(
