@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import given
@@ -62,11 +62,10 @@ def test_incremental_rates_equal_rates_computed_from_scratch(of: Traffic) -> Non
         routes=[[used.index(link) for link in route] for route in of.routes],
     )
     links = Links(of.capacities, of.routes)
-    ends = [_End() for _ in of.routes]
-    for one, end in zip(links.flows, ends, strict=True):
-        one.lead_to(end)
+    ends: list[Any] = [_End() for _ in of.routes]
+    links.connect([[end] for end in ends])
     for flow, cycle, size_bytes in of.sent:
-        links.flows[flow].begin(cycle, size_bytes)
+        links.begin(flow, cycle, size_bytes)
     pieces = 1 << (PIECE_BITS - TICK_BITS)
     while links.next_cycle != NO_CYCLE:
         links.advance(0)

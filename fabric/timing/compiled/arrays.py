@@ -133,11 +133,11 @@ class Arrays:
 
     def _build_flows(self) -> None:
         """Connect channels to flows, and flows to the channels that stages send on."""
-        flows = () if self.network is None else self.network.flows
-        ends: list[list[int]] = [[] for _ in flows]
+        flows = 0 if self.network is None else len(self.network.ends)
+        ends: list[list[int]] = [[] for _ in range(flows)]
         for number, joint in enumerate(self.joints):
             if joint.channel.way is not None:
-                flow = joint.channel.way.flow.number
+                flow = joint.channel.way.flow
                 self.channels[number, c.FLOW] = flow
                 if joint.producer >= 0:
                     ends[flow].append(number)

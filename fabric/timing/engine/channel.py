@@ -198,7 +198,7 @@ class Channel:
         now, carried_bytes = self.producer.now, size_bytes(element[0])
         way.sent.append((now, requested_cycle, element))
         way.bytes_sent += carried_bytes
-        way.flow.begin(now, carried_bytes)
+        way.links.begin(way.flow, now, carried_bytes)
         if self.log is not None:
             self.log.sent_over_links(carried_bytes)
 

@@ -285,30 +285,6 @@ class VirtualClock:
             self.wake(unit)
 
 
-class Arriving(Protocol):
-    """The network's view of a channel's end."""
-
-    def arrive(self, cycle: int) -> None:
-        """Hand over the oldest element under way, which left the links at ``cycle``."""
-        ...
-
-
-class Flow(Protocol):
-    """Transfers of one unit along one route, or one tree of routes, one at a time."""
-
-    @property
-    def number(self) -> int:
-        """Number of the flow."""
-        ...
-
-    def begin(self, cycle: int, size_bytes: int) -> None:
-        """Send ``size_bytes`` on one of the channels, not before ``cycle``.
-
-        A broadcast begins once it was sent on all channels.
-        """
-        ...
-
-
 class Network(Protocol):
     """Links that channels share.
 
@@ -331,21 +307,33 @@ class Network(Protocol):
         ...
 
 
+class SharedLinks(Network, Protocol):
+    """Links on which units send."""
+
+    def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
+        """Send ``size_bytes`` on one of the channels of ``flow``, not before ``cycle``.
+
+        A broadcast begins once it was sent on all channels.
+        """
+        ...
+
+
 class Way:
     """Elements of a channel on the network.
 
     Attributes:
+        flow: number of the route, or the tree of routes, whose transfers are in order.
         sent: oldest first: the producer's clock, the requested cycle, the element.
         arrived: of elements not yet dequeued, the cycle of sending and the delay by links.
         links_cycles: cycles that the consumer waited for links.
         closed_cycle: the consumer sees it once all elements have arrived.
     """
 
-    __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links_cycles", "network", "sent")
+    __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links", "links_cycles", "sent")
 
-    def __init__(self, flow: Flow, network: Network) -> None:
+    def __init__(self, links: SharedLinks, flow: int) -> None:
+        self.links: Final = links
         self.flow: Final = flow
-        self.network: Final = network
         self.sent: Final[deque[tuple[int, int, Element]]] = deque()
         self.arrived: Final[deque[tuple[int, int]]] = deque()
         self.links_cycles = 0

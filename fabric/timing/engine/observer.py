@@ -88,7 +88,7 @@ class Watched:
         """
         held, way = [*self._held], self._way
         if way is not None and way.sent:
-            cycle = way.network.next_cycle
+            cycle = way.links.next_cycle
             for place in range(len(held) - len(way.sent), len(held)):
                 element, sent = held[place]
                 held[place] = element, self._left_links(sent, cycle)

@@ -187,9 +187,9 @@ def _at_once(
 
 
 @cache
-def _mixed(guard: type, kind: type) -> Any:
-    """Return the class ``kind`` with the methods of ``guard`` in front."""
-    return type(f"Guarded{kind.__name__}", (guard, kind), {"__slots__": ()})
+def _guarded(kind: type[Unit]) -> Any:
+    """Return the class ``kind`` with the methods of ``GuardedUnit`` in front."""
+    return type(f"Guarded{kind.__name__}", (GuardedUnit, kind), {"__slots__": ()})
 
 
 class GuardedUnit(Unit):
@@ -446,9 +446,9 @@ def guarded_ports(ports: Ports, names: Sequence[str]) -> GuardedPorts:
     guard = Guard(unit, ports.inputs, [each for each in written if isinstance(each, Channel)])
     guarded = cast("GuardedUnit", unit)
     guarded.guard = guard
-    unit.__class__ = _mixed(GuardedUnit, type(unit))  # type: ignore[arg-type]
+    unit.__class__ = _guarded(type(unit))  # type: ignore[arg-type]
     for source in ports.inputs:
-        source.__class__ = _mixed(GuardedReads, type(source))  # type: ignore[arg-type]
+        source.__class__ = GuardedReads
     fields: dict[str, Any] = {name: getattr(ports, name) for name in Ports.__dataclass_fields__}
     fields["outputs"] = tuple(
         GuardedSink(sink, name, each, guard, functional=ports.functional)

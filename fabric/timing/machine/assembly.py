@@ -19,7 +19,7 @@ from fabric.messages.telling.wording import close_to
 from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import region_of
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
-from fabric.timing.engine.clock import VirtualClock, Way
+from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.engine.observer import Observer
 from fabric.timing.engine.off_chip import OffChip, foreseeing
 from fabric.timing.engine.on_chip import OnChipMemory
@@ -209,15 +209,12 @@ def _channels(
             depth = depths.get(key) or program.depth_of(key)
             hop = hops.get(key) or program.hops.get(key, ONE_CYCLE)
         ends = units[edge.producer.index], units[edge.consumer.index]
-        flow = way = None
+        way = None
         if routes is not None:
-            hop, flow = routes.hops[number], routes.flows[number]
-        if flow is not None and clock.network is not None:
-            way = Way(flow, clock.network)
-        channel = Channel(edge.name, depth, *ends, clock, hop, interval_cycles, way)
-        if flow is not None:
-            flow.lead_to(channel)
-        channels.append(channel)
+            hop, way = routes.hops[number], routes.shared[number]
+        channels.append(Channel(edge.name, depth, *ends, clock, hop, interval_cycles, way))
+    if routes is not None and routes.network is not None:
+        routes.network.connect([[channels[each] for each in flow] for _, flow in routes.trees])
     return tuple(channels)
 
 

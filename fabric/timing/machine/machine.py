@@ -23,7 +23,7 @@ from fabric.messages.telling.place import Place, defining_place, is_ours, raisin
 from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import Region
 from fabric.timing.engine.channel import AssumedSink, Channel
-from fabric.timing.engine.clock import VirtualClock
+from fabric.timing.engine.clock import VirtualClock, Way
 from fabric.timing.engine.observer import Observer
 from fabric.timing.engine.off_chip import OffChip, counters_of
 from fabric.timing.engine.on_chip import OnChipMemory
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from fabric.graph.wiring.sites import Floor
     from fabric.timing.engine.unit import Awaited, Wait
-    from fabric.timing.network.links import SharedFlow
 
 
 class Failures:
@@ -250,13 +249,13 @@ class Routes(NamedTuple):
     Attributes:
         hops: in edge order: one cycle within a site, else that of the route.
         network: None if no link is limited.
-        flows: by channel; None without limited links. Channels of one Broadcast share a flow.
+        shared: by channel; None without limited links. Channels of one Broadcast share a flow.
         trees: by flow, its links by number, and its channels.
     """
 
     hops: Sequence[Hop]
     network: Links | None
-    flows: Sequence[SharedFlow | None]
+    shared: Sequence[Way | None]
     trees: Sequence[tuple[Sequence[int], Sequence[int]]]
 
 
@@ -289,14 +288,14 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
             links = mesh.tree(sites[producer], targets).links
         if any(mesh.capacities[link] is not None for link in links):
             limited.append((links, numbers))
-    flows: list[SharedFlow | None] = [None] * len(plan.edges)
+    shared: list[Way | None] = [None] * len(plan.edges)
     if not limited:
-        return Routes(hops, None, flows, limited)
+        return Routes(hops, None, shared, limited)
     network = Links(mesh.capacities, [links for links, _ in limited])
-    for flow, (_, numbers) in zip(network.flows, limited, strict=True):
+    for flow, (_, numbers) in enumerate(limited):
         for number in numbers:
-            flows[number] = flow
-    return Routes(hops, network, flows, limited)
+            shared[number] = Way(network, flow)
+    return Routes(hops, network, shared, limited)
 
 
 def state_of(machine: Machine) -> RunState:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from fabric.timing.engine.clock import Arriving
+from fabric.timing.engine.channel import Channel
 from fabric.timing.engine.machine_code import Loop
 from fabric.timing.engine.tables import Counters, Table
 from fabric.timing.network import fair_share as f
@@ -40,26 +40,6 @@ NO_LINKS: Final = _world(0, 0, 0)
 """Tables of a run without shared links."""
 
 
-class SharedFlow:
-    """Transfers of one unit along one route or tree of routes, in order."""
-
-    __slots__ = ("_links", "ends", "number")
-
-    def __init__(self, links: Links, number: int) -> None:
-        self.number: Final = number
-        self.ends: Final[list[Arriving]] = []
-        self._links: Final = links
-
-    def lead_to(self, end: Arriving) -> None:
-        """Add a channel."""
-        self.ends.append(end)
-        self._links.count_end(self.number)
-
-    def begin(self, cycle: int, size_bytes: int) -> None:
-        """See ``Flow``."""
-        self._links.begin(self.number, cycle, size_bytes)
-
-
 class Links:
     """Links with max-min fair shares of their bytes per cycle.
 
@@ -67,7 +47,7 @@ class Links:
     compiled loop share the tables.
 
     Attributes:
-        flows: one for each route.
+        ends: the channels of each flow; a route or a tree of routes is one flow.
         world: replaced by ``grow``.
     """
 
@@ -80,7 +60,7 @@ class Links:
         place = {link: at for at, link in enumerate(used)}
         limited = [[place[link] for link in route if link in place] for route in routes]
         count = len(routes)
-        self.flows: Final = tuple(SharedFlow(self, number) for number in range(count))
+        self.ends: Sequence[Sequence[Channel]] = ()
         self.next_cycle = NO_CYCLE
         numbers = [link for links in limited for link in links]
         world = self.world = _world(count, len(numbers), len(used))
@@ -101,9 +81,10 @@ class Links:
         flows.rows["base"], flows.rows["mask"] = np.cumsum(elements) - elements, elements - 1
         self._replace_queue(Table.zeros(Queued, int(elements.sum())))
 
-    def count_end(self, flow: int) -> None:
-        """Count one more channel of a flow."""
-        self.world.flows[flow].ends += 1
+    def connect(self, ends: Sequence[Sequence[Channel]]) -> None:
+        """Set the channels of each flow."""
+        self.ends = ends
+        self.world.flows.rows["ends"] = [*map(len, ends)]
 
     def grow(self, flow: int) -> None:
         """Double the queue of a flow."""
@@ -121,7 +102,7 @@ class Links:
         self._loops: tuple[Loop, Loop] | None = None
 
     def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
-        """Send ``size_bytes`` in a flow; see ``Flow``."""
+        """See ``SharedLinks``."""
         while True:
             begun, next_cycle = self._linked[0](flow, cycle, size_bytes)
             if begun:
@@ -142,8 +123,8 @@ class Links:
         arrived[flows] = 0
         for number, count in zip(flows.tolist(), elements.tolist(), strict=True):
             for _ in range(count):
-                for end in self.flows[number].ends:
-                    end.arrive(cycle)
+                for channel in self.ends[number]:
+                    channel.arrive(cycle)
 
     @property
     def cycle(self) -> int:
