@@ -65,7 +65,7 @@ class Bounds(NamedTuple):
     """The range of a number, as in ``Annotated[int, Bounds(1)]``.
 
     Attributes:
-        least, most: the range, both included; without an upper end where None.
+        least, most: the range, both included; ``most`` is None if there is no upper end.
     """
 
     least: int
@@ -73,7 +73,7 @@ class Bounds(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What follows ``an integer``."""
+        """The words after ``an integer``."""
         return (
             f"of at least {self.least}"
             if self.most is None
@@ -325,7 +325,7 @@ def _of_tensor(value: Any) -> np.ndarray:
         return np.asarray(value)
     tensor = value.detach().cpu().resolve_neg()
     narrow = vars(ml_dtypes).get(name.removeprefix("torch."))
-    # Each of these types has at most 16 bits, which float32 holds.
+    # Such a type has at most 16 bits, which float32 holds.
     return np.asarray(tensor) if narrow is None else np.asarray(tensor.float()).astype(narrow)
 
 

@@ -1,4 +1,4 @@
-"""Functions whose keywords are the fields of a description, and the parts of docstrings."""
+"""Functions that take the fields of a description as keywords, and the parts of docstrings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Parameter:
 def documentation(cls: type) -> Documentation:
     """Return the parsed docstring of ``cls``, without its bases."""
     text = inspect.cleandoc(vars(cls).get("__doc__") or "")
-    if text.startswith(f"{cls.__name__}("):  # what a dataclass says of one without a docstring
+    if text.startswith(f"{cls.__name__}("):  # a dataclass writes it if there is no docstring
         text = ""
     head, *rest = _SECTION.split(text)
     summary, _, details = head.strip().partition("\n\n")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from fabric.graph.arguments.checks import Alias
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.values.fit import MOST_CYCLES, described, element_misfit, freeze, misfit, whole
-from fabric.graph.values.stream_type import StreamType, ValueType
+from fabric.graph.values.stream_type import StreamType
 from fabric.graph.values.value import Element, Tile, Value, number_in, row_bytes
 from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.errors import OperatorError, Refusal
@@ -48,56 +48,38 @@ if not TYPE_CHECKING:
     Sink = Alias("Sink", Sink, __name__, "The end of a channel that an operator writes.")
 
 
-class Updating(Protocol):
-    """Input of ``_update_of``."""
-
-    @property
-    def update(self) -> Call:
-        """The function that returns the next state."""
-
-
 class Splitting(Protocol):
-    """Input of ``_parts_of``."""
-
-    @property
-    def apply(self) -> Call:
-        """The function that returns parts with their stops."""
+    """Input of ``Ports.parts_of``."""
 
     @property
     def rank(self) -> int:
         """Rank of the stream of parts."""
 
 
-def _values_of(function: object, method: str, kind: ValueType, functional: bool) -> Call:
+def _guarded(
+    function: object, method: str, wrong: Callable[[object], str | None], kept: int = 0
+) -> Call:
+    """Return ``function.method`` with guards if it is a user's.
+
+    Inputs after the first ``kept`` become read-only. ``wrong`` describes a result that does not
+    fit, and returns None for others.
+    """
     call: Call = getattr(function, method)
     if is_own(function):
         return call
-    refuse = _refusals(function, method)
+    name, place = _named(function, method)
+    numbers: Iterator[int] = itertools.count()
 
     @wraps(call)
-    def checked(*inputs: object) -> object:
-        freeze(inputs)
+    def guarded(*inputs: object) -> object:
+        freeze(inputs[kept:])
         result = call(*inputs)
-        wrong = misfit(result, kind, functional)
-        refuse(wrong)
-        freeze(result, sent=True)
+        number, fault = next(numbers), wrong(result)
+        if fault is not None:
+            raise Refusal(f"result {number:,} of {name} is {fault}", place=place, counted=True)
         return result
 
-    return checked
-
-
-def _update_of(reduction: Updating) -> Call:
-    """Return ``reduction.update``, which must not change its inputs."""
-    call: Call = reduction.update
-    if is_own(reduction):
-        return call
-
-    @wraps(call)
-    def checked(state: object, *inputs: object) -> object:
-        freeze(inputs)
-        return call(state, *inputs)
-
-    return checked
+    return guarded
 
 
 def _numbers_of(function: object, method: str) -> Callable[..., int]:
@@ -123,26 +105,6 @@ def _numbers_of(function: object, method: str) -> Callable[..., int]:
     return checked
 
 
-def _parts_of(split: Splitting, part: ValueType, functional: bool) -> Call:
-    """Return ``split.apply``, which returns streams of rank ``split.rank`` of ``part`` values."""
-    call: Call = split.apply
-    if is_own(split):
-        return call
-    refuse = _refusals(split, "apply")
-    rank: int = split.rank
-    stream_type = StreamType((1,) * (rank + 1), part)
-
-    @wraps(call)
-    def checked(tile: object) -> object:
-        freeze(tile)
-        parts = call(tile)
-        wrong = _wrong_parts(parts, stream_type, functional)
-        refuse(wrong)
-        return parts
-
-    return checked
-
-
 def _wrong_parts(parts: object, stream_type: StreamType, functional: bool) -> str | None:
     if type(parts) is not list:
         return f"{described(parts)}: expected a list of parts, each with its stop"
@@ -161,18 +123,6 @@ def _wrong_parts(parts: object, stream_type: StreamType, functional: bool) -> st
     if last != rank:
         return f"a list whose last stop is of level {last}: expected {rank}, the rank of the split"
     return None
-
-
-def _refusals(function: object, method: str) -> Callable[[str | None], None]:
-    name, place = _named(function, method)
-    numbers: Iterator[int] = itertools.count()
-
-    def refuse(wrong: str | None) -> None:
-        number = next(numbers)
-        if wrong is not None:
-            raise Refusal(f"result {number:,} of {name} is {wrong}", place=place, counted=True)
-
-    return refuse
 
 
 def _named(function: object, method: str) -> tuple[str, Place | None]:
@@ -368,13 +318,27 @@ class Ports:
 
     def values_of(self, function: object, method: str) -> Callable[..., Value]:
         """Return ``function.method``; a user's results have to be values of the output."""
-        return _values_of(function, method, self.output_types[0].value, self.functional)
+        kind = self.output_types[0].value
+
+        def wrong(result: object) -> str | None:
+            fault = misfit(result, kind, self.functional)
+            if fault is None:
+                freeze(result, sent=True)
+            return fault
+
+        return _guarded(function, method, wrong)
 
     def parts_of(self, split: Splitting) -> Callable[[Any], Sequence[Element]]:
         """Return ``split.apply``; a user's results have to be parts of the output."""
-        return _parts_of(split, self.output_types[0].value, self.functional)
+        stream_type = StreamType((1,) * (split.rank + 1), self.output_types[0].value)
+        return _guarded(
+            split, "apply", lambda parts: _wrong_parts(parts, stream_type, self.functional)
+        )
 
-    update_of = staticmethod(_update_of)
+    def update_of(self, reduction: object) -> Call:
+        """Return ``reduction.update``; a user's must not change its inputs."""
+        return _guarded(reduction, "update", lambda _: None, kept=1)
+
     numbers_of = staticmethod(_numbers_of)
 
     def finish(self) -> None:

@@ -58,12 +58,12 @@ class _Stray(Refusal, SystemExit):
 
 
 class Guard:
-    """What one user's operator has done.
+    """Records the operations of one user's operator.
 
     Attributes:
         reads, writes: its channels.
-        shown: channels whose next element was peeked.
-        most_steps: charges, or a tenth as many waits for a cycle, without progress.
+        shown: channels on which the next element was peeked.
+        most_steps: charges without progress; a wait for a cycle counts as ten.
         held: the coroutine of the operation that is to be awaited.
         stray: an error of another task or wait, for the operator's next operation.
         running: the operator's coroutine.
@@ -172,7 +172,7 @@ class Guard:
 def _at_once(
     method: Callable[Concatenate[End, Arguments], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[End, Arguments], Coroutine[Any, Any, Result]]:
-    """Return an asynchronous method whose result is awaited before the next operation."""
+    """Return an asynchronous method that the operator awaits before its next operation."""
 
     @wraps(method)
     def begin(
@@ -439,7 +439,7 @@ class GuardedPorts(Ports):
 
 
 def guarded_ports(ports: Ports, names: Sequence[str]) -> GuardedPorts:
-    """Guard the unit and the channels of ``ports``; ``names`` are those of its outputs."""
+    """Guard the unit and the channels of ``ports``; ``names`` has a name for each output."""
     unit = ports.unit
     sinks = cast("tuple[Channel | AssumedSink | Discard, ...]", ports.outputs)
     written = [sink.channel if isinstance(sink, AssumedSink) else sink for sink in sinks]

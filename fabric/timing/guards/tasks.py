@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PERIOD_SECONDS: Final = 1.0
 
 _PATIENCE: Final = 4
-"""Looks without progress before the user is told."""
+"""Looks without progress before the notice."""
 
 
 @types.coroutine
@@ -143,7 +143,7 @@ class Watched(NamedTuple):
     operating: Callable[..., object]
 
     def unit_in(self, stack: Sequence[tuple[FrameType, int]]) -> tuple[Unit, Place | None] | None:
-        """Return the unit whose operator runs in ``stack``, and its line of user code."""
+        """Return the unit of the operator that runs in ``stack``, and its line of user code."""
         code = getattr(self.operating, "__code__", None)
         for depth, (frame, _) in enumerate(stack):
             if frame.f_code is code:
