@@ -10,8 +10,9 @@ Importing it takes half a second: it is imported where no machine code has been 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dis import get_instructions
+from functools import cache
 from types import FunctionType
 
 # Any: numba and llvmlite have no types.
@@ -32,9 +33,7 @@ from fabric.timing.engine.tables import parts, row_of, width
 _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def compiled(
-    function: Callable[..., Any], kinds: Mapping[str, Any], uses: Iterable[str], target: Any
-) -> bytes:
+def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any) -> bytes:
     """Return an object file with a C function named like ``function``.
 
     ``function`` takes parameters of these ``kinds``, and returns a tuple of integers. The C
@@ -44,7 +43,8 @@ def compiled(
     pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
     integers: Any = [types.int64 for kind in kinds.values() if kind is int]
     # Without Python's rule for a division by zero nothing in a loop over integers raises.
-    loop = _jitted(function, {function.__module__, *uses}, {})
+    assert isinstance(function, FunctionType)
+    loop = _jitted(function)
     entry = numba.cfunc(types.void(pointer, *integers), error_model="numpy")(_entry(loop, kinds))
     module = llvm.parse_assembly(entry.inspect_llvm())
     # What raises and allocates is left out once it is seen that the loop never does.
@@ -61,19 +61,15 @@ def compiled(
     return code
 
 
-def _jitted(function: Callable[..., Any], modules: set[str], done: dict[object, Any]) -> Any:
-    """Return ``function`` as numba knows it, and with it the functions of ``modules`` it calls."""
-    if function not in done:
-        assert isinstance(function, FunctionType)
-        names = dict(function.__globals__)
-        # ``co_names`` has attributes, too, and a column may be named like a function.
-        for name in {each.argval for each in get_instructions(function) if "GLOBAL" in each.opname}:
-            called = names.get(name)
-            if isinstance(called, FunctionType) and called.__module__ in modules:
-                names[name] = _jitted(called, modules, done)
-        anew = FunctionType(function.__code__, names, function.__name__)
-        done[function] = numba.njit(**_OPTIONS)(anew)
-    return done[function]
+@cache
+def _jitted(function: FunctionType) -> Any:
+    """Return ``function`` as numba knows it, and with it the functions that it calls."""
+    names = dict(function.__globals__)
+    # ``co_names`` has attributes, too, and a column may be named like a function.
+    for name in {each.argval for each in get_instructions(function) if "GLOBAL" in each.opname}:
+        if isinstance(names.get(name), FunctionType):
+            names[name] = _jitted(names[name])
+    return numba.njit(**_OPTIONS)(FunctionType(function.__code__, names, function.__name__))
 
 
 def _entry(loop: Callable[..., Any], kinds: Mapping[str, Any]) -> Callable[..., None]:

@@ -104,7 +104,7 @@ class MachineCode:
             # The compiler is not imported if the machine code was kept.
             from fabric.timing.engine.compiling import compiled
 
-            code = compiled(self.function, self._kinds, names, target)
+            code = compiled(self.function, self._kinds, target)
             if _keep(code, name, source):
                 _kept_names.append(name)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
