@@ -84,7 +84,7 @@ def test_damaged_segment_is_left_out(name: str, kept: int, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["states", "pending", "waiting"])
 def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> None:
-    report, whole = record(program("pack_rows"), tmp_path)
+    report, whole = record(program("pack_rows"), tmp_path, engine="tasks")
     (whole.folder / f"{name}-000001.table").write_bytes(b"PAR1")
 
     trace = Trace(whole.folder)
