@@ -263,11 +263,12 @@ class Channel:
             if not queue:
                 self.see_end()
                 return None
+        visible, element = queue.popleft()
         unit = self.consumer
-        waited = shown_from(queue[0][0], self.next_take_cycle) - unit.now
+        waited = shown_from(visible, self.next_take_cycle) - unit.now
         if waited > 0:
-            self._starve(waited)
-        element = self._dequeue(unit.now)
+            self._starve(waited, visible)
+        self._free(visible, unit.now)
         if self.log is not None:
             self.log.received(max(0, waited))
         return element
@@ -283,14 +284,15 @@ class Channel:
         visible, element = queue[0]
         waited = shown_from(visible, self.next_take_cycle) - self.consumer.now
         if waited > 0:
-            self._starve(waited)
+            self._starve(waited, visible)
         if self.log is not None:
             self.log.peeked(max(0, waited))
         return element
 
     def take(self) -> Element:
         """Dequeue the element that ``peek`` showed."""
-        element = self._dequeue(self.consumer.now)
+        visible, element = self.queue.popleft()
+        self._free(visible, self.consumer.now)
         if self.log is not None:
             self.log.took()
         return element
@@ -302,36 +304,35 @@ class Channel:
         dequeued.
         """
         cycle = self.head_cycle
-        element = self._dequeue(cycle)
+        visible, element = self.queue.popleft()
+        self._free(visible, cycle)
         if self.log is not None:
             self.log.heard(cycle)
         return element
 
-    def _starve(self, waited: int) -> None:
-        """Let the consumer wait ``waited`` cycles for an element."""
-        unit, way = self.consumer, self.way
+    def _starve(self, waited: int, visible_cycle: int) -> None:
+        """Let the consumer wait ``waited`` cycles for an element that is visible then."""
+        way, before_cycle = self.way, self.consumer.now
         self.empty_cycles += waited
-        unit.now += waited
-        if way is not None and self.queue:
-            visible, late_cycles = self.queue[0][0], way.arrived[0][1]
-            links_cycles = links_part(unit.now - waited, unit.now, visible, late_cycles)
+        self.consumer.now = now = before_cycle + waited
+        if way is not None and way.arrived:
+            links_cycles = links_part(before_cycle, now, visible_cycle, way.arrived[0][1])
             way.links_cycles += links_cycles
             if links_cycles and self.log is not None:
                 self.log.waited_for_links(links_cycles)
 
-    def _dequeue(self, now: int) -> Element:
-        """Dequeue the oldest element and free its slot at ``now``."""
-        visible, element = self.queue.popleft()
+    def _free(self, visible_cycle: int, now: int) -> None:
+        """Free at ``now`` the slot of an element that was visible at ``visible_cycle``."""
         if self.way is not None:
             # The slot is in use from the sending on, however late the links are.
-            visible = visible_from(self.way.arrived.popleft()[0], self.forward_cycles, 0)
+            visible_cycle = visible_from(self.way.arrived.popleft()[0], self.forward_cycles, 0)
         if self.interval_cycles:
             self.next_take_cycle = next_from(now, self.interval_cycles)
         usable = usable_from(now, self.backward_cycles)
         recent = self._recent
         if not recent:
             self._last_usable_cycle = usable
-        elif recent[0] <= set_out_at(visible, self.forward_cycles):
+        elif recent[0] <= set_out_at(visible_cycle, self.forward_cycles):
             recent.popleft()
             recent.append(usable)
         else:
@@ -339,7 +340,6 @@ class Channel:
         self._returned.append(usable)
         if self.writer is not None:
             self._wake_writer()
-        return element
 
     def _use_one_more(self, usable_cycle: int) -> None:
         """Raise the peak of used slots."""
@@ -377,7 +377,7 @@ class Channel:
         """Let the consumer wait for an element until ``cycle``."""
         waited = max(0, cycle - self.consumer.now)
         if waited:
-            self._starve(waited)
+            self._starve(waited, self.queue[0][0] if self.queue else cycle)
         if self.log is not None:
             until = min(self.head_sent_cycle, cycle) if self.queue else cycle
             self.log.idled(waited, until)
@@ -416,8 +416,7 @@ class Channel:
         """Wait for an element or the end of the stream."""
         if self.closed_cycle is not None:
             return DONE
-        unit = self.consumer
-        self.reader = unit
+        self.reader = unit = self.consumer
         wait = self._receiving
         wait.since_cycle = unit.now
         return self.clock.park(unit, wait)
