@@ -176,8 +176,8 @@ def drawn_site(w: Placing, unit: PlacedUnit, reach: int) -> int:
 def anneal(w: Placing, moves: int, temperature: int, reach: int) -> tuple[int, int]:
     """Try ``moves`` swaps of two slots; return how many were kept and how many changed the cost.
 
-    Half of the tries go to a random site within ``reach`` columns and rows, the others next to a
-    unit that shares a net. A swap that makes the plan dearer by d bytes is kept if d is at most
+    Half of the tries go to a random site within ``reach`` columns and rows, the other half next to
+    a unit that shares a net. A swap that makes the plan dearer by d bytes is kept if d is at most
     ``temperature`` times an exponential random number (Metropolis' rule).
     """
     kept = 0

@@ -36,7 +36,7 @@ _OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_w
 def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any) -> bytes:
     """Return an object file with a C function named like ``function``.
 
-    ``function`` takes parameters of these ``kinds``, and returns a tuple of integers. The C
+    ``function`` takes parameters of ``kinds``, and returns a tuple of integers. The C
     function takes a pointer to a frame and the integers. The frame has the address and the size of
     each table, followed by room for the results.
     """
@@ -119,7 +119,7 @@ class Part(types.Type):
         super().__init__(str(kind))
 
     def attribute(self, name: str) -> Any:
-        """Return the type of an attribute, None if there is none."""
+        """Return the type of an attribute; None if unknown."""
         if self.is_row and self.row is not None:
             return types.int64 if name in self.row.__annotations__ else None
         if self.is_table:

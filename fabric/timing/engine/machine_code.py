@@ -1,7 +1,7 @@
 """Loops over integers, compiled by numba once for all runs; later ones link their machine code.
 
-Importing numba and loading what it caches of one function takes 0.6 seconds of every run; linking
-two kilobytes with LLVM alone takes a twelfth of that.
+Importing numba and loading a function from its cache takes 0.6 seconds of every run. Linking two
+kilobytes with LLVM takes a twelfth of that.
 """
 
 from __future__ import annotations

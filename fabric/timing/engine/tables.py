@@ -42,7 +42,7 @@ Counters: TypeAlias = NDArray[np.int64]
 
 
 class Row:
-    """A row of a table. The annotations of a subclass name its columns, all of them ``int``."""
+    """A row of a table. The annotations of a subclass, ``int`` each, name its columns."""
 
     def __init__(self, cells: Counters, first: int) -> None:
         self._cells = cells

@@ -27,10 +27,10 @@ REQUESTS_PER_CALL: Final = 1 << 22
 """Some 20 milliseconds of the host's time."""
 
 REQUESTS_PER_SECOND: Final = 200_000_000
-"""What the compiled loop serves on one core of a server; measured: 226 to 264 million."""
+"""The compiled loop serves 226 to 264 million on one core of a server, measured."""
 
 MOST_REQUESTS: Final = 86_400 * REQUESTS_PER_SECOND
-"""Of one tile: a day of the host's time."""
+"""The most requests of one tile, which take a day of the host's time."""
 
 
 class _Client(Row):
@@ -45,7 +45,7 @@ class _World(NamedTuple):
     free: Counters  # by channel, the first idle cycle
     clients: Table[_Client]
     active: Counters  # scratch space
-    done: Counters  # clients whose bursts are complete
+    done: Counters  # clients with complete bursts
 
 
 class FlatMemory:
