@@ -56,10 +56,6 @@ def test_readme_opens_with_the_two_lines_of_the_set_up() -> None:
     assert "python -m pytest" in lines[1]
 
 
-def test_readme_has_at_most_200_lines() -> None:
-    assert len(README.splitlines()) <= 200
-
-
 def test_readme_links_lead_to_files() -> None:
     links = re.findall(r"\]\((?!https?://)([^)#]+)", README)
 

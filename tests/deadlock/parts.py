@@ -27,6 +27,7 @@ class Script(Costless):
     counts: tuple[Dim, ...] = (1,)
 
     def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
+        """Return the outputs."""
         return self.wire(*inputs)
 
     @override
@@ -90,6 +91,7 @@ class Leak(Costless):
     """A relay that reserves one slot and forgets it before every element it passes on."""
 
     def __call__(self, stream: Stream) -> Stream:
+        """Return the same stream."""
         return self.wire(stream)[0]
 
     @override
@@ -104,14 +106,17 @@ class Leak(Costless):
 
 
 def source(name: str, count: int) -> Stream:
+    """Return ``count`` elements, one a cycle."""
     return Script(("s0", "c1"), rounds=count, counts=(count,), name=name)()[0]
 
 
 def relay(name: str, stream: Stream) -> Stream:
+    """Pass a stream on."""
     return Script(("r0", "s0", "c1"), counts=stream.shape, name=name)(stream)[0]
 
 
 def gather(name: str, stream: Stream, size: int) -> Stream:
+    """Return one element for every ``size`` of ``stream``."""
     steps = ("r0",) * size + ("s0", "c1")
     (count,) = stream.shape
     return Script(steps, counts=(count // size,), name=name)(stream)[0]
@@ -124,8 +129,10 @@ def join(name: str, streams: Sequence[Stream]) -> Stream:
 
 
 def sink(name: str, stream: Stream) -> None:
+    """Receive all of a stream."""
     Script(("r0", "c1"), counts=(), name=name)(stream)
 
 
 def feedback(count: Dim) -> Feedback:
+    """Promise a stream of ``count`` elements."""
     return Feedback(StreamType((count,), BoolType()))

@@ -273,7 +273,6 @@ class Design:
         return out
 
     def big_tile(self, source: Fifo, partial: Fifo) -> tuple[Fifo, Fifo]:
-        """Sum tiles; return the partial sums and the total."""
         around, out = self.fifo(), self.fifo()
         state = "fill"
 
@@ -410,7 +409,6 @@ class Buffer:
 
 
 def stops_of(grid: tuple[int, ...]) -> list[int]:
-    """Return how many dimensions end with each piece."""
     stops = [0]
     for size in reversed(grid):
         ended = [*stops[:-1], stops[-1] + 1]
