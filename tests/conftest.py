@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _compile(worker: dict[str, Any]) -> None:
     # Each process begins elsewhere and links what others have compiled: two take 30 seconds each.
-    from fabric.timing.compiled.kernel import go_on
+    from fabric.timing.compiled.kernel import run_loop
     from fabric.timing.log import tally
     from fabric.timing.memories import banked_kernel, flat
     from fabric.timing.network import fair_share
@@ -39,7 +39,7 @@ def _compile(worker: dict[str, Any]) -> None:
     every = (
         *(banked_kernel.advance, banked_kernel.settle, flat.advance),
         timing_loop.blame,
-        *(go_on, timing_loop.retime, fair_share.advance, fair_share.begin),
+        *(run_loop, timing_loop.retime, fair_share.advance, fair_share.begin),
         tally.count_events,
     )
     number = int(worker.get("workerid", "gw0").removeprefix("gw"))

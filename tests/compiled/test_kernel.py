@@ -8,7 +8,7 @@ import pytest
 from fabric import Program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.compiled import arrays
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from tests.compiled.both import both, run
 from tests.compiled.odd_programs import STAY
 from tests.programs.loading import program
@@ -25,13 +25,13 @@ def test_loop_returns_when_its_arrays_are_full(number: int, reason: int, tmp_pat
     build = STAY[number]
     depths = {edge.key: 100_000 for edge in elaborate(build()).edges}
     found = []
-    native = arrays.Arrays.go_on
+    native = arrays.Arrays.run
 
     def noted(these: arrays.Arrays, *integers: int) -> tuple[int, int]:
         found.append(native(these, *integers))
         return found[-1]
 
-    with mock.patch.object(arrays.Arrays, "go_on", noted), mock.patch.object(arrays, "_LEDGER", 64):
+    with mock.patch.object(arrays.Arrays, "run", noted), mock.patch.object(arrays, "_LEDGER", 64):
         both(build, tmp_path, depths=depths)
     assert reason in {each[0] for each in found}
 

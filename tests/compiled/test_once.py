@@ -20,7 +20,7 @@ import fabric.extend as ext
 import operators as op
 from fabric.graph.values.dims import symbol
 from fabric.timing.compiled import arrays
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from tests.bases import Hop, Sink, Source
 from tests.compiled.both import both, described, plain, run
 from tests.compiled.test_both_engines import hopped
@@ -302,14 +302,14 @@ def test_program_with_a_users_observer_starts_once() -> None:
 
 @contextmanager
 def stopped(after: int, budget: int) -> Iterator[None]:
-    native, calls = arrays.Arrays.go_on, count()
+    native, calls = arrays.Arrays.run, count()
 
-    def go_on(these: arrays.Arrays, *integers: int) -> tuple[int, int]:
+    def run_loop(these: arrays.Arrays, *integers: int) -> tuple[int, int]:
         found = native(these, *integers)
         return found if next(calls) < after else (c.FAILS, 0)
 
     with (
-        mock.patch.object(arrays.Arrays, "go_on", go_on),
+        mock.patch.object(arrays.Arrays, "run", run_loop),
         mock.patch("fabric.timing.compiled.region._BUDGET", budget),
     ):
         yield

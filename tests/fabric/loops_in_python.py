@@ -32,10 +32,10 @@ def _guarded(value: Any) -> Any:
     if isinstance(value, tuple):
         return type(value)(*map(_guarded, value))
     if isinstance(value, Row):
-        return type(value)(_guarded(value._cells), value._first)
+        return type(value)(_guarded(memoryview(value._cells).obj), value._first)
     if isinstance(value, Table):
         table = Table(value.row, value.cells)
-        table.cells = _guarded(value.cells)
+        table.memory = _guarded(value.cells)
         return table
     return Guarded(value)
 

@@ -6,17 +6,19 @@ If the run is recorded, they keep the transitions of stages, which determine all
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.timing.compiled import columns as c
-from fabric.timing.compiled.automaton import Array, Automaton, Rows, Tables
+from fabric.timing.compiled import world as c
+from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.codes import Codes
-from fabric.timing.compiled.kernel import go_on
-from fabric.timing.compiled.kernel_channels import wake
+from fabric.timing.compiled.kernel import run_loop
+from fabric.timing.compiled.world import GrowingTable, World
+from fabric.timing.engine.tables import Counters, Table
 from fabric.timing.network.links import NO_LINKS, Links
 
 if TYPE_CHECKING:
@@ -70,11 +72,13 @@ class Joint(NamedTuple):
 
 
 class Arrays:
-    """Arrays of the loop; ``columns`` has their layout.
+    """The world of the loop.
 
     Attributes:
-        stages, joints: by rows of ``rows`` and ``channels``.
+        world: replaced by ``link`` after a table has grown.
+        stages, joints: by rows of the world's ``stages`` and ``channels``.
         number: of each channel's joint.
+        outer_flows: flows that tasks send on.
     """
 
     def __init__(
@@ -93,135 +97,112 @@ class Arrays:
         self.joints: Final = joints
         self.network: Final = network
         self.number: Final = {joint.channel: number for number, joint in enumerate(joints)}
-        self._build_channels()
-        self._build_stages()
-        self.control: Final[Array] = np.zeros(c.CONTROLS, np.int64)
-        self.control[c.LIVE] = self.control[c.READY_COUNT] = len(stages)
-        self.submitted: Final[Array] = np.zeros((len(stages), c.SUBMITTED_COLUMNS), np.int64)
-        self.ledger: Final[Array] = np.zeros(_LEDGER, np.int64)
-        self.journal: Final[Array] = np.zeros(_JOURNAL if recorded else 0, np.int64)
-        self._ready = np.zeros(1 << (len(stages) + 1).bit_length(), np.int64)
-        self._ready[: len(stages)] = range(len(stages))
+        count = len(stages)
+        channels, dimensions = self._channels()
+        sizes = channels.rows["mask"] + 1
+        self.slots: Final = GrowingTable(c.Slot, int(sizes.sum()) + 1)
+        self.slots.reserve(int(sizes.sum()))
+        ready = np.zeros(1 << (count + 1).bit_length(), np.int64)
+        ready[:count] = range(count)
+        outputs = [self._output(each) for stage in stages for each in stage.outputs]
+        self.world = World(
+            stages=self._stages(), channels=channels, slots=self.slots.table,
+            dimensions=dimensions, inputs=self._inputs(), outputs=np.array([*outputs, 0], np.int64),
+            stamps=np.zeros(count * c.STAMPS, np.int64), states=tables.states.table,
+            known=tables.known, transitions=tables.transitions.table,
+            operations=tables.operations.table, kinds=codes.kinds.table, ready=ready,
+            ledger=Table.zeros(c.Change, _LEDGER), submitted=Table.zeros(c.Submission, count),
+            journal=np.zeros(_JOURNAL if recorded else 0, np.int64),
+            control=Table.zeros(c.Control, 1)[0], ends=self._ends(channels), links=NO_LINKS,
+        )  # fmt: skip
+        self.world.control.live = self.world.control.ready_count = count
         self._next_look = _FIRST_LOOK
-        self._linked: tuple[object, ...] = (self._ready,) * 8
+        self._linked: tuple[object, ...] = (None,) * 7
         self.link()
 
-    def _build_channels(self) -> None:
+    def _channels(self) -> tuple[Table[c.ChannelRow], Table[c.Dimension]]:
         joints = self.joints
-        depths = np.array([joint.channel.depth for joint in joints], np.int64)
-        slots = np.array([_first_slots(joint.channel.depth) for joint in joints], np.int64)
-        self.dimensions = Rows(c.DIMENSION_COLUMNS)
-        self.channels = rows = np.zeros((len(joints), c.CHANNEL_COLUMNS), np.int64)
-        rows[:, c.DEPTH], rows[:, c.MASK], rows[:, c.BASE] = depths, slots - 1, _starts(slots)
-        rows[:, c.FORWARD] = [joint.channel.forward_cycles for joint in joints]
-        rows[:, c.BACKWARD] = [joint.channel.backward_cycles for joint in joints]
-        rows[:, c.INTERVAL] = [joint.channel.interval_cycles for joint in joints]
-        rows[:, c.CLOSED], rows[:, c.PEAK], rows[:, c.COUNTED] = -1, 1, c.OUTSIDE
-        rows[:, c.FLOW] = c.OUTSIDE
-        rows[:, c.RANK] = [joint.rank for joint in joints]
-        self._build_flows()
-        rows[:, c.PRODUCER] = [joint.producer for joint in joints]
-        rows[:, c.CONSUMER] = [joint.consumer for joint in joints]
+        table, dimensions = Table.zeros(c.ChannelRow, len(joints)), GrowingTable(c.Dimension)
+        rows, channels = table.rows, [joint.channel for joint in joints]
+        sizes = np.array([_first_slots(channel.depth) for channel in channels], np.int64)
+        rows["mask"], rows["base"] = sizes - 1, _starts(sizes)
+        rows["depth"] = [channel.depth for channel in channels]
+        rows["forward"] = [channel.forward_cycles for channel in channels]
+        rows["backward"] = [channel.backward_cycles for channel in channels]
+        rows["interval"] = [channel.interval_cycles for channel in channels]
+        rows["closed"] = rows["counted"] = rows["flow"] = c.OUTSIDE
+        rows["peak"] = 1
+        rows["rank"] = [joint.rank for joint in joints]
+        rows["producer"] = [joint.producer for joint in joints]
+        rows["consumer"] = [joint.consumer for joint in joints]
         for number, joint in enumerate(joints):
             if joint.assumed is not None:
                 expected = [-1 if size is None else size for size in joint.assumed.expected]
-                rows[number, c.COUNTED] = self.dimensions.extend(
-                    [[0, 0, _ANY_SIZE, 0, size] for size in expected]
-                )
-        self.slots = Rows(c.SLOT_COLUMNS, int(slots.sum()) + 1)
-        self.slots.count = int(slots.sum())
+                sizes_of = [[0, 0, _ANY_SIZE, 0, size] for size in expected]
+                rows["counted"][number] = dimensions.extend(sizes_of)
+        return table, dimensions.table
 
-    def _build_flows(self) -> None:
+    def _ends(self, channels: Table[c.ChannelRow]) -> Counters:
         """Connect channels to flows, and flows to the channels that stages send on."""
         flows = 0 if self.network is None else len(self.network.ends)
         ends: list[list[int]] = [[] for _ in range(flows)]
         for number, joint in enumerate(self.joints):
             if joint.channel.way is not None:
                 flow = joint.channel.way.flow
-                self.channels[number, c.FLOW] = flow
+                channels[number].flow = flow
                 if joint.producer >= 0:
                     ends[flow].append(number)
         if self.network is not None:
             # As many as the channel has slots at first.
-            masks = [self.channels.item(each[0], c.MASK) if each else 1 for each in ends]
+            masks = [channels[each[0]].mask if each else 1 for each in ends]
             self.network.reserve(np.array(masks) + 1)
         outer = [flow for flow, each in enumerate(ends) if not each]
-        self.outer_flows: Array = np.array(outer, np.int64)
-        first = len(ends) + 1
-        starts = np.cumsum([first, *map(len, ends)])
-        numbers = [number for each in ends for number in each]
-        self._ends: Array = np.array([*starts.tolist(), *numbers], np.int64)
+        self.outer_flows: Counters = np.array(outer, np.int64)
+        starts = np.cumsum([len(ends) + 1, *map(len, ends)])
+        return np.array([*starts.tolist(), *chain.from_iterable(ends)], np.int64)
 
-    def _build_stages(self) -> None:
-        stages, number = self.stages, self.number
-        inputs = [number[each] for stage in stages for each in stage.inputs]
-        outputs = [
-            c.OUTSIDE if each is None else number[each]
-            for stage in stages
-            for each in stage.outputs
-        ]
-        self.rows = rows = np.zeros((len(stages), c.STAGE_COLUMNS), np.int64)
-        rows[:, c.STATE] = [stage.automaton.first_state for stage in stages]
-        rows[:, [c.PC, c.PC_END]] = [stage.automaton.first_stretch for stage in stages]
-        rows[:, c.BEGAN] = rows[:, c.PC]
-        rows[:, c.WAIT] = -1
-        rows[:, c.INPUTS] = [len(stage.inputs) for stage in stages]
-        rows[:, c.FIRST_INPUT] = _starts(rows[:, c.INPUTS])
-        rows[:, c.OUTPUTS] = [len(stage.outputs) for stage in stages]
-        rows[:, c.FIRST_OUTPUT] = _starts(rows[:, c.OUTPUTS])
-        rows[:, c.FIRST_STAMP] = np.arange(len(stages)) * c.STAMPS
-        self._flat_rows = self.rows.reshape(-1)
-        self._inputs = np.array(inputs or [0], np.int64)
-        self._outputs = np.array(outputs or [0], np.int64)
-        self._seen = np.full(len(self._inputs), c.ENDED_CODE)
-        self.marks: Array = np.zeros((len(self._inputs), 2), np.int64)
-        self.stamps: Array = np.zeros(len(stages) * c.STAMPS, np.int64)
+    def _output(self, channel: Channel | None) -> int:
+        return c.OUTSIDE if channel is None else self.number[channel]
+
+    def _inputs(self) -> Table[c.InputRow]:
+        channels = [self.number[each] for stage in self.stages for each in stage.inputs]
+        table = Table.zeros(c.InputRow, len(channels) + 1)
+        table.rows["channel"][:-1] = channels
+        table.rows["seen"] = c.ENDED_CODE
+        return table
+
+    def _stages(self) -> Table[c.StageRow]:
+        stages, table = self.stages, Table.zeros(c.StageRow, len(self.stages))
+        rows = table.rows
+        rows["state"] = [stage.automaton.first_state for stage in stages]
+        rows["pc"] = rows["began"] = [stage.automaton.first_stretch[0] for stage in stages]
+        rows["end"] = [stage.automaton.first_stretch[1] for stage in stages]
+        rows["wait"] = c.OUTSIDE
+        rows["inputs"] = [len(stage.inputs) for stage in stages]
+        rows["first_input"] = _starts(rows["inputs"])
+        rows["outputs"] = [len(stage.outputs) for stage in stages]
+        rows["first_output"] = _starts(rows["outputs"])
+        return table
 
     def link(self) -> None:
-        """Pass the arrays to the loop, after some have grown."""
+        """Pass the tables to the loop, after some have grown."""
         tables = self.tables
-        links = NO_LINKS if self.network is None else self.network.world
         growing = (
-            self.slots.array,
-            tables.states.array,
-            tables.known,
-            tables.transitions.array,
-            tables.operations.array,
-            self.codes.empties,
-            self.codes.sizes,
-            links.queue,
-        )
-        if all(map(is_, growing, self._linked)):
-            return
-        self._linked = growing
-        slots, states, known, transitions, operations, empties, sizes, _ = growing
-        self._loop = go_on.over(
-            stages=self._flat_rows,
-            channels=self.channels.reshape(-1),
-            slots=slots.reshape(-1),
-            dimensions=self.dimensions.array.reshape(-1),
-            inputs=self._inputs,
-            outputs=self._outputs,
-            seen=self._seen,
-            stamps=self.stamps,
-            marks=self.marks.reshape(-1),
-            states=states.reshape(-1),
-            known=known.reshape(-1),
-            transitions=transitions.reshape(-1),
-            operations=operations.reshape(-1),
-            empties=empties,
-            sizes=sizes,
-            ready=self._ready,
-            ledger=self.ledger,
-            submitted=self.submitted.reshape(-1),
-            journal=self.journal,
-            control=self.control,
-            ends=self._ends,
-            links=links,
-        )
+            self.slots.table, tables.states.table, tables.known, tables.transitions.table,
+            tables.operations.table, self.codes.kinds.table,
+            NO_LINKS if self.network is None else self.network.world,
+        )  # fmt: skip
+        if not all(map(is_, growing, self._linked)):
+            self._linked = growing
+            slots, states, known, transitions, operations, kinds, links = growing
+            self.world = self.world._replace(
+                slots=slots, states=states, known=known, transitions=transitions,
+                operations=operations, kinds=kinds, links=links,
+            )  # fmt: skip
+            self._loop = run_loop.over(self.world)
 
-    def go_on(self, pace_cycle: int, horizon_cycle: int, operations: int) -> tuple[int, int]:
-        """Run the loop; see ``kernel.go_on``."""
+    def run(self, pace_cycle: int, horizon_cycle: int, operations: int) -> tuple[int, int]:
+        """Run the loop; see ``kernel.run_loop``."""
         reason, about = self._loop(pace_cycle, horizon_cycle, operations)
         return reason, about
 
@@ -231,30 +212,27 @@ class Arrays:
         if steps < self._next_look:
             return True
         self._next_look = 2 * steps
-        return bool(self.channels[:, c.TAKEN].sum() > _PAYING * steps)
+        return bool(self.world.channels.rows["taken"].sum() > _PAYING * steps)
 
     def grow(self, number: int) -> None:
         """Double the slots of a channel, none of which has been used twice yet."""
-        row = self.channels[number]
-        base, mask = self.place(number)
-        size = mask + 1
-        row[c.BASE] = at = self.slots.reserve(2 * size)
-        self.slots.array[at : at + size] = self.slots.array[base : base + size]
-        row[c.MASK] = 2 * size - 1
+        channel = self.world.channels[number]
+        base, size = channel.base, channel.mask + 1
+        channel.base = at = self.slots.reserve(2 * size)
+        channel.mask = 2 * size - 1
+        slots = self.slots.table.rows
+        slots[at : at + size] = slots[base : base + size]
 
     def crowd(self, number: int) -> None:
         """Enlarge the queue of a channel on shared links."""
         assert self.network is not None
-        self.network.grow(self.channels.item(number, c.FLOW))
+        self.network.grow(self.world.channels[number].flow)
 
-    def wake(self, stage: int) -> None:
-        """Make a stage ready; one whose operator has ended keeps draining."""
-        wake(stage, self._flat_rows, self._ready, self.control)
-
-    def place(self, number: int) -> tuple[int, int]:
-        """Return where the slots of a channel begin, and the mask of a count."""
-        row = self.channels[number]
-        return row.item(c.BASE), row.item(c.MASK)
+    def slots_of(self, number: int, first: int, end: int) -> Counters:
+        """Return the slots of elements ``first`` to ``end`` - 1 of a channel."""
+        channel = self.world.channels[number]
+        slots: Counters = channel.base + (np.arange(first, end) & channel.mask)
+        return slots
 
 
 def _first_slots(depth: int) -> int:
@@ -262,8 +240,8 @@ def _first_slots(depth: int) -> int:
     return 1 << (min(depth, _FIRST_SLOTS) - 1).bit_length()
 
 
-def _starts(sizes: Array) -> Array:
-    starts: Array = np.cumsum(sizes) - sizes
+def _starts(sizes: Counters) -> Counters:
+    starts: Counters = np.cumsum(sizes) - sizes
     return starts
 
 
@@ -274,18 +252,19 @@ class Journal:
         self.stages: Final[Sequence[Stage]] = arrays.stages
         self.tables: Final[Tables] = arrays.tables
         self.codes: Final[Codes] = arrays.codes
-        self.standing: Array = arrays.rows.copy()
+        self.standing: NDArray[np.void] = arrays.world.stages.rows.copy()
         self._small: Final = np.min_scalar_type(len(self.stages))
         self._stages: list[NDArray[Any]] = []
         self._taken: list[NDArray[np.int32]] = []
 
     def keep(self, arrays: Arrays) -> None:
         """Copy the loop's journal and clear it there."""
-        rows = arrays.journal[: arrays.control[c.JOURNAL]]
+        world = arrays.world
+        rows = world.journal[: world.control.journal]
         self._stages.append((rows >> c.STAGE_SHIFT).astype(self._small))
         self._taken.append(rows.astype(np.int32))
-        arrays.control[c.JOURNAL] = 0
-        self.standing = arrays.rows.copy()
+        world.control.journal = 0
+        self.standing = world.stages.rows.copy()
 
     def rows(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Return stages and their transitions, in the order of the loop."""
@@ -297,6 +276,6 @@ class Journal:
         self._stages, self._taken = [], []
 
     @property
-    def chose(self) -> Array:
+    def chose(self) -> Counters:
         """Stages whose work depends on which input came first."""
-        return np.flatnonzero(self.standing[:, c.CHOSE])
+        return np.flatnonzero(self.standing["chose"])

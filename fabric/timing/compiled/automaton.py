@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fabric.messages.telling.users_code import pass_signals
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from fabric.timing.compiled.codes import Codes
-from fabric.timing.compiled.kernel_stages import entry_of
+from fabric.timing.compiled.kernel import entry_of
 from fabric.timing.compiled.stand_ins import Awaited, Recording, UnfitError, recorded_ports
+from fabric.timing.compiled.world import GrowingTable
+from fabric.timing.engine.tables import Table
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.operator import Operator
@@ -170,40 +169,12 @@ class _Run:
         return awaited, self._recording.stretch()
 
 
-Array = NDArray[np.int64]
-
-
 _KNOWN: Final = 1 << 14
 """Initial room for transitions; rehashing is as slow as finding them."""
 
 
-class Rows:
-    """Rows of an array that grows."""
-
-    def __init__(self, columns: int, room: int = 64) -> None:
-        self.array: Array = np.zeros((room, columns), np.int64)
-        self.count = 0
-
-    def extend(self, rows: list[list[int]]) -> int:
-        """Add ``rows`` and return the number of the first."""
-        first = self.reserve(len(rows))
-        if len(rows) == 1:
-            self.array[first] = rows[0]
-        elif rows:
-            self.array[first : first + len(rows)] = rows
-        return first
-
-    def reserve(self, rows: int) -> int:
-        """Add ``rows`` zero rows and return the number of the first."""
-        first = self.count
-        while first + rows > len(self.array):
-            self.array = np.concatenate([self.array, np.zeros_like(self.array)])
-        self.count += rows
-        return first
-
-
 class Tables:
-    """States, transitions and operations of all automata; see ``columns``.
+    """States, transitions and operations of all automata.
 
     Attributes:
         known: transitions, hashed by state and code.
@@ -211,11 +182,11 @@ class Tables:
     """
 
     def __init__(self) -> None:
-        self.states: Final = Rows(c.STATE_COLUMNS)
-        self.transitions: Final = Rows(c.TRANSITION_COLUMNS)
-        self.operations: Final = Rows(c.OPERATION_COLUMNS, 1024)
+        self.states: Final = GrowingTable(c.StateRow)
+        self.transitions: Final = GrowingTable(c.Transition)
+        self.operations: Final = GrowingTable(c.Operation, 1024)
         self.steps = 0
-        self.known: Array = np.zeros((_KNOWN, c.KNOWN_COLUMNS), np.int64)
+        self.known = Table.zeros(c.Known, _KNOWN)
 
     def state(self, kind: int, port: int, *, carries: bool) -> int:
         """Add a state and return its number."""
@@ -230,16 +201,16 @@ class Tables:
         """Add the transition for ``code`` in ``state``."""
         start, stop = self.stretch(operations)
         number = self.transitions.extend([[start, stop, after]])
-        if 2 * self.transitions.count > len(self.known):
-            entries = self.known[self.known[:, 0] != 0].tolist()
-            self.known = np.zeros((2 * len(self.known), c.KNOWN_COLUMNS), np.int64)
-            for follower, its_code, its_number in entries:
-                self._put(follower - 1, its_code, its_number)
-        self._put(state, code, number)
+        known = self.known
+        if 2 * self.transitions.count > known.size:
+            self.known = Table.zeros(c.Known, 2 * known.size)
+            for entry in known.rows[known.rows["follower"] != 0].tolist():
+                self._put(*entry)
+        self._put(state + 1, code, number)
 
-    def _put(self, state: int, code: int, number: int) -> None:
-        entries = len(self.known)
-        at = entry_of(state, code, entries)
-        while self.known[at, 0]:
+    def _put(self, follower: int, code: int, transition: int) -> None:
+        rows, entries = self.known.rows, self.known.size
+        at = entry_of(follower - 1, code, entries)
+        while rows["follower"][at]:
             at = (at + 1) & (entries - 1)
-        self.known[at] = (state + 1, code, number)
+        rows[at] = follower, code, transition

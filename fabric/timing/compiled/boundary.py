@@ -12,9 +12,10 @@ import numpy as np
 
 from fabric.graph.values.value import Element
 from fabric.messages.telling.causes import Operation
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Stage
-from fabric.timing.compiled.kernel_channels import goes_on
+from fabric.timing.compiled.kernel_channels import goes_on, wake
+from fabric.timing.compiled.world import ChannelRow, StageRow
 from fabric.timing.engine.unit import Wait
 
 
@@ -27,87 +28,82 @@ class Boundary:
 
     def __init__(self, arrays: Arrays) -> None:
         self._arrays: Final = arrays
-        channels = arrays.channels
-        self._entrances = np.flatnonzero(channels[:, c.PRODUCER] < 0)
-        self._exits = np.flatnonzero(channels[:, c.CONSUMER] < 0)
-        self._into = channels[self._entrances, c.CONSUMER].copy()
-        self._out_of = channels[self._exits, c.PRODUCER].copy()
+        rows, stages = arrays.world.channels.rows, arrays.world.stages.rows
+        self._arrived, self._all_sent = rows["arrived"], rows["sent"]
+        self._all_closed, self._all_taken = rows["closed"], rows["taken"]
+        self._status, self._waits = stages["status"], stages["wait"]
+        self._entrances = np.flatnonzero(rows["producer"] < 0)
+        self._exits = np.flatnonzero(rows["consumer"] < 0)
+        self._into = rows["consumer"][self._entrances]
+        self._out_of = rows["producer"][self._exits]
         self._taken = np.zeros(len(self._entrances), np.int64)
         self._sent = np.zeros(len(self._exits), np.int64)
         self._closed = np.full(len(self._exits), c.OUTSIDE)
-        self._armed = np.zeros(len(channels), np.bool_)
-        self._shown = [0] * len(channels)
+        self._armed = np.zeros(len(rows), np.bool_)
+        self._shown = [0] * len(rows)
 
-    def is_there(self, stage: int) -> bool:
+    def is_there(self, number: int) -> bool:
         """Fetch what a woken stage waited for; return whether there is any."""
         arrays = self._arrays
-        row = arrays.rows[stage]
-        status, waits = row.item(c.STATUS), row.item(c.WAIT)
-        if status == c.DRAINING:
-            for channel in arrays.stages[stage].inputs:
-                number = arrays.number[channel]
-                if arrays.joints[number].producer < 0:
-                    self._fetch(number)
-            return bool(waits >= 0)
-        if status == c.NO_ELEMENT:
-            return self._fetch(waits)
-        return status != c.NO_CREDIT or self._fetch_credits(waits)
+        stage = arrays.world.stages[number]
+        if stage.status == c.DRAINING:
+            for channel in arrays.stages[number].inputs:
+                into = arrays.number[channel]
+                if arrays.joints[into].producer < 0:
+                    self._fetch(into)
+            return stage.wait >= 0
+        if stage.status == c.NO_ELEMENT:
+            return self._fetch(stage.wait)
+        return stage.status != c.NO_CREDIT or self._fetch_credits(stage.wait)
 
     def _fetch(self, number: int) -> bool:
         """Fetch elements of a channel from outside; return whether there is one, or the end."""
         arrays = self._arrays
         self._armed[number] = False
-        channel, row = arrays.joints[number].channel, arrays.channels[number]
+        channel, row = arrays.joints[number].channel, arrays.world.channels[number]
         self._hide(number)
         queue = channel.queue
-        while row[c.MASK] + 1 < row[c.DEPTH] and row[c.SENT] + len(queue) > row[c.MASK] + 1:
+        sent = row.sent + len(queue)
+        while row.mask + 1 < row.depth and sent > row.mask + 1:
             arrays.grow(number)
-        base, mask = arrays.place(number)
-        sent = row.item(c.SENT)
-        slots = arrays.slots.array
-        for visible, element in queue:
-            code = arrays.codes.code(element)
-            slots[base + (sent & mask), : c.USABLE] = visible, code
-            sent += 1
+        codes = [arrays.codes.code(element) for _, element in queue]
+        slots, at = arrays.slots.table.rows, arrays.slots_of(number, row.sent, sent)
+        slots["visible"][at], slots["code"][at] = [visible for visible, _ in queue], codes
         # What cannot be written down stays where it is, with all that has come with it.
         channel.fetch()
         if channel.way is not None:
-            indices = base + (np.arange(row[c.SENT], sent) & mask)
-            slots[indices, c.SET_OUT :] = np.array(channel.way.arrived).reshape(-1, 2)
+            slots["set_out"][at], slots["late"][at] = np.array(channel.way.arrived).reshape(-1, 2).T
             channel.way.arrived.clear()
-        row[c.SENT] = row[c.ARRIVED] = sent
+        row.sent = row.arrived = sent
         if channel.closed_cycle is not None:
-            row[c.CLOSED] = channel.closed_cycle
+            row.closed = channel.closed_cycle
             return True
-        return bool(sent > row[c.TAKEN])
+        return sent > row.taken
 
     def _fetch_credits(self, number: int) -> bool:
         """Fetch credits of a channel to outside; return whether there were any."""
         arrays = self._arrays
         self._armed[number] = False
-        channel, row = arrays.joints[number].channel, arrays.channels[number]
-        base, mask = arrays.place(number)
-        taken = row.item(c.TAKEN)
-        for usable in channel.returned_cycles:
-            arrays.slots.array[base + (taken & mask), c.USABLE] = usable
-            taken += 1
+        channel, row = arrays.joints[number].channel, arrays.world.channels[number]
+        usable = list(channel.returned_cycles)
+        at = arrays.slots_of(number, row.taken, row.taken + len(usable))
+        arrays.slots.table.rows["usable"][at] = usable
         channel.collect()
-        found = bool(taken > row[c.TAKEN])
-        row[c.TAKEN] = taken
-        return found
+        row.taken += len(usable)
+        return bool(usable)
 
     def emit(self) -> None:
         """Pass elements and credits to the units outside."""
         arrays = self._arrays
-        if not arrays.control[c.TOUCHED]:
+        if not arrays.world.control.touched:
             return
-        arrays.control[c.TOUCHED] = 0
-        rows, slots = arrays.channels, arrays.slots.array
-        self._arrive()
-        exits = rows.take(self._exits, 0)
-        sent, closed = exits[:, c.ARRIVED], exits[:, c.CLOSED]
+        arrays.world.control.touched = 0
+        slots = arrays.slots.table.rows
+        if arrays.network is not None:
+            arrays.network.hand_over(arrays.outer_flows, arrays.world.control.arrival_cycle)
+        sent, closed = self._arrived.take(self._exits), self._all_closed.take(self._exits)
         # Of what is under way the consumer knows nothing, and so not that it is the last.
-        closed = np.where(sent == exits[:, c.SENT], closed, c.OUTSIDE)
+        closed[sent != self._all_sent.take(self._exits)] = c.OUTSIDE
         for at in ((sent != self._sent) | (closed != self._closed)).nonzero()[0].tolist():
             number, end = int(self._exits[at]), int(closed[at])
             elements = self._elements(number, int(self._sent[at]), int(sent[at]))
@@ -117,54 +113,46 @@ class Boundary:
                 channel.way.arrived.extend(late)
             channel.hand_over(elements, None if end < 0 else end)
         self._sent, self._closed = sent, closed
-        taken = rows.take(self._entrances, 0)[:, c.TAKEN]
+        taken = self._all_taken.take(self._entrances)
         for at in (taken != self._taken).nonzero()[0].tolist():
             number = int(self._entrances[at])
-            channel, base, mask = arrays.joints[number].channel, *arrays.place(number)
-            indices = base + (np.arange(self._taken[at], taken[at]) & mask)
-            channel.give_back(slots[indices, c.USABLE].tolist())
+            indices = arrays.slots_of(number, int(self._taken[at]), int(taken[at]))
+            arrays.joints[number].channel.give_back(slots["usable"][indices].tolist())
         self._taken = taken
-
-    def _arrive(self) -> None:
-        network = self._arrays.network
-        if network is not None:
-            cycle = self._arrays.control.item(c.ARRIVAL_CYCLE)
-            network.hand_over(self._arrays.outer_flows, cycle)
 
     def arm(self) -> bool:
         """Register waiting stages at their channels; return whether something is available."""
         arrays = self._arrays
-        rows, found = arrays.rows, False
-        if not arrays.control[c.OUTWARD]:
+        world, found = arrays.world, False
+        if not world.control.outward:
             return False
-        arrays.control[c.OUTWARD] = 0
-        into = rows.take(self._into, 0)
-        status = into[:, c.STATUS]
-        waits = (status == c.NO_ELEMENT) & (into[:, c.WAIT] == self._entrances)
+        world.control.outward = 0
+        status = self._status.take(self._into)
+        waits = (status == c.NO_ELEMENT) & (self._waits.take(self._into) == self._entrances)
         waits |= status == c.DRAINING
         waits &= ~self._armed.take(self._entrances)
         for at in waits.nonzero()[0].tolist():
             number, stage = int(self._entrances[at]), int(self._into[at])
             channel = arrays.joints[number].channel
-            before = int(arrays.channels[number, c.CLOSED])
+            before = world.channels[number].closed
             if len(channel.queue) > self._shown[number] or (
                 before < 0 and channel.closed_cycle is not None
             ):
                 self._fetch(number)
                 found = True
-                if rows[stage, c.WAIT] >= 0:
-                    arrays.wake(stage)
+                if world.stages[stage].wait >= 0:
+                    wake(world, stage)
             elif before < 0:
                 self._armed[number] = True
                 channel.reader = channel.consumer
-        out_of = rows.take(self._out_of, 0)
-        waits = (out_of[:, c.STATUS] == c.NO_CREDIT) & (out_of[:, c.WAIT] == self._exits)
+        waits = self._status.take(self._out_of) == c.NO_CREDIT
+        waits &= self._waits.take(self._out_of) == self._exits
         waits &= ~self._armed.take(self._exits)
         for at in waits.nonzero()[0].tolist():
             number, stage = int(self._exits[at]), int(self._out_of[at])
             if self._fetch_credits(number):
                 found = True
-                arrays.wake(stage)
+                wake(world, stage)
             else:
                 channel = arrays.joints[number].channel
                 self._armed[number] = True
@@ -184,7 +172,7 @@ class Boundary:
             else:
                 channel.writer = None
         self._armed[:] = False
-        arrays.control[c.OUTWARD] = 1
+        arrays.world.control.outward = 1
 
     def show(self, number: int, taken: int, arrived: int) -> None:
         """Fill the queue of a channel into a stage with elements the stage has not taken."""
@@ -205,21 +193,16 @@ class Boundary:
 
     def on_way(self, number: int) -> list[tuple[int, int, Element]]:
         """Return the elements of a stage on links, as in ``Way``."""
-        row = self._arrays.channels[number]
-        arrived, sent = row.item(c.ARRIVED), row.item(c.SENT)
-        if arrived == sent:
-            return []
-        held = self._elements(number, arrived, sent)
-        set_out = (cycle for cycle, _ in self._late(number, arrived, sent))
-        return [(cycle, *each) for cycle, each in zip(set_out, held, strict=True)]
+        counts = self._arrays.world.channels[number]
+        held = self._elements(number, counts.arrived, counts.sent)
+        late = self._late(number, counts.arrived, counts.sent)
+        return [(set_out, *each) for (set_out, _), each in zip(late, held, strict=True)]
 
     def _late(self, number: int, first: int, end: int) -> list[tuple[int, int]]:
         """Return when elements were sent over links, and their delays."""
-        if first == end:
-            return []
-        base, mask = self._arrays.place(number)
-        indices = base + (np.arange(first, end) & mask)
-        return [*map(tuple, self._arrays.slots.array[indices, c.SET_OUT :].tolist())]
+        at = self._arrays.slots_of(number, first, end)
+        slots = self._arrays.slots.table.rows
+        return [*zip(slots["set_out"][at].tolist(), slots["late"][at].tolist(), strict=True)]
 
     def _hide(self, number: int) -> None:
         channel = self._arrays.joints[number].channel
@@ -231,86 +214,69 @@ class Boundary:
 
     def _elements(self, number: int, first: int, end: int) -> list[tuple[int, Element]]:
         """Return elements ``first`` to ``end`` - 1 of a channel, as in its queue."""
-        arrays = self._arrays
-        base, mask = arrays.place(number)
-        elements = []
-        for index in range(first, end):
-            visible, code = arrays.slots.array[base + (index & mask), : c.USABLE].tolist()
-            element = arrays.codes.element(code)
-            assert element is not None
-            elements.append((visible, element))
-        return elements
+        at = self._arrays.slots_of(number, first, end)
+        slots = self._arrays.slots.table.rows
+        found = map(self._arrays.codes.element, slots["code"][at].tolist())
+        elements = [element for element in found if element is not None]
+        return [*zip(slots["visible"][at].tolist(), elements, strict=True)]
 
 
 def publish(arrays: Arrays, boundary: Boundary) -> None:
     """Copy the progress to units and channels."""
-    for stage, row in zip(arrays.stages, arrays.rows.tolist(), strict=True):
+    for stage, row in zip(arrays.stages, arrays.world.stages.copies(), strict=True):
         unit = stage.unit
         # A burst may have been answered since, which the loop has not been told.
-        unit.now = max(unit.now, row[c.NOW]) if row[c.STATUS] == c.OFF_CHIP else row[c.NOW]
-        unit.busy_cycles, unit.flops = row[c.BUSY], row[c.FLOPS]
-        unit.finished = row[c.STATUS] == c.FINISHED
+        unit.now = max(unit.now, row.now) if row.status == c.OFF_CHIP else row.now
+        unit.busy_cycles, unit.flops = row.busy, row.flops
+        unit.finished = row.status == c.FINISHED
         if unit.wait is not None:
             unit.wait = None if unit.finished else _wait(arrays, stage, row)
-    rows = arrays.channels.tolist()
-    for number, (joint, row) in enumerate(zip(arrays.joints, rows, strict=True)):
+    rows = zip(arrays.joints, arrays.world.channels.copies(), strict=True)
+    for number, (joint, counts) in enumerate(rows):
+        channel = joint.channel
         if joint.producer >= 0:
-            _publish_sent(arrays, joint, row)
+            _publish_sent(arrays, joint, counts)
         if joint.consumer >= 0:
-            _publish_taken(joint, row)
-            boundary.show(number, row[c.TAKEN], row[c.ARRIVED])
-        if joint.channel.way is not None:
+            channel.count_taken(
+                counts.taken, counts.empty, counts.left_over, counts.peak, counts.last_credit,
+                ended=bool(counts.ended),
+            )  # fmt: skip
+            boundary.show(number, counts.taken, counts.arrived)
+        if channel.way is not None:
             if joint.consumer >= 0:
-                joint.channel.way.links_cycles = row[c.LINKS]
+                channel.way.links_cycles = counts.links
             if joint.producer >= 0:
-                closed = row[c.CLOSED] if row[c.CLOSED] >= 0 else None
-                joint.channel.send_elsewhere(row[c.CARRIED], boundary.on_way(number), closed)
+                closed = counts.closed if counts.closed >= 0 else None
+                channel.send_elsewhere(counts.carried, boundary.on_way(number), closed)
 
 
-def _wait(arrays: Arrays, stage: Stage, row: list[int]) -> Wait:
-    now, status = row[c.NOW], row[c.STATUS]
+def _wait(arrays: Arrays, stage: Stage, row: StageRow) -> Wait:
+    now, status = row.now, row.status
     if status == c.NO_CREDIT:
-        return Wait(Operation.SEND, (arrays.joints[row[c.WAIT]].channel,), now)
+        return Wait(Operation.SEND, (arrays.joints[row.wait].channel,), now)
     if status == c.NO_ELEMENT:
-        return Wait(Operation.RECEIVE, (arrays.joints[row[c.WAIT]].channel,), now)
+        return Wait(Operation.RECEIVE, (arrays.joints[row.wait].channel,), now)
     if status == c.DRAINING:
-        going_on = tuple(
-            channel
-            for channel in stage.inputs
-            if goes_on(arrays.number[channel], arrays.channels.reshape(-1))
-        )
+        channels, number = arrays.world.channels, arrays.number
+        going_on = tuple(each for each in stage.inputs if goes_on(channels[number[each]]))
         return Wait(Operation.RECEIVE, going_on, now, any_of=True)
     if status == c.OFF_CHIP:
         return Wait(Operation.OFF_CHIP, (), now)
     if status == c.STUCK:
-        awaited = stage.automaton.awaited(row[c.STATE])
+        awaited = stage.automaton.awaited(row.state)
         assert awaited is not None
         return Wait(Operation.RECEIVE, (stage.inputs[awaited.port],), now, stops=awaited.stops)
     return Wait(Operation.REACH, (), now)
 
 
-def _publish_sent(arrays: Arrays, joint: Joint, row: list[int]) -> None:
+def _publish_sent(arrays: Arrays, joint: Joint, row: ChannelRow) -> None:
     channel, assumed = joint.channel, joint.assumed
     if assumed is not None:
-        first = row[c.COUNTED]
-        rows = arrays.dimensions.array[first : first + row[c.RANK] + 1].tolist()
+        first = row.counted
+        rows = arrays.world.dimensions.rows[first : first + row.rank + 1]
         assumed.count_sent(
-            [each[c.SIZE] for each in rows],
-            [each[c.GROUPS] for each in rows],
-            [(each[c.LEAST], each[c.MOST]) for each in rows],
+            rows["size"].tolist(), rows["groups"].tolist(), rows[["least", "most"]].tolist()
         )
-    channel.count_sent(row[c.BARE_SENT], row[c.FULL], row[c.CREDIT])
-    is_networked = channel.way is not None
-    if joint.consumer >= 0 and row[c.CLOSED] >= 0 and not is_networked:
-        channel.closed_cycle = row[c.CLOSED]
-
-
-def _publish_taken(joint: Joint, row: list[int]) -> None:
-    joint.channel.count_taken(
-        row[c.TAKEN],
-        row[c.EMPTY],
-        row[c.LEFT_OVER],
-        row[c.PEAK],
-        row[c.LAST_CREDIT],
-        ended=bool(row[c.ENDED]),
-    )
+    channel.count_sent(row.bare_sent, row.full, row.credit)
+    if joint.consumer >= 0 and row.closed >= 0 and channel.way is None:
+        channel.closed_cycle = row.closed

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fabric.graph.values.fit import SentTile
 from fabric.graph.values.value import Element, Empty, Selector, Tile, Value, items_of, size_bytes
-from fabric.timing.compiled.columns import (
+from fabric.timing.compiled.world import (
     BARE,
     ENDED_CODE,
     KIND_SHIFT,
@@ -19,6 +19,8 @@ from fabric.timing.compiled.columns import (
     NUMBER_BITS,
     NUMBER_MASK,
     NUMBER_SHIFT,
+    GrowingTable,
+    Kind,
 )
 
 Key: TypeAlias = Hashable
@@ -87,14 +89,12 @@ class Codes:
     """Numbers for all kinds of values of a run.
 
     Attributes:
-        empties: by kind, the dimension of a bare stop.
-        sizes: by kind, bytes of a value.
+        kinds: of values.
         bursts: by number, rows and bytes per row of HBM tiles.
     """
 
     def __init__(self) -> None:
-        self.empties = np.zeros(64, np.int64)
-        self.sizes = np.zeros(64, np.int64)
+        self.kinds: Final = GrowingTable(Kind)
         self.bursts: list[tuple[int, int]] = []
         self._numbers: dict[tuple[int, int], int] = {}
         self._kinds: dict[Key, int] = {}
@@ -179,11 +179,8 @@ class Codes:
         if kind is None:
             self._kinds[key] = kind = len(self._values)
             self._values.append(value)
-            if kind == len(self.empties):
-                self.empties = np.concatenate([self.empties, np.zeros_like(self.empties)])
-                self.sizes = np.concatenate([self.sizes, np.zeros_like(self.sizes)])
-            self.empties[kind] = value.dimension if isinstance(value, Empty) else 0
-            self.sizes[kind] = size_bytes(value)
+            empty = value.dimension if isinstance(value, Empty) else 0
+            self.kinds.extend([[empty, size_bytes(value)]])
         return kind
 
     def _make(self, code: int) -> Value:

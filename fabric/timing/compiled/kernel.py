@@ -1,232 +1,322 @@
 """The compiled loop: stages run one after the other, until each of them waits.
 
-Cycles, credits and counters equal those of tasks. ``columns`` has the layout of the tables, which
-are flat arrays of rows.
+Cycles, credits and counters equal those of tasks.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from fabric.timing.compiled import columns as c
-from fabric.timing.compiled import kernel_channels, kernel_stages
+from fabric.timing.compiled import kernel_channels
+from fabric.timing.compiled import world as c
 from fabric.timing.compiled.kernel_channels import (
     arrive,
+    close,
+    drop,
+    goes_on,
     head_shown,
+    look,
+    see,
+    see_end,
+    send,
     take,
     wake_reader,
     wake_writer,
 )
-from fabric.timing.compiled.kernel_stages import (
-    carried,
-    drain,
-    earliest,
-    finish,
-    forget,
-    hold,
-    look,
-    look_up,
-    mark,
-    note_outward,
-    requested,
-    see,
-    send,
-    submit,
-    work,
-    write,
-)
+from fabric.timing.compiled.world import Operation, StageRow, World
 from fabric.timing.engine import channel_rule
 from fabric.timing.engine.machine_code import MachineCode
-from fabric.timing.engine.tables import Counters
 from fabric.timing.network import fair_share
-from fabric.timing.network.fair_share import LinkWorld, advance_links, next_cycle
+from fabric.timing.network.fair_share import advance_links, next_cycle
 
 
-@partial(MachineCode, uses=(c, channel_rule, kernel_channels, kernel_stages, fair_share))
-def go_on(  # noqa: C901, PLR0912, PLR0915 - one switch; what it chooses from is elsewhere
-    stages: Counters,
-    channels: Counters,
-    slots: Counters,
-    dimensions: Counters,
-    inputs: Counters,
-    outputs: Counters,
-    seen: Counters,
-    stamps: Counters,
-    marks: Counters,
-    states: Counters,
-    known: Counters,
-    transitions: Counters,
-    operations: Counters,
-    empties: Counters,
-    sizes: Counters,
-    ready: Counters,
-    ledger: Counters,
-    submitted: Counters,
-    journal: Counters,
-    control: Counters,
-    ends: Counters,
-    links: LinkWorld,
-    pace: int,
-    horizon: int,
-    budget: int,
-) -> tuple[int, int]:
+@partial(MachineCode, uses=(channel_rule, kernel_channels, fair_share))
+def run_loop(w: World, pace: int, horizon: int, budget: int) -> tuple[int, int]:
     """Run every ready stage until it waits.
 
-    Arguments without a row in ``columns``: ``seen`` has the last code of each input; ``marks`` the
-    cycle and port of noted arrivals; ``known`` the transitions, hashed, as state + 1, code,
-    transition. ``ready`` is a ring of stages, ``ledger`` gets changes of on-chip use in cycles and
-    bytes, ``submitted`` the bursts of stages, and ``journal`` their transitions (size 0 if not
-    recorded). ``ends`` has the channels of each flow of ``links``. A stage at ``pace`` does not
-    send, links advance up to ``horizon`` while all stages wait, and about ``budget`` operations are
-    done.
+    A stage at ``pace`` does not send, links advance up to ``horizon`` while all stages wait, and
+    about ``budget`` operations are done.
 
     Returns:
         Why it returns, and for which stage or channel: AT_REST if all wait; ASKS for an unknown
-        transition, in ASKED_STATE and ASKED_CODE; TIRED after the budget; GROWS if a channel and
-        CROWDS if a flow needs more room; RECORDS if the ledger or the journal is full; FAILS on
-        errors.
+        transition, in ``control``; TIRED after the budget; GROWS if a channel and CROWDS if a flow
+        needs more room; RECORDS if the ledger or the journal is full; FAILS on errors.
     """
+    control = w.control
     while True:
-        while control[c.READY_COUNT] > 0:
-            s = ready[control[c.READY_HEAD]]
-            stage = s * c.STAGE_COLUMNS
-            now = stages[stage + c.NOW]
-            state = stages[stage + c.STATE]
-            pc = stages[stage + c.PC]
-            end = stages[stage + c.PC_END]
-            first = stages[stage + c.FIRST_INPUT]
-            status = stages[stage + c.STATUS]
-            reason, about = c.AT_REST, s
-            while status == c.READY and reason == c.AT_REST:
-                budget -= 1
-                if budget < 0:
-                    reason = c.TIRED
-                elif now > c.FAR or stages[stage + c.FLOPS] > c.FAR:
-                    reason = c.FAILS
-                elif pc < end:
-                    row = pc * c.OPERATION_COLUMNS
-                    what = operations[row + c.WHAT]
-                    port = operations[row + c.AT]
-                    amount = operations[row + c.AMOUNT]
-                    if what == c.TAKE:
-                        take(inputs[first + port], now, channels, slots)
-                        wake_writer(inputs[first + port], channels, stages, ready, control)
-                    elif what <= c.LAST_WORK:
-                        now = work(stage, row, now, stages, operations, stamps)
-                    elif what <= c.LAST_SEND:
-                        ch = outputs[stages[stage + c.FIRST_OUTPUT] + port]
-                        if ch >= 0:
-                            asked = requested(stage, row, now, stages, operations, stamps)
-                            code = carried(first, row, operations, seen)
-                            now, status, reason = send(
-                                ch,
-                                row,
-                                now,
-                                pace,
-                                asked,
-                                code,
-                                channels,
-                                slots,
-                                dimensions,
-                                operations,
-                                empties,
-                                sizes,
-                                links,
-                            )
-                            if status == c.READY and reason == c.AT_REST and what != c.RESERVE:
-                                wake_reader(ch, channels, stages, ready, control)
-                            elif status != c.READY:
-                                stages[stage + c.WAIT] = ch
-                                note_outward(ch, status, channels, control)
-                            elif reason != c.AT_REST:
-                                about = ch
-                    elif what == c.REPEAT:
-                        stages[stage + c.TIMES] += 1
-                        if stages[stage + c.TIMES] < amount:
-                            pc -= port + 1
-                        else:
-                            stages[stage + c.TIMES] = 0
-                    elif what == c.MARK:
-                        came = head_shown(inputs[first + port], channels, slots)
-                        mark(first, stages[stage + c.MARKS], came, port, marks)
-                        stages[stage + c.MARKS] += 1
-                    elif what == c.CHECK:
-                        number = (seen[first + port] & c.NUMBER_MASK) >> c.NUMBER_SHIFT
-                        reason = c.AT_REST if number < amount else c.FAILS
-                    elif what == c.HOLD:
-                        reason = hold(now, amount, ledger, control)
-                    else:
-                        submit(s, first, row, operations, seen, submitted, control)
-                        status = c.OFF_CHIP
-                    if reason == c.AT_REST and status in (c.READY, c.OFF_CHIP):
-                        pc += 1
-                else:
-                    row = state * c.STATE_COLUMNS
-                    kind = states[row + c.KIND]
-                    code = shown = c.ENDED_CODE
-                    arrival = 0
-                    if kind == c.PEEK:
-                        at = first + states[row + c.PORT]
-                        status, shown = look(inputs[at], channels, slots)
-                        code = shown
-                        if status != c.READY:
-                            stages[stage + c.WAIT] = inputs[at]
-                            note_outward(inputs[at], status, channels, control)
-                        elif states[row + c.CARRIES] and code >= 0:
-                            code &= ~c.NUMBER_MASK
-                    elif kind == c.POP:
-                        arrival = earliest(first, stages[stage + c.MARKS], marks)
-                        code = marks[(first + arrival) * 2 + 1]
-                    elif kind == c.END:
-                        finish(s, now, stages, channels, outputs, ready, control)
-                        status = c.DRAINING
-                    else:
-                        status = c.STUCK
-                    if status == c.READY:
-                        number = look_up(state, code, states, known)
-                        if number < 0:
-                            control[c.ASKED_STATE] = state
-                            control[c.ASKED_CODE] = code
-                            reason = c.ASKS
-                        else:
-                            reason = write(s, number, journal, control)
-                        # What is asked for, or cannot be noted, has not been seen.
-                        if reason == c.AT_REST:
-                            if kind == c.PEEK:
-                                at = first + states[row + c.PORT]
-                                now = see(inputs[at], now, channels, slots)
-                                if shown >= 0:
-                                    seen[at] = shown
-                            elif kind == c.POP:
-                                if stages[stage + c.MARKS] > 1:
-                                    stages[stage + c.CHOSE] = 1
-                                stages[stage + c.ARRIVAL] = marks[(first + arrival) * 2]
-                                forget(first, stages[stage + c.MARKS], arrival, marks)
-                                stages[stage + c.MARKS] -= 1
-                            transition = number * c.TRANSITION_COLUMNS
-                            stages[stage + c.BEGAN] = transitions[transition + c.START]
-                            pc = transitions[transition + c.START]
-                            end = transitions[transition + c.STOP]
-                            state = transitions[transition + c.NEXT]
-            stages[stage + c.STATE] = state
-            stages[stage + c.PC] = pc
-            stages[stage + c.PC_END] = end
+        while control.ready_count > 0:
+            number = w.ready[control.ready_head]
+            stage = w.stages[number]
+            status, reason, budget = run_stage(w, number, stage, pace, budget)
+            if reason in (c.GROWS, c.CROWDS):
+                port = w.operations[stage.pc].port
+                return reason, w.outputs[stage.first_output + port]
             if reason != c.AT_REST:
-                stages[stage + c.NOW] = now
-                return reason, about
-            stages[stage + c.STATUS] = status
+                return reason, number
+            stage.status = status
             if status == c.DRAINING:
-                now = drain(s, now, stages, channels, slots, inputs, ready, control)
-            stages[stage + c.NOW] = now
-            control[c.READY_HEAD] = (control[c.READY_HEAD] + 1) & (ready.size - 1)
-            control[c.READY_COUNT] -= 1
-        outward = (
-            control[c.TOUCHED] + control[c.SUBMITTED] + control[c.OUTWARD] + control[c.TOO_FAR]
-        )
-        if outward or next_cycle(links) > horizon:
+                drain(w, stage)
+            control.ready_head = (control.ready_head + 1) & (w.ready.size - 1)
+            control.ready_count -= 1
+        outward = control.touched + control.submitted + control.outward + control.too_far
+        if outward or next_cycle(w.links) > horizon:
             return c.AT_REST, 0
         budget -= 1
         if budget < 0:
             return c.TIRED, 0
-        cycle = advance_links(links)
-        arrive(cycle, channels, slots, stages, ready, control, ends, links)
+        arrive(w, advance_links(w.links))
+
+
+def run_stage(
+    w: World, number: int, stage: StageRow, pace: int, budget: int
+) -> tuple[int, int, int]:
+    """Run a stage; return its status, why the loop returns, if it does, and the budget left."""
+    now, status, reason = stage.now, stage.status, c.AT_REST
+    while status == c.READY and reason == c.AT_REST:
+        budget -= 1
+        if budget < 0:
+            reason = c.TIRED
+        elif now > c.FAR or stage.flops > c.FAR:
+            reason = c.FAILS
+        elif stage.pc < stage.end:
+            operation = w.operations[stage.pc]
+            now, status, reason = operate(w, number, stage, operation, now, pace)
+            if reason == c.AT_REST and status in (c.READY, c.OFF_CHIP):
+                stage.pc += 1
+        else:
+            now, status, reason = turn(w, number, stage, now)
+    stage.now = now
+    return status, reason, budget
+
+
+def operate(
+    w: World, number: int, stage: StageRow, operation: Operation, now: int, pace: int
+) -> tuple[int, int, int]:
+    """Do an operation; return the clock, the status, and why the loop returns, if it does."""
+    what, port, amount = operation.what, operation.port, operation.amount
+    if what == c.TAKE:
+        ch = w.inputs[stage.first_input + port].channel
+        take(w, w.channels[ch], now)
+        wake_writer(w, ch)
+    elif what <= c.LAST_WORK:
+        now = work(w, number, stage, operation, now)
+    elif what <= c.LAST_SEND:
+        return send_on(w, number, stage, operation, now, pace)
+    elif what == c.REPEAT:
+        stage.times += 1
+        if stage.times < amount:
+            stage.pc -= port + 1
+        else:
+            stage.times = 0
+    elif what == c.MARK:
+        mark(w, stage, port)
+    elif what == c.CHECK:
+        return now, c.READY, c.AT_REST if number_in(w, stage, port) < amount else c.FAILS
+    elif what == c.HOLD:
+        return now, c.READY, hold(w, now, amount)
+    else:
+        submit(w, number, stage, operation)
+        return now, c.OFF_CHIP, c.AT_REST
+    return now, c.READY, c.AT_REST
+
+
+def hold(w: World, now: int, size_bytes: int) -> int:
+    """Note a change of on-chip use; return why the loop returns, if it does."""
+    if w.control.changes == w.ledger.size:
+        return c.RECORDS
+    change = w.ledger[w.control.changes]
+    change.cycle = now
+    change.size_bytes = size_bytes
+    w.control.changes += 1
+    return c.AT_REST
+
+
+def submit(w: World, number: int, stage: StageRow, operation: Operation) -> None:
+    """Note that a stage waits for a burst, and its tile."""
+    submission = w.submitted[w.control.submitted]
+    submission.stage = number
+    submission.size = operation.amount
+    submission.tile = operation.sends
+    if operation.source >= 0:
+        submission.tile = number_in(w, stage, operation.source)
+    w.control.submitted += 1
+
+
+def work(w: World, number: int, stage: StageRow, operation: Operation, now: int) -> int:
+    """Do an operation without a channel; return the clock."""
+    what, amount = operation.what, operation.amount
+    if what == c.COMPUTE:
+        stage.flops += amount
+        return now
+    if what == c.NOTE:
+        w.stamps[number * c.STAMPS + operation.stamp] = now
+        return now
+    charged = amount if what == c.CHARGE else max(0, stage.arrival + amount - now)
+    stage.busy += charged
+    return now + charged
+
+
+def send_on(
+    w: World, number: int, stage: StageRow, operation: Operation, now: int, pace: int
+) -> tuple[int, int, int]:
+    """Reserve, put or send on an output, if it is read; see ``operate``."""
+    ch = w.outputs[stage.first_output + operation.port]
+    if ch < 0:
+        return now, c.READY, c.AT_REST
+    what, code, requested = operation.what, operation.sends, 0
+    if operation.source >= 0:
+        code |= w.inputs[stage.first_input + operation.source].seen & c.NUMBER_MASK
+    if what == c.SEND_AT:
+        stamp = operation.stamp
+        requested = w.stamps[number * c.STAMPS + stamp] if stamp >= 0 else now
+        requested += operation.amount
+    now, status, reason = send(w, w.channels[ch], what, code, now, pace, requested)
+    if status != c.READY:
+        wait_for(w, stage, ch, status)
+    elif reason == c.AT_REST and what != c.RESERVE:
+        wake_reader(w, ch)
+    return now, status, reason
+
+
+def wait_for(w: World, stage: StageRow, ch: int, status: int) -> None:
+    """Note the channel that a stage waits for, which may lead to a task."""
+    stage.wait = ch
+    channel = w.channels[ch]
+    if status == c.PACED:
+        w.control.too_far = 1
+    elif (status == c.NO_CREDIT and channel.consumer < 0) or (
+        status == c.NO_ELEMENT and channel.producer < 0
+    ):
+        w.control.outward = 1
+
+
+def number_in(w: World, stage: StageRow, port: int) -> int:
+    """Return the number in the tile that an input has shown last."""
+    return (w.inputs[stage.first_input + port].seen & c.NUMBER_MASK) >> c.NUMBER_SHIFT
+
+
+def mark(w: World, stage: StageRow, port: int) -> None:
+    """Note the arrival of the next element in ``port``."""
+    channel = w.channels[w.inputs[stage.first_input + port].channel]
+    noted = w.inputs[stage.first_input + stage.marks]
+    noted.mark_cycle = head_shown(w, channel)
+    noted.mark_port = port
+    stage.marks += 1
+
+
+def earliest(w: World, stage: StageRow) -> int:
+    """Return the row of the earliest arrival, of equal ones the first noted."""
+    best = first = stage.first_input
+    for other in range(first + 1, first + stage.marks):
+        if w.inputs[other].mark_cycle < w.inputs[best].mark_cycle:
+            best = other
+    return best
+
+
+def pop(w: World, stage: StageRow, arrival: int) -> None:
+    """Remove a noted arrival."""
+    if stage.marks > 1:
+        stage.chose = 1
+    stage.arrival = w.inputs[arrival].mark_cycle
+    stage.marks -= 1
+    for at in range(arrival, stage.first_input + stage.marks):
+        w.inputs[at].mark_cycle = w.inputs[at + 1].mark_cycle
+        w.inputs[at].mark_port = w.inputs[at + 1].mark_port
+
+
+def turn(w: World, number: int, stage: StageRow, now: int) -> tuple[int, int, int]:
+    """Take the next transition; see ``operate``."""
+    state, control = w.states[stage.state], w.control
+    if state.kind == c.END:
+        finish(w, stage, now)
+        return now, c.DRAINING, c.AT_REST
+    if state.kind == c.STARVE:
+        return now, c.STUCK, c.AT_REST
+    at, shown = stage.first_input + state.port, c.ENDED_CODE
+    if state.kind == c.POP:
+        at = earliest(w, stage)
+        code = w.inputs[at].mark_port
+    else:
+        ch = w.inputs[at].channel
+        status, shown = look(w, w.channels[ch])
+        if status != c.READY:
+            wait_for(w, stage, ch, status)
+            return now, status, c.AT_REST
+        code = shown & ~c.NUMBER_MASK if state.carries and shown >= 0 else shown
+    known = look_up(w, stage.state, code)
+    if known < 0:
+        control.asked_state = stage.state
+        control.asked_code = code
+        return now, c.READY, c.ASKS
+    if w.journal.size > 0:
+        if control.journal == w.journal.size:
+            return now, c.READY, c.RECORDS
+        w.journal[control.journal] = number << c.STAGE_SHIFT | known
+        control.journal += 1
+    # What is asked for, or cannot be noted, has not been seen.
+    if state.kind == c.POP:
+        pop(w, stage, at)
+    else:
+        now = see(w, w.channels[w.inputs[at].channel], now)
+        if shown >= 0:
+            w.inputs[at].seen = shown
+    transition = w.transitions[known]
+    stage.began = stage.pc = transition.start
+    stage.end = transition.stop
+    stage.state = transition.next
+    return now, c.READY, c.AT_REST
+
+
+def entry_of(state: int, code: int, entries: int) -> int:
+    """Return the hash index of ``code`` in ``state``; ``entries`` is a power of two."""
+    return ((state * c.STATE_FACTOR) ^ (code * c.CODE_FACTOR) ^ (code >> c.CODE_SHIFT)) & (
+        entries - 1
+    )
+
+
+def look_up(w: World, number: int, code: int) -> int:
+    """Return the transition for ``code`` in state ``number``; OUTSIDE if unknown."""
+    state = w.states[number]
+    if state.last_code == code and state.last_transition >= 0:
+        return state.last_transition
+    at = entry_of(number, code, w.known.size)
+    while w.known[at].follower:
+        known = w.known[at]
+        if known.follower == number + 1 and known.code == code:
+            state.last_code = code
+            state.last_transition = known.transition
+            return known.transition
+        at = (at + 1) & (w.known.size - 1)
+    return c.OUTSIDE
+
+
+def drain(w: World, stage: StageRow) -> None:
+    """Discard the rest of the inputs of an ended operator."""
+    first, end = stage.first_input, stage.first_input + stage.inputs
+    going_on = False
+    for at in range(first, end):
+        ch = w.inputs[at].channel
+        channel = w.channels[ch]
+        while channel.taken < channel.arrived:
+            drop(w, channel, stage.drain)
+            wake_writer(w, ch)
+        going_on = going_on or goes_on(channel)
+        if channel.producer < 0:
+            w.control.outward = 1
+    stage.wait = 0
+    if not going_on:
+        for at in range(first, end):
+            stage.now = see_end(w.channels[w.inputs[at].channel], stage.now)
+        stage.status = c.FINISHED
+        stage.wait = c.OUTSIDE
+        w.control.live -= 1
+
+
+def finish(w: World, stage: StageRow, now: int) -> None:
+    """End the outputs of an ended operator."""
+    for at in range(stage.first_output, stage.first_output + stage.outputs):
+        ch = w.outputs[at]
+        if ch >= 0:
+            close(w.channels[ch], now)
+            wake_reader(w, ch)
+    stage.drain = now

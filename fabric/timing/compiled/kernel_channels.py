@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
+from fabric.timing.compiled.world import ChannelRow, Slot, World
 from fabric.timing.engine.channel_rule import (
+    closed_from,
     credit_part,
+    dropped_at,
+    links_part,
     next_from,
     set_out_at,
     shown_from,
@@ -12,241 +16,234 @@ from fabric.timing.engine.channel_rule import (
     usable_from,
     visible_from,
 )
-from fabric.timing.engine.tables import Counters
-from fabric.timing.network.fair_share import LinkWorld, depart
+from fabric.timing.network.fair_share import depart, has_room
 
 
-def wake(other: int, stages: Counters, ready: Counters, control: Counters) -> None:
-    """Make stage ``other`` ready."""
-    row = other * c.STAGE_COLUMNS
-    if stages[row + c.STATUS] != c.DRAINING:
-        stages[row + c.STATUS] = c.READY
-    stages[row + c.WAIT] = c.OUTSIDE
-    ready[(control[c.READY_HEAD] + control[c.READY_COUNT]) & (ready.size - 1)] = other
-    control[c.READY_COUNT] += 1
+def wake(w: World, number: int) -> None:
+    """Make a stage ready; one whose operator has ended keeps draining."""
+    stage, control = w.stages[number], w.control
+    if stage.status != c.DRAINING:
+        stage.status = c.READY
+    stage.wait = c.OUTSIDE
+    w.ready[(control.ready_head + control.ready_count) & (w.ready.size - 1)] = number
+    control.ready_count += 1
 
 
-def wake_reader(
-    ch: int, channels: Counters, stages: Counters, ready: Counters, control: Counters
-) -> None:
+def wake_reader(w: World, ch: int) -> None:
     """Wake the reader of a channel, if it waits for it."""
-    other = channels[ch * c.CHANNEL_COLUMNS + c.CONSUMER]
-    if other < 0:
-        control[c.TOUCHED] = 1
+    number = w.channels[ch].consumer
+    if number < 0:
+        w.control.touched = 1
         return
-    row = other * c.STAGE_COLUMNS
-    status = stages[row + c.STATUS]
-    waits = stages[row + c.WAIT]
-    if (status == c.DRAINING and waits >= 0) or (status == c.NO_ELEMENT and waits == ch):
-        wake(other, stages, ready, control)
+    stage = w.stages[number]
+    waits = stage.wait
+    if (stage.status == c.DRAINING and waits >= 0) or (
+        stage.status == c.NO_ELEMENT and waits == ch
+    ):
+        wake(w, number)
 
 
-def wake_writer(
-    ch: int, channels: Counters, stages: Counters, ready: Counters, control: Counters
-) -> None:
+def wake_writer(w: World, ch: int) -> None:
     """Wake the writer of a channel, if it waits for a credit."""
-    other = channels[ch * c.CHANNEL_COLUMNS + c.PRODUCER]
-    if other < 0:
-        control[c.TOUCHED] = 1
+    number = w.channels[ch].producer
+    if number < 0:
+        w.control.touched = 1
         return
-    row = other * c.STAGE_COLUMNS
-    if stages[row + c.STATUS] == c.NO_CREDIT and stages[row + c.WAIT] == ch:
-        wake(other, stages, ready, control)
+    stage = w.stages[number]
+    if stage.status == c.NO_CREDIT and stage.wait == ch:
+        wake(w, number)
 
 
-def slot_of(ch: int, number: int, channels: Counters) -> int:
-    """Return the slot of element ``number`` of a channel."""
-    row = ch * c.CHANNEL_COLUMNS
-    slot: int = (channels[row + c.BASE] + (number & channels[row + c.MASK])) * c.SLOT_COLUMNS
-    return slot
+def slot_of(w: World, channel: ChannelRow, number: int) -> Slot:
+    """Return the slot of element ``number``."""
+    return w.slots[channel.base + (number & channel.mask)]
 
 
-def head(ch: int, channels: Counters) -> int:
-    """Return the slot of the oldest element of a channel."""
-    return slot_of(ch, channels[ch * c.CHANNEL_COLUMNS + c.TAKEN], channels)
+def head_shown(w: World, channel: ChannelRow) -> int:
+    """Return the first cycle that shows the oldest element."""
+    return shown_from(slot_of(w, channel, channel.taken).visible, channel.next_take)
 
 
-def head_shown(ch: int, channels: Counters, slots: Counters) -> int:
-    """Return the first cycle that shows the oldest element of a channel."""
-    visible = slots[head(ch, channels) + c.VISIBLE]
-    return shown_from(visible, channels[ch * c.CHANNEL_COLUMNS + c.NEXT_TAKE])
+def goes_on(channel: ChannelRow) -> bool:
+    """Whether more elements may arrive."""
+    return channel.closed < 0 or channel.sent > channel.arrived
 
 
-def see_end(ch: int, now: int, channels: Counters) -> int:
-    """See the end of a channel, which has arrived; return the clock."""
-    row = ch * c.CHANNEL_COLUMNS
-    if channels[row + c.ENDED] == 0:
-        channels[row + c.ENDED] = 1
-        waited = channels[row + c.CLOSED] - now
-        if waited > 0:
-            channels[row + c.EMPTY] += waited
-            now += waited
+def look(w: World, channel: ChannelRow) -> tuple[int, int]:
+    """Return the status of a stage that waits for the next element, and its code."""
+    if channel.arrived > channel.taken:
+        return c.READY, slot_of(w, channel, channel.taken).code
+    return (c.NO_ELEMENT if goes_on(channel) else c.READY), c.ENDED_CODE
+
+
+def see(w: World, channel: ChannelRow, now: int) -> int:
+    """See the next element, or the end, which has arrived; return the clock."""
+    if channel.arrived == channel.taken:
+        return see_end(channel, now)
+    shown = max(now, head_shown(w, channel))
+    if channel.flow >= 0:
+        slot = slot_of(w, channel, channel.taken)
+        channel.links += links_part(now, shown, slot.visible, slot.late)
+    channel.empty += shown - now
+    return shown
+
+
+def see_end(channel: ChannelRow, now: int) -> int:
+    """See the end, which has arrived; return the clock."""
+    if channel.ended == 0:
+        channel.ended = 1
+        if channel.closed > now:
+            channel.empty += channel.closed - now
+            return channel.closed
     return now
 
 
-def take(ch: int, now: int, channels: Counters, slots: Counters) -> None:
-    """Dequeue the oldest element of a channel at clock ``now``."""
-    row = ch * c.CHANNEL_COLUMNS
-    slot = head(ch, channels)
+def take(w: World, channel: ChannelRow, now: int) -> None:
+    """Dequeue the oldest element at clock ``now``."""
+    slot = slot_of(w, channel, channel.taken)
     # The slot that was used so many elements before is needed again, or one more is.
-    before = channels[row + c.TAKEN] - channels[row + c.PEAK]
+    before = channel.taken - channel.peak
     if before >= 0:
-        at = slot_of(ch, before, channels)
-        set_out = set_out_at(slots[slot + c.VISIBLE], channels[row + c.FORWARD])
-        if channels[row + c.FLOW] >= 0:
-            set_out = slots[slot + c.SET_OUT]
-        if slots[at + c.USABLE] > set_out:
-            channels[row + c.PEAK] += 1
-    usable = usable_from(now, channels[row + c.BACKWARD])
-    slots[slot + c.USABLE] = usable
-    channels[row + c.LAST_CREDIT] = usable
-    channels[row + c.NEXT_TAKE] = next_from(now, channels[row + c.INTERVAL])
-    channels[row + c.TAKEN] += 1
+        set_out = set_out_at(slot.visible, channel.forward)
+        if channel.flow >= 0:
+            set_out = slot.set_out
+        if slot_of(w, channel, before).usable > set_out:
+            channel.peak += 1
+    slot.usable = channel.last_credit = usable_from(now, channel.backward)
+    channel.next_take = next_from(now, channel.interval)
+    channel.taken += 1
 
 
-def goes_on(ch: int, channels: Counters) -> bool:
-    """Whether more elements may arrive in a channel."""
-    row = ch * c.CHANNEL_COLUMNS
-    return bool(channels[row + c.CLOSED] < 0 or channels[row + c.SENT] > channels[row + c.ARRIVED])
+def drop(w: World, channel: ChannelRow, cycle: int) -> None:
+    """Discard the oldest element: the operator ended at ``cycle``."""
+    slot = slot_of(w, channel, channel.taken)
+    slot.usable = usable_from(dropped_at(slot.visible, cycle), channel.backward)
+    channel.taken += 1
+    if slot.code & c.BARE == 0:
+        channel.left_over += 1
 
 
-def has_credit(ch: int, channels: Counters) -> bool:
-    """Whether the writer of a channel has a credit, usable now or later."""
-    row = ch * c.CHANNEL_COLUMNS
-    used = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.TAKEN]
-    return bool(used < channels[row + c.DEPTH])
+def send(  # noqa: PLR0911 - one rule, in the order in which it is followed
+    w: World, channel: ChannelRow, what: int, code: int, now: int, pace: int, requested: int
+) -> tuple[int, int, int]:
+    """Reserve, put or send; return the clock, the status, and why the loop returns, if it does."""
+    # As a task finds it, before it waits for a credit.
+    if what != c.RESERVE and not fits(w, channel, code):
+        return now, c.READY, c.FAILS
+    if what != c.PUT:
+        used = channel.sent + channel.reserved
+        if used - channel.taken >= channel.depth:
+            return now, c.NO_CREDIT, c.AT_REST
+        if now >= pace:
+            return now, c.PACED, c.AT_REST
+        # Deep channels begin with few slots.
+        if channel.mask < used and channel.mask + 1 < channel.depth:
+            return now, c.READY, c.GROWS
+    if what != c.RESERVE and channel.flow >= 0 and not has_room(w.links, channel.flow):
+        return now, c.READY, c.CROWDS
+    if what != c.PUT:
+        now = spend(w, channel, now)
+    if what == c.RESERVE:
+        channel.reserved += 1
+        return now, c.READY, c.AT_REST
+    if what == c.PUT:
+        channel.reserved -= 1
+    channel.next_send = next_from(now, channel.interval)
+    append(w, channel, code, now, requested)
+    count(w, channel, code)
+    return now, c.READY, c.AT_REST
 
 
-def has_slot(ch: int, channels: Counters) -> bool:
-    """Whether a slot is allocated for the credit; deep channels begin with few."""
-    row = ch * c.CHANNEL_COLUMNS
-    number = channels[row + c.SENT] + channels[row + c.RESERVED]
-    size = channels[row + c.MASK] + 1
-    return bool(number < size or size >= channels[row + c.DEPTH])
-
-
-def spend(ch: int, now: int, channels: Counters, slots: Counters) -> int:
+def spend(w: World, channel: ChannelRow, now: int) -> int:
     """Spend a credit; return the clock, not before it is usable."""
-    row = ch * c.CHANNEL_COLUMNS
-    before = channels[row + c.SENT] + channels[row + c.RESERVED] - channels[row + c.DEPTH]
-    usable = slots[slot_of(ch, before, channels) + c.USABLE] if before >= 0 else 0
-    spent = spent_at(now, usable, channels[row + c.NEXT_SEND])
-    returning = credit_part(spent - now, channels[row + c.BACKWARD])
-    channels[row + c.FULL] += spent - now - returning
-    channels[row + c.CREDIT] += returning
+    before = channel.sent + channel.reserved - channel.depth
+    usable = slot_of(w, channel, before).usable if before >= 0 else 0
+    spent = spent_at(now, usable, channel.next_send)
+    returning = credit_part(spent - now, channel.backward)
+    channel.full += spent - now - returning
+    channel.credit += returning
     return spent
 
 
-def append(ch: int, visible: int, code: int, channels: Counters, slots: Counters) -> None:
-    """Append an element to a channel."""
-    row = ch * c.CHANNEL_COLUMNS
-    slot = slot_of(ch, channels[row + c.SENT], channels)
-    slots[slot + c.VISIBLE] = visible
-    slots[slot + c.CODE] = code
-    channels[row + c.SENT] += 1
-    channels[row + c.ARRIVED] += 1
+def append(w: World, channel: ChannelRow, code: int, now: int, requested: int) -> None:
+    """Append an element, or send it over links."""
+    slot = slot_of(w, channel, channel.sent)
+    slot.code = code
+    channel.sent += 1
     if code & c.BARE:
-        channels[row + c.BARE_SENT] += 1
+        channel.bare_sent += 1
+    if channel.flow < 0:
+        slot.visible = visible_from(now, channel.forward, requested)
+        channel.arrived += 1
+        return
+    slot.visible = requested
+    slot.set_out = now
+    size_bytes = w.kinds[code >> c.KIND_SHIFT].size_bytes
+    channel.carried += size_bytes
+    depart(w.links, channel.flow, now, size_bytes)
 
 
-def fits(ch: int, code: int, channels: Counters, dimensions: Counters, empties: Counters) -> bool:
+def fits(w: World, channel: ChannelRow, code: int) -> bool:
     """Whether an element conforms to the shape that the program states."""
-    row = ch * c.CHANNEL_COLUMNS
-    if channels[row + c.COUNTED] < 0:
+    if channel.counted < 0:
         return True
-    level = min(code & (c.BARE - 1), channels[row + c.RANK])
+    level = min(code & (c.BARE - 1), channel.rank)
     is_bare = code & c.BARE
-    empty = empties[code >> c.KIND_SHIFT] if is_bare else 0
+    empty = w.kinds[code >> c.KIND_SHIFT].empty if is_bare else 0
     more = 0 if is_bare else 1
-    row = channels[row + c.COUNTED] * c.DIMENSION_COLUMNS
-    for dimension in range(level):
-        size = dimensions[row + c.SIZE] + more
+    for number in range(level):
+        dimension = w.dimensions[channel.counted + number]
+        size = dimension.size + more
         more = 0
-        if dimension >= empty or size:
-            claimed = dimensions[row + c.CLAIMED]
-            if claimed >= 0 and size != claimed:
+        if number >= empty or size:
+            if dimension.claimed >= 0 and size != dimension.claimed:
                 return False
             more = 1
-        row += c.DIMENSION_COLUMNS
     return True
 
 
-def count(ch: int, code: int, channels: Counters, dimensions: Counters, empties: Counters) -> None:
+def count(w: World, channel: ChannelRow, code: int) -> None:
     """Count an element in the groups that it closes; see ``AssumedSink``."""
-    row = ch * c.CHANNEL_COLUMNS
-    if channels[row + c.COUNTED] < 0:
+    if channel.counted < 0:
         return
-    level = min(code & (c.BARE - 1), channels[row + c.RANK])
-    row = channels[row + c.COUNTED] * c.DIMENSION_COLUMNS
+    level = min(code & (c.BARE - 1), channel.rank)
     empty = 0
     if code & c.BARE:
-        empty = empties[code >> c.KIND_SHIFT]
+        empty = w.kinds[code >> c.KIND_SHIFT].empty
     else:
-        dimensions[row + c.SIZE] += 1
-    for dimension in range(level):
-        size = dimensions[row + c.SIZE]
-        if dimension >= empty or size:
-            dimensions[row + c.SIZE] = 0
-            dimensions[row + c.GROUPS] += 1
-            dimensions[row + c.LEAST] = min(dimensions[row + c.LEAST], size)
-            dimensions[row + c.MOST] = max(dimensions[row + c.MOST], size)
-            dimensions[row + c.DIMENSION_COLUMNS + c.SIZE] += 1
-        row += c.DIMENSION_COLUMNS
+        w.dimensions[channel.counted].size += 1
+    for number in range(level):
+        dimension = w.dimensions[channel.counted + number]
+        size = dimension.size
+        if number >= empty or size:
+            dimension.size = 0
+            dimension.groups += 1
+            dimension.least = min(dimension.least, size)
+            dimension.most = max(dimension.most, size)
+            w.dimensions[channel.counted + number + 1].size += 1
 
 
-def set_out(
-    ch: int,
-    now: int,
-    requested: int,
-    code: int,
-    channels: Counters,
-    slots: Counters,
-    sizes: Counters,
-    links: LinkWorld,
-) -> None:
-    """Send an element over links."""
-    row = ch * c.CHANNEL_COLUMNS
-    slot = slot_of(ch, channels[row + c.SENT], channels)
-    slots[slot + c.VISIBLE] = requested
-    slots[slot + c.CODE] = code
-    slots[slot + c.SET_OUT] = now
-    channels[row + c.SENT] += 1
-    if code & c.BARE:
-        channels[row + c.BARE_SENT] += 1
-    size_bytes = sizes[code >> c.KIND_SHIFT]
-    channels[row + c.CARRIED] += size_bytes
-    depart(links, channels[row + c.FLOW], now, size_bytes)
+def close(channel: ChannelRow, now: int) -> None:
+    """End a channel at clock ``now``."""
+    channel.closed = closed_from(now, channel.forward, channel.interval)
 
 
-def arrive(
-    cycle: int,
-    channels: Counters,
-    slots: Counters,
-    stages: Counters,
-    ready: Counters,
-    control: Counters,
-    ends: Counters,
-    links: LinkWorld,
-) -> None:
+def arrive(w: World, cycle: int) -> None:
     """Deliver elements that left the links at ``cycle``; ``Boundary`` delivers those of tasks."""
-    control[c.ARRIVAL_CYCLE] = cycle
-    for place in range(links.progress.arrivals):
-        flow = links.arrived[place]
-        elements = links.flows[flow].arrived
-        if ends[flow] == ends[flow + 1]:
-            control[c.TOUCHED] = 1
+    w.control.arrival_cycle = cycle
+    for place in range(w.links.progress.arrivals):
+        number = w.links.arrived[place]
+        if w.ends[number] == w.ends[number + 1]:
+            w.control.touched = 1
             continue
-        links.flows[flow].arrived = 0
-        for at in range(ends[flow], ends[flow + 1]):
-            ch = ends[at]
-            row = ch * c.CHANNEL_COLUMNS
-            for _ in range(elements):
-                slot = slot_of(ch, channels[row + c.ARRIVED], channels)
-                requested = slots[slot + c.VISIBLE]
-                forward = channels[row + c.FORWARD]
-                visible = visible_from(cycle, forward, requested)
-                unhindered = visible_from(slots[slot + c.SET_OUT], forward, requested)
-                slots[slot + c.VISIBLE] = visible
-                slots[slot + c.LATE] = visible - unhindered
-                channels[row + c.ARRIVED] += 1
-            wake_reader(ch, channels, stages, ready, control)
+        flow = w.links.flows[number]
+        for at in range(w.ends[number], w.ends[number + 1]):
+            channel = w.channels[w.ends[at]]
+            for _ in range(flow.arrived):
+                slot = slot_of(w, channel, channel.arrived)
+                requested = slot.visible
+                slot.visible = visible_from(cycle, channel.forward, requested)
+                slot.late = slot.visible - visible_from(slot.set_out, channel.forward, requested)
+                channel.arrived += 1
+            wake_reader(w, w.ends[at])
+        flow.arrived = 0

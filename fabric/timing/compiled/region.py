@@ -15,11 +15,12 @@ from fabric.graph.values.stream_type import BoolType, SelectorType, TileType, Tu
 from fabric.graph.wiring.operator import behaving_as
 from fabric.messages.telling.causes import Operation
 from fabric.messages.telling.users_code import pass_signals
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Journal, Stage
 from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.boundary import Boundary, publish
 from fabric.timing.compiled.codes import Codes, UncodedError
+from fabric.timing.compiled.kernel_channels import wake
 from fabric.timing.compiled.likeness import Likeness
 from fabric.timing.compiled.stand_ins import UnfitError
 from fabric.timing.engine.channel import AssumedSink, Channel
@@ -197,30 +198,29 @@ class Region:
         finally:
             del self._touched[:absorbed]
 
-    def _absorb(self, stage: int) -> None:
+    def _absorb(self, number: int) -> None:
         """Make a woken stage ready, if its element or credit is available."""
         arrays = self._arrays
-        row = arrays.rows[stage]
-        status = row.item(c.STATUS)
+        stage = arrays.world.stages[number]
+        status = stage.status
         if status == c.PACED:
-            self._pacing.discard(stage)
+            self._pacing.discard(number)
         elif status == c.OFF_CHIP:
-            row[c.NOW] = arrays.stages[stage].unit.now
-        elif not self._boundary.is_there(stage):
+            stage.now = arrays.stages[number].unit.now
+        elif not self._boundary.is_there(number):
             return
-        arrays.wake(stage)
+        wake(arrays.world, number)
 
     def _run(self) -> bool:
         """Run the loop until all stages wait; False if it returned early."""
         arrays, asked = self._arrays, 0
-        control = arrays.control
+        control = arrays.world.control
         while asked < _ASKED and not self._clock.stopped:
             horizon = -1 if self._carrier is None else self._carrier.horizon_cycle
-            reason, about = arrays.go_on(self._clock.pace_cycle, horizon, _BUDGET)
-            if control[c.LEDGER]:
-                changes = arrays.ledger[: control[c.LEDGER]].tolist()
-                self._on_chip.record(zip(changes[::2], changes[1::2], strict=True))
-                control[c.LEDGER] = 0
+            reason, about = arrays.run(self._clock.pace_cycle, horizon, _BUDGET)
+            if control.changes:
+                self._on_chip.record(arrays.world.ledger.rows[: control.changes].tolist())
+                control.changes = 0
             if reason == c.FAILS:
                 raise UnfitError
             if reason in (c.AT_REST, c.TIRED):
@@ -241,39 +241,32 @@ class Region:
         return False
 
     def _ask(self, stage: int) -> None:
-        arrays = self._arrays
-        state, code = arrays.control[[c.ASKED_STATE, c.ASKED_CODE]].tolist()
-        arrays.stages[stage].automaton.ask(state, code)
+        arrays, control = self._arrays, self._arrays.world.control
+        arrays.stages[stage].automaton.ask(control.asked_state, control.asked_code)
         arrays.link()
         if not arrays.pays():
             raise UnfitError
 
     def _submit(self) -> None:
-        arrays = self._arrays
-        asked = self._asked_for()
-        bursts, rows = arrays.codes.bursts, arrays.rows
+        arrays, control = self._arrays, self._arrays.world.control
+        if not control.submitted:
+            return
+        asked = arrays.world.submitted.rows[: control.submitted].tolist()
+        control.submitted = 0
+        bursts, stages = arrays.codes.bursts, arrays.world.stages
         for number, size, tile in asked:
             assert self._off_chip is not None
             stage = arrays.stages[number]
             unit, region = stage.unit, stage.region
             assert region is not None
             burst = region.burst(*bursts[size], tile)
-            unit.now = rows.item(number, c.NOW)
+            unit.now = stages[number].now
             try:
                 self._off_chip.submit(unit, burst)
             except BaseException as error:
                 pass_signals(error)
                 raise UnfitError from error
             unit.off_chip_bytes += burst.rows * burst.row_bytes
-
-    def _asked_for(self) -> list[list[int]]:
-        arrays = self._arrays
-        count = int(arrays.control[c.SUBMITTED])
-        if not count:
-            return []
-        arrays.control[c.SUBMITTED] = 0
-        asked: list[list[int]] = arrays.submitted[:count].tolist()
-        return asked
 
     def _give_up(self) -> None:
         self.publish()
@@ -289,17 +282,18 @@ class Region:
             unit = arrays.stages[number].unit
             unit.wait = self._waiting
             unit.strand.parked = True
-        if arrays.control[c.TOO_FAR]:
-            arrays.control[c.TOO_FAR] = 0
-            for number in np.flatnonzero(arrays.rows[:, c.STATUS] == c.PACED).tolist():
+        stages, control = arrays.world.stages, arrays.world.control
+        if control.too_far:
+            control.too_far = 0
+            for number in np.flatnonzero(stages.rows["status"] == c.PACED).tolist():
                 if number in self._pacing:
                     continue
                 self._pacing.add(number)
                 unit = arrays.stages[number].unit
-                unit.now = int(arrays.rows[number, c.NOW])
+                unit.now = stages[number].now
                 clock.note_pacing(unit)
         clock.leave(len(woken) + self._rest_links())
-        if not arrays.control[c.LIVE]:
+        if not control.live:
             self._over.set()
 
     def publish(self) -> None:

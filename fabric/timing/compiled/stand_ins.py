@@ -18,7 +18,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric.graph.values.value import Element, Empty, Tile
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from fabric.timing.compiled.codes import Codes, OpaqueNumber, OpaqueTile
 from fabric.timing.engine.channel import DONE, Discard
 from fabric.timing.engine.ports import Arrivals, Ports
@@ -77,7 +77,7 @@ class Recording:
 
     def note(self, what: int, at: int = 0, amount: int = 0) -> None:
         """Note an operation without an element."""
-        self._append([what, at, 0, -1, amount, -1])
+        self._append(what, at, amount=amount)
         if what in (c.CHARGE, c.UNTIL, c.RESERVE):
             self.moved()
 
@@ -87,12 +87,15 @@ class Recording:
         if isinstance(number, OpaqueNumber):
             self.check_shown(number.tile)
             port, number = number.tile.port, 0
-        self._append([c.BURST, 0, index(number), port, self.codes.burst(rows, row_bytes), -1])
+        size = self.codes.burst(rows, row_bytes)
+        self._append(c.BURST, 0, index(number), port, size)
         self.moved()
 
-    def _append(self, operation: list[int]) -> None:
-        self.operations.append(operation)
-        if len(self.operations) > _LONGEST_STRETCH or abs(operation[c.AMOUNT]) > c.FAR:
+    def _append(
+        self, what: int, at: int, sends: int = 0, source: int = -1, amount: int = 0, stamp: int = -1
+    ) -> None:
+        self.operations.append([what, at, sends, source, amount, stamp])
+        if len(self.operations) > _LONGEST_STRETCH or abs(amount) > c.FAR:
             raise UnfitError
 
     def moved(self) -> None:
@@ -109,10 +112,10 @@ class Recording:
             stamp = -1 if asked.reading.moves == self._moves else self._number_of(asked)
         if isinstance(value, OpaqueTile):
             self.check_shown(value)
-            row = [what, port, self.codes.same_kind(value, level), value.port, amount, stamp]
+            code, source = self.codes.same_kind(value, level), value.port
         else:
-            row = [what, port, self.codes.code(element), -1, amount, stamp]
-        self._append(row)
+            code, source = self.codes.code(element), -1
+        self._append(what, port, code, source, amount, stamp)
         self.moved()
 
     def check_shown(self, tile: OpaqueTile) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from fabric.timing.log import log_rows as r
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.log_tables import log_in

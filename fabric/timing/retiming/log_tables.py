@@ -8,11 +8,12 @@ their progress at a moment. Rows beyond the last ``stages`` are incomplete and i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.unrolling import (
     NOTHING,
@@ -120,35 +121,35 @@ class LogWriter:
         standing = self._journal.standing
         count = len(standing)
         done, work = np.full(count, _ALL), np.zeros(count, np.int64)
-        operations = self._journal.tables.operations.array
-        for stage in np.flatnonzero(standing[:, c.PC] < standing[:, c.PC_END]).tolist():
-            done[stage], work[stage] = done_since(operations, standing[stage].tolist())
+        operations = self._journal.tables.operations.table.rows
+        for stage in np.flatnonzero(standing["pc"] < standing["end"]).tolist():
+            done[stage], work[stage] = done_since(operations, standing[stage])
         status = np.full(count, _RUNS)
-        status[standing[:, c.STATUS] == c.DRAINING] = _DRAINS
-        status[standing[:, c.STATUS] == c.FINISHED] = _FINISHED
-        return _columns("stages", self._taken.copy(), done, work, status, standing[:, c.CHOSE])
+        status[standing["status"] == c.DRAINING] = _DRAINS
+        status[standing["status"] == c.FINISHED] = _FINISHED
+        return _columns("stages", self._taken.copy(), done, work, status, standing["chose"])
 
 
 def _columns(table: str, *columns: Counters) -> Table:
     return dict(zip(COLUMNS[table], columns, strict=True))
 
 
-def done_since(operations: Counters, row: list[int]) -> tuple[int, int]:
+def done_since(operations: NDArray[Any], stage: Mapping[str, int]) -> tuple[int, int]:
     """Return how many counted operations of its stretch a stage has done, and its work since."""
-    began, pc, rounds = row[c.BEGAN], row[c.PC], row[c.TIMES]
+    began, pc, rounds = (int(stage[name]) for name in ("began", "pc", "times"))
     places = np.arange(began, pc)
     if rounds:
-        repeat = pc + int(np.argmax(operations[pc:, c.WHAT] == c.REPEAT))
-        body = np.arange(repeat - operations[repeat, c.AT], repeat)
+        repeat = pc + int(np.argmax(operations["what"][pc:] == c.REPEAT))
+        body = np.arange(repeat - operations["port"][repeat], repeat)
         places = np.concatenate([places[places < body[0]], np.tile(body, rounds), body[body < pc]])
     done = work = 0
     for at in places.tolist():
-        what, back, _, _, amount, _ = operations[at].tolist()
+        what, back, amount = operations[at][["what", "port", "amount"]].tolist()
         if what == c.REPEAT:
             again = operations[at - back : at]
-            counted = np.isin(again[:, c.WHAT], list(_COUNTED))
+            counted = np.isin(again["what"], list(_COUNTED))
             done += int(counted.sum()) * (amount - 1)
-            charged = np.where(again[:, c.WHAT] == c.CHARGE, again[:, c.AMOUNT], 0)
+            charged = np.where(again["what"] == c.CHARGE, again["amount"], 0)
             # Work after the last one that counts; of a round without any, that of all rounds.
             work = (
                 int(charged[len(counted) - int(np.argmax(counted[::-1])) :].sum())

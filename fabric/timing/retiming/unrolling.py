@@ -6,13 +6,13 @@ A transition has the same events whenever it is taken.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabric.graph.values.value import size_bytes
-from fabric.timing.compiled import columns as c
+from fabric.timing.compiled import world as c
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Events
 
@@ -75,16 +75,18 @@ def templates_of(
 
     There is an end for 0 to ``inputs`` inputs. Templates that are not ``used`` have no rows.
     """
-    transitions = tables.transitions.array[: tables.transitions.count]
-    bounds = np.concatenate([transitions[:, [c.START, c.STOP]], np.array(stretches, np.int64)])
-    counts = np.where(used[: len(bounds)], bounds[:, 1] - bounds[:, 0], 0)
-    operations = tables.operations.array
-    rows, owner = ranges(bounds[:, 0], counts), np.repeat(np.arange(len(bounds)), counts)
+    transitions = tables.transitions.table.rows[: tables.transitions.count]
+    begin, end = np.array(stretches, np.int64).reshape(-1, 2).T
+    first = np.concatenate([transitions["start"], begin])
+    counts = np.concatenate([transitions["stop"], end]) - first
+    counts = np.where(used[: len(counts)], counts, 0)
+    operations = tables.operations.table.rows
+    rows, owner = ranges(first, counts), np.repeat(np.arange(len(counts)), counts)
     rows, owner = _repeated(rows, owner, operations)
     parts = [
         *_of_operations(rows, owner, operations),
         _heads(tables, rows, owner, used),
-        *_ends(len(bounds), inputs),
+        *_ends(len(counts), inputs),
     ]
     # What stands at one place has its rank; the heads of empty ones stand before the next.
     column = [np.concatenate(each) for each in zip(*parts, strict=True)]
@@ -101,33 +103,35 @@ def ranges(first: Counters, counts: Counters) -> Counters:
     return found
 
 
-def _repeated(rows: Counters, owner: Counters, operations: Counters) -> tuple[Counters, Counters]:
-    repeats = np.flatnonzero(operations[rows, c.WHAT] == c.REPEAT)
+def _repeated(rows: Counters, owner: Counters, operations: _Named) -> tuple[Counters, Counters]:
+    repeats = np.flatnonzero(operations["what"][rows] == c.REPEAT)
     if not len(repeats):
         return rows, owner
     pieces, done = [], 0
     for at in repeats.tolist():
-        body, times = operations[rows[at], [c.AT, c.AMOUNT]].tolist()
+        body, times = operations[rows[at]][["port", "amount"]].tolist()
         pieces += [np.arange(done, at), np.tile(np.arange(at - body, at), times - 1)]
         done = at + 1
     places = np.concatenate([*pieces, np.arange(done, len(rows))])
     return rows[places], owner[places]
 
 
+_Named: TypeAlias = "NDArray[Any]"
+"""Rows with named columns."""
+
 _Rows = tuple["Counters", ...]
 """Owner, place among its rows, kind, port, amount, work, code, stamp."""
 
 
-def _of_operations(rows: Counters, owner: Counters, operations: Counters) -> list[_Rows]:
-    what = operations[rows, c.WHAT]
+def _of_operations(rows: Counters, owner: Counters, operations: _Named) -> list[_Rows]:
+    what = operations["what"][rows]
     kinds = np.full(c.REPEAT + 1, NOTHING)
     kinds[list(_KIND_OF)] = list(_KIND_OF.values())
     at, zero = np.arange(len(rows)), np.zeros(len(rows), np.int64)
-    amount = operations[rows, c.AMOUNT]
-    port = operations[rows, c.AT]
+    amount, port = operations["amount"][rows], operations["port"][rows]
     work = np.where(what == c.CHARGE, amount, 0)
     event = np.where((what == c.UNTIL), amount, 0)
-    code, stamp = operations[rows, c.SENDS], operations[rows, c.STAMP]
+    code, stamp = operations["sends"][rows], operations["stamp"][rows]
     own = owner, at * _RANKS + _OWN, kinds[what], port, event, work, code, stamp
     late = what == c.SEND_AT
     # A clock that is read and asked for at once is not kept.
@@ -155,19 +159,19 @@ def _latest(which: NDArray[np.bool_]) -> Counters:
 
 def _heads(tables: Tables, rows: Counters, owner: Counters, used: NDArray[np.bool_]) -> _Rows:
     """Return what transitions begin with: a look at an element, at an end, or an arrival."""
-    known = tables.known[tables.known[:, 0] != 0]
-    known = known[used[known[:, 2]]]
-    follower, code, transition = known.T
-    state = tables.states.array[follower - 1]
-    port = state[:, c.PORT]
-    operations = tables.operations.array
+    known = tables.known.rows[tables.known.rows["follower"] != 0]
+    known = known[used[known["transition"]]]
+    code, transition = known["code"], known["transition"]
+    state = tables.states.table.rows[known["follower"] - 1]
+    port = state["port"]
+    operations = tables.operations.table.rows
     start = np.searchsorted(owner, transition)
     there = start < np.searchsorted(owner, transition, "right")
-    first = operations[rows[np.where(there, start, 0)]] if len(rows) else np.zeros((len(known), 6))
-    at_once = there & (first[:, c.WHAT] == c.TAKE) & (first[:, c.AMOUNT] == c.AT_ONCE)
+    first = operations[rows[np.where(there, start, 0)] if len(rows) else np.zeros_like(start)]
+    at_once = there & (first["what"] == c.TAKE) & (first["amount"] == c.AT_ONCE)
     kind = np.where(at_once, NOTHING, e.SEE)
     kind = np.where(code == c.ENDED_CODE, e.END, kind)
-    popped = state[:, c.KIND] == c.POP
+    popped = state["kind"] == c.POP
     kind = np.where(popped, e.ARRIVAL, kind)
     none = np.zeros(len(known), np.int64)
     place = np.full(len(known), -1)
