@@ -22,9 +22,9 @@ WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
 BY_HAND = [page for page in WRITTEN if GENERATED not in (PAGES / page).read_text(encoding="utf-8")]
 LONG = (
     *("size-channels", "choose-a-design", "trace-a-huge-run", "look-at-a-run", "own-sizes"),
-    *("floor-plan", "test-a-program", "take-results-out", "hardware-file"),
+    *("where-the-cycles-went", "floor-plan", "test-a-program", "take-results-out", "hardware-file"),
 )
-"""How-to pages with commands that take seconds."""
+"""Pages with commands that take seconds."""
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 

@@ -13,6 +13,7 @@ from fabric.graph.hardware.latency import Mesh
 from fabric.graph.wiring.program import hardware_scope
 from tests.bases import Sink
 from tests.fabric.scripted import Ticks
+from tests.profiles import spread
 
 COUNT = 5
 WORK_CYCLES = 1_000
@@ -44,7 +45,7 @@ class _Listener(Sink):
         self.clocks.append(unit.now)
 
 
-@pytest.mark.parametrize("depth", [1, 2, 8])
+@pytest.mark.parametrize("depth", spread([1, 2, 8], 1))
 @pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize("mesh", [None, Mesh(columns=2, rows=2, hop_cycles=3)])
 def test_transfers_heard_are_those_of_a_reader_that_takes(

@@ -88,7 +88,7 @@ class TestBanked:
         periods = np.add.reduceat(sum(every), starts) if starts else np.zeros((1, 6))
         assert [list(astuple(each)) for each in counters.periods] == periods.tolist()
 
-    @examples(quick=50, deep=200)
+    @examples(quick=20, deep=200)
     @given(descriptions(), scripts(), _horizons, st.sampled_from([1, 2, 7, 30]))
     def test_horizons_do_not_change_commands_or_answers(
         self, hbm: BankedDescription, script: Script, horizons: list[int], requests_per_call: int

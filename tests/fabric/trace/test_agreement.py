@@ -87,7 +87,7 @@ class Told(NamedTuple):
     recorded: RunState
 
 
-@pytest.fixture(scope="module", params=spread(RUNS, 2), ids=str)
+@pytest.fixture(scope="module", params=spread(RUNS, 1), ids=str)
 def told(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Told]:

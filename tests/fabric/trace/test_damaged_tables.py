@@ -49,11 +49,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     for name, mode, depths in given_:
         number = str(len(found))
-        wired = program(name)
-        report, trace = record(wired, folder / number, mode=mode, depths=depths)
+        engine = "compiled" if mode else "tasks"
+        _, trace = record(program(name), folder / number, mode=mode, depths=depths, engine=engine)
         assert (trace.logged is None) == (mode is None)
-        assert report.log_dir is not None
-        found[f"{name}{number if depths or mode else ''}"] = Path(report.log_dir)
+        found[f"{name}{number if depths or mode else ''}"] = trace.folder.parent
     return found
 
 

@@ -111,7 +111,7 @@ def test_what_if_that_deadlocks_does_so_in_a_run(crossed: Trace) -> None:
     }
 
 
-@pytest.mark.parametrize("name", spread(_STUCK, 4))
+@pytest.mark.parametrize("name", spread(_STUCK, 2))
 @pytest.mark.parametrize("more", [0, 1])
 def test_what_if_of_a_deadlock_releases_units_as_a_run(
     tmp_path: Path, name: str, more: int
@@ -181,7 +181,7 @@ def test_what_if_of_a_killed_run_is_refused(bursty: Trace, tmp_path: Path) -> No
         open_trace(tmp_path).what_if()
 
 
-@pytest.mark.parametrize("table", ["long", "short", "operations"])
+@pytest.mark.parametrize("table", spread(["long", "short", "operations"], 1))
 @pytest.mark.parametrize("damaged", [True, False])
 def test_what_if_with_missing_rows_is_refused(tmp_path: Path, table: str, *, damaged: bool) -> None:
     folder = record(program("attention"), tmp_path)[1].folder
