@@ -1,3 +1,3 @@
-"""Layouts of streams: which coordinates of a tensor each tile holds, in which order, how often."""
+"""Layouts of streams: the coordinates of a tensor that each tile holds, and their order."""
 
 from __future__ import annotations

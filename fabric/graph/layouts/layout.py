@@ -23,18 +23,18 @@ from fabric.messages.telling.wording import counted
 class Layout(Described):
     """The tiles of a tensor in the order in which a stream carries them.
 
-    Loops walk over the tensor, the outermost first, and each of their rounds is one tile of the
+    A nest of loops walks over the tensor, and each round of the innermost loop is one tile of the
     stream. Several loops may move along one dimension.
 
     Attributes:
-        shape: of the tensor, in elements.
-        tile: of one element of the stream, with as many dimensions as the tensor. As a tile of
-            rows and columns it has its last dimension in the columns, all others in the rows.
-        trips: how often each loop goes round, outermost first.
-        steps: elements that a trip moves along.
-        map: the dimension of the tensor that each loop moves along; None where everything inside
-            the loop is read again.
-        start: the first element; zeros where not given.
+        shape: the size of the tensor, in elements.
+        tile: the size of one tile, in all dimensions of the tensor. The last dimension is the
+            tile's columns, the other dimensions are its rows.
+        trips: the number of trips of each loop, outermost first.
+        steps: elements that a trip of each loop moves along.
+        map: the dimension of the tensor that each loop moves along; None if the loop reads
+            everything inside it again.
+        start: the first element; zeros by default.
 
     Example:
         >>> by_columns = Layout.tiled((8, 8), tile=(4, 2), order=(1, 0))
@@ -95,14 +95,13 @@ class Layout(Described):
         """Return all tiles of a tensor, each once.
 
         Args:
-            shape: of the tensor.
-            tile: of an element of the stream; it divides the shape.
-            order: the dimensions that the loops move along, outermost first; as they are where
-                None.
+            shape: the size of the tensor, in elements.
+            tile: the size of one tile; it divides the shape.
+            order: the dimensions that the loops move along, outermost first; None for 0, 1, ...
 
         Raises:
-            ShapeError: the tiles do not divide the tensor, or ``order`` is no order of its
-                dimensions.
+            ShapeError: the tiles do not divide the tensor, or ``order`` does not name each of its
+                dimensions once.
         """
         dims = tuple(range(len(shape))) if order is None else tuple(order)
         if len(tile) != len(shape) or any(a % b for a, b in zip(shape, tile, strict=False)):
@@ -127,7 +126,7 @@ class Layout(Described):
 
     @property
     def count(self) -> int:
-        """Tiles in the stream."""
+        """The number of tiles in the stream."""
         return math.prod(self.trips)
 
     @property
@@ -137,12 +136,12 @@ class Layout(Described):
 
     @property
     def rows(self) -> int:
-        """Of one tile."""
+        """Rows of one tile."""
         return math.prod(self.tile[:-1])
 
     @property
     def cols(self) -> int:
-        """Of one tile."""
+        """Columns of one tile."""
         return math.prod(self.tile[-1:])
 
     def offsets(self) -> NDArray[np.int64]:
@@ -168,8 +167,8 @@ class Layout(Described):
     def canonical(self) -> Layout:
         """Return the layout with the fewest loops that gives the same tiles in the same order.
 
-        There is only one: two layouts of one tensor in one tile have the same order where these
-        are equal, and only there.
+        It is unique: two layouts with equal ``shape`` and ``tile`` have the same order exactly if
+        their canonical layouts are equal.
         """
         return self.nested(merged(self.loops))
 
@@ -178,14 +177,14 @@ class Layout(Described):
         return self.canonical() == other.canonical()
 
     def cut(self, inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
-        """Return the loops in two nests, of which the inner one has ``inside`` tiles.
+        """Return the loops as two nests, with ``inside`` tiles in the inner nest.
 
-        None where no loop, and no part of one, begins there.
+        None if neither a loop nor a part of a loop begins there.
         """
         return cut(self.loops, inside)
 
     def again(self, times: int) -> Layout:
-        """Return the layout with each tile so many times."""
+        """Return the layout with each tile ``times`` times in a row."""
         return self if times == 1 else self.nested((*self.loops, Loop(times, 1, None)))
 
     def __str__(self) -> str:
@@ -222,9 +221,9 @@ class Loop(NamedTuple):
     """One loop of a nest.
 
     Attributes:
-        trips: how often it goes round.
-        step: elements that a trip moves along; without meaning where ``dim`` is None.
-        dim: the dimension of the tensor; None where everything inside is read again.
+        trips: the number of trips.
+        step: elements that a trip moves along; without meaning if ``dim`` is not set.
+        dim: the dimension of the tensor; None if the loop reads everything inside it again.
     """
 
     trips: int
@@ -271,7 +270,7 @@ def cut(loops: Sequence[Loop], inside: int) -> tuple[tuple[Loop, ...], tuple[Loo
 
 
 def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:
-    """Return for each dimension the element behind the last one that is visited."""
+    """Return for each dimension the first element behind all visited elements."""
     found = [start[dim] + tile[dim] for dim in range(rank)]
     for trips, step, dim in loops:
         if dim is not None:

@@ -24,11 +24,11 @@ class Conversion:
     """How a converter brings tiles into another order, with one buffer after the other.
 
     Attributes:
-        rounds: how many buffers are filled, one after the other.
-        tiles: that each one holds.
-        box: what these are of the tensor, in elements of each dimension.
-        shape, strides, offset: how a buffer is read, in tiles: outermost first, from the first.
-        equal: whether the order is the wanted one as it is.
+        rounds: the number of buffers, filled one after the other.
+        tiles: tiles in one buffer.
+        box: the part of the tensor in one buffer, in elements of each dimension.
+        shape, strides, offset: loops that read a buffer, outermost first, in tiles.
+        equal: whether the order is the wanted order already.
     """
 
     rounds: int
@@ -40,18 +40,18 @@ class Conversion:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing has to be kept."""
+        """Whether the order is the wanted order already, so that no buffer is needed."""
         return self.tiles == 1 and math.prod(self.shape) == 1
 
 
 class ConvertBytes(NamedTuple):
-    """What a converter needs on chip.
+    """The on-chip memory of a converter.
 
     Attributes:
-        shape: of the tensor's part that it holds, in elements.
-        tiles: in one buffer.
-        bytes: of one buffer; a ping-pong buffer has twice as many.
-        reuses: how many times the buffer is filled.
+        shape: the part of the tensor in one buffer, in elements.
+        tiles: tiles in one buffer.
+        bytes: bytes of one buffer; a ping-pong buffer has twice this size.
+        reuses: the number of times that the buffer is filled.
     """
 
     shape: tuple[int, ...]
@@ -62,17 +62,18 @@ class ConvertBytes(NamedTuple):
 
 @checked
 def convert_bytes(source: Layout, wanted: Layout, element_bytes: int) -> ConvertBytes:
-    """Return what is kept to turn ``source`` into ``wanted``, by the loops that both begin with.
+    """Return the buffer of a converter from ``source`` to ``wanted``.
 
-    Where the tiles differ, they are cut into parts that both are made of.
+    It holds one round of the loops that both orders begin with. If the tiles differ, both are cut
+    into common parts.
 
     Args:
-        source: the order that is there.
-        wanted: the order that shall be.
-        element_bytes: of one number.
+        source: the present order.
+        wanted: the order after conversion.
+        element_bytes: bytes of one number.
 
     Raises:
-        ShapeError: there is no way from the one to the other.
+        ShapeError: ``source`` cannot be converted into ``wanted``.
     """
     tile = common_tile(source, wanted)
     found = conversion(in_parts(source, tile), in_parts(wanted, tile))
@@ -82,24 +83,24 @@ def convert_bytes(source: Layout, wanted: Layout, element_bytes: int) -> Convert
 
 @checked
 def live_tiles(source: Layout, wanted: Layout) -> int:
-    """Return how many tiles are live at once on the way from ``source`` to ``wanted``, at most.
+    """Return the largest number of live tiles during a conversion of ``source`` into ``wanted``.
 
-    A tile is live from its first coming, which is as late as the order that is read allows, to the
-    last time it is read. Both are counted within one round of the loops that both orders begin
-    with. A source that brings every tile once cannot be turned with fewer.
+    A tile is live from its first arrival, which is as late as the reads allow, to its last read.
+    Both are counted within one round of the loops that both orders begin with. If ``source`` has
+    every tile once, a conversion needs room for this number of tiles at least.
 
     Args:
-        source: the order that is there.
-        wanted: the order that shall be; of the same tiles.
+        source: the present order.
+        wanted: the order after conversion, with the same tiles.
 
     Raises:
-        ShapeError: the tiles are others, or some are missing.
+        ShapeError: the tiles differ, or some are missing.
     """
     _check_same_tiles(source, wanted)
     _, tiles, at = _round(source, wanted)
     needed = np.maximum.accumulate(at + 1)
     last = np.full(tiles, -1)
-    last[at] = np.arange(len(at))  # of several the last one stays
+    last[at] = np.arange(len(at))  # the last read of a tile remains
     kept = np.flatnonzero(last >= 0)
     first = np.searchsorted(needed, kept, side="right")
     live = np.zeros(len(at) + 1, np.int64)
@@ -110,14 +111,14 @@ def live_tiles(source: Layout, wanted: Layout) -> int:
 
 @checked
 def conversion(source: Layout, wanted: Layout) -> Conversion:
-    """Return how ``source`` is turned into ``wanted``, of the same tiles, by the smallest buffer.
+    """Return the conversion of ``source`` into ``wanted`` with the smallest buffer.
 
     Args:
-        source: the order that is there.
-        wanted: the order that shall be.
+        source: the present order.
+        wanted: the order after conversion, with the same tiles.
 
     Raises:
-        ShapeError: the tiles are others, some are missing, or no affine reading gives the order.
+        ShapeError: the tiles differ, some are missing, or no loops over a buffer give the order.
     """
     _check_same_tiles(source, wanted)
     rounds, tiles, places = _round(source, wanted)
@@ -162,7 +163,7 @@ def _check_same_tiles(source: Layout, wanted: Layout) -> None:
 
 
 def _shared(left: Sequence[Loop], right: Sequence[Loop]) -> Iterator[int]:
-    """Yield the trips of loops that begin both nests; longer loops are split."""
+    """Yield the trips of loops that both nests begin with; longer loops are split."""
     for one, other in zip(left, right, strict=False):
         if one.dim != other.dim:
             return
@@ -196,14 +197,14 @@ def _refuse_missing(source: Layout, wanted: Layout) -> NoReturn:
 
 @checked
 def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the step along each dimension of ``numbers`` in ``shape``; None where steps differ.
+    """Return the step along each dimension of ``numbers`` in ``shape``; None if steps differ.
 
     Args:
-        numbers: integers, one after the other.
-        shape: of a tensor of as many.
+        numbers: integers in one dimension.
+        shape: the shape to read them in, row-major.
 
     Raises:
-        ShapeError: the tensor has another number of elements.
+        ShapeError: ``shape`` has another number of elements.
     """
     if numbers.shape != (math.prod(shape),):
         refuse(
@@ -223,7 +224,7 @@ def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] |
 
 
 def nest_of(numbers: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the sizes and steps of the fewest loops that count so, outermost first, or None."""
+    """Return the sizes and steps of the fewest loops that yield ``numbers``, or None."""
     trips: list[int] = []
     steps: list[int] = []
     while len(numbers) > 1:
@@ -245,15 +246,15 @@ def nest_of(numbers: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...
 
 @checked
 def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
-    """Return the largest tile that those of both layouts can be cut into, in places of one grid.
+    """Return the largest tile that divides the tiles of both layouts and lies on one grid.
 
-    Its rows are neighbours in the tiles of both. So it is one place wide along a dimension where a
-    tile is not whole along one that lies further inside: in tiles of two tokens of two requests
-    the tokens of one request are no neighbours.
+    Its rows are contiguous in the tiles of both layouts. So its size is 1 along a dimension if it
+    does not span the tiles' rows further inside. For example, in a tile of 2 tokens of 2 requests
+    the two tokens of one request are not neighbours.
 
     Args:
         left: a layout.
-        right: another one of a tensor of the same shape.
+        right: another layout of a tensor with the same shape.
 
     Raises:
         ShapeError: the shapes differ.
@@ -269,7 +270,7 @@ def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
 
 
 def _grid(layout: Layout) -> tuple[int, ...]:
-    """Return the parts of the tiles of a layout, each at a multiple of its size."""
+    """Return the largest part of the tiles with all offsets at multiples of its size."""
     sizes = list(map(math.gcd, layout.tile, layout.start))
     for loop in layout.loops:
         if loop.dim is not None and loop.trips > 1:
@@ -286,14 +287,14 @@ def _cuts(whole: Sequence[int], part: Sequence[int]) -> bool:
 
 @checked
 def in_parts(layout: Layout, tile: tuple[int, ...]) -> Layout:
-    """Return the layout of the same stream when each tile is cut into parts, row by row.
+    """Return the layout of the same stream with each tile cut into parts, row by row.
 
     Args:
-        layout: of the tiles as they are.
-        tile: of the parts; it divides the tile.
+        layout: the layout with whole tiles.
+        tile: the size of a part.
 
     Raises:
-        ShapeError: it does not.
+        ShapeError: ``tile`` does not divide the tile of ``layout``.
     """
     if len(tile) != len(layout.tile) or any(
         part < 1 or size % part for size, part in zip(layout.tile, tile, strict=True)

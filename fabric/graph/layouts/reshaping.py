@@ -17,14 +17,14 @@ from fabric.messages.telling.errors import ShapeError
 
 @checked
 def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
-    """Return the layout of ``x.reshape(shape)``, given that of ``x``.
+    """Return the layout of ``x.reshape(shape)``, given the layout of ``x``, or None.
 
-    A tile has the same elements in the same order; where its rows and columns are others it has to
+    A tile has the same elements in the same order. If its rows and columns change, the tile has to
     be reshaped, too. Loops that carry from one dimension to the next are split.
 
     Args:
-        layout: of a tensor.
-        shape: with as many elements.
+        layout: the layout of ``x``.
+        shape: with the same number of elements.
 
     Raises:
         ShapeError: the number of elements differs.
@@ -52,7 +52,7 @@ def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
                 return None
     loops = _flat_loops(layout, [old for old, _ in groups])
     targets = [_strides(shape, new) for _, new in groups]
-    # Merged loops may be split where the loops they were cannot.
+    # Merged loops may split although the original loops do not.
     for nest in (loops, merged(loops)):
         split = _split(nest, targets, shape)
         if split is not None and _fits(shape, ends(len(shape), tile, start, split)):
@@ -71,19 +71,19 @@ def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
 def counted(
     shape: tuple[int, ...], trips: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> Layout | None:
-    """Return loops over a tensor that count through its elements, which are numbered row-major.
+    """Return the layout for loops that count through the row-major elements of a tensor.
 
     Args:
-        shape: of the tensor.
-        trips: of the loops, outermost first.
-        strides: elements, counted row-major, that a trip moves on; 0 for the same ones again.
+        shape: the shape of the tensor.
+        trips: the trips of the loops, outermost first.
+        strides: elements, counted row-major, that a trip moves on; 0 repeats the same elements.
         offset: the first element.
 
     Returns:
-        The layout, in tiles of one element; None where no loops along its dimensions go so.
+        The layout, in tiles of one element; None if loops along the dimensions cannot do so.
 
     Raises:
-        ShapeError: the tensor has not all these elements.
+        ShapeError: an element is outside of the tensor.
     """
     if len(trips) != len(strides):
         refuse(
@@ -106,7 +106,7 @@ def counted(
 
 
 def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:
-    """Whether all places are inside their dimensions, so that nothing carries over."""
+    """Whether all elements are inside their dimensions, so that nothing carries over."""
     return all(end <= size for end, size in zip(found, shape, strict=True))
 
 
@@ -130,12 +130,12 @@ def _groups(
 
 
 def _strides(shape: Sequence[int], dims: Sequence[int]) -> dict[int, int]:
-    """Return for each of ``dims`` the elements of the group that a move along it passes."""
+    """Return for each dimension of a group the elements of the group that a step passes."""
     return {dim: math.prod(shape[inner] for inner in dims[at + 1 :]) for at, dim in enumerate(dims)}
 
 
 def _flat_tile(layout: Layout, dims: Sequence[int]) -> int | None:
-    """Return the elements of a tile in a group of dimensions; None with gaps."""
+    """Return the elements of a tile in a group of dimensions; None if they have gaps."""
     parts = [layout.tile[dim] for dim in dims]
     first = next((at for at, part in enumerate(parts) if part > 1), len(parts))
     if any(layout.tile[dim] != layout.shape[dim] for dim in dims[first + 1 :]):
@@ -163,7 +163,7 @@ def _flat_loops(layout: Layout, groups: Sequence[tuple[int, ...]]) -> list[Loop]
 def _split(
     loops: Sequence[Loop], targets: Sequence[dict[int, int]], shape: Sequence[int]
 ) -> list[Loop] | None:
-    """Return loops along groups as loops along the dimensions with strides in ``targets``."""
+    """Return loops along groups as loops along dimensions; ``targets`` are strides by group."""
     found: list[Loop] = []
     for loop in loops:
         pieces: list[Loop] | None = [loop]
@@ -178,7 +178,7 @@ def _split(
 def _split_loop(
     trips: int, step: int, strides: dict[int, int], shape: Sequence[int]
 ) -> list[Loop] | None:
-    """Return the loops of a group for one loop with ``step`` elements."""
+    """Return loops along dimensions for one loop along their group."""
     found: list[Loop] = []
     for dim in reversed(strides):
         room = strides[dim] * shape[dim]
@@ -198,11 +198,10 @@ def _split_loop(
 
 
 class Viewed(NamedTuple):
-    """A layout of the other side.
+    """The layout of a permuted tensor.
 
     Attributes:
-        layout: of the tensor as it is viewed.
-        transposed: whether rows and columns of each tile have changed places.
+        transposed: whether each tile is transposed.
     """
 
     layout: Layout
@@ -211,16 +210,16 @@ class Viewed(NamedTuple):
 
 @checked
 def permuted(layout: Layout, dims: tuple[int, ...]) -> Viewed | None:
-    """Return the layout of ``x.permute(dims)``, given that of ``x``.
+    """Return the layout of ``x.permute(dims)``, given the layout of ``x``.
 
-    None where the elements of a tile change places in another way than rows with columns.
+    None if the tiles change by more than a transposition.
 
     Args:
-        layout: of a tensor.
+        layout: the layout of ``x``.
         dims: the dimensions in their new order.
 
     Raises:
-        ShapeError: ``dims`` is no order of the dimensions.
+        ShapeError: ``dims`` does not name each dimension once.
     """
     rank = len(layout.shape)
     if sorted(dims) != list(range(rank)):
@@ -250,23 +249,23 @@ def permuted(layout: Layout, dims: tuple[int, ...]) -> Viewed | None:
 
 
 def _in_tile(tile: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return which dimensions are in a tile's rows and which in its columns, larger than 1."""
+    """Return the dimensions larger than 1 in a tile's rows, and in its columns."""
     rows = [dim for dim in dims[:-1] if tile[dim] > 1]
     return rows, [dim for dim in dims[-1:] if tile[dim] > 1]
 
 
 @checked
 def sliced_back(layout: Layout, shape: tuple[int, ...], dim: int, first: int) -> Layout:
-    """Return the layout of ``x``, given that of a slice of it along one dimension.
+    """Return the layout of ``x``, given the layout of a slice of ``x`` along one dimension.
 
     Args:
-        layout: of the slice.
-        shape: of ``x``.
-        dim: the dimension.
+        layout: the layout of the slice.
+        shape: the shape of ``x``.
+        dim: the sliced dimension.
         first: the slice's first element.
 
     Raises:
-        ShapeError: such a tensor has no such slice.
+        ShapeError: ``x`` has no such slice.
     """
     _check_dim("sliced_back", layout, dim)
     size = layout.shape[dim]
@@ -284,18 +283,18 @@ def sliced_back(layout: Layout, shape: tuple[int, ...], dim: int, first: int) ->
 
 @checked
 def sliced(layout: Layout, dim: int, first: int, count: int) -> Layout | None:
-    """Return the layout of a slice along one dimension, given that of the tensor.
+    """Return the layout of a slice of ``x`` along one dimension, given the layout of ``x``.
 
-    None where the stream has tiles outside of the slice.
+    None if the stream has tiles outside of the slice.
 
     Args:
-        layout: of a tensor.
-        dim: the dimension.
+        layout: the layout of ``x``.
+        dim: the sliced dimension.
         first: the slice's first element.
-        count: its elements.
+        count: the slice's number of elements.
 
     Raises:
-        ShapeError: the tensor has no such slice.
+        ShapeError: ``x`` has no such slice.
     """
     _check_dim("sliced", layout, dim)
     size = layout.shape[dim]
@@ -324,17 +323,17 @@ def _check_dim(who: str, layout: Layout, dim: int) -> None:
 
 @checked
 def expanded_back(layout: Layout, base_shape: tuple[int, ...]) -> Layout:
-    """Return the layout of ``x``, given that of ``x.expand(...)``.
+    """Return the layout of ``x``, given the layout of ``x.expand(...)``.
 
-    Along a dimension that was expanded ``x`` has one element: loops read it again, and tiles are 1
-    along it, so that they are broadcast to the tiles of the expanded tensor.
+    Along an expanded dimension ``x`` has one element. Loops read this element again, and tiles have
+    size 1, so that they are broadcast to the tiles of the expanded tensor.
 
     Args:
-        layout: of the expanded tensor.
-        base_shape: of ``x``; its dimensions are the last ones.
+        layout: the layout of the expanded tensor.
+        base_shape: the shape of ``x``, for the last dimensions of the expanded tensor.
 
     Raises:
-        ShapeError: such a tensor does not expand to that one.
+        ShapeError: a tensor of ``base_shape`` does not expand to the shape of ``layout``.
     """
     new = len(layout.shape) - len(base_shape)
     if new < 0 or any(

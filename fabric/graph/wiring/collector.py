@@ -19,18 +19,18 @@ from typing import Final
 _NEVER: Final = 1 << 30
 
 _SILENT: Final = sys.stdlib_module_names | {"greenlet", "ml_dtypes", "msgspec", "numpy"}
-"""Packages with extension modules that do not complain."""
+"""Packages with extension modules that accept objects that remain at exit."""
 
 _lock: Final = threading.Lock()
 _before: Final[list[tuple[int, int, int]]] = []
-"""The thresholds before, once for each run under way."""
+"""The original thresholds, once for each open context."""
 
 
 def everything_stays() -> None:
     """Exempt all objects from collection until the process ends.
 
     This saves a quarter of a short command. Some extension modules complain about objects that
-    are left: if an unknown one is loaded, nothing is exempted.
+    remain at exit. If an unknown extension module is loaded, nothing is exempted.
     """
     specs = (getattr(module, "__spec__", None) for module in tuple(sys.modules.values()))
     extensions = {
@@ -44,13 +44,13 @@ def everything_stays() -> None:
 
 @cache
 def imports_stay() -> None:
-    """Take what has been imported for what lasts, the first time a command of this process runs."""
+    """Exempt imported objects at the first command of this process; later calls do nothing."""
     everything_stays()
 
 
 @contextmanager
 def only_young_garbage() -> Iterator[None]:
-    """Leave the oldest generation alone; what became garbage meanwhile is found afterwards."""
+    """Do not collect the oldest generation; its garbage is collected later."""
     with _lock:
         _before.append(_before[0] if _before else gc.get_threshold())
         gc.set_threshold(*_before[0][:2], _NEVER)

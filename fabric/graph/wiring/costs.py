@@ -36,7 +36,7 @@ class Costs:
         on_chip_bytes: requirement by the paper's equations.
         flops: floating-point operations.
         artifact_store_bytes, artifact_on_chip_bytes: as the authors summed them.
-        artifact_fifo_bytes: what they add to it where FIFOs count.
+        artifact_fifo_bytes: on-chip bytes that the authors add if FIFOs count.
     """
 
     load_bytes: Dim = 0
@@ -72,7 +72,7 @@ WORK_NUMBERS: Final = (
     "gathers",
     "bursts",
 )
-"""What of ``Work`` is a number, or an expression of the sizes that data decide."""
+"""Fields of ``Work`` that are numbers, or expressions of sizes that data decide."""
 
 
 class Costed(Protocol):
@@ -92,35 +92,35 @@ class Costed(Protocol):
 class Work:
     """Lower bounds of an operator's work, if its streams are as their types say.
 
-    All cycles are those of its own unit: charged there, or waited there for its own bursts. An
-    element is a value here, and no bare stop. A number that hangs on symbols is not known.
+    All cycles pass on the operator's own unit, charged or during its own bursts. An element is a
+    value here, not a bare stop. A number that depends on symbols is unknown.
 
     Attributes:
-        cycles: from when its first element is there until it has sent the last one to each output
-            in ``late``; where it has no outputs, until it ends.
-        first_cycles: from when all is there that its first element takes, until that is sent;
-            where no group of its inputs is empty.
-        last_cycles: from when the last element of an input in ``closing`` is there, until it has
-            sent the last one to each output in ``late``; where it has no outputs, until it ends.
-        delay_cycles: how much later than after a hop of one cycle what it sends is visible; its
-            unit goes on, and its outputs may end, before that.
-        pace_cycles: between two elements that it sends to the same output.
-        passes: each element that it sends to one output is for another one of its first input.
-        pads: it passes so, but for what it makes up when its first input has ended.
-        gathers: for how many of its first input each element is that it sends, where no group of
-            its inputs is empty; 0 where that is not known.
-        needs: what its first element takes: one of ``all`` its inputs, of ``any`` one, of the last
-            one and any of the others where that has ``selected`` them, or ``none``.
-        closing: the inputs whose last element each output in ``late`` waits for; all where None.
-        late: outputs; all where None.
-        sees: inputs whose end it sees before it ends its outputs; all where None.
-        holds: it sends the last element to each output in ``late`` when it has seen these ends.
-        deals: each element goes to some of the outputs: what is said of all in ``late`` holds for
-            one of them.
-        tile: what each of its bursts moves; None where it is no client of the off-chip memory.
-        bursts: how many it has in all.
-        in_memory: all tiles that it sends, those in buffers too, are in a memory unit, from where a
-            reader loads them.
+        cycles: from the arrival of the elements in ``needs`` until the last element is sent to
+            each output in ``late``; without outputs, until the operator ends.
+        first_cycles: from the arrival of the elements in ``needs`` until the first element is
+            sent, if no input has an empty group.
+        last_cycles: from the arrival of the last element of an input in ``closing`` until the last
+            element is sent to each output in ``late``; without outputs, until the operator ends.
+        delay_cycles: a sent element is visible this much later than after a hop of one cycle; the
+            unit continues, and its outputs may end, before that.
+        pace_cycles: between two elements that are sent to the same output.
+        passes: each element that is sent to one output uses a different element of the first input.
+        pads: as ``passes``, except for elements that are added after the first input has ended.
+        gathers: elements of the first input for each sent element, if no input has an empty group;
+            0 if unknown.
+        needs: inputs that the first sent element takes an element from: ``all``, ``any`` one,
+            ``selected`` (the last input, and another one that it selects) or ``none``.
+        closing: inputs with a last element that each output in ``late`` waits for; None for all.
+        late: outputs that ``cycles`` and ``last_cycles`` count to; None for all.
+        sees: inputs that have to end before the outputs end; None for all.
+        holds: the last element to each output in ``late`` is sent after the inputs in ``sees`` end.
+        deals: each element is sent to some of the outputs. A statement about each output in
+            ``late`` then holds for one output in ``late``.
+        tile: the tile of each burst; None if the operator is not a client of the off-chip memory.
+        bursts: the number of bursts.
+        in_memory: all sent tiles, also tiles in buffers, are in a memory unit. A reader loads them
+            from there.
     """
 
     cycles: Dim = 0
@@ -147,12 +147,11 @@ class Rates:
     """The peak rates of the hardware that an operator runs on.
 
     Attributes:
-        flops_per_cycle: of its compute unit; 0 where it has no arithmetic.
+        flops_per_cycle: of its compute unit; 0 without arithmetic.
         bytes_per_cycle: of each port between its unit and an on-chip memory.
-        memory: the off-chip memory.
-        off_chip: what the operator does with it, as ``Operator.off_chip`` says.
-        in_memory: of each input, whether all its tiles are in a memory unit.
-        totals: what several sizes are together.
+        off_chip: the side on which the operator is a client of ``memory``.
+        in_memory: for each input, whether all its tiles are in a memory unit.
+        totals: sums of sizes that the program states.
     """
 
     flops_per_cycle: int
@@ -163,15 +162,15 @@ class Rates:
     totals: Totals = field(default_factory=dict)
 
     def together(self, streams: Iterable[StreamType]) -> Dim:
-        """Return how many elements ``streams`` have together."""
+        """Return the number of elements in all ``streams``."""
         return with_totals(total(each.count for each in streams), self.totals)
 
     def is_ours(self, function: object) -> bool:
-        """Whether ``function`` does what it says; a user's may be changed by what it overrides."""
+        """Whether the class of ``function`` is the fabric's own: no override changes its work."""
         return is_own(function)
 
     def compute(self, function: Costed, *operands: ValueType) -> int:
-        """Return the cycles of ``function`` for one element; 0 where they are not known."""
+        """Return the cycles of ``function`` for one element; 0 if unknown."""
         if not is_own(function):
             return 0
         if function.fixed_cycles is not None:
@@ -190,23 +189,23 @@ class Rates:
         )
 
     def transfer(self, value: ValueType) -> int:
-        """Return the cycles of ``value`` through a port; 0 where its size is not known."""
+        """Return the cycles of ``value`` through a port; 0 if its size is unknown."""
         size_bytes = value.size_bytes
         return -(-size_bytes // self.bytes_per_cycle) if isinstance(size_bytes, int) else 0
 
     def requests(self, tile: TileType) -> int | None:
-        """Return the requests that a tile takes: a row is never merged with the next one.
+        """Return the requests for a tile, or None if its size is unknown.
 
-        None where its size is not known.
+        Requests never cross rows.
         """
         if not isinstance(tile.rows, int) or not isinstance(tile.cols, int):
             return None
         return tile.rows * -(-row_bytes(tile.cols, tile.dtype) // self.memory.request_bytes)
 
     def burst(self, tile: TileType) -> int:
-        """Return the cycles from handing a tile to the off-chip memory to seeing it complete.
+        """Return the least cycles from requesting a tile of off-chip memory to its completion.
 
-        0 where the size is not known, or the memory is a user's.
+        0 if the size is unknown, or the memory is a user's.
         """
         requests = self.requests(tile)
         if not requests:
@@ -214,11 +213,11 @@ class Rates:
         return least_burst_cycles(self.memory, requests, write=self.off_chip == "write")
 
     def bursts(self, tiles: StreamType, *, in_memory: bool = False) -> Work:
-        """Return the work of who hands tiles to the off-chip memory, one after the other.
+        """Return the work of an operator that loads or stores ``tiles``, one burst after the other.
 
         Args:
-            tiles: loaded or stored, each in a burst of its own.
-            in_memory: see ``Work``.
+            tiles: one for each burst.
+            in_memory: the sent tiles are in a memory unit.
         """
         assert isinstance(tiles.value, TileType)
         cycles = self.burst(tiles.value)
@@ -235,19 +234,18 @@ class Rates:
 
 @dataclass(frozen=True)
 class OffChipTensor(Described):
-    """What an off-chip operator reads or writes: a tensor whose dimensions but the last are rows.
+    """A tensor in off-chip memory; all its dimensions except the last are rows.
 
     Attributes:
-        shape: outermost first; symbols where data decide; empty for a single number.
-        dtype: the element type.
-        source: the object that is read: operators that read the same one, as elements of one
-            type, find it in one place.
-        output: the name of what is written: operators that write to one output share its place.
-        tile: rows and columns of the tiles that ``ports.burst`` is told the numbers of, row-major;
-            where data decide how many rows they have, it is told the numbers of tiles of one row;
-            where None, the first byte of each burst.
-        width: columns of the matrix that is cut into these tiles, where it is not the last
-            dimension of ``shape``.
+        shape: outermost first; symbols if data decide; empty for a single number.
+        source: the object that is read. Operators that read the same object with the same shape
+            and ``dtype`` share its addresses.
+        output: the name of the written output. Operators that write to it share its addresses.
+        tile: rows and columns of a tile; ``ports.burst`` receives the row-major number of each
+            tile. If data decide the number of rows, tiles are numbered as if they had one row. By
+            default ``ports.burst`` receives the first byte of each burst.
+        width: columns of the matrix that is cut into tiles; None for the last dimension of
+            ``shape``.
     """
 
     shape: tuple[Dim, ...]
@@ -273,7 +271,7 @@ class OffChipTensor(Described):
 
     @property
     def columns(self) -> Dim:
-        """Of the matrix that is cut into tiles."""
+        """Columns of the matrix that is cut into tiles."""
         return (self.shape or (1,))[-1] if self.width is None else self.width
 
     @property

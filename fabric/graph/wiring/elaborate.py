@@ -38,7 +38,7 @@ class Edge(NamedTuple):
     consumer: Node
     input: int
     claims: tuple[Claim, ...] = ()
-    """What the program says of its shape, besides what the producer does."""
+    """Statements of the program about the shape, in addition to the producer's type."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Edge(NamedTuple):
 
     @property
     def key(self) -> str:
-        """``consumer.input``, which no other channel has: what ``--depth`` is given."""
+        """``consumer.input``, the unique name of the channel for ``--depth``."""
         return f"{self.consumer.name}.{self.input}"
 
     @property
@@ -57,7 +57,7 @@ class Edge(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A complete program; ``floor`` is None without a network or a run."""
+    """A complete program; without a network or a run it has no ``floor``."""
 
     program: Program
     nodes: tuple[Node, ...]
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
 
     @property
     def shares_links(self) -> bool:
-        """Whether elements may have to wait for links that others use, too."""
+        """Whether elements may wait for links that several channels share."""
         return self.floor is not None and self.floor.mesh.limits
 
     @property
@@ -89,7 +89,7 @@ class Plan(NamedTuple):
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
     """Order nodes, resolve feedback, infer Broadcasts and place tensors of a wired program.
 
-    More ``initial`` sub-tensors may be put in front of feedbacks.
+    ``initial`` sub-tensors are inserted in front of feedbacks.
     """
     if not program.nodes:
         raise ProgramError(
@@ -157,7 +157,7 @@ def _check_memory(description: OffChipDescription) -> None:
 
 
 def _check_expected(program: Program) -> None:
-    """Refuse outputs that are expected and not stored, unless a user's operator may do so."""
+    """Refuse outputs that are expected and not stored, unless a user's operator may store them."""
     stored = program.names.outputs
     if any(
         node.operator.is_users and (not node.outputs or node.operator.off_chip == "write")
@@ -170,7 +170,6 @@ def _check_expected(program: Program) -> None:
 
 
 def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[Claim, ...]:
-    """Return stated shapes of the stream that ``reader`` reads."""
     node, port = reader
     stream = node.inputs[port]
     # The program has no claims about elements in front of a stream.
@@ -202,7 +201,7 @@ def _check_said(program: Program, edges: Sequence[Edge]) -> None:
 
 
 def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> None:
-    """Refuse an operator without stores whose secondary outputs are unread."""
+    """Refuse an operator that stores nothing and has only unread secondary outputs."""
     ports = range(len(node.outputs))
     if (
         len(ports) > 1
@@ -219,7 +218,6 @@ def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> Non
 
 
 def _fronts(program: Program, initial: Mapping[Feedback, int]) -> dict[Feedback, Node]:
-    """Return nodes that put elements in front of feedbacks, named as the program would do."""
     taken = {node.name for node in program.nodes}
     names = (name for number in count(1) if (name := f"initial_{number}") not in taken)
     return {
@@ -230,7 +228,7 @@ def _fronts(program: Program, initial: Mapping[Feedback, int]) -> dict[Feedback,
 
 
 def _source(stream: Stream, fronts: Mapping[Feedback, Node]) -> Stream:
-    """Return the producer that an operator reads for ``stream``."""
+    """Return the output that an operator reads for ``stream``."""
     if isinstance(stream, Feedback):
         front = fronts.get(stream)
         return _source(stream.connected, fronts) if front is None else front.outputs[0]

@@ -12,7 +12,7 @@ from fabric.messages.telling.place import Place
 
 
 class Tolerance(NamedTuple):
-    """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``; by rounding if None."""
+    """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``, carried errors if None."""
 
     rtol: float | None
     atol: float | None
@@ -31,7 +31,7 @@ class Expectation(NamedTuple):
 
     Attributes:
         compute: returns the array, or the tiles.
-        finer: the same with more digits, or None.
+        finer: returns the array with more digits, or None.
     """
 
     compute: Callable[[], object]

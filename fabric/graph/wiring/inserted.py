@@ -1,7 +1,7 @@
 """Operators that the fabric inserts into programs: Broadcast and Initial.
 
-Sources: Broadcast is in Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; its timing is
-that of the authors' simulator. Initial is the delay of E. Lee and D. Messerschmitt, Synchronous
+Sources: Broadcast is in Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; its timing
+follows the authors' simulator. Initial is the delay of E. Lee and D. Messerschmitt, Synchronous
 Data Flow, Proceedings of the IEEE, 1987.
 """
 
@@ -121,14 +121,14 @@ class Initial(Operator):
 
     In a loop, every operator waits for the output of another one.
     ``loop.connect(Initial(0, keep_length=True)(stream))`` gives the loop an element to begin with,
-    and drops the last one, which does not go round. Without ``keep_length`` the loop ends when one
-    of its operators ends, for instance a Reassemble that has used all its selectors.
+    and drops the last element, which does not enter the loop again. Without ``keep_length`` the
+    loop ends when one of its operators ends, for instance a Reassemble without further selectors.
 
     Shapes:
-        source: [D_a, D_a-1, ..., D_0], all but D_a numbers of at least 1; output:
-        [D_a + count, D_a-1, ..., D_0]; with ``keep_length``, where D_a is a number of at least
-        ``count``, that of the source. Of rank 0, ``count`` elements without stops come first; of a
-        higher rank, whole sub-tensors [D_a-1, ..., D_0] with the stops that close them.
+        source: [D_a, D_a-1, ..., D_0], with D_a-1 to D_0 numbers of at least 1; output:
+        [D_a + count, D_a-1, ..., D_0]. With ``keep_length`` D_a is a number of at least ``count``,
+        and the output has the shape of the source. At rank 0, ``count`` elements without stops come
+        first; at a higher rank, whole sub-tensors [D_a-1, ..., D_0] with the stops that close them.
 
     Timing:
         No cycles. The elements in front leave at cycle 0 if the channel has slots for them. They
@@ -138,11 +138,11 @@ class Initial(Operator):
         None.
 
     Attributes:
-        value: a number, or rows x cols of them, for a tile; an index, or several, for a selector;
-            a truth value; a tuple of these for a tuple.
+        value: a number, or rows x cols numbers, for a tile; an index, or several, for a selector;
+            a truth value; a tuple with a value for each item of a tuple.
         count: at least 1.
-        keep_length: drop as many sub-tensors at the end as there are in front, so that the stream
-            is delayed and as long as before.
+        keep_length: drop the last ``count`` sub-tensors, so that the stream is delayed and keeps
+            its length.
 
     Example:
         >>> with Program("example", mode="functional") as program:
@@ -217,8 +217,8 @@ class Initial(Operator):
             for _ in range(self.count):
                 for stop in _stops(type_.shape[1:]):
                     await sink.send((value, stop))
-            # The next input begins with what this one began with. Where it ends is not known of
-            # one whose length is not. In a loop nobody ends before the last has gone by here.
+            # Each input gets the same beginning. The end of an input is found by its length, if
+            # known. In a loop no operator ends before the last element has passed here.
             counts = isinstance(expected, int) and (left or kept is not None)
             groups = expected if counts else -1
             passed = 0
@@ -237,7 +237,7 @@ class Initial(Operator):
 
 
 def any_value(type_: ValueType) -> object:
-    """Return some value of ``type_`` for ``Initial``; None if there is none."""
+    """Return a value of ``type_`` for ``Initial``, or None for other types."""
     match type_:
         case BoolType():
             return True

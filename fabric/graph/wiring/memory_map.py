@@ -20,7 +20,7 @@ class TensorLayout(NamedTuple):
     Attributes:
         contiguous: each tile is in one piece; else the tensor is row-major.
         padding_bytes: at the end of each row.
-        reason: why tiles are not contiguous although the hardware wants it.
+        reason: why tiles are not contiguous although the hardware asks for it.
     """
 
     contiguous: bool = False
@@ -107,7 +107,7 @@ def _padding_bytes(said: Sequence[OffChipTensor | None], padding_bytes: int) -> 
 
 
 _ROOM_BYTES: Final = 1 << 50
-"""For a tensor whose size data decide: more than a run of a day moves."""
+"""Room for a tensor of unknown size: more than a run of a day moves."""
 
 
 class Placed(NamedTuple):
@@ -176,7 +176,7 @@ def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> Mem
 
 
 def _key(node: Node, tensor: OffChipTensor | None) -> object:
-    """Return what two operators that use one tensor have in common."""
+    """Return a key that all operators of one tensor share."""
     if tensor is None:
         return node
     if tensor.output is not None:

@@ -38,7 +38,7 @@ def no_stream(operator: Operator, position: int, found: object, place: Place) ->
 
 
 def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
-    """Return the checked streams that ``infer`` promises."""
+    """Return the streams of the ``types`` that ``infer`` returned, checked."""
     operator = node.operator
     if not isinstance(types, tuple | list):
         raise _returned(operator, "infer", types, _EXPECTED)
@@ -64,7 +64,7 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
 def failed_in(
     operator: Operator, method: str, error: BaseException, place: Place | None = None
 ) -> ProgramError | None:
-    """Return the error for an exception of users in ``method``; None for our own."""
+    """Return the error for an exception that a user's code raised in ``method``, else None."""
     where = raising_place(error) or (place if _has_users_part(operator) else None)
     if where is None or isinstance(error, FabricError):
         return None
@@ -159,7 +159,7 @@ def _failing(operator: Operator, method: str, place: Place | None = None) -> Ite
 
 
 def _has_users_part(operator: Operator) -> bool:
-    """Whether ``operator`` is a user's, or a function that it was given."""
+    """Whether the class of ``operator``, or of one of its functions, is a user's."""
     given = (each for each in vars(operator).values() if isinstance(each, Described))
     return not all(map(is_own, (operator, *given)))
 

@@ -16,7 +16,7 @@ from fabric.messages.telling.place import Place, calling_place
 from fabric.messages.telling.wording import visible
 
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z][a-z])")
-"""Where a word of a class's name begins; capitals in a row are one."""
+"""Beginnings of words in a class name; consecutive capitals are one word."""
 
 
 class Names:
@@ -34,7 +34,7 @@ class Names:
         return tuple(self._outputs)
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
-        """Reserve and return ``name``, or a name made of ``does`` if it is None.
+        """Reserve and return ``name``, or a name made of ``does`` if ``name`` was not given.
 
         While ``numbering`` is open, a name in use gets a number.
         """
@@ -73,7 +73,7 @@ class Names:
     def store(self, node_name: str, output: str, tensor: object, tiles: object) -> None:
         """Register ``output`` of an operator.
 
-        Operators with the same ``tensor`` object and ``tiles`` share an output, unless it is None.
+        Operators that give the same ``tensor`` object and equal ``tiles`` share an output.
         """
         place = self._places[node_name]
         if not output:
@@ -111,7 +111,7 @@ class Extra(dict[str, Callable[[], object]]):
         super().__setitem__(name, compute)
 
     def place(self, name: str) -> Place:
-        """Return where ``name`` was given."""
+        """Return the line that set ``name``."""
         return self._places[name]
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Wired(Protocol):
-    """The program that operators are wired into, as far as they know it."""
+    """The part of a program that its operators use."""
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Wired(Protocol):
 
     @property
     def hardware(self) -> Hardware:
-        """Defaults of the program."""
+        """The hardware of the program."""
         ...
 
     @property
@@ -63,71 +63,72 @@ class Wired(Protocol):
         shared_by: tuple[object, ...] = (),
         size: int | Fraction | None = None,
     ) -> Dim:
-        """See ``Wiring.symbol``."""
+        """Return a symbol, as ``Wiring.symbol`` does."""
         ...
 
     def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
-        """See ``Wiring.absorb``."""
+        """Return ``dim`` or a new symbol, as ``Wiring.absorb`` does."""
         ...
 
     def renew(self, dim: Dim, name: str) -> Dim:
-        """See ``Wiring.renewed``."""
+        """Return ``dim`` or a new symbol, as ``Wiring.renewed`` does."""
         ...
 
     def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
-        """See ``Wiring.mixture``."""
+        """Return a size, as ``Wiring.mixture`` does."""
         ...
 
 
 current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
-"""The program whose ``with`` block is open."""
+"""The program of the open ``with`` block."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(Described):
     """The description of an operator: parameters, types, costs and behaviour.
 
-    Subclasses are frozen dataclasses that define ``infer``, ``costs``, ``run`` and a ``__call__``
-    whose parameters name the input streams and which returns ``self.wire(...)``. Each field is
-    checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]`` says
-    more.
+    Subclasses are frozen dataclasses that define ``infer``, ``costs``, ``run`` and ``__call__``.
+    The parameters of ``__call__`` name the input streams, and it returns ``self.wire(...)``. Each
+    field is checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]``
+    adds bounds.
 
     Operators you write may await only their channels, in a single task. Unless a class is
-    ``conducted``, what it does in ``run`` is checked, and a violation is an error that names the
-    line. The rules are:
+    ``conducted``, its ``run`` is checked, and a violation is an error that names the line. The
+    rules are:
 
     * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
-      rank; where a tensor is empty, ``Empty(dimension)`` stands for the value: such a bare stop
-      closes nothing that is open inside; the last element closes all dimensions;
-    * tiles have data in functional mode, none in timing mode (integers may); a tile that was sent
-      or received is not written any more;
-    * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited at
-      once, in the operator's own task; ``put`` follows ``reserve``, ``take`` follows ``peek``;
-    * its unit's clock and counters move by ``charge`` and by waiting, and are not set; charging on
-      and on without an element between is a livelock.
+      rank. In an empty tensor the value is ``Empty(dimension)``: such a bare stop closes no open
+      dimension inside. The last element closes all dimensions;
+    * tiles have data in functional mode and no data in timing mode (integer tiles may have data).
+      A tile is not written after it was sent or received;
+    * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited
+      immediately, in the operator's own task. ``put`` follows ``reserve``, ``take`` follows
+      ``peek``;
+    * its unit's clock and counters move by ``charge`` and by waiting, and are not set. Charging
+      without end and without an element in between is a livelock.
 
-    Reading on after the end is allowed: ``receive`` and ``peek`` return None again.
+    Reading after the end is allowed: ``receive`` and ``peek`` return None again.
 
-    A class that states ``conducted = True`` promises to keep these rules. Nothing is checked then,
-    and its operators cost as much as the fabric's own. It also promises that ``run`` awaits only
-    its channels, its ports and their clock, swallows nothing that these raise, and shares no value
-    that it goes on changing. If a class breaks the promise, the result is wrong cycles, an error in
-    another operator, or a run without end. A subclass inherits the statement if it overrides only
-    ``infer``, ``costs``, ``work``, ``__call__``, how an operator is made, or defaults of its
-    fields. A subclass that overrides anything else is checked, unless it states it again.
+    A class that states ``conducted = True`` promises to keep these rules. Its operators are not
+    checked, and run as fast as the fabric's own. It also promises that ``run`` awaits only its
+    channels, its ports and their clock, lets their exceptions pass, and shares no value that it
+    changes later. If a class breaks the promise, the result is wrong cycles, an error in another
+    operator, or a run without end. A subclass inherits the statement if it overrides only
+    ``infer``, ``costs``, ``work``, ``__call__``, ``__init__``, ``__post_init__``, or defaults of
+    its fields. A subclass that overrides anything else is checked, unless it repeats the statement.
 
     A conducted class may also state ``turns = True``. In timing mode its operators then run in
-    compiled code, many times faster. ``run`` is called only to record what it does in each
-    situation, and must have no other effects. It calls ``ports.turn(...)`` after each element or
-    group with everything that it keeps: numbers, values, tuples of these. Its next operations and
-    errors may depend only on these and on what it receives. A loop that does the same a number of
-    times iterates over ``ports.times(count)``. ``carries_numbers = True`` says that it passes on
+    compiled code, many times faster. ``run`` is called only to record its operations in each
+    state, and must have no other effects. It calls ``ports.turn(...)`` after each element or group
+    with its whole state: numbers, values and tuples. Its next operations and errors may depend only
+    on this state and on the elements that it receives. A loop with a number of equal rounds
+    iterates over ``ports.times(count)``. ``carries_numbers = True`` states that ``run`` passes on
     numbers in tiles without reading them, except addresses (``ports.number``). Subclasses inherit
     these statements like ``conducted``. If an operator cannot be recorded, the run begins again as
     tasks.
 
     Attributes:
-        name: its name in reports; if it has none, its function or class with a number: ``exp_1``.
+        name: its name in reports; None for its function or class with a number: ``exp_1``.
 
     Family:
         Beyond the paper's tables.
@@ -136,33 +137,33 @@ class Operator(Described):
     duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
 
     conducted: ClassVar[bool] = False
-    """Whether ``run`` keeps to the rules without being looked at, as its class promises."""
+    """Whether the class promises that ``run`` keeps the rules, so that it is not checked."""
 
     turns: ClassVar[bool] = False
-    """Whether ``run`` goes on as its last ``turn`` said, so that it need be asked only once."""
+    """Whether ``run`` depends only on its last ``turn`` and its inputs, so that it is recorded."""
 
     carries_numbers: ClassVar[bool] = False
-    """Of an operator that turns: whether it passes numbers in tiles on without a look at them."""
+    """Whether an operator with ``turns`` passes on numbers in tiles without reading them."""
 
     effects: ClassVar[bool] = False
-    """Whether ``run`` has effects outside, such as a written file: then all units are tasks."""
+    """Whether ``run`` has other effects, such as a written file. Then all units are tasks."""
 
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None
-    """Whether the operator is a client of the HBM, and on which side it is served."""
+    """The side on which the operator is a client of the off-chip memory."""
     spills: ClassVar[Literal["read", "write"] | None] = None
-    """Whether it writes tiles without room on chip to off-chip memory, or reads them back."""
+    """Whether it spills tiles without room on chip to off-chip memory, or reads them back."""
     updates: ClassVar[tuple[int, ...]] = ()
-    """Inputs of a memory unit for each tile of which it reads one and writes it back, changed."""
+    """Inputs of a memory unit that change its tiles: each input tile causes a read and a write."""
 
     secondary_outputs: ClassVar[tuple[int, ...]] = ()
     """Outputs that may stay unread and are then not produced."""
 
     no_order: ClassVar[str] = "it does not say which tiles it makes"
-    """Why its outputs have no layouts, unless ``layouts`` says more."""
+    """Why its outputs have no layouts, unless ``layouts`` returns some."""
 
     is_users: ClassVar[bool]
-    """Whether its types are a user's word, which is looked at."""
+    """Whether ``infer`` is a user's, so that its results are checked."""
 
     name: str | None = None
 
@@ -176,12 +177,13 @@ class Operator(Described):
         """Return the types of the outputs.
 
         Raises:
-            ShapeError: the inputs do not fit; a whole sentence, the place is added later.
+            ShapeError: the inputs do not fit. The message is a whole sentence; the line is added
+                by the program.
         """
         raise NotImplementedError
 
     def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        """Return what the operator costs for streams of these types."""
+        """Return the costs of the operator for streams with the given types."""
         raise NotImplementedError
 
     def off_chip_tensor(
@@ -189,9 +191,9 @@ class Operator(Described):
         inputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
         outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
     ) -> OffChipTensor | None:
-        """Return what an operator whose ``off_chip`` is set reads or writes.
+        """Return the off-chip tensor that the operator reads or writes, if ``off_chip`` is set.
 
-        Where it is None, the operator's bursts have a place of their own that is large enough.
+        With None, the operator's bursts get a separate range of addresses that is large enough.
         """
         return None
 
@@ -201,16 +203,16 @@ class Operator(Described):
         outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
         rates: Rates,  # noqa: ARG002 - a default
     ) -> Work | None:
-        """Return the least that the operator does in any run that completes.
+        """Return the least work of the operator in any run that completes.
 
-        Lower bounds of a program rest on it. Where it is None nothing is known, not even how many
-        elements come out. A class that overrides ``infer`` or ``run`` says it anew.
+        Lower bounds of a program follow from it. None means unknown; then the number of output
+        elements is unknown, too. A class that overrides ``infer`` or ``run`` overrides ``work``.
         """
         return None
 
     @property
     def joins_elements(self) -> bool:
-        """Whether it puts together elements of its inputs that have the same place in a tensor."""
+        """Whether it combines elements of its inputs that have the same place in a tensor."""
         return False
 
     def layouts(
@@ -219,11 +221,11 @@ class Operator(Described):
         types: tuple[StreamType, ...],  # noqa: ARG002 - a default
         outputs: tuple[StreamType, ...],
     ) -> tuple[Layout | str, ...]:
-        """Return the layout of each output, or in words why there is none.
+        """Return for each output its layout, or a text with the reason why it is unknown.
 
         Args:
-            inputs: layouts of the inputs, or why there are none; a reason may be passed on.
-            types: of the inputs.
+            inputs: layouts of the inputs, or reasons; a reason may be passed on.
+            types: types of the inputs.
             outputs: types of the outputs.
         """
         return (self.no_order,) * len(outputs)
@@ -231,9 +233,9 @@ class Operator(Described):
     async def run(self, ports: Ports) -> None:
         """Read the inputs and write the outputs until the inputs end; await nothing else.
 
-        In timing mode it may be called again from the start: its state is in local variables.
-        Without inputs it is called for each input of the program; ``ports.now`` and ``send_at``
-        count from the end of the call before.
+        In timing mode it may be called again from the start, so its state is in local variables.
+        An operator without inputs is called for each input of the program; ``ports.now`` and
+        ``send_at`` count from the end of the previous call.
         """
         raise NotImplementedError
 
@@ -255,7 +257,7 @@ class ComputeOperator(Operator):
     """An operator that runs on a compute unit.
 
     Attributes:
-        flops_per_cycle: compute bandwidth; the program's where None.
+        flops_per_cycle: compute bandwidth; the program's if None.
     """
 
     kind: ClassVar[UnitKind] = "compute"
@@ -264,14 +266,14 @@ class ComputeOperator(Operator):
 
     @property
     def has_arithmetic(self) -> bool:
-        """Whether it needs compute bandwidth: retiling and bookkeeping do not."""
+        """Whether it needs compute bandwidth, unlike retiling and bookkeeping."""
         return True
 
 
 def applied_by(operator: Operator) -> list[str]:
     """Return the classes of the functions that an operator applies."""
     values = [getattr(operator, name) for name, _ in field_checks(type(operator))]
-    # Data are dataclasses, too, but have a shape.
+    # Tensors are dataclasses, too, but have a shape.
     return [
         type(each).__name__
         for each in values
@@ -285,8 +287,8 @@ class Node:
     Attributes:
         assumed: outputs with stated shapes.
         expected: expectations by port.
-        index: breaks ties, once the program is finished.
-        is_laid_out: the program states the layout of a stream before it.
+        index: the number in the plan, which breaks ties; -1 before.
+        is_laid_out: the program states the layout of an input or of an earlier stream.
     """
 
     def __init__(
@@ -305,14 +307,14 @@ class Node:
 
     @property
     def laid(self) -> tuple[Laid, ...]:
-        """The layouts of the outputs; worked out when they are first asked for."""
+        """The layouts of the outputs, worked out at first use."""
         waiting = [self]
         while waiting:
             node = waiting[-1]
             if node._laid is not None:
                 waiting.pop()
                 continue
-            # One after the other: a chain of operators may be longer than Python's stack is deep.
+            # A loop, not recursion: a chain of operators may be deeper than Python's stack.
             missing = [
                 stream.node
                 for stream in node.inputs
@@ -363,13 +365,12 @@ class Node:
 
 
 class Wiring(NamedTuple):
-    """What ``infer`` may ask of the program it is wired into.
+    """The part of a program that ``infer`` uses.
 
     Attributes:
-        program: the program.
         node_name: the name of the node being wired.
-        is_inner: whether a dimension that is worked out stands inside of others, where the
-            operator knows and who works it out does not; None elsewhere.
+        is_inner: set by a FlatMap for its split: whether the parts are inside of dimensions other
+            than 1. None for other operators.
     """
 
     program: Wired
@@ -378,7 +379,7 @@ class Wiring(NamedTuple):
 
     @property
     def hardware(self) -> Hardware:
-        """What the program leaves open comes from here."""
+        """The hardware, for all values that the program leaves open."""
         return self.program.hardware
 
     def symbol(
@@ -392,24 +393,24 @@ class Wiring(NamedTuple):
         """Return a symbol for a dimension that data decide.
 
         Args:
-            name: readable, such as ``D_route[3]``; made unique where it is taken.
-            ragged: it has a value of its own for every outer element. Where it is None, it has
-                for the parts that a FlatMap makes inside of other dimensions, and else it has not.
+            name: readable, such as ``D_route[3]``; gets a number if it is taken.
+            ragged: the size differs between outer elements. None: only the parts that a FlatMap
+                makes inside of other dimensions are ragged.
             shared_by: operators that give the same key get the same symbol.
-            size: what a list that the operator is given makes it; ``check --data`` substitutes
-                it where ``Program.bind`` says nothing. Of a ragged symbol it is the mean.
+            size: the size, if it follows from a list that the operator was given; the mean for a
+                ragged symbol. ``check --data`` uses it unless ``Program.bind`` states a size.
         """
         ragged = bool(self.is_inner) if ragged is None else ragged
         return self.program.symbol(name, ragged=ragged, shared_by=shared_by, size=size)
 
     def store(self, output: str, tensor: object = None, tiles: object = None) -> None:
-        """Say that the operator stores ``output``; to be asked last, when nothing else is wrong.
+        """Register ``output`` as stored by the operator; call it after all other checks.
 
         Args:
-            output: the name of what is stored.
-            tensor: what it writes to; operators that give the same object and ``tiles`` share the
-                output. None shares it with nobody.
-            tiles: the type of what it writes.
+            output: the name of the output.
+            tensor: the written object; operators that give the same object and ``tiles`` share the
+                output. None: the output is not shared.
+            tiles: the type of the written tiles.
 
         Raises:
             ProgramError: the name is empty, or another operator stores something else under it.
@@ -420,29 +421,29 @@ class Wiring(NamedTuple):
         """Return the size of elements that come from several streams, in any order.
 
         Args:
-            label: what is measured, such as ``rows``.
-            counts: how many elements each stream has.
+            label: the measured size, such as ``rows``.
+            counts: the number of elements of each stream.
             sizes: the size of each stream's elements.
 
         Returns:
-            The size they share; else a ragged symbol that stands for it. Its mean counts in
-            traffic and FLOPs, the largest size on chip.
+            The common size, or a ragged symbol if sizes differ. Its mean counts in traffic and
+            FLOPs, the largest size on chip.
         """
         if all(size == sizes[0] for size in sizes):
             return sizes[0]
         return self.program.mixture(f"D_{self.node_name}_{label}", counts, sizes)
 
     def renewed(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
-        """Return ``dims`` of a stream that has some of another's groups, or some of them often.
+        """Return dimensions for a stream that selects or repeats groups with dimensions ``dims``.
 
-        Ragged ones get new symbols: the groups that are there have a mean of their own.
+        Ragged dimensions get new symbols, since the mean over selected groups may differ.
         """
         return tuple(map(self._renewed, dims))
 
     def renewed_value(self, value: ValueType) -> ValueType:
-        """Return the type of some of the elements of a stream, or of some of them often.
+        """Return the type of elements that are selected or repeated from a stream of ``value``.
 
-        Its ragged sizes get new symbols, as those of ``renewed`` do.
+        Ragged sizes get new symbols, since the mean over selected elements may differ.
         """
         return with_dims(value, self._renewed)
 
@@ -450,26 +451,26 @@ class Wiring(NamedTuple):
         return self.program.renew(dim, f"D_{self.node_name}")
 
     def absorb(self, dim: Dim, *, ragged: bool | None = None) -> Dim:
-        """Return ``dim``; where it has a ragged symbol in it, a new symbol that stands for it.
+        """Return ``dim``, or a new symbol in its place if it contains a ragged symbol.
 
         Args:
-            dim: of a stream, computed from other dimensions.
-            ragged: the new symbol is ragged, too; else it is the outermost dimension. None: it
-                is, but for the parts that a FlatMap makes of a stream's only group.
+            dim: a dimension of a stream, computed from other dimensions.
+            ragged: the new symbol is ragged; else it is for an outermost dimension. None: it is
+                ragged, except for the parts that a FlatMap makes of a stream's only group.
         """
         ragged = self.is_inner is not False if ragged is None else ragged
         return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)
 
 
 def is_conducted(kind: type[Operator]) -> bool:
-    """Whether operators of class ``kind`` are conducted; see ``Operator.conducted``."""
+    """Whether operators of class ``kind`` keep the rules of ``Operator`` unchecked."""
     return bool(vars(behaving_as(kind)).get("conducted", False))
 
 
 def behaving_as(kind: type[Operator]) -> type[Operator]:
-    """Return the base class whose ``run`` and helpers ``kind`` uses without changes.
+    """Return the first class of the MRO that states ``conducted`` and behaves as ``kind`` does.
 
-    It states whether its operators are conducted; without such a base it is ``kind``.
+    Without such a class, return ``kind``.
     """
     for base in kind.__mro__:
         if not issubclass(base, Operator) or "conducted" not in vars(base):
@@ -482,11 +483,11 @@ def behaving_as(kind: type[Operator]) -> type[Operator]:
 def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
     defaults = {field.name for field in fields(base)}
     besides = _besides()
-    for name in type.__dir__(base):  # all of it: dir() lists what users need
+    for name in type.__dir__(base):  # all names: dir() lists only names for users
         if name in besides:
             continue
         found = _found(kind, name)
-        # Instances have their own values of fields; a property in the place of one is code.
+        # Defaults of fields may differ. A property in place of a field is code.
         if found is not _found(base, name) and (
             name not in defaults or hasattr(type(found), "__get__")
         ):
@@ -501,11 +502,11 @@ def _found(kind: type, name: str) -> object:
 
 @cache
 def _besides() -> frozenset[str]:
-    """Return the names of what ``run`` does not use."""
+    """Return names that ``run`` does not use."""
 
     @dataclass(frozen=True)
     class Plain(Described):
-        """Has what Python and ``dataclass`` give every description, and nothing else."""
+        """Has only the names that Python and ``dataclass`` give every description."""
 
         field: int = 0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.sites import Placement
 
 _NAMED: Final = 5
-"""Units that a message names at most."""
+"""The most units that a message names."""
 
 
 def placed(plan: Plan, placement: Path | str | None) -> Plan:
@@ -113,7 +113,7 @@ def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
 
 
 def _check_room(placement: Placement, room: int, nodes: Sequence[Node]) -> None:
-    """Refuse a site with more units than it has room for; inferred ones take none."""
+    """Refuse a site with more than ``room`` units; inferred units are not counted."""
     at: dict[Site, list[str]] = {}
     for node in nodes:
         names = at.setdefault(placement.units[node.name], [])

@@ -56,7 +56,7 @@ _hardware: ContextVar[Hardware | None] = ContextVar("hardware", default=None)
 @checked
 @contextlib.contextmanager
 def hardware_scope(hardware: Hardware) -> Iterator[None]:
-    """Use ``hardware`` for every program that is made inside this ``with`` statement."""
+    """Use ``hardware`` for each program that is made inside this ``with`` statement."""
     token = _hardware.set(hardware)
     try:
         yield
@@ -70,29 +70,28 @@ class Program:
     Use it in a ``with`` statement: operators that are called inside are added to it.
 
     Attributes:
-        name: the program's name.
-        hardware: supplies what the program leaves open, and says where its tensors lie.
-        channel_depth: the depth of channels that are given none.
-        leaves_depth_open: whether that depth is the hardware's.
-        depths: the depths of single channels that need another one, by ``consumer.input``.
-        hops: the latencies of single channels that the program states, by ``consumer.input``.
-        deepened: where the program sets these.
-        placement: on which sites of a mesh its units are; None where it does not say.
-        flops_per_cycle: the compute bandwidth of operators that are given none.
-        mode: ``timing`` or ``functional``, if the caller does not say.
+        hardware: values that the program leaves open, and the placement of its tensors.
+        channel_depth: the depth of channels without a stated depth, in elements.
+        leaves_depth_open: whether ``channel_depth`` is the hardware's.
+        depths: stated depths of single channels, in elements, by ``consumer.input``.
+        hops: stated latencies of single channels, by ``consumer.input``.
+        deepened: the lines that call ``deepen``, by ``consumer.input``.
+        placement: the sites of its units on a mesh; None if not stated.
+        flops_per_cycle: the compute bandwidth of operators without a stated bandwidth.
+        mode: ``timing`` or ``functional``, unless the caller states a mode.
         nodes: the operators in wiring order.
-        expected: what the stored outputs should be, by name.
+        expected: expectations of stored outputs, by name.
         extra: callables that compute further fields of the report, by name.
         names: the names of its operators and stored outputs.
-        token_count: how many tokens of a language model a run processes; None if unknown.
-        stands_for_runs: how many equal runs the program stands for.
-        sizes: of symbols, as the program binds them.
-        listed_sizes: of symbols, as lists that its operators are given decide them.
-        totals: of sums of sizes that are not known one by one.
-        absorbed: what ragged symbols stand for, where their sum over a stream is that of it.
-        mixtures: symbols for the size of elements from several streams: their counts and sizes.
-        renewed: ragged sizes of which a stream has some, or some often, by the symbol it has there.
-        undecided: dimensions an operator expects to be equal, which nobody can tell.
+        token_count: tokens of a language model that a run processes; None if unknown.
+        stands_for_runs: the number of equal runs that the program represents.
+        sizes: sizes of symbols from ``bind``.
+        listed_sizes: sizes of symbols that follow from lists given to operators.
+        totals: sums of streams' counts from ``bind``.
+        absorbed: by symbol, the expression that it replaces. Both have the same sum over a stream.
+        mixtures: by symbol for the size of elements from several streams, their counts and sizes.
+        renewed: by symbol for a size of selected or repeated groups, the size in all groups.
+        undecided: pairs of dimensions that an operator expects to be equal and that may differ.
     """
 
     @checked
@@ -108,8 +107,8 @@ class Program:
         """Start an empty program on the hardware in scope.
 
         Raises:
-            ProgramError: a value of another type.
-            ConfigurationError: another mode, a depth or a bandwidth below 1.
+            ProgramError: a value has another type.
+            ConfigurationError: another mode, or a depth or a bandwidth below 1.
         """
         if mode not in ("timing", "functional"):
             refuse(
@@ -187,7 +186,7 @@ class Program:
         """Stop collecting.
 
         Raises:
-            ProgramError: an ``__init__`` of the user's has set a field.
+            ProgramError: a user's ``__init__`` has set a field of a frozen operator.
         """
         self._wiring.close()
         mistake = frozen_error(error)
@@ -218,27 +217,28 @@ class Program:
         equal_nan: bool = False,
         **outputs: Callable[[], object],
     ) -> None:
-        """Say what stored outputs shall be; functional mode compares them element by element.
+        """State expected values of stored outputs; functional mode compares them with the run.
 
         The run carries the error of each number from the loads to the stores. Numbers that are only
         moved are exact in their element type. A computed number may be off by 5 times its carried
-        error, and by its last rounding. The root mean square of the errors may be 2.5 times that of
-        the carried errors in a row, and 1.5 times in all. In a run that is exact, 1e-9 takes the
-        place of a rounding. Integers and booleans are equal or wrong, unless a carried error
-        reaches a tie.
+        error, and by its last rounding. The root mean square of the errors may be 2.5 times the
+        root mean square of the carried errors in a row, and 1.5 times in the whole output. In an
+        exact run, 1e-9 replaces a rounding. Integers and booleans have to be equal, unless a
+        carried error reaches a tie.
 
-        Where a tolerance is given, an element is right where ``|found - wanted| <= atol + rtol *
-        |wanted|``, as ``numpy.testing.assert_allclose`` has it, and nothing else is asked; what is
-        not given follows from the carried errors.
+        If both tolerances are given, an element is right if ``|found - wanted| <= atol + rtol *
+        |wanted|``, as in ``numpy.testing.assert_allclose``, and no other check applies. If only
+        one is given, its term is added to the bound that follows from the carried errors.
 
         Args:
             rtol: relative tolerance of the outputs of this call, from 0 on.
             atol: absolute tolerance, in the outputs' own unit, from 0 on.
-            equal_nan: a NaN is right where one is expected.
+            equal_nan: a NaN is right if a NaN is expected.
             outputs: functions that return the array, by the name of the output.
 
         Raises:
-            ProgramError: an output that is expected already, or not by a function; no tolerance.
+            ProgramError: an output has an expectation already, its expectation is not a function,
+                or a tolerance is not a number from 0 on.
         """
         place = calling_place()
         tolerance = Tolerance.of(rtol, atol, equal_nan, place)
@@ -254,17 +254,17 @@ class Program:
 
     @checked
     def bind(self, dim: Dim, size: int | Fraction) -> None:
-        """Say what size the program's control data (routing, lengths) give to a symbol.
+        """State the size that the program's control data (routing, lengths) give to a symbol.
 
-        ``check --data`` substitutes it, and a run is compared with it. Where a run decides how
-        elements are shared among streams, what these have together may be known all the same:
-        ``bind(a.type.count + b.type.count, 8)``. Lower bounds rest on it, and a run is compared
+        ``check --data`` substitutes the size, and a run is compared with it. If a run decides how
+        elements are shared among streams, their sum may still be stated:
+        ``bind(a.type.count + b.type.count, 8)``. Lower bounds use the sum, and a run is compared
         with it.
 
         Args:
-            dim: a symbol of a stream's shape, or what several streams have together, as the sum of
-                their counts; a number has to be ``size`` already.
-            size: elements, at least 0; of a ragged symbol the mean over its groups.
+            dim: a symbol of a stream's shape, or a sum of the counts of several streams. A number
+                has to be equal to ``size``.
+            size: elements, at least 0; the mean over its groups for a ragged symbol.
 
         Raises:
             ProgramError: ``dim`` is neither, is another program's, or has another size.
@@ -300,18 +300,18 @@ class Program:
 
     @checked
     def tokens(self, count: Annotated[int, Bounds(1)], *, phase: TokenPhase = "decode") -> None:
-        """Say how many tokens of a language model a run is about.
+        """State the number of tokens of a language model in a run.
 
-        Reports then give tokens per second and per joule, where the hardware file has a clock and
+        Reports then give tokens per second and per joule, if the hardware file has a clock and
         prices.
 
         Args:
-            count: of all requests together.
-            phase: ``decode``: the run makes these tokens, one for each request; ``prefill``: it
-                reads them, and a request has its first token when the run ends.
+            count: the tokens of all requests together.
+            phase: ``decode``: the run makes these tokens, one for each request. ``prefill``: the
+                run reads these tokens, and a request has its first token when the run ends.
 
         Raises:
-            ProgramError: no integer of at least 1, another phase, or other tokens than before.
+            ProgramError: ``count`` is not an integer of at least 1, or a second call differs.
         """
         given = TokenCount(count, phase)
         if self.token_count not in (None, given):
@@ -320,16 +320,16 @@ class Program:
 
     @checked
     def stands_for(self, runs: Annotated[int, Bounds(1)]) -> None:
-        """Say that a run is one of so many equal ones, one after the other: a layer of a model.
+        """State that a run is one of ``runs`` equal runs, one after the other: a layer of a model.
 
-        The run itself is measured as ever; reports multiply what they say of tokens, and
-        ``Cost.of`` what it adds up.
+        Reports multiply seconds and joules by ``runs`` for token rates and the time to the first
+        token. ``Cost.of`` multiplies its sums. All other figures are of one run.
 
         Args:
-            runs: this one included.
+            runs: the number of runs, including this one.
 
         Raises:
-            ProgramError: no integer of at least 1, or another number than before.
+            ProgramError: ``runs`` is not an integer of at least 1, or differs from an earlier call.
         """
         if self.stands_for_runs not in (1, runs):
             known = self.stands_for_runs
@@ -339,7 +339,7 @@ class Program:
         self.stands_for_runs = runs
 
     def _has(self, symbol: Symbol) -> bool:
-        """Whether it is the program's own, or one that a stream has from a user."""
+        """Whether ``symbol`` is the program's own, or a user's in the shape of a stream."""
         return symbol in self._symbols or any(
             symbol in free_symbols(dim)
             for node in self.nodes
@@ -349,29 +349,29 @@ class Program:
 
     @checked
     def deepen(self, option: str, depth: Annotated[int, Bounds(1)]) -> None:
-        """Say that one channel is as deep as the program knows it has to be.
+        """State the depth of one channel.
 
-        A run that is given another depth for it takes that.
+        A depth that is given to a run takes precedence.
 
         Args:
-            option: ``consumer.input``, the operator that reads and which of its inputs.
+            option: ``consumer.input``, the reading operator and the number of its input.
             depth: in elements.
 
         Raises:
-            ProgramError: no depth.
+            ProgramError: ``depth`` is not an integer of at least 1.
         """
         self.depths[option] = depth
         self.deepened[option] = calling_place()
 
     @checked
     def allot(self, flops_per_cycle: Mapping[str, Annotated[int, Bounds(1)]]) -> None:
-        """Say which compute bandwidth operators have, instead of what they were given.
+        """Replace the compute bandwidth of operators.
 
         Args:
-            flops_per_cycle: of the unit of each, by the operator's name.
+            flops_per_cycle: FLOPs per cycle of the operator's unit, by the operator's name.
 
         Raises:
-            ProgramError: no compute operator, or no bandwidth.
+            ProgramError: a name is not a compute operator's, or a bandwidth is below 1.
         """
         nodes = {node.name: node for node in self.nodes}
         for name, share in flops_per_cycle.items():
@@ -382,16 +382,16 @@ class Program:
 
     @checked
     def put(self, sites: Mapping[str, tuple[int, int]]) -> None:
-        """Say on which sites of a mesh the units are.
+        """State the sites of the units on a mesh.
 
-        A run that is given a placement takes that. Without a mesh in the hardware nothing has a
-        site.
+        A placement that is given to a run takes precedence. Without a mesh in the hardware the
+        sites are not used.
 
         Args:
             sites: column and row of each unit, by the operator's name.
 
         Raises:
-            ProgramError: what is no site.
+            ProgramError: a site is not a column and a row.
         """
         file, line = calling_place()
         units = {name: Site(*site) for name, site in sites.items()}
@@ -399,18 +399,18 @@ class Program:
 
     @property
     def expects(self) -> bool:
-        """Whether it says how an output or a stream shall be."""
+        """Whether it has an expectation of an output or a stream."""
         return bool(self.expected) or any(node.expected for node in self.nodes)
 
     def depth_of(self, option: str) -> int:
-        """Return the depth of channel ``option``, in elements, where a run is given none."""
+        """Return the depth of channel ``option``, in elements, if the run states no other."""
         return self.depths.get(option, self.channel_depth)
 
     def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
-        """Call what the program was given, after the run.
+        """Call a function of the user after the run, and return its result.
 
         Raises:
-            ProgramError: it raised.
+            ProgramError: ``question`` raised an exception.
         """
         try:
             return question()
@@ -425,8 +425,8 @@ class Program:
         """Wire ``operator`` behind ``inputs`` and return its outputs.
 
         Raises:
-            ShapeError: the operator refuses the inputs; it names ``place``.
-            ProgramError: an input is no stream, or the name is taken.
+            ShapeError: the operator refuses the inputs, at ``place``.
+            ProgramError: an input is not a stream, or the name is taken.
         """
         for position, stream in enumerate(inputs):
             if not isinstance(stream, Stream):
@@ -466,7 +466,7 @@ class Program:
         shared_by: tuple[object, ...] = (),
         size: int | Fraction | None = None,
     ) -> Symbol:
-        """See ``Wiring.symbol``."""
+        """Return a symbol, as ``Wiring.symbol`` does."""
         if shared_by and shared_by in self._shared:
             return self._shared[shared_by]
         unique = unused(name, self._symbol_names.__contains__)
@@ -480,7 +480,7 @@ class Program:
         return result
 
     def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
-        """See ``Wiring.absorb``."""
+        """Return ``dim`` or a new symbol, as ``Wiring.absorb`` does."""
         if not is_ragged(dim) or (ragged and isinstance(dim, Symbol)):
             return dim
         result = self.symbol(name, ragged=ragged, shared_by=())
@@ -491,7 +491,7 @@ class Program:
         return result
 
     def renew(self, dim: Dim, name: str) -> Dim:
-        """See ``Wiring.renewed``."""
+        """Return ``dim`` or a new symbol, as ``Wiring.renewed`` does."""
         if not is_ragged(dim):
             return dim
         result = self.symbol(name, ragged=True)
@@ -499,7 +499,7 @@ class Program:
         return result
 
     def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
-        """See ``Wiring.mixture``."""
+        """Return a symbol for the mixed sizes, as ``Wiring.mixture`` does."""
         result = self.symbol(name, ragged=True)
         self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
         return result

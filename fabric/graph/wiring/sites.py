@@ -21,7 +21,7 @@ _EXPECTED: Final = "a placement: the program's name, and [units] with a site for
 
 
 class Placement(NamedTuple):
-    """Sites of units, from a TOML file or from a ``line`` of the program."""
+    """Sites of units, from a TOML file or, with ``line``, from the program."""
 
     file: str
     program: str
@@ -29,7 +29,7 @@ class Placement(NamedTuple):
     line: int | None = None
 
     def refuse(self, what: str, *names: str) -> ConfigurationError:
-        """Return the error that says ``what`` of a key, by names from the outermost table on."""
+        """Return an error about a key; ``names`` lead from the outermost table to the key."""
         line = line_in(self.file, *names) if self.line is None else self.line
         return ConfigurationError(what, file=self.file, line=line)
 
@@ -46,7 +46,7 @@ class Floor(NamedTuple):
     stated: Placement | None
 
     def site_of(self, node: Node) -> Site:
-        """Return the site of a unit of the program, or of one that was inferred."""
+        """Return the site of a unit, also of an inferred unit."""
         at: Producer = node
         while at.name not in self.sites:
             producer = at.inputs[0].resolve().node

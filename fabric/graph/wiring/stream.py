@@ -37,7 +37,7 @@ class Producer(Protocol):
 
     @property
     def name(self) -> str:
-        """Unique in the program."""
+        """The name, unique in the program."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Producer(Protocol):
 
     @property
     def expected(self) -> dict[int, Expectation]:
-        """How its outputs shall be where the program says so, by port."""
+        """Expectations of its outputs, by port."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class Producer(Protocol):
 
     @property
     def is_laid_out(self) -> bool:
-        """Whether the program states the layout of a stream before it."""
+        """Whether the program states the layout of an input or of an earlier stream."""
         ...
 
 
@@ -76,19 +76,19 @@ class Stream:
 
     Attributes:
         node: the operator that produces it.
-        port: which of its outputs.
+        port: the number of the output.
         type: shape and element type.
         shape: the dimensions, outermost first.
         rank: the number of dimensions minus one.
         value: the type of an element.
-        is_laid_out: whether the program states a layout of this stream or of one in front of it.
+        is_laid_out: whether the program states a layout of this stream or of an earlier stream.
     """
 
     def __init__(self, node: Producer | None, port: int, stream_type: StreamType) -> None:
         self.node = node
         self.port: Final = port
         self.type: Final = stream_type
-        # Operators ask for these by the thousand while they are wired.
+        # Attributes, not properties: wiring reads them thousands of times.
         self.shape: Final[tuple[Dim, ...]] = stream_type.shape
         self.rank: Final = len(self.shape) - 1
         self.value: Final[ValueType] = stream_type.value
@@ -96,7 +96,7 @@ class Stream:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """Dimensions that only the program knows."""
+        """Sizes of dimensions that the program states and its operators cannot prove."""
         return ()
 
     @property
@@ -106,24 +106,24 @@ class Stream:
 
     @property
     def laid(self) -> Laid:
-        """Its layout, or why there is none."""
+        """The layout, or the reason why it is unknown."""
         if self.node is None:
             return Laid(None, "a feedback is used before its order is known")
         return self.node.laid[self.port]
 
     @property
     def layout(self) -> Layout | None:
-        """Which coordinates of a tensor its tiles hold, and in which order; None if not known."""
+        """The coordinates of a tensor that its tiles hold, in their order; None if unknown."""
         return self.laid.layout
 
     @property
     def no_layout(self) -> str | None:
-        """Why there is no layout, in words; None where there is one."""
+        """The reason why the layout is unknown, else None."""
         found = self.laid
         return found.reason if found.layout is None else None
 
     def resolve(self) -> Stream:
-        """The stream itself; for a feedback, what it was connected to."""
+        """The stream itself; for a feedback, the stream that it was connected to."""
         return self
 
     def __iter__(self) -> NoReturn:
@@ -142,30 +142,30 @@ class Stream:
 
     @checked
     def assume(self, *shape: Dim) -> Stream:
-        """Return this stream with the shape that the program knows it to have.
+        """Return this stream with a shape that the program states.
 
-        It has no hop of its own. A run checks it: the first group of another size is an error.
+        It adds no hop. A run checks the shape: the first group of another size is an error.
 
         Args:
-            shape: outermost dimension first, as many as the stream has.
+            shape: all dimensions of the stream, outermost first.
 
         Raises:
-            ShapeError: the number of dimensions differs, or one is known to have another size.
+            ShapeError: the number of dimensions differs, or the stream has another size.
         """
         return Assumed(self, shape, calling_place())
 
     @checked
     def laid_out(self, layout: Layout) -> Stream:
-        """Return this stream with the layout that the program knows it to have.
+        """Return this stream with a layout that the program states.
 
-        It has no hop of its own. Where two streams come together element by element, layouts that
-        are stated are compared, and those that follow from them.
+        It adds no hop. If an operator combines two streams element by element, stated layouts and
+        layouts that follow from them are compared.
 
         Args:
-            layout: as many tiles as the stream has, of their rows and columns.
+            layout: has the stream's number of tiles, with their rows and columns.
 
         Raises:
-            ShapeError: the stream is of another size, or is known to have another order.
+            ShapeError: the stream has another size or another order.
         """
         return LaidOut(self, layout, calling_place())
 
@@ -178,21 +178,21 @@ class Stream:
         atol: float | None = None,
         equal_nan: bool = False,
     ) -> None:
-        """Say what the stream's tiles shall be, which functional mode compares as it does outputs.
+        """State the expected tiles of the stream; functional mode compares them like outputs.
 
-        Where several streams and outputs are wrong, the first in wiring order is told first.
+        If several streams and outputs are wrong, the first in wiring order is reported first.
 
         Args:
-            compute: returns the tiles in the nesting of the stream: an array whose dimensions are
-                the stream's, then rows and columns of a tile. Where sizes are ragged, lists in
-                its place, down to an array for each tile. A tile may come without what is
-                padding; then its valid rows and columns are compared.
-            rtol: see ``Program.expect``.
-            atol: see there.
-            equal_nan: see there.
+            compute: returns the tiles in the nesting of the stream: an array with the dimensions of
+                the stream, then rows and columns of a tile. With ragged sizes it returns nested
+                lists, with an array for each tile. A tile may come without its padding; then its
+                valid rows and columns are compared.
+            rtol: relative tolerance, as in ``Program.expect``.
+            atol: absolute tolerance, as in ``Program.expect``.
+            equal_nan: a NaN is right if a NaN is expected.
 
         Raises:
-            ProgramError: the stream is a feedback, carries no tiles, or is expected already.
+            ProgramError: the stream is a feedback, carries no tiles, or has an expectation already.
         """
         place = calling_place()
         if self.node is None or not isinstance(self.value, TileType):
@@ -234,20 +234,20 @@ class Stream:
 class Feedback(Stream):
     """A stream that is used before it exists: declare it, use it, then connect it once.
 
-    It has no hop of its own.
+    It adds no hop.
 
     Attributes:
-        place: where it was declared.
-        connected_at: where it was connected.
+        place: the line that declares it.
+        connected_at: the line that connects it; None before.
     """
 
     @checked
     def __init__(self, stream_type: StreamType) -> None:
-        """Promise a stream of this type.
+        """Declare a stream of this type.
 
         Raises:
-            ProgramError: it is no type of a stream.
-            ShapeError: its shape or its element type is none.
+            ProgramError: ``stream_type`` is not a StreamType.
+            ShapeError: its shape or its element type is invalid.
         """
         settle(stream_type, ShapeError)
         super().__init__(None, 0, stream_type)
@@ -257,10 +257,10 @@ class Feedback(Stream):
 
     @property
     def connected(self) -> Stream:
-        """The stream that ``connect`` was given.
+        """The stream that it was connected to.
 
         Raises:
-            ProgramError: there was none.
+            ProgramError: the feedback was never connected.
         """
         if self._source is None:
             raise ProgramError(
@@ -272,11 +272,11 @@ class Feedback(Stream):
 
     @checked
     def connect(self, stream: Stream) -> None:
-        """Say what the feedback carries.
+        """Connect the feedback to the stream that it carries.
 
         Raises:
             ProgramError: it was connected before, or to itself.
-            ShapeError: the rank, a size or the element type is not the promised one.
+            ShapeError: the rank, a size or the element type differs from the declared type.
         """
         place = calling_place()
         behind: Stream | None = stream
@@ -313,14 +313,14 @@ class Feedback(Stream):
     @property
     @override
     def claims(self) -> tuple[Claim, ...]:
-        """Claims of the promised type that its operators cannot prove."""
+        """Sizes of the declared type that the connected operators cannot prove."""
         return _claims(self.connected, self.shape, self.place)
 
     def resolve(self) -> Stream:
-        """What the feedback was connected to.
+        """Return the stream of an operator that the feedback was connected to.
 
         Raises:
-            ProgramError: it never was.
+            ProgramError: the feedback was never connected.
         """
         return self.connected.resolve()
 
@@ -372,12 +372,12 @@ class Assumed(Stream):
         return self._stream.laid
 
     def note_reader(self) -> None:
-        """Note that an operator reads the stream under this shape."""
+        """Note that an operator reads the stream with this shape."""
         self.used = True
 
 
 class LaidOut(Assumed):
-    """A stream under a layout that the program states; its shape stays the same."""
+    """A stream with a layout that the program states; its shape stays the same."""
 
     def __init__(self, stream: Stream, layout: Layout, place: Place) -> None:
         if stream.node is None:
@@ -420,7 +420,6 @@ class LaidOut(Assumed):
 
 
 def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim, ...]:
-    """Return the claims of a ``shape`` that is stated at ``place``."""
     sizes = zip(stream.shape, shape, strict=True)
     new = [
         Claim(stream.resolve().name, len(shape) - 1 - axis, found, assumed, place)
@@ -448,7 +447,7 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
     """Raise an error if two streams cannot be read element by element.
 
     Raises:
-        ShapeError: ranks differ, or dimensions that are known to differ.
+        ShapeError: the ranks or two sizes differ; symbols may be equal.
     """
     if left.rank == right.rank and (
         left.shape == right.shape
@@ -474,7 +473,7 @@ def check_orders(operator: str, inputs: tuple[Stream, ...], place: Place) -> Non
 
 
 _SHOWN: Final = 4
-"""First elements of tiles in a message: the first that differ are among them, if they can be."""
+"""The number of tiles in a message; a later first difference is added at the end."""
 
 
 def unfit(layout: Layout, stream: StreamType) -> str | None:
@@ -509,14 +508,13 @@ def differ_text(left: Layout, right: Layout, stream: StreamType) -> str:
 
 
 def _first_difference(left: Layout, right: Layout) -> int:
-    """Return the first tile that differs between two orders."""
     count = min(left.count, right.count)
     others = (left.offsets()[:count] != right.offsets()[:count]).any(axis=1).nonzero()[0]
     return int(others[0]) if len(others) else count
 
 
 def _offsets(layout: Layout, first: int) -> str:
-    """Return the first elements of the first tiles, and of the first that differs."""
+    """Return the offsets of the first tiles, and of the tile ``first`` that differs."""
     shown = max(_SHOWN, first + 1)
     offsets = [str(tuple(each)) for each in layout.offsets()[:shown].tolist()]
     if len(offsets) > _SHOWN:
@@ -530,7 +528,7 @@ def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
     value = stream.value.tile if isinstance(stream.value, BufferType) else stream.value
     if not isinstance(value, TileType):
         return ""
-    # Only two orders that differ are converted.
+    # Imported here: only programs with two different orders need it.
     from fabric.graph.layouts.reordering import convert_bytes
 
     try:
