@@ -8,15 +8,15 @@ from typing import NamedTuple
 class Burst(NamedTuple):
     """A tile on its way between the chip and off-chip memory.
 
-    Row r of it is the ``row_bytes`` bytes from ``address + r * pitch_bytes`` on: the rows of a tile
-    are as far apart as those of the tensor that it is a part of.
+    Row r has ``row_bytes`` bytes and begins at ``address + r * pitch_bytes``. A tile of a
+    row-major tensor has the row pitch of the tensor.
 
     Attributes:
-        address: of its first byte, in the program's one address space.
+        address: of the first byte, in the program's one address space.
         rows: at least 1.
-        row_bytes: of each row, at least 1.
-        pitch_bytes: from the first byte of a row to that of the next.
-        write: to the memory; else from it.
+        row_bytes: at least 1.
+        pitch_bytes: from the first byte of a row to the first byte of the next row.
+        write: the tile is written to the memory; otherwise it is read.
     """
 
     address: int
@@ -26,7 +26,7 @@ class Burst(NamedTuple):
     write: bool
 
     def requests(self, request_bytes: int) -> int:
-        """Return its requests of ``request_bytes``: a row is never merged with the next one."""
+        """Return the number of requests. Each row begins a new request."""
         return self.rows * -(-self.row_bytes // request_bytes)
 
 

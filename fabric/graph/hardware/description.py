@@ -21,7 +21,7 @@ Frequency: TypeAlias = Annotated[float, Bounds(1, 10**15)]
 Price: TypeAlias = Annotated[float, Bounds(0, 10**15)]
 
 UnitKind: TypeAlias = Literal["compute", "memory", "routing"]
-"""What an operator is placed on."""
+"""The kind of unit that an operator is placed on."""
 
 Gap: TypeAlias = Annotated[int, Bounds(0, 2**30)]
 
@@ -31,7 +31,7 @@ class ClockDescription(Section):
     """The clock that counts the cycles.
 
     Attributes:
-        frequency_hz: cycles in a second; None: a run has no seconds.
+        frequency_hz: cycles per second; None: only cycles are reported, no seconds.
     """
 
     frequency_hz: Frequency | None = None
@@ -41,19 +41,17 @@ class ClockDescription(Section):
 class EnergyDescription(Section):
     """The energy of each event, in picojoules, and the static power, in watts.
 
-    A price that is None is not known, which is not the same as 0: a run with events that have no
-    price has no joules in all, only those of what is priced.
+    None is an unknown price, not 0. If a run has events without a price, the report has the
+    energy of the priced events and no total.
 
     Attributes:
         hbm_picojoules_per_byte: of whole requests, read or written.
         memory_write_picojoules_per_byte: of tiles written to a memory unit.
-        memory_read_picojoules_per_byte: of tiles read from one.
-        fifo_picojoules_per_byte: of values written to the slots of a channel and read from there,
-            both together.
-        hop_picojoules_per_byte: of values on their way through a channel, for every cycle of its
-            latency.
-        float32_flop_picojoules: of one operation on numbers of this element type; the others alike.
-        static_watts: as long as the run lasts.
+        memory_read_picojoules_per_byte: of tiles read from a memory unit.
+        fifo_picojoules_per_byte: of a value, for writing it to a slot of a channel and reading it.
+        hop_picojoules_per_byte: of a value in a channel, for each cycle of the latency.
+        float32_flop_picojoules: of one operation on this element type; other types have their keys.
+        static_watts: drawn during the whole run.
     """
 
     hbm_picojoules_per_byte: Price | None = None
@@ -82,7 +80,7 @@ class EnergyDescription(Section):
         return any(each is not None for each in vars(self).values())
 
     def flop_picojoules(self, dtype: str) -> float | None:
-        """Return what one operation on numbers of the element type ``dtype`` costs."""
+        """Return the energy of one operation on numbers of the element type ``dtype``."""
         price: float | None = getattr(self, f"{dtype}_flop_picojoules", None)
         return price
 
@@ -96,18 +94,17 @@ Range: TypeAlias = tuple[Bound, Bound]
 
 @dataclass(frozen=True, kw_only=True)
 class AreaDescription(Section):
-    """Square millimetres, each as two numbers: low and high.
+    """Areas in square millimetres, each as two numbers: low and high.
 
     Attributes:
-        small_memory_mm2_per_kib: of 1,024 bytes of a memory unit with at most
+        small_memory_mm2_per_kib: per 1,024 bytes of a memory unit of at most
             ``small_memory_bytes``.
-        memory_mm2_per_kib: of those of a larger one.
-        small_memory_bytes: up to which a memory unit is small.
-        slot_mm2_per_byte: of a byte in a slot of a channel; a few slots are registers, no SRAM.
-        link_mm2_per_byte_per_cycle: of a byte a cycle that a link of the network carries, with its
-            part of the router at its end; so of a way into a site, and out of it.
-        float32_flop_mm2: of one operation a cycle on numbers of this element type; the others
-            alike.
+        memory_mm2_per_kib: per 1,024 bytes of a larger memory unit.
+        small_memory_bytes: the size of the largest small memory unit.
+        slot_mm2_per_byte: per byte of a slot of a channel. A few slots are registers, not SRAM.
+        link_mm2_per_byte_per_cycle: per byte a cycle of a link's bandwidth, with the router's part
+            for this link. Links into and out of a site have this area, too.
+        float32_flop_mm2: per operation a cycle on this element type; other types have their keys.
     """
 
     small_memory_mm2_per_kib: Range | None = None
@@ -150,23 +147,23 @@ class AreaDescription(Section):
         return any(isinstance(each, tuple) for each in vars(self).values())
 
     def flop_mm2(self, dtype: str) -> Range | None:
-        """Return what one operation a cycle on numbers of the element type ``dtype`` takes."""
+        """Return the area of one operation a cycle on numbers of the element type ``dtype``."""
         found: Range | None = getattr(self, f"{dtype}_flop_mm2", None)
         return found
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementDescription(Section):
-    """Where tensors lie in memory, and the order of their bytes.
+    """The addresses of tensors in off-chip memory, and the order of their bytes.
 
     Attributes:
-        tiles: ``row-major``: the rows of a tile are as far apart as those of its tensor;
-            ``contiguous``: each tile's rows are one behind the other, and the next tile behind
-            them, where all operators on a tensor cut it into the same tiles.
-        alignment_bytes: tensors begin at multiples of so many.
-        stagger_bytes: the tensor with i others before it begins i times so many further.
-        row_padding_bytes: left free behind each row of a row-major tensor whose rows have a power
-            of two of bytes, more than these, where all operators read it with rows of that length.
+        tiles: ``row-major``: the rows of a tile have the row pitch of the tensor;
+            ``contiguous``: each tile is stored in one piece, if all operators on the tensor cut it
+            into the same tiles.
+        alignment_bytes: tensors begin at multiples of this number.
+        stagger_bytes: tensor i begins ``i * stagger_bytes`` after its aligned address.
+        row_padding_bytes: left free after each row of a row-major tensor, if the length of a row in
+            bytes is a power of two, exceeds the padding, and is the same for all operators.
     """
 
     tiles: Literal["row-major", "contiguous"] = "row-major"
@@ -212,32 +209,32 @@ DtypeName: TypeAlias = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class OffChipDescription(Section):
-    """A model of off-chip memory: the base of what the section ``[hbm]`` may describe.
+    """A model of off-chip memory: the base class of the section ``[hbm]``.
 
-    Subclasses are frozen dataclasses; their fields, every one with a default, are the keys of the
-    section. ``fabric.register_memory`` makes them known.
+    Subclasses are frozen dataclasses. Their fields are the keys of the section, and each has a
+    default. ``fabric.register_memory`` registers a subclass.
     """
 
     duties: ClassVar[tuple[str, ...]] = ("model", "request_bytes", "peak_bytes_per_cycle")
 
     model: ClassVar[str]
-    """What ``[hbm] model`` says."""
+    """The value of ``[hbm] model`` that selects this model."""
 
     joins_rows: ClassVar[bool] = False
-    """Whether one request may move the end of a row and the beginning of the next one."""
+    """Whether one request may move the end of a row and the beginning of the next row."""
 
     @property
     def request_bytes(self) -> int:
-        """Moved by one request; unless it ``joins_rows`` a row is moved in whole requests."""
+        """The size of a request; a row takes whole requests unless the memory ``joins_rows``."""
         raise NotImplementedError
 
     @property
     def peak_bytes_per_cycle(self) -> int | Fraction:
-        """What it can move at most in one cycle, on the average."""
+        """The peak bandwidth, averaged over cycles."""
         raise NotImplementedError
 
     def peak_for(self, clients: int) -> Fraction:  # noqa: ARG002 - a default
-        """Return what it can move at most in one cycle for ``clients`` operators, at least 1."""
+        """Return the peak bandwidth in bytes a cycle for ``clients`` operators, at least 1."""
         return Fraction(self.peak_bytes_per_cycle)
 
     @override
@@ -250,12 +247,12 @@ class FlatDescription(OffChipDescription):
     """The flat model of HBM: channels without banks, which always deliver their peak.
 
     Attributes:
-        channels: served side by side.
+        channels: served in parallel.
         request_bytes: moved by one request.
-        latency_cycles: from the start of a request to its response, after the start-up.
+        latency_cycles: from the start of a request to its response, in addition to the start-up.
         initiation_interval_cycles: between two requests on one channel.
-        startup_cycles: paid by every request.
-        requests_per_bundle: what one client hands over in one cycle.
+        startup_cycles: of every request.
+        requests_per_bundle: the most requests that a client hands over in one cycle.
     """
 
     model: ClassVar[str] = "flat"
@@ -280,9 +277,9 @@ class OnChipDescription(Section):
     Attributes:
         bytes_per_cycle: between one memory unit and its reader or writer.
         capacity_bytes: of all memory units together; None for unlimited.
-        page_bytes: where stated, each allocation takes whole pages of so many bytes, of its own.
-        unit_bytes: of a memory unit, in which a page has a number.
-        spill: what of a buffer finds no room goes to off-chip memory, and does not wait.
+        page_bytes: if stated, each allocation takes whole pages of this size. None for bytes.
+        unit_bytes: the size of one memory unit; pages are numbered within a unit.
+        spill: the part of a buffer that finds no room is stored off-chip instead of waiting.
     """
 
     bytes_per_cycle: Count = 64
@@ -303,12 +300,12 @@ class OnChipDescription(Section):
 
     @property
     def pages(self) -> Pages | None:
-        """The pages that allocations take; None where they take bytes."""
+        """The pages that allocations take; None if they take bytes."""
         return None if self.page_bytes is None else Pages(self.page_bytes, self.unit_bytes)
 
     @override
     def _stated(self) -> dict[str, object]:
-        """Return the keys, with an unlimited capacity too."""
+        """Return the keys, also of an unlimited capacity."""
         hidden = set() if self.page_bytes else {"page_bytes", "unit_bytes"}
         hidden |= set() if self.spill else {"spill"}
         return {key: value for key, value in asdict(self).items() if key not in hidden}
@@ -316,12 +313,12 @@ class OnChipDescription(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelDescription(Section):
-    """Channels whose depth the program leaves open.
+    """Defaults of channels, for programs that do not state a depth.
 
     Attributes:
         depth: in elements.
-        interval_cycles: between two elements that a channel takes, and two that it gives; 1 is what
-            wires can do, 0 sets no limit.
+        interval_cycles: between two elements that a channel takes, and between two that it gives.
+            1 for wires, 0 for no limit.
     """
 
     depth: Count = 2
@@ -334,7 +331,7 @@ class ChannelDescription(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeDescription(Section):
-    """Compute units whose throughput the program leaves open.
+    """Compute units, for operators without a throughput in the program.
 
     Attributes:
         flops_per_cycle: of one unit.
@@ -345,7 +342,7 @@ class ComputeDescription(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TileDescription(Section):
-    """Tiles whose element type the program leaves open.
+    """Tiles, for programs that do not state an element type.
 
     Attributes:
         dtype: the name of the element type.
@@ -358,7 +355,7 @@ class TileDescription(Section):
 class Hardware(Section):
     """A fabric, with one description per part. The default is the paper's evaluation fabric.
 
-    Without a ``network`` every channel is one hop, wherever its units are.
+    Without a ``network`` every channel is one hop, independent of the sites of its units.
     """
 
     hbm: OffChipDescription = FlatDescription()
@@ -373,18 +370,15 @@ class Hardware(Section):
     network: Mesh | None = None
 
     def placed(self, placement: PlacementDescription | None) -> Hardware:
-        """Return it with tensors placed so; as it is where that is None."""
+        """Return this hardware with another placement of tensors, unchanged for None."""
         return self if placement is None else replace(self, placement=placement)
 
     def of_wires(self) -> Hardware:
-        """Return it with channels that take one element a cycle and give one."""
+        """Return this hardware with channels that take and give at most one element a cycle."""
         return replace(self, channel=replace(self.channel, interval_cycles=1))
 
     def as_dict(self) -> dict[str, dict[str, object]]:
-        """Return every key with its value, as a hardware file would state them.
-
-        Each section says which of its keys are stated.
-        """
+        """Return every key with its value, as a hardware file would state them."""
         sections = {
             name: part._stated() for name, part in vars(self).items() if isinstance(part, Section)
         }
@@ -392,22 +386,22 @@ class Hardware(Section):
 
 
 class Pages(NamedTuple):
-    """Memory units of ``unit_bytes``, allocated in whole pages that allocations do not share."""
+    """Memory units of ``unit_bytes``, allocated in whole pages. Allocations share no page."""
 
     page_bytes: int
     unit_bytes: int
 
     def of(self, size_bytes: int) -> int:
-        """Return how many pages an allocation takes."""
+        """Return the number of pages of an allocation."""
         return -(-size_bytes // self.page_bytes)
 
     def within(self, capacity_bytes: int) -> int:
-        """Return the pages in memory units of ``capacity_bytes``; the last unit may be smaller."""
+        """Return the number of pages in ``capacity_bytes``; the last unit may be smaller."""
         units, rest_bytes = divmod(capacity_bytes, self.unit_bytes)
         return units * (self.unit_bytes // self.page_bytes) + rest_bytes // self.page_bytes
 
     def capacity_bytes(self, pages: int) -> int:
-        """Return the least capacity that has ``pages``."""
+        """Return the least capacity with ``pages`` pages."""
         units, rest = divmod(pages, self.unit_bytes // self.page_bytes)
         if units and not rest:
             # The rest of the last unit after its last page is not needed.
@@ -416,5 +410,5 @@ class Pages(NamedTuple):
 
     @property
     def number_bits(self) -> int:
-        """The bits of a page's number in its memory unit, of those that fit into it."""
+        """The bits of a page's number within its memory unit."""
         return (self.unit_bytes // self.page_bytes - 1).bit_length()

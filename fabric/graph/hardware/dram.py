@@ -1,6 +1,6 @@
 """DRAM: the timing of a channel, presets, and mappings of address bits to fields.
 
-Presets are those of Ramulator 2.1 (CMU-SAFARI, 2026): JESD235 for HBM2, JESD238 for HBM3.
+The presets are from Ramulator 2.1 (CMU-SAFARI, 2026): JESD235 for HBM2, JESD238 for HBM3.
 
 A mapping lists fields from the lowest bit above the request size::
 
@@ -42,13 +42,13 @@ from fabric.messages.telling.wording import counted, one_of
 _FIELDS: Final = ("channel", "pseudo_channel", "bank_group", "bank", "column", "row")
 
 REQUEST_NUMBER_BITS: Final = 56
-"""Of an address, above the bits within a request."""
+"""Bits of an address above the bits within a request."""
 
 _ROW_BITS: Final = 31
-"""As many as have room in a packed location."""
+"""Bits of the row in a packed location."""
 
 Widths: TypeAlias = Mapping[str, int]
-"""The bits of each field but the row."""
+"""The bits of each field except the row."""
 
 _PIECE: Final = re.compile(r"(?P<field>\w+)(?::(?P<width>\d+))?")
 
@@ -73,12 +73,12 @@ class DramDescription(Section, Generic[Unstated]):
     """The organization of a channel, and the cycles between its commands, with names of JEDEC.
 
     Attributes:
-        pseudo_channels: each with a data bus; they share the command slots.
-        bank_groups: of a pseudo channel.
-        banks: of a bank group.
-        row_bytes: of a bank in a pseudo channel.
-        burst_bytes: of one command.
-        burst_cycles: a burst on the data bus of a pseudo channel (BL).
+        pseudo_channels: each with its data bus; they share the command slots.
+        bank_groups: in a pseudo channel.
+        banks: in a bank group.
+        row_bytes: in a row of a bank.
+        burst_bytes: moved by one command.
+        burst_cycles: of a burst on the data bus of a pseudo channel (BL).
         cl_cycles, cwl_cycles: from a read or a write to its data.
         rcd_read_cycles, rcd_write_cycles: from an activation to a read or a write.
         rp_cycles: from a precharge to an activation in the same bank.
@@ -163,7 +163,7 @@ PRESETS: Final[dict[str, DramDescription[Never]]] = {
 
 
 class _Piece(NamedTuple):
-    """Consecutive bits of an address, from ``low`` on: bits of a field, xored with others."""
+    """Consecutive bits of an address from bit ``low``: a field, xored with ``sources``."""
 
     text: str
     field: str
@@ -200,7 +200,7 @@ _NAMED: Final[dict[str, Callable[[Widths], tuple[str, ...]]]] = {
 
 
 def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tuple[int, ...]]:
-    """Return, for each bit of each field, a mask of the bits of the request number that it xors."""
+    """Return a mask for each bit of each field: the bits of the request number to xor."""
     if isinstance(mapping, str):
         if mapping not in _NAMED:
             names = one_of([repr(name) for name in _NAMED], repr(mapping))
@@ -325,7 +325,7 @@ def _check_field(field: str, text: str) -> None:
 
 
 def _check_distinct(masks: dict[str, tuple[int, ...]]) -> None:
-    """Refuse linearly dependent masks, which give two addresses one place."""
+    """Refuse linearly dependent masks, which map two addresses to one location."""
     leading: dict[int, int] = {}
     for field, each in masks.items():
         for bit, mask in enumerate(each):

@@ -1,4 +1,4 @@
-"""Hardware files: their sections, read into descriptions, and the errors of what does not fit."""
+"""Reads the sections of hardware files into descriptions, and reports errors with their lines."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ _EXPECTED: Final = "a hardware description in TOML"
 
 @checked
 def load_hardware(path: Path | str) -> Hardware:
-    """Read a hardware description from a TOML file, or from one that comes with the fabric.
+    """Read a hardware description from a TOML file.
 
-    Those are the files of ``programs/hardware``, named without folder and suffix:
-    ``"paper_priced"``. ``[hbm] model`` says which memory there is, and with it which other keys
-    the section has.
+    Files of ``programs/hardware`` may be named without folder and suffix: ``"paper_priced"``.
+    ``[hbm] model`` selects the model of the memory, and so the other keys of the section.
 
     Raises:
-        ConfigurationError: the file cannot be read, is not TOML, or has a section, a key or a value
-            that is not known.
+        ConfigurationError: the file cannot be read, is not TOML, or has an unknown section or key,
+            or a value that is out of range.
     """
     file = hardware_file(path)
     return _described(read_toml(file, _EXPECTED), str(file))
@@ -57,7 +56,7 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:
     known = _sections()
-    read: dict[str, Any] = {}  # keys are those of Hardware, values its parts
+    read: dict[str, Any] = {}  # the arguments of Hardware
     for name, table in sections.items():
         if name not in known:
             raise ConfigurationError(
@@ -78,14 +77,14 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
 
 def _sections() -> dict[str, type[Section]]:
     hints = get_type_hints(Hardware)
-    # Of ``Mesh | None`` it is Mesh.
+    # The section of ``Mesh | None`` is Mesh.
     return {
         each.name: (*get_args(hints[each.name]), hints[each.name])[0] for each in fields(Hardware)
     }
 
 
 def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:
-    """Return the description that ``[hbm] model`` names; the first one where it names none."""
+    """Return the description that ``[hbm] model`` names, by default the first one."""
     names = list(MODELS)
     name = table.get("model", names[0])
     if name not in names:
@@ -100,6 +99,6 @@ def _model(table: dict[str, object], file: str | None) -> type[OffChipDescriptio
 def _section(
     section: type[Section], name: str, table: dict[str, object], file: str | None
 ) -> Section:
-    # The model has been read: it is a key like the others, and no field.
+    # The model is a key of the section, and not a field of the description.
     tags = ["model"] if issubclass(section, OffChipDescription) else []
     return described_section(section, name, table, file, tags)

@@ -39,7 +39,7 @@ class Hop(Described):
 
     @classmethod
     def parse(cls, text: str) -> Hop:
-        """Read a hop as the command line has it: ``3+4`` is 3 cycles forward and 4 back.
+        """Read a hop in the notation of the command line: ``3+4`` is 3 cycles forward, 4 back.
 
         Raises:
             ConfigurationError: the text has another form, or a number is out of range.
@@ -61,15 +61,15 @@ class Hop(Described):
 
 
 ONE_CYCLE: Final = Hop()
-"""Of every channel that nobody says otherwise of."""
+"""The default of channels without a stated latency."""
 
 
 class Site(NamedTuple):
-    """A place for units on the mesh: its column and its row.
+    """A place for units on the mesh.
 
     Attributes:
-        column: from 0 on, from the left.
-        row: from 0 on, from the top.
+        column: counted from the left, from 0.
+        row: counted from the top, from 0.
     """
 
     column: int
@@ -81,7 +81,7 @@ class Route(NamedTuple):
 
     Attributes:
         links: numbers of injection, mesh and absorption links, each once.
-        cycles: until the head arrives; of a tree, at the last target.
+        cycles: until the head arrives at the target, or at the last target of a tree.
     """
 
     links: tuple[int, ...]
@@ -93,19 +93,20 @@ _WAYS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
 @dataclass(frozen=True, kw_only=True)
 class Mesh(Section):
-    """Sites in columns and rows, each with a link to its neighbours and one in each direction.
+    """Sites in columns and rows. Neighbours are connected by a link in each direction.
 
     Attributes:
         columns, rows: of sites, at least two of each.
-        link_bytes_per_cycle: of a link between two sites of a die; None for any number.
-        injection_bytes_per_cycle: what a site sends, and what it takes; None for any number.
+        link_bytes_per_cycle: of a link between two sites of a die; None for unlimited.
+        injection_bytes_per_cycle: from a site into the network, and from the network into a site;
+            None for unlimited.
         hop_cycles: from a site to its neighbour.
-        ends_cycles: of the way from a unit into the network and out of it, together.
-        die_columns, die_rows: of a die; None where all sites are on one.
+        ends_cycles: from a unit into the network, plus from the network to a unit.
+        die_columns, die_rows: of sites on a die; None if all sites are on one die.
         crossing_cycles: from a site to its neighbour on another die.
-        crossing_bytes_per_cycle: of such a link; None for any number.
-        units_per_site: the most that a site has room for; None for any number.
-        site_bytes: on-chip memory of a site, which its units need together at most; None for any.
+        crossing_bytes_per_cycle: of a link between two dies; None for unlimited.
+        units_per_site: the most units on a site; None for unlimited.
+        site_bytes: on-chip memory of a site, shared by its units; None for unlimited.
     """
 
     columns: Annotated[int, Bounds(2, 1024)]
@@ -148,7 +149,7 @@ class Mesh(Section):
 
     @property
     def limits(self) -> bool:
-        """Whether what is under way may have to wait for a link."""
+        """Whether a transfer may have to wait for a link."""
         return any(capacity is not None for capacity in self.capacities)
 
     @cached_property
@@ -168,7 +169,7 @@ class Mesh(Section):
 
     @cached_property
     def capacities(self) -> tuple[int | None, ...]:
-        """Bytes a cycle of each link by its number; None for any number."""
+        """Bytes a cycle of each link by its number; None for unlimited."""
         return tuple(
             self.injection_bytes_per_cycle
             if ends is None
@@ -180,10 +181,11 @@ class Mesh(Section):
 
     @cached_property
     def link_ends(self) -> tuple[tuple[Site, Site] | None, ...]:
-        """Where each link by its number comes from and leads to; None inside of a site.
+        """The source and the target of each link by its number; None inside a site.
 
-        Link ``6 * n + way`` leaves site n to the right, to the left, down or up; 4 is what the
-        site injects, and 5 what it absorbs. Links that would leave the mesh are never taken.
+        Link ``6 * n + way`` leaves site n to the right, to the left, down or up for ways 0 to 3.
+        Way 4 is the site's injection link, way 5 its absorption link. Routes never take the links
+        that would leave the mesh.
         """
         found: list[tuple[Site, Site] | None] = []
         for site in self.sites:
@@ -192,11 +194,11 @@ class Mesh(Section):
         return tuple(found)
 
     def crosses(self, site: Site, next_site: Site) -> bool:
-        """Whether the second of two sites is on another die than the first."""
+        """Whether the two sites are on different dies."""
         return self._die(site) != self._die(next_site)
 
     def link_name(self, link: int) -> str:
-        """Return what a link is called: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``."""
+        """Return the name of a link: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``."""
         ends = self.link_ends[link]
         if ends is None:
             number, way = divmod(link, 6)
@@ -206,7 +208,7 @@ class Mesh(Section):
         return f"{source.column},{source.row} -> {target.column},{target.row}"
 
     def route(self, source: Site, target: Site) -> Route:
-        """Return the way from ``source`` to ``target``.
+        """Return the route from ``source`` to ``target``.
 
         Raises:
             ConfigurationError: a site is not on the mesh.
@@ -214,7 +216,7 @@ class Mesh(Section):
         return self.tree(source, [target])
 
     def tree(self, source: Site, targets: Iterable[Site]) -> Route:
-        """Return the ways from ``source`` to ``targets`` as one tree: each link is taken once.
+        """Return the routes from ``source`` to ``targets`` as one tree, which has each link once.
 
         Raises:
             ConfigurationError: a site is not on the mesh.

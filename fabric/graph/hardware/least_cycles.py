@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
-    """Return the cycles from the start of a burst, in cycle t, until its completion is seen.
+    """Return the cycles from the start of a burst, in cycle t, until the client sees it complete.
 
-    Bundles arrive from cycle t + 1 on, one a cycle.
+    One bundle a cycle arrives, the first in cycle t + 1.
 
     * Flat: a channel starts its first request in cycle t + 2 at the earliest. The last start
       belongs to the last bundle or to the busiest channel. Start-up and latency follow.
@@ -21,14 +21,14 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
       last request are ``ccd_l_cycles`` apart. The busiest pseudo channel is also refreshed. The
       data of a read follow the last command.
 
-    Completion is seen a cycle later. A prefetched tile may be ready when it is requested.
+    The client sees completion a cycle later. A prefetched tile may be ready when it is requested.
     """
     if type(memory) is FlatDescription:
         bundles = -(-requests // memory.requests_per_bundle)
         queue = _flat_queue_cycles(memory, requests)
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + max(bundles - 1, queue) + answer + 1
-    # Most runs use the flat memory, and need not import the others.
+    # Most runs use the flat memory, and need not import other models.
     from fabric.graph.hardware.memory_models import BankedDescription, FixedDescription
 
     if type(memory) is BankedDescription:

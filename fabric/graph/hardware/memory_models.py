@@ -1,4 +1,4 @@
-"""Models of off-chip memory, as ``[hbm] model`` in a hardware file names and describes them."""
+"""The models of off-chip memory that ``[hbm] model`` in a hardware file may name."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from fabric.graph.hardware.dram import (
 from fabric.messages.telling.errors import ConfigurationError
 
 SENT_REQUESTS: Final = 4
-"""Between the arbiter of ports and the count of what is in flight: two queues of two."""
+"""Requests between the arbiter and the count of requests in flight: two queues of two."""
 
 BytesInCycle: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedDescription(OffChipDescription):
-    """A memory that answers a burst after the same time, whoever else asks.
+    """A memory without contention: the time of a burst depends on its bytes only.
 
     Attributes:
         request_bytes: moved by one request.
-        latency_cycles: of every burst, beside its bytes.
-        bytes_per_cycle: between the memory and one client, whole requests.
+        latency_cycles: of every burst, in addition to the cycles of its bytes.
+        bytes_per_cycle: of whole requests, between the memory and one client.
     """
 
     model: ClassVar[str] = "fixed"
@@ -54,7 +54,7 @@ class FixedDescription(OffChipDescription):
         return Fraction(clients * self.bytes_per_cycle)
 
     def burst_cycles(self, requests: int) -> int:
-        """Return the cycles from handing a burst over to seeing it complete."""
+        """Return the cycles from the start of a burst until the client sees it complete."""
         return self.latency_cycles - (-requests * self.request_bytes // self.bytes_per_cycle)
 
 
@@ -119,18 +119,18 @@ class ArbitratedBanksDescription(PortDescription):
 
     A request is one burst. Addresses have the column of a row in their lowest bits, above it the
     pseudo channel, the bank group, the bank and the row; all clients begin in row 0 of bank 0.
-    Names of cycles are those of JEDEC, as in ``fabric.graph.hardware.dram``. The data bus decides
-    how soon columns follow each other in one pseudo channel.
+    Cycles have the names of JEDEC, as in ``fabric.graph.hardware.dram``. The data bus sets the
+    interval between columns of one pseudo channel.
 
     Attributes:
-        pseudo_channels: with a data bus each.
-        bank_groups: of a pseudo channel.
-        banks: of a bank group.
-        rows: of a bank; addresses begin again after the last one.
-        row_bytes: of the addresses in one row.
-        window_requests: reads among which the channel chooses, and as many writes.
-        write_high_requests: so many that wait let it turn to writing; it does if no read waits.
-        write_low_requests: fewer let it turn back.
+        pseudo_channels: each with its data bus.
+        bank_groups: in a pseudo channel.
+        banks: in a bank group.
+        rows: in a bank; the address after the last row is in row 0 again.
+        row_bytes: addresses in one row.
+        window_requests: capacity of the window of reads, and of the window of writes.
+        write_high_requests: the channel turns to writing if this many writes wait, or no read.
+        write_low_requests: the channel turns back to reading below this number.
     """
 
     model: ClassVar[str] = "arbitrated banks"
@@ -191,32 +191,32 @@ _AT_LEAST: Final = {
     "faw_cycles": ("rrd_s_cycles",),
     "write_high_percent": ("write_low_percent",),
 }
-"""What each is no less than: others together."""
+"""Keys, each with the keys that add up to its least value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BankedDescription(OffChipDescription, DramDescription[None]):
     """HBM with channels, pseudo channels, bank groups, banks and rows.
 
-    A cycle of its clock is one of the fabric's. A value of ``DramDescription`` that is None is the
-    preset's; ``dram`` has all of them.
+    Its clock is the fabric's clock. None in a field of ``DramDescription`` selects the preset's
+    value; ``dram`` has all values.
 
     Attributes:
-        preset: of the organization and the timing.
-        channels: served side by side, each with a command slot for rows and one for columns.
-        request_bytes: moved by one request, all of it in one row: one burst or several.
-        requests_per_bundle: what one client hands over in one cycle.
-        mapping: which bits of an address say what, by name or as a list of fields from the lowest
-            bit on; see ``fabric.graph.hardware.dram``.
-        scheduler: which request of the window has its turn: the one whose next command can go
-            first (first ready, first come: FR-FCFS), or the oldest one.
+        preset: the organization and the timing of a channel.
+        channels: served in parallel, each with a command slot for rows and a slot for columns.
+        request_bytes: moved by one request, in one or more bursts to one row.
+        requests_per_bundle: the most requests that a client hands over in one cycle.
+        mapping: the fields of an address, by name or as a list from the lowest bit, as described
+            in ``fabric.graph.hardware.dram``.
+        scheduler: ``first ready`` serves the request with the earliest possible command (FR-FCFS),
+            ``first come`` the oldest request of the window.
         refreshes: whether rows are refreshed.
-        read_window_bursts, write_window_bursts: of a channel, among which it chooses; others
-            wait behind these.
-        write_high_percent, write_low_percent: a channel turns to writing when its write window is
-            filled above the one, or when no read waits, and back when it is below the other.
-        prefetch_requests: what is fetched of the tiles that a linear load will ask for, beyond the
-            one that it has asked for.
+        read_window_bursts, write_window_bursts: capacity of a channel's windows, from which the
+            scheduler chooses; other requests are queued behind a window.
+        write_high_percent, write_low_percent: a channel turns to writing if its write window is
+            fuller than the high mark, or if no read waits. It turns back below the low mark.
+        prefetch_requests: the most requests that are fetched for the next tiles of a linear load,
+            beyond the tile that it has requested.
     """
 
     model: ClassVar[str] = "banked"
@@ -244,14 +244,14 @@ class BankedDescription(OffChipDescription, DramDescription[None]):
 
     @property
     def dram(self) -> DramDescription[Never]:
-        """The organization and timing of a channel, all of them stated."""
+        """The organization and timing of a channel, with every value stated."""
         preset = PRESETS[self.preset]
         stated = {key: value for key in vars(preset) if (value := getattr(self, key)) is not None}
         return replace(preset, **stated)
 
     @property
     def widths(self) -> Widths:
-        """The bits of each field of an address but the row; a column is a request in a row."""
+        """The bits of each address field except the row; a column is a request in a row."""
         dram = self.dram
         counts = {
             "channel": self.channels,
@@ -308,7 +308,7 @@ _OWN: Final = (
 )
 
 MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each in _OWN}
-"""Each model's description; the first one is where a file names none."""
+"""The description of each model; the first one is the default."""
 
 
 def add_model(description: type[OffChipDescription]) -> None:

@@ -20,7 +20,7 @@ BLOCK: Final = 32
 
 _SCALE: Final = np.dtype(ml_dtypes.float8_e8m0fnu)
 _EXPONENTS: Final = (-127, 127)
-"""Of scales."""
+"""The least and the largest exponent of a scale."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ BLOCK_SCALED: Final = {each.name: each.dtype for each in _FORMATS}
 
 _OF: Final = {each.dtype: each for each in _FORMATS}
 _VOID: Final = np.dtype(np.void).num
-"""Of all types with fields, and of nothing else that streams carry: quick to compare."""
+"""The number of types with fields. Streams carry only block-scaled types of this number."""
 
 
 def block_format(dtype: np.dtype) -> BlockFormat | None:
@@ -99,7 +99,7 @@ def blocks_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def numbers_of(array: np.ndarray) -> np.ndarray:
-    """Return the numbers that an array of a block-scaled type stands for, in float32."""
+    """Return the numbers of an array of a block-scaled type, in float32."""
     # Elements and scales are exact in float32, and so is each product that float32 holds.
     with np.errstate(over="ignore"):
         found: np.ndarray = array["element"].astype(np.float32) * array["scale"].astype(np.float32)

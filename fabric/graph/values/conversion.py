@@ -15,7 +15,7 @@ from fabric.graph.values.block_scaled import block_format, blocks_of
 from fabric.graph.values.value import dtype_name
 
 _NUMPYS: Final = "biuf"
-"""Kinds of real numbers that numpy computes with; those of ml_dtypes have a kind of none."""
+"""Kinds of numpy's own real numbers. The types of ml_dtypes have other kinds."""
 
 
 @lru_cache
@@ -42,8 +42,8 @@ class ValueChangedError(ValueError):
     """A value would change by more than rounding; the message says which, and where.
 
     Attributes:
-        number: as it was.
-        place: of the number; empty where no element is a number.
+        number: the value before the conversion.
+        place: the index of the number; empty if no element is a number.
     """
 
     def __init__(self, what: str, number: object = None, place: tuple[int, ...] = ()) -> None:

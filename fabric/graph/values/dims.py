@@ -71,7 +71,7 @@ def free_symbols(dim: Dim) -> frozenset[Symbol]:
 
 
 def is_static(dim: Dim) -> bool:
-    """Whether ``dim`` is known while the program is wired."""
+    """Whether ``dim`` is an integer, and not decided by data."""
     return isinstance(dim, int)
 
 
@@ -154,9 +154,9 @@ _undecided: Final[ContextVar[list[tuple[Dim, Dim]] | None]] = ContextVar("undeci
 
 
 def same(left: Dim, right: Dim) -> bool | None:
-    """Whether two dimensions are equal: True, False, or None where it cannot be decided.
+    """Whether two dimensions are equal: True, False, or None if undecidable.
 
-    What could not be decided is noted for the program that is being wired.
+    An undecidable pair is recorded for the program that is being wired.
     """
     if left is right:
         return True
@@ -193,7 +193,7 @@ def _is_zero(left: Dim, right: Dim) -> bool | None:
 
 
 Totals: TypeAlias = Mapping[Expression, int]
-"""By a sum of sizes, or a single one, what it is."""
+"""The values of sizes, and of sums of sizes."""
 
 
 def is_total(dim: Dim) -> bool:

@@ -366,7 +366,7 @@ def _half(dtype: np.dtype) -> tuple[float, float]:
 
 
 def _rounding(dtype: np.dtype, errors: Array) -> Array | np.dtype:
-    """Return the errors for 8-bit types, whose roundings are large, and the type for others."""
+    """Return the errors for 8-bit types, which round coarsely, and the type for other types."""
     return errors if dtype.itemsize == 1 else dtype
 
 
@@ -405,7 +405,7 @@ def _unknown(numbers: Any, inputs: Sequence[Any]) -> TrackedArray:
 
 
 def _alike(array: Array, kin: Sequence[TrackedArray]) -> Array:
-    """Return errors whose ratio to the numbers of ``array`` is the largest ratio in ``kin``."""
+    """Return errors of ``array`` with the largest ratio of error to number in ``kin``."""
     share = 0.0
     for each in kin:
         off = each.off()
@@ -665,7 +665,7 @@ class _Rows(NamedTuple):
 
 
 def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
-    """Return the rows of ``a``, whose numbers are ``x``, made once if nobody can write to it."""
+    """Return the rows of ``a`` with numbers ``x``; cached if ``a`` is read-only."""
     keeps = isinstance(a, TrackedArray) and not a.flags.writeable
     if keeps and a.rows is not None:
         return a.rows  # type: ignore[no-any-return]

@@ -138,11 +138,11 @@ def whole(number: object, what: str) -> int:
 def element_misfit(
     element: tuple[object, int], last: int, stream_type: StreamType, functional: bool
 ) -> str | None:
-    """Return what is wrong with an element of a stream, or None.
+    """Return the fault of an element of a stream, or None.
 
     Args:
         element: a value and the level of its stop.
-        last: the level of the last stop; the rank at the start.
+        last: the level of the previous stop; the rank at the start.
         stream_type: the expected type.
         functional: tiles have data.
     """
@@ -266,7 +266,7 @@ def _tuple(value: object, kind: TupleType, functional: bool) -> str | None:
     return None
 
 
-# Each check takes types of its own kind only.
+# Any: each check takes one kind of type only.
 _CHECKS: Final[dict[type, Callable[[object, Any, bool], str | None]]] = {
     TileType: _tile,
     SelectorType: _selector,

@@ -48,8 +48,8 @@ class SelectorType(_Type):
     """A multi-hot vector over ``width`` streams.
 
     Attributes:
-        width: how many streams there are.
-        hits: how many every selector names, where that is known.
+        width: the number of streams.
+        hits: the number of streams that every selector names; None if it varies or is unknown.
     """
 
     width: Annotated[int, Bounds(0)]
@@ -88,7 +88,7 @@ class BufferType(_Type):
 
     @property
     def size_bytes(self) -> Dim:
-        """Bytes of the buffer the reference stands for."""
+        """Bytes of the referenced buffer."""
         return product(self.shape) * self.tile.size_bytes
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class TupleType(_Type):
 
     @cached_property
     def count(self) -> int:
-        """How many values that are no tuples it has; whatever looks at each takes that long."""
+        """The number of values, counting the values of nested tuples."""
         return sum(item.count if isinstance(item, TupleType) else 1 for item in self.items)
 
     @property
@@ -130,8 +130,8 @@ if not TYPE_CHECKING:
 class StreamType:
     """The shape of a stream, outermost dimension first, and the type of its elements.
 
-    The operators of a program make them by the thousand: what a user's operator makes is checked
-    where it is promised.
+    It is not checked when it is made, because programs make thousands. The types that a user's
+    operator promises are checked with the promise.
     """
 
     shape: tuple[Dim, ...]

@@ -40,10 +40,10 @@ _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 ADDRESS_DTYPE: Final = _DTYPES["uint64"]
 
 _INT4: Final = _DTYPES["int4"].num
-"""Two numbers to a byte; numpy keeps each in a byte of its own."""
+"""Two numbers take one byte in memories and channels; numpy keeps each in its own byte."""
 
 _PACKED: Final = frozenset({_INT4, np.dtype(np.void).num})
-"""Types whose numbers take no whole bytes each."""
+"""Types with numbers that do not take whole bytes."""
 
 
 def dtype_named(name: str) -> np.dtype:
@@ -66,8 +66,8 @@ def dtype_name(dtype: np.dtype) -> str:
 def row_bytes(cols: Dim, dtype: np.dtype) -> Dim:
     """Return the bytes that a row of ``cols`` numbers takes in memories and channels.
 
-    Two numbers of ``int4`` are packed into a byte; a row begins with a byte of its own. So do
-    the elements of a block-scaled type, and each block of a row has a byte for its scale.
+    Rows begin on whole bytes. Two numbers of ``int4`` are packed into a byte. The elements of a
+    block-scaled type are packed, too, and each block of a row has a byte for its scale.
     """
     if dtype.num == _INT4:
         return ceil_div(cols, 2)
@@ -78,10 +78,10 @@ def row_bytes(cols: Dim, dtype: np.dtype) -> Dim:
 
 
 def is_constant(data: object) -> bool:
-    """Whether nobody can write to the memory of an array: neither through it nor through another.
+    """Whether the memory of an array is read-only, through this array and through any other.
 
-    A read-only view of an array that somebody can write to is not constant. An array that owns its
-    memory and is read-only is: who makes it so says that nobody writes.
+    A read-only view of a writable array is not constant. A read-only array that owns its memory is
+    constant: setting the flag promises that no view is written to.
     """
     while isinstance(data, np.ndarray):
         if data.flags.writeable:
@@ -106,7 +106,7 @@ class Tile:
         rows, cols: the shape; padding counts fully.
         dtype: of one element.
         in_memory: a reader has to load it from a memory unit (the flag mu of the cycle rules).
-        valid_rows, valid_cols: how many of them are not padding.
+        valid_rows, valid_cols: the number of rows and columns that are not padding.
         data: rows x cols numbers in functional mode, else None.
     """
 
@@ -143,9 +143,9 @@ class Tile:
         return self.rows * self.cols * dtype.itemsize
 
     def kept(self, make: Callable[[Tile], Array]) -> Array:
-        """Return ``make(self)``, made once where nobody can write to the data.
+        """Return ``make(self)``, cached with the tile if its data are read-only.
 
-        There is one for each tile, kept as long as the tile: ``make`` depends on the tile only.
+        A tile caches one array, so ``make`` must depend on the tile only.
         """
         data = self.data
         if data is None or data.flags.writeable:
@@ -198,7 +198,7 @@ class Selector(NamedTuple):
 
     Attributes:
         hits: the selected indices, ascending.
-        width: the length of the vector; it takes as many bytes.
+        width: the length of the vector.
     """
 
     hits: tuple[int, ...]

@@ -1,1 +1,1 @@
-"""Operators whose behaviour in time is known as a table, run in one compiled loop."""
+"""The compiled loop, which runs operators from tables of their behaviour in time."""

@@ -153,7 +153,7 @@ class Arrays:
                 if joint.producer >= 0:
                     ends[flow].append(number)
         if self.network is not None:
-            # As many as the channel has slots at first.
+            # A flow begins with room for one element per slot of its channel.
             masks = [channels[each[0]].mask if each else 1 for each in ends]
             self.network.reserve(np.array(masks) + 1)
         outer = [flow for flow, each in enumerate(ends) if not each]
@@ -215,7 +215,7 @@ class Arrays:
         return bool(self.world.channels.rows["taken"].sum() > _PAYING * steps)
 
     def grow(self, number: int) -> None:
-        """Double the slots of a channel, none of which has been used twice yet."""
+        """Double the slots of a channel. They are copied in order, as no slot was reused yet."""
         channel = self.world.channels[number]
         base, size = channel.base, channel.mask + 1
         channel.base = at = self.slots.reserve(2 * size)
@@ -277,5 +277,5 @@ class Journal:
 
     @property
     def chose(self) -> Counters:
-        """Stages whose work depends on which input came first."""
+        """Stages with work that depends on which input came first."""
         return np.flatnonzero(self.standing["chose"])

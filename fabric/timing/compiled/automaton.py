@@ -127,7 +127,7 @@ class Automaton:
             run.turned()
         for before, code in reversed(path):
             run.hand(self._awaited[before], code)
-            # What it reads of the clock is numbered from where its turn began.
+            # Clock readings are numbered from the start of each turn.
             run.turned()
         self._tables.steps += len(path)
         return run

@@ -69,7 +69,7 @@ class Boundary:
         codes = [arrays.codes.code(element) for _, element in queue]
         slots, at = arrays.slots.table.rows, arrays.slots_of(number, row.sent, sent)
         slots["visible"][at], slots["code"][at] = [visible for visible, _ in queue], codes
-        # What cannot be written down stays where it is, with all that has come with it.
+        # Fetch only after every element has a code: an element without a code raises an error.
         channel.fetch()
         if channel.way is not None:
             slots["set_out"][at], slots["late"][at] = np.array(channel.way.arrived).reshape(-1, 2).T
@@ -102,7 +102,7 @@ class Boundary:
         if arrays.network is not None:
             arrays.network.hand_over(arrays.outer_flows, arrays.world.control.arrival_cycle)
         sent, closed = self._arrived.take(self._exits), self._all_closed.take(self._exits)
-        # Of what is under way the consumer knows nothing, and so not that it is the last.
+        # The consumer sees the end of a stream only after the last element has arrived.
         closed[sent != self._all_sent.take(self._exits)] = c.OUTSIDE
         for at in ((sent != self._sent) | (closed != self._closed)).nonzero()[0].tolist():
             number, end = int(self._exits[at]), int(closed[at])
@@ -225,7 +225,7 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
     """Copy the progress to units and channels."""
     for stage, row in zip(arrays.stages, arrays.world.stages.copies(), strict=True):
         unit = stage.unit
-        # A burst may have been answered since, which the loop has not been told.
+        # A burst may have been answered since the loop ran, which has advanced the unit's clock.
         unit.now = max(unit.now, row.now) if row.status == c.OFF_CHIP else row.now
         unit.busy_cycles, unit.flops = row.busy, row.flops
         unit.finished = row.status == c.FINISHED

@@ -46,7 +46,7 @@ class LookedError(Exception):
 
 
 class OpaqueTile(Tile):
-    """A tile whose one number must not be read."""
+    """A tile of one number, which must not be read."""
 
     __slots__ = ("looked", "port")
 

@@ -1,6 +1,6 @@
-"""The compiled loop: stages run one after the other, until each of them waits.
+"""The compiled loop: stages run one after the other, until every stage waits.
 
-Cycles, credits and counters equal those of tasks.
+Cycles, credits and counters are the same as in a run with tasks.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def turn(w: World, number: int, stage: StageRow, now: int) -> tuple[int, int, in
             return now, c.READY, c.RECORDS
         w.journal[control.journal] = number << c.STAGE_SHIFT | known
         control.journal += 1
-    # What is asked for, or cannot be noted, has not been seen.
+    # The returns above come first: their element does not count as seen yet.
     if state.kind == c.POP:
         pop(w, stage, at)
     else:

@@ -20,7 +20,7 @@ from fabric.timing.network.fair_share import depart, has_room
 
 
 def wake(w: World, number: int) -> None:
-    """Make a stage ready; one whose operator has ended keeps draining."""
+    """Make a stage ready, unless its operator has ended: then it keeps draining."""
     stage, control = w.stages[number], w.control
     if stage.status != c.DRAINING:
         stage.status = c.READY
@@ -101,7 +101,8 @@ def see_end(channel: ChannelRow, now: int) -> int:
 def take(w: World, channel: ChannelRow, now: int) -> None:
     """Dequeue the oldest element at clock ``now``."""
     slot = slot_of(w, channel, channel.taken)
-    # The slot that was used so many elements before is needed again, or one more is.
+    # The element reused the slot of the element ``peak`` before it, if the credit was usable in
+    # time. Otherwise it took one more slot.
     before = channel.taken - channel.peak
     if before >= 0:
         set_out = set_out_at(slot.visible, channel.forward)
@@ -229,7 +230,7 @@ def close(channel: ChannelRow, now: int) -> None:
 
 
 def arrive(w: World, cycle: int) -> None:
-    """Deliver elements that left the links at ``cycle``; ``Boundary`` delivers those of tasks."""
+    """Deliver elements that left the links at ``cycle``; ``Boundary`` delivers tasks' elements."""
     w.control.arrival_cycle = cycle
     for place in range(w.links.progress.arrivals):
         number = w.links.arrived[place]

@@ -1,4 +1,4 @@
-"""Operators with equal behaviour in timing mode, so that one is run for all of them."""
+"""Finds operators with equal behaviour in timing mode, which share one automaton."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = frozenset({bool, float, int, str, type(None)})
 """Most of what operators are made of."""
 
-# Any: a tuple where it is one of a dataclass or of a tuple.
+# Any: each function takes one kind of part.
 _Plainly: TypeAlias = "Callable[[Likeness, Any], Any]"
 
 
@@ -40,7 +40,7 @@ class Likeness:
         self._plain_of: Final[dict[type, _Plainly]] = {}
 
     def of(self, node: Node, unit: Unit, outputs: Sequence[Sink]) -> Hashable:
-        """Return a key shared by operators of equal behaviour; unread outputs are part of it."""
+        """Return a key shared by operators of equal behaviour; it includes unread outputs."""
         rate = unit.flops_per_cycle if isinstance(unit, ComputeUnit) else 0
         parts = [*self.made_of(node.operator), rate, unit.bytes_per_cycle, len(node.inputs)]
         for stream in (*node.inputs, *node.outputs):
@@ -65,7 +65,7 @@ class Likeness:
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
     def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
-        """Whether ``operator`` fulfils the promise of ``behaving``, whose behaviour it has.
+        """Whether ``operator`` fulfils the promise of ``behaving``, its class of equal behaviour.
 
         A class may promise for all parts of its operators; the package's promises exclude users'
         functions.
@@ -133,7 +133,7 @@ def _itself(_: Likeness, part: Hashable) -> Hashable:
 
 def _other(_: Likeness, part: object) -> Hashable:
     if hasattr(part, "shape") and hasattr(part, "dtype"):
-        # Of a tensor without integers only its shape matters where there are no data.
+        # Timing mode has no data, so only the shape and type of a non-integer tensor matter.
         if getattr(part.dtype, "kind", "f") not in "iub":
             return "tensor", part.shape, str(part.dtype)
     elif isinstance(part, Hashable):

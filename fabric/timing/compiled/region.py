@@ -90,7 +90,7 @@ class _Woken(Strand):
         self._woken(self._number)
 
     def interrupt(self, error: BaseException) -> None:
-        """Do nothing: there is no task."""
+        """Do nothing: stages have no task."""
 
 
 class Region:
@@ -224,7 +224,7 @@ class Region:
             if reason == c.FAILS:
                 raise UnfitError
             if reason in (c.AT_REST, c.TIRED):
-                # What comes of rest may be earlier than what links would do next.
+                # At rest, the next event may precede the next event of the links.
                 if self._carrier is not None and reason == c.AT_REST:
                     self._carrier.horizon_cycle = -1
                 return bool(reason == c.AT_REST)
@@ -325,7 +325,7 @@ def region_of(
     conducted: Sequence[bool],
     network: Links | None,
 ) -> Region | None:
-    """Return the region of operators that need no task; None if there are none.
+    """Return the region of operators that need no task; None if every operator needs a task.
 
     ``channels`` are by edge, ``conducted`` by node.
     """
@@ -395,7 +395,7 @@ def _channel(sink: Sink) -> Channel | None:
 
 def _is_fit(ports: Ports) -> bool:
     """Whether the ports of an operator with turns can be recorded."""
-    # What it announces is not; a table would say it an element at a time.
+    # Announced reads cannot be recorded: a table would announce one element at a time.
     announces = ports.region is not None and not ports.region.write
     if announces and prefetching(ports.off_chip) is not None:
         return False

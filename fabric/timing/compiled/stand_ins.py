@@ -36,11 +36,11 @@ class UnfitError(Exception):
 
 
 class Awaited(NamedTuple):
-    """What an operator waits for.
+    """The next element or the end, for which an operator waits.
 
     Attributes:
         kind: PEEK, POP, END or STARVE.
-        stops: of STARVE; see ``Wait.stops``.
+        stops: ``Wait.stops`` of STARVE.
     """
 
     kind: int
@@ -201,7 +201,7 @@ class Recording:
         if isinstance(kept, np.ndarray):
             return kept.dtype, kept.shape, kept.tobytes()
         if isinstance(kept, list):
-            # Many of one tile are the rule: they are looked at once.
+            # Most lists repeat one tile: a run of one object needs one key.
             runs = [list(run) for _, run in groupby(kept, id)]
             return "list", *((self.key(run[0]), len(run)) for run in runs)
         if isinstance(kept, tuple):
@@ -400,7 +400,7 @@ class _RecordedPorts(Ports):
 
     @classmethod
     def of(cls, recording: Recording, ports: Ports, unit: Unit) -> Ports:
-        # Any: the stand-ins are no channels.
+        # Any: the stand-ins replace channels without being channels.
         parts: dict[str, Any] = {**vars(ports), "recording": recording, "unit": unit}
         parts["inputs"] = tuple(
             _RecordedSource(recording, port, source) for port, source in enumerate(ports.inputs)
@@ -410,7 +410,7 @@ class _RecordedPorts(Ports):
             for port, sink in enumerate(ports.outputs)
         )
         parts["clock"] = _RecordedClock()
-        # Operators that are alike have tensors in places of their own.
+        # Operators of equal behaviour have tensors at different addresses.
         parts["off_chip"] = None
         parts["region"] = None if ports.region is None else _SOMEWHERE
         parts["on_chip"] = _RecordedMemory(recording)

@@ -105,7 +105,7 @@ class Slot(Row):
 
 
 class Dimension(Row):
-    """A dimension of a stream whose shape the program states."""
+    """A dimension of a stream with a shape stated in the program."""
 
     size: int
     groups: int
@@ -115,7 +115,7 @@ class Dimension(Row):
 
 
 class StateRow(Row):
-    """A state of an automaton, and what it waits for."""
+    """A state of an automaton: the kind of its wait, and the awaited input."""
 
     kind: int
     port: int
@@ -161,7 +161,7 @@ class Operation(Row):
     what: int
     port: int
     sends: int
-    source: int  # The input whose number is passed on, or -1
+    source: int  # The input that the sent number is from, or -1
     amount: int
     stamp: int
 

@@ -1,7 +1,7 @@
 """Bounded channels with time stamps and credits, and their sinks.
 
-The cycle rules are in ``channel_rule``. An operation whose element or credit is available completes
-without suspending: units run ahead in their own time, and every schedule gives the same stamps.
+The cycle rules are in ``channel_rule``. An operation completes without suspending if its element or
+credit is available: units run ahead in their own time, and every schedule gives the same stamps.
 
 On shared links (``way``) an element sent at the producer's clock p leaves the links of its route at
 t, and is visible at max(requested, t + F), F being the latency of the route. An element on links
@@ -152,9 +152,9 @@ class Channel:
         self.credits = deque([0] * min(self.depth, _GRANT))
         self._returned = deque()
         self._ungranted = self.depth - len(self.credits)
-        # Credits of the latest dequeues, for as many slots as were ever in use at once: while the
-        # oldest of them was not yet usable when a new element was sent, one more is kept. Empty
-        # once all slots have been in use.
+        # Credits of the latest dequeues, one for each slot that has been in use. If the oldest
+        # credit is not yet usable when an element is sent, the element took one more slot, and one
+        # more credit is kept. Empty once all slots have been in use.
         self._recent = deque((0,) if self.depth > 1 else ())
         self._receiving = Wait(Operation.RECEIVE, (self,), 0)
         self._sending = Wait(Operation.SEND, (self,), 0)
@@ -517,7 +517,7 @@ class Channel:
 
     @property
     def peak_occupancy(self) -> int:
-        """The most slots in use at once, including slots whose credit is on its way back.
+        """The most slots in use in one cycle, including slots with a credit on its way back.
 
         A slot counts from one hop before its element is visible. Elements that were never dequeued
         count; elements that came after the consumer's operator had ended do not.
@@ -710,7 +710,7 @@ class AssumedSink:
         else:
             counts[0] += 1
         for dimension in range(min(stop, len(counts) - 1)):
-            # Inside an empty dimension there are no groups to close.
+            # An empty dimension has no groups to close.
             if dimension >= empty or counts[dimension]:
                 self._close(dimension)
                 counts[dimension + 1] += 1

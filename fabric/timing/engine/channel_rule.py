@@ -68,13 +68,13 @@ def next_from(cycle: int, interval_cycles: int) -> int:
 
 
 def closed_from(ended_cycle: int, forward_cycles: int, interval_cycles: int) -> int:
-    """Return when the consumer sees the end of a stream whose producer has ended then."""
+    """Return when the consumer sees that the producer ended in ``ended_cycle``."""
     return ended_cycle + forward_cycles if interval_cycles else ended_cycle
 
 
 def dropped_at(visible_cycle: int, ended_cycle: int) -> int:
-    """Return when an element is dequeued whose consumer's operator has ended.
+    """Return when an element is dropped after the consumer's operator has ended.
 
-    The producer is not held up by a reader that has gone: each element goes once it is visible.
+    Elements are dropped once they are visible, so that they do not block the producer.
     """
     return max(visible_cycle, ended_cycle)

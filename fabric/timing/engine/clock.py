@@ -36,7 +36,7 @@ class Stopped(BaseException):
 
 
 class VirtualClock:
-    """Parks and wakes units, and advances when none of them can run.
+    """Parks and wakes units, and advances when no unit can run.
 
     Attributes:
         now: every event before this cycle has happened.
@@ -74,14 +74,14 @@ class VirtualClock:
     def watch(self, on_pace: Callable[[], None], pace_cycles: int) -> None:
         """Call ``on_pace`` about every ``pace_cycles``, even if some unit can always run.
 
-        Clocks do not change: units that are that far ahead wait for the others.
+        Clocks do not change: units ``pace_cycles`` ahead wait for the remaining units.
         """
         self._on_pace = on_pace
         self._pace_cycles = self._watch_cycle = pace_cycles
         self.bound(None)
 
     def bound(self, cycle: int | None) -> None:
-        """Stop units whose clock is at ``cycle`` or later; None removes the bound."""
+        """Stop units with a clock at ``cycle`` or later; None removes the bound."""
         self._bound_cycle = _NEVER if cycle is None else cycle
         self.pace_cycle = pace_cycle = min(self._watch_cycle, self._bound_cycle)
         behind = [unit for unit in self._pacing if unit.now < pace_cycle]
@@ -99,7 +99,7 @@ class VirtualClock:
     def pace_after(self, cycle: int) -> int:
         """Return the first cycle after ``cycle`` up to which units keep pace.
 
-        A unit whose clock is past it was stopped there by the schedule, not by its channels.
+        A unit with a later clock was stopped by the schedule, not by its channels.
         """
         return (cycle // self._pace_cycles + 1) * self._pace_cycles if self._on_pace else _NEVER
 
@@ -117,7 +117,7 @@ class VirtualClock:
         """
         unit.wait = wait
         self.running = running = self.running - 1
-        # Once the run is over nobody is woken: an operator may shield itself and wait again.
+        # No unit is woken after the run, though an operator may shield itself and wait again.
         if not running or self.stopped:
             self._rest()
         if unit.wait is not None:
@@ -129,7 +129,7 @@ class VirtualClock:
                 outcome.unwrap()
 
     def _cancelled(self, unit: Unit) -> None:
-        """Refuse a cancellation that is the operator's own: the units that can run are counted."""
+        """Refuse a cancellation by the operator, after counting its unit as running again."""
         if not self.stopped:
             self.wake(unit)
             raise ProgramError(
@@ -141,7 +141,7 @@ class VirtualClock:
         if not self.stopped:
             self._settle()
         if self.stopped:
-            # Whoever parks from here on comes here, too.
+            # Units that park after the end of the run stop here, too.
             self.running = 1
             raise Stopped
 
@@ -204,7 +204,7 @@ class VirtualClock:
         if self.now >= self._next_beat:
             self._next_beat = (self.now // self._beat_cycles + 1) * self._beat_cycles
             self._on_heartbeat()
-        # What is too far ahead goes on when all that can happen before it has happened.
+        # Units that are too far ahead continue after all earlier events.
         horizon = self.pace_cycle if self._pacing else _NEVER
         reached = bool(reaching) and (not self._pacing or reaching[0][0] < horizon)
         if reached:
@@ -293,7 +293,7 @@ class Network(Protocol):
 
     @property
     def next_cycle(self) -> int:
-        """The cycle of the next event, unless more is sent; 1 << 63 if there is none.
+        """The cycle of the next event, unless more is sent; 1 << 63 without an event.
 
         Elements that arrive with this event have later stamps.
         """
@@ -322,7 +322,7 @@ class Way:
     """Elements of a channel on the network.
 
     Attributes:
-        flow: number of the route, or the tree of routes, whose transfers are in order.
+        flow: number of the route, or of the tree of routes. Its transfers are in order.
         sent: oldest first: the producer's clock, the requested cycle, the element.
         arrived: of elements not yet dequeued, the cycle of sending and the delay by links.
         links_cycles: cycles that the consumer waited for links.

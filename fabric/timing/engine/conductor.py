@@ -96,7 +96,7 @@ class Conductor:
 
     @types.coroutine
     def end(self, strand: Strand) -> Switching[None]:
-        """Return the task to trio, where it ends."""
+        """Return the task to trio, which ends it."""
         if self._conducting and strand.step is not None:
             if not strand.cancelled:
                 strand.resume()

@@ -46,7 +46,7 @@ class Observation:
         return Reading.at(unit.now, self.next_order())
 
     def arrived(self, source: Channel, element: int) -> None:
-        """Report a group whose first element is ``element`` of ``source``."""
+        """Report a group that begins with ``element`` of ``source``."""
         if source.log is not None:
             stamp = self._stamp(source.consumer)
             for observer in self._observers:

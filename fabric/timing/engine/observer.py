@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from fabric.timing.engine.unit import Unit
 
 Stamp: TypeAlias = tuple[int, int, int]
-"""Of a unit's operation: its number, the unit's clock after it, the cycles waited for it.
+"""The stamp of an operation: its number, the unit's clock after it, the cycles it waited.
 
-Numbers of one unit's operations increase, even if its clock does not. Numbers of different units
-are unrelated.
+The numbers of one unit's operations increase, even if its clock does not. Numbers of different
+units are unrelated.
 """
 
 ELSEWHERE: Final = -3
@@ -95,7 +95,7 @@ class Watched:
         return [(*each, None if place else self._seen) for place, each in enumerate(held)]
 
     def tell(self, observers: Sequence[Observer]) -> bool:
-        """Report to those of ``observers`` that watch this channel; return whether any does."""
+        """Report to the ``observers`` that watch this channel; return whether any does."""
         watching = [(each, each.watch(self)) for each in observers]
         told = [(each, transferred) for each, transferred in watching if transferred is not None]
         self._observers = [observer for observer, _ in told]
@@ -146,7 +146,7 @@ class Watched:
         self._held[place] = element, self._left_links(sent, cycle)
 
     def received(self, waited: int) -> None:
-        """An element was dequeued, at once or after a look."""
+        """An element was dequeued, directly or after a look."""
         if self._seen is not None:
             self.took()
             return
@@ -285,7 +285,7 @@ class Observer:
         """The consumer's latest wait includes ``cycles`` for shared links."""
 
     def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:
-        """The consumer began a group whose first element is ``element``."""
+        """The consumer began a group with ``element`` as the first element."""
 
     def was_busy(self, unit: Unit, stamp: Stamp, cycles: int) -> None:
         """``unit`` was busy until ``cycles`` after the visible cycle of the group's first element.
@@ -294,7 +294,7 @@ class Observer:
         """
 
     def chose(self, unit: Unit, stamp: Stamp) -> None:
-        """What ``unit`` does next depends on which of its inputs came first."""
+        """The next work of ``unit`` depends on which of its inputs came first."""
 
     def finished(self, unit: Unit, stamp: Stamp) -> None:
         """The operator of ``unit`` has done its work; later elements are discarded."""

@@ -49,7 +49,7 @@ class OffChip(Protocol):
         """Advance to the first completion, or to ``horizon_cycle``; a burst is pending.
 
         Returns:
-            The units whose bursts are complete, in the order of the memory's ports; each was
+            The units with complete bursts, in the order of the memory's ports; each was
             ``answered``, which sets its clock and counts its wait.
         """
         ...
@@ -125,7 +125,7 @@ class StandIn:
     """
 
     def __init__(self, memory: OffChip) -> None:
-        """Stand for ``memory``."""
+        """Wrap ``memory``."""
         self.memory: Final = memory
 
     @property
@@ -186,9 +186,9 @@ class ChannelTraffic:
 
     Attributes:
         reads, writes: requests served.
-        row_hits: requests whose row was open.
-        row_misses: requests whose bank had no row open.
-        row_conflicts: requests whose bank had another row open.
+        row_hits: requests to an open row.
+        row_misses: requests to a bank without an open row.
+        row_conflicts: requests to a bank with another row open.
         bus: sum of its pseudo channels.
     """
 

@@ -44,7 +44,7 @@ class Allocation:
         size_bytes: int,
         spilled: dict[int, int] | None = None,
     ) -> None:
-        """Stand for room that was allocated, with one holder."""
+        """Represent allocated room with one holder."""
         self.memory: Final = memory
         self.owner: Final = owner
         self.size_bytes: Final = size_bytes
@@ -118,7 +118,7 @@ class OnChipMemory:
             if spills and room_bytes and not await self._finds_room(unit, room_bytes):
                 return False
             if not spills and self._room(held_bytes + size_bytes) > self._limit_bytes:
-                # Others may be behind in their own time: what is free is known when they are not.
+                # Units that are behind may still free bytes, and the error states the free bytes.
                 await self._clock.reach(unit, unit.now)
                 raise self._never_fits(unit, held_bytes + size_bytes, what)
             if room_bytes and not spills:
@@ -320,5 +320,5 @@ class AmountOverTime:
         self._peak = max(self._peak, *levels)
         self._level = levels[-1]
         self._changes = changes[end:]
-        # What is ahead of the clock stays: it is sorted again when there is twice as much.
+        # Changes ahead of the clock stay, and are sorted again when there are twice as many.
         self._fold_at = max(_FOLD, 2 * len(self._changes))

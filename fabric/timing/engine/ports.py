@@ -197,7 +197,7 @@ class Ports:
 
     @property
     def compute_unit(self) -> ComputeUnit:
-        """The unit of an operator whose kind is ``compute``."""
+        """The unit of an operator of the kind ``compute``."""
         assert isinstance(self.unit, ComputeUnit)
         return self.unit
 

@@ -32,7 +32,7 @@ class Wait:
     """Why a parked unit waits.
 
     Attributes:
-        operation: what it is trying to do.
+        operation: the operation that cannot complete yet.
         channels: the channels it waits for; empty for the clock, the HBM and the capacity.
         since_cycle: its clock when it began to wait.
         any_of: one of the channels is enough (a merge); else all are needed.

@@ -1,4 +1,4 @@
-"""The arbitrated memory, cycle by cycle: FIFOs whose guards see the start of a cycle.
+"""The arbitrated memory, cycle by cycle: FIFOs with guards that see the start of a cycle.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval, and the
 generic controller of Ramulator 2.0 (CMU-SAFARI), which it contains.
@@ -363,7 +363,7 @@ class _Bank(_Level):
 class _Channel:
     """A channel that issues one command a cycle, the oldest that is ready.
 
-    Requests whose row was opened for them come first, then the reads or the writes.
+    Requests that have opened their row come first, then the reads or the writes.
     """
 
     def __init__(self, description: ArbitratedBanksDescription) -> None:

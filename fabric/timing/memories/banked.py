@@ -32,14 +32,14 @@ _GROWTH: Final = 8
 """Factor by which full queues grow."""
 
 MOST_REQUESTS: Final = 1 << 28
-"""Of one tile: more would take over ten gigabytes of the host's memory."""
+"""The most requests of one tile. More would take over ten gigabytes of the host's memory."""
 
 
 class BankedMemory:
     """Channels with banks behind one port per client, or several if it fetches ahead.
 
     Attributes:
-        requests_per_call: after about that many the compiled loop returns.
+        requests_per_call: the compiled loop returns after about this many requests.
         log: the latest commands. Empty if none are kept.
     """
 
@@ -157,7 +157,7 @@ class BankedMemory:
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Advance to the first completion of a submitted burst, or to ``horizon_cycle``."""
         done: list[Client] = []
-        # A tile that was fetched ahead is answered in its turn, after what is complete before.
+        # A prefetched tile is answered after the bursts that complete in earlier cycles.
         answers = [(self._answer_cycle(client), client) for client in self._fetched]
         first_cycle = min((cycle for cycle, _ in answers), default=horizon_cycle)
         horizon_cycle = min(horizon_cycle, first_cycle)
@@ -210,7 +210,7 @@ class BankedMemory:
         # The last burst that is written is on the bus for longer than its command takes.
         written = int(self._world.clients.rows["ready"].max(initial=0))
         cycle = max(written + self._world.dram.burst_cycles, self._world.memory.cycle)
-        # Settled is a copy: commands of a run that goes on may still come in cycles before.
+        # A copy is settled, because a running memory may still issue commands in earlier cycles.
         world = deepcopy(self._world._replace(queues=Table.zeros(Queued, 0)))
         (cycle,) = settle.over(world)(cycle)
         period_bits = world.memory.period_bits
@@ -304,7 +304,7 @@ class Client:
         """Submit ``burst``; return the parts that begin now. Another announced burst is refused."""
         requests = burst.requests(self._description.request_bytes)
         if not self._ahead:
-            # Nothing was announced: there is always room for a part of what was.
+            # Nothing was announced: an announcement always has room for a part of its first tile.
             self.asked = Tile(burst, requests)
             return [self._begin(self.asked, requests)]
         expected = self._ahead[0].burst

@@ -129,7 +129,7 @@ def read_or_write(w: World, channel: Channel, slot: int, cycle: int) -> None:
 
 
 def _classify_all(w: World, bank: Bank) -> None:
-    """Update the requests to a bank whose state has changed."""
+    """Update the requests to a bank after its state has changed."""
     slot = bank.newest
     while slot != rows.NONE:
         request = w.requests[slot]
@@ -152,7 +152,7 @@ def _classify(w: World, slot: int, request: Request, bank: Bank) -> None:
 
 
 def _serve_client(w: World, channel: Channel, window: Window, request: Request, cycle: int) -> None:
-    """Count a request whose last column is issued in ``cycle``."""
+    """Count a request as its last column is issued in ``cycle``."""
     memory, client, met = w.memory, w.clients[request.client], request.met
     ready = cycle if request.write else cycle + w.dram.cl_cycles + w.dram.burst_cycles
     channel.hits += met == rows.HIT
@@ -210,7 +210,7 @@ def _note(w: World, channel: Channel, what: int, cycle: int, bank: Bank) -> None
 
 
 def take(w: World, channel: Channel, window: Window, arrived: int, client: int, where: int) -> None:
-    """Queue a request behind the others outside a window."""
+    """Queue a request outside a window, at the end."""
     queued = _queued(w, window, window.queued)
     queued.when = arrived << rows.CLIENT_BITS | client
     queued.where = where
@@ -233,7 +233,7 @@ def _queued(w: World, window: Window, number: int) -> Queued:
 def coming(w: World, channel: Channel) -> tuple[int, int]:
     """Return when the next request enters a window, and whether it writes; FAR if none does.
 
-    Its first burst takes a free entry, the others take the next ones.
+    The first burst takes a free entry, further bursts take the next entries.
     """
     read = _enters(w.windows[2 * channel.number])
     write = _enters(w.windows[2 * channel.number + 1])
@@ -455,7 +455,7 @@ def retire(w: World, channel: Channel, cycle: int, end: int) -> None:
 
 
 def _count(w: World, fate: int, period: int, left: int, mask: int) -> int:
-    """Count the cycles of ``left`` that have one fate; return the others."""
+    """Count the cycles of ``left`` that have one fate; return the remaining cycles."""
     cycles = _ones(left & mask)
     w.fates[fate] += cycles
     w.periods[period] += cycles

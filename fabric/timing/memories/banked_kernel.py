@@ -1,10 +1,10 @@
 """The compiled loop of the banked memory: clients hand over requests, channels issue commands.
 
 In every cycle each client with a burst under way hands over one bundle, in client order. A channel
-processes a cycle once all earlier requests are known, so the times of calls change nothing.
+processes a cycle once all earlier requests have arrived, so results do not depend on call times.
 
-A channel issues the command that can go first; of equal ones, that of a request whose row was
-opened for it, and then that of the oldest. So it advances by commands, not by cycles.
+A channel issues the earliest possible command. In one cycle, requests that have opened their row
+come first, and then older requests. So the loop advances by commands, not by cycles.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def settle(w: World, cycle: int) -> tuple[int]:
 
 
 def _serve(w: World, channel: Channel, until: int) -> None:
-    """Advance a channel up to ``until``; all earlier requests are known."""
+    """Advance a channel up to ``until``. All earlier requests have arrived."""
     row, column = channel.row_key, channel.column_key
     while channel.next <= until:
         due = channel.next_refresh
@@ -196,7 +196,7 @@ def _issue(w: World, channel: Channel, row: int, column: int) -> tuple[int, int]
     if column < row:
         slot = channel.first_slot + (column & rows.SLOT_MASK)
         read_or_write(w, channel, slot, cycle)
-        # A request whose turn has come, in order of arrival, may have been ready for long.
+        # In order of arrival, the next request may have been ready before this cycle.
         channel.rows_from = max(channel.rows_from, cycle)
         stays = row >> rows.CYCLE_SHIFT < channel.columns_from and _is_elsewhere(
             w, channel, row, slot
@@ -215,7 +215,7 @@ def _issue(w: World, channel: Channel, row: int, column: int) -> tuple[int, int]
 
 
 def _is_elsewhere(w: World, channel: Channel, key: int, slot: int) -> bool:
-    """Whether the request of a key is to another bank than that of a slot."""
+    """Whether the request of a key is to another bank than the request in ``slot``."""
     other = channel.first_slot + (key & rows.SLOT_MASK)
     return w.requests[other].bank != w.requests[slot].bank
 
@@ -228,7 +228,7 @@ def _active(w: World, channel: Channel) -> int:
 def _next(w: World, channel: Channel) -> tuple[int, int]:
     """Return the keys of the first row command and the first column, with their cycles.
 
-    Requests whose row was opened for them may go even while others wait for a refresh or a turn.
+    Requests that have opened their row continue while other requests wait for a refresh or turn.
     """
     writes = channel.writes
     row, column = _least(w, channel, writes, 0)
@@ -243,7 +243,7 @@ def _next(w: World, channel: Channel) -> tuple[int, int]:
 
 
 def _with(w: World, channel: Channel, slot: int, row: int, column: int) -> tuple[int, int]:
-    """Return the least keys, with those of a request that has entered."""
+    """Return the least keys, including the keys of a request that has entered."""
     new_row, new_column = _of_slot(w, channel, slot)
     if min(new_row, new_column) >> rows.CYCLE_SHIFT >= channel.next_refresh and _active(w, channel):
         return row, column

@@ -35,7 +35,7 @@ EMPTY: Final = 1 << 62
 BLOCKED: Final = EMPTY >> CYCLE_SHIFT
 """A cycle that no command reaches."""
 
-# Commands by which gates and requests are told apart; the first two are columns.
+# Commands, by which gates and requests are distinguished; the first two are columns.
 READ: Final = 0
 WRITE: Final = 1
 ACTIVATE: Final = 2
@@ -113,7 +113,7 @@ class Client(Row):
 class Channel(Row):
     """A channel. Its cycles before ``clocked`` are counted.
 
-    The keys are those of the first row command and of the first column, EMPTY if unknown.
+    The keys belong to the first row command and to the first column. They are EMPTY if unknown.
     """
 
     number: int
@@ -241,7 +241,7 @@ class World(NamedTuple):
     dram: Dram
     clients: Table[Client]
     channels: Table[Channel]
-    windows: Table[Window]  # of each channel, that of its reads and that of its writes
+    windows: Table[Window]  # two for each channel: reads, writes
     pseudos: Table[Pseudo]
     banks: Table[Bank]
     requests: Table[Request]  # by slot

@@ -95,7 +95,7 @@ def _tables(contributions: Counters) -> Counters:
 
 
 def world_of(description: BankedDescription, clients: int, logged: int) -> rows.World:
-    """Return the tables of a memory with so many clients, which logs so many commands."""
+    """Return the tables of a memory that keeps the latest ``logged`` commands."""
     dram = description.dram
     groups = dram.pseudo_channels * dram.bank_groups
     channels = description.channels
@@ -159,7 +159,7 @@ def _memory(description: BankedDescription, groups: int) -> rows.Memory:
 def _dram(description: BankedDescription) -> rows.Dram:
     """Return the parameters as the loop counts with them."""
     values = dict(vars(description.dram))
-    # A command goes later than the one that it waits for.
+    # A command is issued at least one cycle after the command that it waits for.
     for key in ("rp_cycles", "rtp_cycles", "rcd_read_cycles", "rcd_write_cycles"):
         values[key] = max(1, values[key])
     for key in ("ccd_s_cycles", "ccd_l_cycles"):

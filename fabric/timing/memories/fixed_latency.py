@@ -46,7 +46,7 @@ class FixedMemory:
         self.bytes_moved += requests * self._description.request_bytes
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the burst under way have been taken: all of them."""
+        """Return the number of requests taken of the pending burst, which is every request."""
         return self._under_way[unit][1]
 
     def advance(self, horizon_cycle: int) -> list[Unit]:

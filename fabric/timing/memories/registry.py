@@ -29,16 +29,15 @@ def register_memory(
     """Make a memory of your own available to hardware files and ``Hardware(hbm=...)``.
 
     Args:
-        description: a frozen dataclass: its ``model`` is what ``[hbm] model`` says, its fields,
-            each with a default, are the other keys of the section. It takes the place of a model of
-            that name that was registered before.
-        make: called for every run with a description, the units that read from the memory and
-            those that write to it, in the order of their ports; returns an ``OffChip``. A class
-            will do.
+        description: a frozen dataclass. ``model`` is the value of ``[hbm] model``; the fields, each
+            with a default, are the other keys of the section. It replaces an earlier registered
+            model of the same name.
+        make: a function or a class, called for every run with a description, the units that read
+            from the memory, and the units that write to it, in port order. Returns an ``OffChip``.
 
     Raises:
-        ConfigurationError: the description is none, has no name or that of one of the fabric's own
-            models, or a field without a default.
+        ConfigurationError: the class is not an ``OffChipDescription``, has no name, has the name of
+            a model of the fabric, or has a field without a default.
     """
     from fabric.graph.hardware.memory_models import add_model
 
@@ -48,15 +47,15 @@ def register_memory(
 
 @checked
 def memory_of(description: OffChipDescription, readers: list[Unit], writers: list[Unit]) -> OffChip:
-    """Return the memory that ``description`` describes, also for one that stands in front of it.
+    """Return the memory of ``description``, for example for a wrapper of this memory.
 
     Args:
-        description: of a model of the fabric's, or of one that was registered.
-        readers: the units that read from it, in the order of their ports.
-        writers: those that write to it, likewise; at least one of either.
+        description: of a model of the fabric, or of a registered model.
+        readers: the units that read from the memory, in port order.
+        writers: the units that write to it, in port order; there is at least one unit of either.
 
     Raises:
-        ConfigurationError: the model was not registered, or what was makes no memory.
+        ConfigurationError: the model is not registered, or its ``make`` returns no ``OffChip``.
     """
     kind = type(description)
     make = _maker_of(kind)

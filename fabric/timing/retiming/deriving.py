@@ -99,7 +99,7 @@ def logged(
     transfers, operations = _of_moment(transfers, operations, moment, is_compiled)
     bursts = np.bincount(operations[operations[:, _OPERATION] == r.BURST, _UNIT], minlength=units)
     log = log_in(tables, bursts, len(about.channels))
-    # What tasks have waited for an element that they had not looked at is as long again.
+    # The waits of tasks for elements that they had not looked at keep their recorded length.
     timed = operations.copy()
     timed[timed[:, _OPERATION] == r.IDLE, _OPERATION] = r.ALLOCATE
     unrolled = Unrolled(log, len(about.channels))
@@ -212,7 +212,7 @@ class _Found:
         return its, np.arange(len(its)) - np.searchsorted(channel, channel)
 
     def places(self, *kinds: int) -> Counters:
-        """Return, by slot, the event of these kinds on that slot; -1 if none."""
+        """Return the event of one of ``kinds`` on each slot; -1 without such an event."""
         found = np.full(int(self.record.base[-1]) + 1, -1)
         its, element = self.ordered(*kinds)
         channel = self.channel[its]

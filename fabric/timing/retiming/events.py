@@ -34,7 +34,7 @@ AT: Final = 11
 ARRIVAL: Final = 12
 """Remember when this element of the channel became visible."""
 UNTIL: Final = 13
-"""Be busy until so many cycles after the remembered arrival."""
+"""Be busy until this many cycles after the remembered arrival."""
 IDLE: Final = 14
 """Wait until this many cycles after the channel's next element becomes visible."""
 HEAR: Final = 15

@@ -77,7 +77,7 @@ class LogWriter:
         self._fixed: Final = len(stages) + int(self._inputs.max()) + 1
 
     def ports(self) -> Table:
-        """Return the channel of each port of each stage, all of one before those of the next."""
+        """Return the channel of each port, stage by stage."""
         stages = self._journal.stages
         _, channels = ports_of(stages, self._number)
         counts = np.array([[len(s.inputs), len(s.outputs)] for s in stages], np.int64).reshape(-1)
@@ -104,7 +104,7 @@ class LogWriter:
         stretches = [stage.automaton.first_stretch for stage in stages]
         found = templates_of(tables, stretches, most, used)
         owner = np.repeat(np.arange(len(used)), np.diff(found.first))
-        # What there is from the start stands before what becomes known.
+        # First stretches and ends precede transitions, which grow in number during the run.
         template = np.where(owner < count, owner + self._fixed, owner - count)
         order = np.argsort(template, kind="stable")
         order = order[used[owner[order]]]
@@ -150,7 +150,7 @@ def done_since(operations: NDArray[Any], stage: Mapping[str, int]) -> tuple[int,
             counted = np.isin(again["what"], list(_COUNTED))
             done += int(counted.sum()) * (amount - 1)
             charged = np.where(again["what"] == c.CHARGE, again["amount"], 0)
-            # Work after the last one that counts; of a round without any, that of all rounds.
+            # Work since the last counted operation, or of all rounds if the body counts none.
             work = (
                 int(charged[len(counted) - int(np.argmax(counted[::-1])) :].sum())
                 if counted.any()
@@ -288,7 +288,7 @@ def _cut(
 
 
 def _fit(ends: Counters, taken: Counters, templates: Templates, ports: Counters) -> None:
-    """Refuse templates whose ports their operators do not have."""
+    """Refuse templates with ports that their operators do not have."""
     count = np.diff(templates.first)
     is_output = np.isin(templates.kind, OUTPUT_KINDS)
     is_input = np.isin(templates.kind, _INPUT_KINDS)

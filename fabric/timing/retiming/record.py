@@ -61,8 +61,8 @@ class Record:
         events: [events, 2]; see ``events``.
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
-        choosers: units whose work depends on which input came first.
-        shares_off_chip: bursts were served, and other depths may change which of them meet.
+        choosers: units with work that depends on which input came first.
+        shares_off_chip: bursts were served, and other depths may change which bursts contend.
         shares_on_chip: the on-chip capacity is limited.
         unread: units with requests relative neither to a clock reading nor to cycle 0.
         interval_cycles: of all channels; see ``fabric.timing.engine.channel_rule``.
@@ -114,7 +114,7 @@ class Record:
 
     @cached_property
     def depths(self) -> Counters:
-        """Those of the recorded run, in edge order."""
+        """The channel depths of the recorded run, in edge order."""
         return np.array([channel.depth for channel in self.channels], np.int64)
 
     @cached_property
@@ -149,7 +149,7 @@ class Record:
         return found
 
     def places(self, *kinds: int) -> Counters:
-        """By slot, the event of these ``kinds`` on that slot; -1 if none."""
+        """Return the event of one of ``kinds`` on each slot; -1 without such an event."""
         found = np.full(max(1, int(self.base[-1])), e.NONE)
         its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
         channel = self.events[its, 0] >> e.SHIFT
@@ -254,7 +254,7 @@ def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) 
     ends = np.cumsum(count)[its]
     begins = ends - count[its]
     shift = first[its] - begins
-    # Units that follow each other here and there are copied at once.
+    # Units that are adjacent in the source and in the target are copied together.
     apart = np.flatnonzero(np.diff(shift, prepend=-1, append=-1))
     for start, stop in zip(apart[:-1].tolist(), apart[1:].tolist(), strict=True):
         source = slice(int(begins[start]), int(ends[stop - 1]))

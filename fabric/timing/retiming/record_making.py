@@ -37,7 +37,7 @@ _ORDER, _CHANNEL, _AMOUNT = map(r.OPERATION_COLUMNS.index, ("order", "channel", 
 
 
 class About(NamedTuple):
-    """Facts of a run besides its events; ``channels`` have no elements.
+    """Facts of a run, except its events; ``channels`` have no elements.
 
     Attributes:
         clients: units that the off-chip memory serves.
@@ -273,7 +273,7 @@ def events_of(rows: Rows, producers: Counters, consumers: Counters, forward: Cou
     amount[places] = more.amount
     late = more.since >= 0
     since[places[late]] = np.searchsorted(key, more.since[late])
-    # The clock at a request is that before the wait for a slot, of which the next event tells.
+    # The clock at a request is the clock before the wait for a slot, which the next event has.
     asked = np.flatnonzero(np.isin(code & e.KIND, (e.LATE, e.AT)))
     cycle[asked] = cycle[asked + 1] - spent[asked + 1]
     unit = key >> _UNIT_SHIFT
@@ -293,7 +293,7 @@ def _sorted(parts: list[_Part]) -> _Part:
     parts.clear()
     key = np.concatenate(columns[0])
     columns[0].clear()
-    # What one unit did is in order, but for a few: that is quick to sort.
+    # The rows of each unit are nearly in order, and a stable sort is fast on them.
     sequence = np.argsort(key, kind="stable")
     found = [key[sequence]]
     del key
@@ -363,7 +363,7 @@ def _of_operations(table: Counters, forward: Counters) -> tuple[list[_Part], _Mo
         rank: int = 1,
     ) -> None:
         keys = _key(unit[its], numbers[its], rank)
-        # What is not about a channel stands for none.
+        # Events without a channel have the number 0.
         on = np.zeros(len(keys), np.int64) if rank == 0 else np.maximum(channel[its], 0)
         code = on << e.SHIFT | kind
         parts.append(_Part(keys, code, cycle[its], spent[its]))

@@ -115,11 +115,11 @@ class Retimer:
         return Retimed(cycles if cycles <= limit else None, passed=None)
 
     def blamed(self, retimed: Retimed) -> frozenset[int]:
-        """Return channels, one of which has to be deeper to change the outcome of the last timing.
+        """Return channels; at least one has to be deeper to change the outcome of the last timing.
 
-        If units block each other, these are the full channels of a loop. Otherwise they are
-        channels whose slots were waited for on the critical path, up to the limit or the last
-        cycle. If empty, no depths help.
+        If units block each other, these are the full channels of a loop. Otherwise they are the
+        channels with slots that the critical path waited for, up to the limit or the last cycle.
+        If empty, no depths help.
 
         Shared links are not considered.
         """

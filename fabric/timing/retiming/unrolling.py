@@ -88,7 +88,7 @@ def templates_of(
         _heads(tables, rows, owner, used),
         *_ends(len(counts), inputs),
     ]
-    # What stands at one place has its rank; the heads of empty ones stand before the next.
+    # Rows are sorted by owner, then by place and rank. Heads have place -1.
     column = [np.concatenate(each) for each in zip(*parts, strict=True)]
     ordered = np.lexsort((column[1], column[0]))
     owner, _, *columns = (each[ordered] for each in column)
@@ -134,7 +134,7 @@ def _of_operations(rows: Counters, owner: Counters, operations: _Named) -> list[
     code, stamp = operations["sends"][rows], operations["stamp"][rows]
     own = owner, at * _RANKS + _OWN, kinds[what], port, event, work, code, stamp
     late = what == c.SEND_AT
-    # A clock that is read and asked for at once is not kept.
+    # A clock reading that is used immediately has no NOTE in the recording.
     read = _latest(what == c.NOTE)
     begin = np.searchsorted(owner, owner)
     moved = np.concatenate([[-1], _latest(np.isin(what, _MOVES))[:-1]])[: len(rows)]
@@ -209,7 +209,7 @@ def templates_in(
     code: Counters,
     stamp: Counters,
 ) -> Templates:
-    """Return ``count`` templates of these rows, in the order of their owners."""
+    """Return ``count`` templates, made of rows in the order of their owners."""
     first = np.searchsorted(owner, np.arange(count + 1))
     reaches = np.zeros(count, np.bool_)
     late = kind == e.LATE
@@ -264,7 +264,7 @@ class Log(NamedTuple):
         channels: by port; -1 for unread outputs and at the end.
         ends: by operator, where its templates end in ``taken``.
         taken: templates of all operators, concatenated.
-        chose: units whose work depends on which input came first.
+        chose: units with work that depends on which input came first.
     """
 
     units: Counters
@@ -305,7 +305,7 @@ class Unrolled:
     """Events of compiled operators in one run.
 
     Attributes:
-        chose: units whose work depends on which input came first.
+        chose: units with work that depends on which input came first.
         unused: by channel, slots that were reserved and never put into.
         largest: by measured channel, bytes of its largest element.
         codes: channel and code of sent elements, in order.
@@ -328,8 +328,8 @@ class Unrolled:
         self.unused: Final = np.zeros(channels, np.int64)
         self.largest: Final = np.zeros(channels, np.int64)
         self.codes: Final[list[tuple[Counters, Counters]]] = []
-        # What is known of channels, and of the unit that is being unrolled, from one part to the
-        # next: elements taken, the next one was looked at, the end was seen; work since an event.
+        # The state between two parts. By channel: elements taken, whether the next element was
+        # looked at, whether the end was seen. Of the unit being unrolled: work since an event.
         self._taken: Counters = np.zeros(channels, np.int64)
         self._looked: Final = np.zeros(channels, np.bool_)
         self._ended: Final = np.zeros(channels, np.bool_)
@@ -357,7 +357,7 @@ class Unrolled:
                 begin = end
 
     def _uncut(self, cuts: Counters) -> list[int]:
-        """Move ``cuts`` behind units whose requests count from earlier readings."""
+        """Move ``cuts`` behind units with requests that count from earlier readings."""
         if not self._templates.reaches.any():
             found: list[int] = cuts.tolist()
             return found
@@ -473,7 +473,7 @@ def _among(numbers: Counters, some: Counters) -> NDArray[np.bool_]:
 
 
 def sizes_bytes_of(journal: Journal, templates: Templates) -> Counters:
-    """Return, by row, the size of what is sent."""
+    """Return the size of the element that each row sends; 0 for other rows."""
     sizes = np.zeros(len(templates.kind), np.int64)
     sent = np.flatnonzero((templates.kind == e.SEND) | (templates.kind == e.PUT))
     codes, which = np.unique(templates.code[sent], return_inverse=True)
