@@ -242,14 +242,12 @@ def _only_grows(dim: Expression) -> bool:
 
 
 class Claim(NamedTuple):
-    """One dimension with the size the program says it has.
+    """The size that a program assumes of one dimension of a stream.
 
     Attributes:
-        stream: its name.
         dimension: counted from the innermost.
-        found: what the operators can tell.
-        assumed: what the program says.
-        place: where it says so.
+        found: the size by the operators.
+        place: the line with the assumption.
     """
 
     stream: str

@@ -285,7 +285,7 @@ _units: Final[dict[np.dtype, float]] = {}
 
 @contextlib.contextmanager
 def exact_numbers(exact: bool) -> Iterator[None]:
-    """Keep the numbers of all float tiles in float64 inside, where ``exact``."""
+    """Keep the numbers of all float tiles in float64 inside the block, if ``exact``."""
     token = _exact.set(exact)
     try:
         yield
@@ -296,8 +296,8 @@ def exact_numbers(exact: bool) -> Iterator[None]:
 def kept_as(dtype: np.dtype) -> np.dtype:
     """Return the type in which this run keeps the numbers of a tile of type ``dtype``.
 
-    That is ``dtype``; of floats it is float64 in a run that is exact. The sizes of tiles are those
-    of ``dtype`` in any run.
+    The type is float64 for floats in an exact run, and otherwise ``dtype``. The bytes of a tile
+    follow from ``dtype`` in every run.
     """
     return _DOUBLE if _exact.get() and unit_of(dtype) else dtype
 

@@ -144,7 +144,7 @@ class StreamType:
 
     @property
     def count(self) -> Dim:
-        """How many elements the stream carries."""
+        """The number of elements of the stream."""
         return product(self.shape)
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ def holds_buffers(value: ValueType) -> bool:
 
 
 def with_dims(value: ValueType, change: Callable[[Dim], Dim]) -> ValueType:
-    """Return ``value`` with what ``change`` makes of each of its sizes."""
+    """Return ``value`` with ``change`` applied to each size."""
     if isinstance(value, TileType):
         rows, cols = change(value.rows), change(value.cols)
         if rows is value.rows and cols is value.cols:
@@ -189,7 +189,7 @@ def with_dims(value: ValueType, change: Callable[[Dim], Dim]) -> ValueType:
 
 
 def without_ragged(value: ValueType) -> ValueType:
-    """Return ``value`` without its ragged sizes, which two streams need not have alike."""
+    """Return ``value`` with 0 for ragged sizes, which may differ between two streams."""
     return with_dims(value, lambda dim: 0 if is_ragged(dim) else dim)
 
 
@@ -203,6 +203,6 @@ _KINDS: Final[dict[type[ValueType], str]] = {
 
 
 def kind_of(value: ValueType) -> str:
-    """Return what kind of value it is: tile, selector, buffer, bool or tuple."""
+    """Return the kind of a value: tile, selector, buffer, bool or tuple."""
     found = _KINDS.get(value.__class__)
     return found or next(name for kind, name in _KINDS.items() if isinstance(value, kind))

@@ -182,7 +182,7 @@ def number_in(tile: Tile) -> int:
     """Return the number that ``tile`` carries.
 
     Raises:
-        ValueError: it carries none, since it was computed without data.
+        ValueError: the tile was computed without data.
     """
     if tile.data is None:
         raise ValueError(
@@ -211,7 +211,7 @@ class Selector(NamedTuple):
 
 
 class Room(Protocol):
-    """Room in a memory unit that several may hold."""
+    """Room in a memory unit, with one or more holders."""
 
     @property
     def spilled(self) -> Mapping[int, int]:
@@ -230,7 +230,7 @@ class BufferReference:
     Attributes:
         elements: the tiles with the stops they had, in the order they arrived; the last one
             closes all dimensions of the buffer.
-        rank: how many dimensions the buffer has.
+        rank: the number of dimensions of the buffer.
         allocation: its room in the memory unit, given back when the last holder is done.
     """
 
@@ -248,12 +248,12 @@ class BufferReference:
 
 
 class Empty(NamedTuple):
-    """Takes the place of a value where a bare stop ends an empty tensor.
+    """Takes the place of a value in a *bare stop*, which ends an empty tensor.
 
-    An element of this and a stop, a *bare stop*, closes at least the dimension of size 0.
+    The bare stop closes at least the dimension of size 0.
 
     Attributes:
-        dimension: which one it is, counted from the innermost.
+        dimension: the dimension of size 0, counted from the innermost.
     """
 
     dimension: int
@@ -296,7 +296,7 @@ if not TYPE_CHECKING:
 
 
 def size_bytes(value: Value) -> int:
-    """Return the bytes of ``value``; of a buffer, those it refers to; of a bare stop, none."""
+    """Return the bytes of ``value``: for a reference the bytes of the buffer, for a bare stop 0."""
     if isinstance(value, Tile | Selector):
         return value.size_bytes
     if isinstance(value, BufferReference):

@@ -144,7 +144,7 @@ class Region:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            # What others are about to send need not be fetched one by one.
+            # Tasks run first, so that the elements they send are fetched together.
             self._clock.conductor.resume_last(self._strand)
 
     def _carry(self) -> None:

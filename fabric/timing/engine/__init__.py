@@ -1,3 +1,3 @@
-"""Channels, clocks, units and memories: what takes cycles, and how many."""
+"""Channels, clocks, units and memories, which decide the cycles of a run."""
 
 from __future__ import annotations

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 
 def spent_at(now: int, usable_cycle: int, next_send_cycle: int) -> int:
-    """Return the producer's clock once it has spent a credit that is usable then."""
+    """Return the producer's clock after it has spent a credit usable from ``usable_cycle``."""
     return max(now, usable_cycle, next_send_cycle)
 
 
 def credit_part(waited_cycles: int, backward_cycles: int) -> int:
-    """Return how much of a wait for a slot was for its credit on the way back, its last part.
+    """Return the last part of a wait for a slot, in which its credit was on the way back.
 
     In the rest, *full*, the producer waited for the consumer to dequeue an element.
     """
@@ -32,38 +32,36 @@ def credit_part(waited_cycles: int, backward_cycles: int) -> int:
 
 
 def links_part(before_cycle: int, now: int, visible_cycle: int, late_cycles: int) -> int:
-    """Return how much of a wait for an element, from ``before_cycle`` to now, was for links.
+    """Return the part of a wait for an element, from ``before_cycle`` to now, that was for links.
 
-    Shared links made it visible ``late_cycles`` later; the rest was for its producer.
+    Shared links made the element visible ``late_cycles`` later. In the rest, the consumer waited
+    for the producer.
     """
     return max(0, min(now, visible_cycle) - max(before_cycle, visible_cycle - late_cycles))
 
 
 def visible_from(sent_cycle: int, forward_cycles: int, requested_cycle: int) -> int:
-    """Return from which cycle on an element is visible to the consumer."""
+    """Return the first cycle in which an element is visible to the consumer."""
     return max(requested_cycle, sent_cycle + forward_cycles)
 
 
 def set_out_at(visible_cycle: int, forward_cycles: int) -> int:
-    """Return when an element set out that is visible then; of one requested for later, not before.
-
-    From then on it is counted among those that share the channel.
-    """
+    """Return the cycle one hop before an element is visible: its slot counts as used from then."""
     return visible_cycle - forward_cycles
 
 
 def shown_from(visible_cycle: int, next_take_cycle: int) -> int:
-    """Return from which cycle on the consumer can see and dequeue a visible element."""
+    """Return the first cycle in which the consumer can see and dequeue a visible element."""
     return max(visible_cycle, next_take_cycle)
 
 
 def usable_from(taken_cycle: int, backward_cycles: int) -> int:
-    """Return from which cycle on the producer can use the credit of a dequeue."""
+    """Return the first cycle in which the producer can use the credit of a dequeue."""
     return taken_cycle + backward_cycles
 
 
 def next_from(cycle: int, interval_cycles: int) -> int:
-    """Return before which cycle one end of a channel, used now, is not used again."""
+    """Return the first cycle in which one end of a channel, used now, can be used again."""
     return cycle + interval_cycles if interval_cycles else 0
 
 

@@ -63,7 +63,7 @@ class VirtualClock:
         self._on_heartbeat: Final = on_heartbeat
         self._beat_cycles: Final = beat_cycles
         self._next_beat = beat_cycles
-        # A wait that an element has ended stays until it comes up; the number parts equal cycles.
+        # A wait ended by an element stays in the heap until popped; numbers order equal cycles.
         self._reaching: list[tuple[int, int, int, Unit, Wait]] = []
         self._numbers: Final = itertools.count()
         self.pace_cycle = self._watch_cycle = self._bound_cycle = _NEVER

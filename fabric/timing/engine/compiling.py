@@ -1,4 +1,4 @@
-"""From a Python function to machine code that needs neither numba nor Python; by numba and LLVM.
+"""Compiles functions with numba and LLVM, to machine code that needs neither numba nor Python.
 
 A world, a table and an array of integers are pointers into a frame, which has the address and the
 size of every table. A row is a pointer to its first column. ``world.channels[3].sent += 1`` loads

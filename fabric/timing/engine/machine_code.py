@@ -25,14 +25,14 @@ import numpy as np
 from fabric.timing.engine.tables import cells_of, parts, row_of
 
 Loop: TypeAlias = Callable[..., tuple[int, ...]]
-"""It takes integers and returns some; the tables it knows."""
+"""A loop over fixed tables, from integers to integers."""
 
 _DIGEST_BYTES: Final = 32
 
 _COMPILER: Final = ("compiling", "tables")
 
 _engines: Final[list[Any]] = []
-"""Their code is there as long as they are."""
+"""The engines own their code, so they are kept."""
 
 _kept_names: Final[list[str]] = []
 

@@ -72,7 +72,7 @@ class OnChipMemory:
         held_by: bytes by owner, if the capacity is limited.
         pages: None if room is given in bytes.
         spill_address: the next off-chip address; None without spilling. Addresses are not reused.
-        reserved_bytes: room that buffers which may be spilled leave to others.
+        reserved_bytes: room that buffers with spilling leave to other buffers.
     """
 
     def __init__(

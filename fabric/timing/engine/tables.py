@@ -88,8 +88,8 @@ class Table(Generic[R]):
     Attributes:
         row: the class of a row.
         cells: the integers, row after row.
-        memory: the same; it is read faster in Python.
-        rows: the same in numpy, as ``table.rows["sent"]``.
+        memory: the cells, which Python reads faster in this form.
+        rows: the cells as a numpy array with named columns: ``table.rows["sent"]``.
         size: number of rows.
     """
 

@@ -1,3 +1,3 @@
-"""Models of off-chip memory: which there are, and when each has answered a burst."""
+"""Models of off-chip memory, which decide the cycles of bursts."""
 
 from __future__ import annotations

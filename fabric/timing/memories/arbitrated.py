@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REORDER_CYCLES: Final = 2
-"""From an answer of the memory to the cycle in which it can leave the buffer that orders them."""
+"""Cycles from an answer of the memory until it can leave the reorder buffer."""
 
 
 class _Fifo(Generic[T]):
@@ -275,7 +275,7 @@ class Behind(Protocol):
 
 
 def behind_arbiter(description: PortDescription) -> Behind:
-    """Return what ``description`` puts behind the arbiter."""
+    """Return the memory behind the arbiter of ``description``."""
     if isinstance(description, ArbitratedBanksDescription):
         return _Channel(description)
     assert isinstance(description, ArbitratedDescription)

@@ -52,7 +52,7 @@ class FlatMemory:
     """Memory channels of fixed-size requests behind one port per client.
 
     Attributes:
-        requests_per_call: after that many the compiled loop returns.
+        requests_per_call: the compiled loop returns after this many requests.
     """
 
     def __init__(

@@ -1,3 +1,3 @@
-"""A run as a record of what each unit did, and when it would have done it under other depths."""
+"""Records of runs: the events of each unit, and their cycles under other depths."""
 
 from __future__ import annotations

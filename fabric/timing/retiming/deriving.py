@@ -139,7 +139,7 @@ def _of_moment(
         if name == "seen":
             transfers[later, _NUMBER["receive_wait_cycles"]] = 0
     later = operations[:, _ORDER] >= moment.next_order
-    # A burst has the number of its asking: it may have been answered since.
+    # A burst has the number of its submission, and may be answered after the moment.
     its = operations[:, _UNIT]
     later |= is_compiled[its] & (operations[:, _CYCLE] > moment.cycles[its])
     return transfers, operations[~later]
@@ -180,7 +180,7 @@ class _Found:
         self.codes = _by_channel(unrolled.codes)
 
     def check(self, moment: Moment) -> None:
-        """Refuse a log after which compiled units are not where they were."""
+        """Refuse a log with other final clocks of compiled units than ``moment``."""
         first, cycles = self.record.first, np.zeros(len(self.record.units), np.int64)
         some = np.diff(first) > 0
         cycles[some] = self.clocks[first[1:][some] - 1]
@@ -319,7 +319,7 @@ def _first_looks(found: _Found) -> Counters:
     element = record.element_of[its]
     channel = found.channel[its]
     there = element < record.elements[channel]
-    # The first look stays: others do not count.
+    # Reversed, so that the first look at an element is written last and stays.
     places = (record.base[channel] + element)[there][::-1]
     looks[places] = its[there][::-1]
     return looks

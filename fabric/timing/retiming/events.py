@@ -1,7 +1,7 @@
 """Kinds of a record's events.
 
 An event is two integers: ``channel << SHIFT | kind``, and an amount. For a request, the upper bits
-count how many events of its unit ago its reading was.
+are the number of events of the unit since the reading.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAST_WORKED: Final = FINISH
 WORK: Final = 7
 WAIT: Final = 8
 
-# What follows from other stamps than the clock before.
+# Events with cycles that depend on other stamps than the unit's previous clock.
 NOTE: Final = 9
 LATE: Final = 10
 """The next element is visible this many cycles after a reading, or later."""

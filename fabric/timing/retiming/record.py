@@ -119,7 +119,7 @@ class Record:
 
     @cached_property
     def elements(self) -> Counters:
-        """How many were sent on each channel."""
+        """The number of elements sent on each channel."""
         return np.array([channel.elements for channel in self.channels], np.int64)
 
     @cached_property
@@ -141,7 +141,7 @@ class Record:
         for its, counted in (
             ((e.PUT, e.SEND), (e.PUT, e.SEND)),
             ((e.RESERVE, e.SEND), (e.RESERVE, e.SEND)),
-            # What looks at an element has the number of the dequeue that follows.
+            # A look at an element has the element number of the dequeue that follows.
             ((e.TAKE, e.HEAR, e.SEE, e.IDLE), (e.TAKE, e.HEAR)),
         ):
             of_these = np.flatnonzero(np.isin(kinds, its))
@@ -168,7 +168,7 @@ class Record:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """Channels by what ``--depth`` calls them."""
+        """Numbers of channels by their names in ``--depth``."""
         return {channel.option: at for at, channel in enumerate(self.channels)}
 
     def with_work(self, units: Iterable[int], factor: float) -> Record:

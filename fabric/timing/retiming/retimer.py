@@ -197,7 +197,7 @@ def _shared(
         begin, end = record.base[channel], record.base[channel + 1]
         count = min(len(sizes_bytes), int(end - begin))
         sizes[begin : begin + count] = sizes_bytes[:count]
-        # What a unit waited to send when the run stopped is taken to be as large as the last.
+        # An element that was not sent before the run stopped is assumed to be as large as the last.
         sizes[begin + count : end] = sizes_bytes[-1] if len(sizes_bytes) else 0
     links = Links(shared.capacities, [links for links, _ in shared.flows])
     most = []

@@ -107,7 +107,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     ``ready`` has ``count`` units.
 
     Returns:
-        How many units have not ended, and the event at which ``limit`` was passed, or NONE.
+        The number of units that have not ended, and the event that passed ``limit``, or NONE.
     """
     going = count
     while True:

@@ -158,7 +158,7 @@ def _latest(which: NDArray[np.bool_]) -> Counters:
 
 
 def _heads(tables: Tables, rows: Counters, owner: Counters, used: NDArray[np.bool_]) -> _Rows:
-    """Return what transitions begin with: a look at an element, at an end, or an arrival."""
+    """Return the heads of transitions: a look at an element, a look at an end, or an arrival."""
     known = tables.known.rows[tables.known.rows["follower"] != 0]
     known = known[used[known["transition"]]]
     code, transition = known["code"], known["transition"]
