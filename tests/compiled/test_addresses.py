@@ -26,7 +26,7 @@ from tests.operators.recording_memory import RECORDING, Bursts, recorded
 from tests.profiles import examples, spread
 from tests.programs.loading import PROGRAMS
 
-QUICK = examples(quick=10, deep=30)
+QUICK = examples(quick=5, deep=30)
 
 Build = Callable[[], Program]
 

@@ -27,7 +27,7 @@ from tests.profiles import examples, spread
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
-QUICK = examples(quick=10, deep=40)
+QUICK = examples(quick=5, deep=40)
 LONG = settings(QUICK, max_examples=20_000)
 
 SHIPPED: list[tuple[str, dict[str, Any]]] = [
@@ -166,7 +166,7 @@ class TestRandom:
     ) -> None:
         check_program(data, tmp_path_factory.mktemp("programs"))
 
-    @examples(quick=15, deep=60)
+    @examples(quick=7, deep=60)
     @given(network=networks(merging=True))
     def test_random_networks_are_equal_in_both_engines(
         self, network: Network, tmp_path_factory: pytest.TempPathFactory

@@ -46,7 +46,7 @@ def test_shipped_programs_on_wires_are_equal_in_both_engines(
     assert found.said["report"].hardware["channel"]["interval_cycles"] == 1
 
 
-@examples(quick=8, deep=60)
+@examples(quick=4, deep=60)
 @given(data=st.binary(min_size=300, max_size=300))
 def test_random_programs_on_wires_are_equal_in_both_engines(
     data: bytes, tmp_path_factory: pytest.TempPathFactory
@@ -55,7 +55,7 @@ def test_random_programs_on_wires_are_equal_in_both_engines(
         check_program(data, tmp_path_factory.mktemp("programs"))
 
 
-@examples(quick=8, deep=60)
+@examples(quick=4, deep=60)
 @given(network=networks(merging=True))
 def test_random_networks_on_wires_are_equal_in_both_engines(
     network: Network, tmp_path_factory: pytest.TempPathFactory

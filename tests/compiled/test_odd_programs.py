@@ -22,6 +22,7 @@ from tests.compiled.both import both, described
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers
 from tests.definitions import at_depth
 from tests.operators.driving import Collect, Emit, encode
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import LIVE, captured
 
@@ -38,7 +39,7 @@ def test_program_that_leaves_the_loop_equals_tasks(build: Build, tmp_path: Path)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 1023, 1024, 1025, 100_000, 1 << 70])
-@pytest.mark.parametrize("build", STAY[1:], ids=named)
+@pytest.mark.parametrize("build", spread(STAY[1:], 9), ids=named)
 def test_program_stays_in_the_loop_at_any_depth(build: Build, depth: int, tmp_path: Path) -> None:
     depths = {edge.key: depth for edge in elaborate(build()).edges}
     found = both(build, tmp_path, depths=depths)
@@ -71,7 +72,7 @@ TENSORS: list[Any] = [
 
 
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("tensor", TENSORS, ids=repr)
+@pytest.mark.parametrize("tensor", spread(TENSORS, 2), ids=repr)
 def test_refuted_shape_fails_in_the_loop(tensor: Any, late: bool, tmp_path: Path) -> None:
     groups = [{len(row) for row in tensor}, {len(row) for rows in tensor for row in rows}]
     one = Tile(1, 1, np.dtype(np.float32))

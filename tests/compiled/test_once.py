@@ -28,7 +28,7 @@ from tests.compiled.test_boundary import Looking, between
 from tests.compiled.turning import Carrying, Turning
 from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
@@ -264,7 +264,7 @@ def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
     return found.gave_up
 
 
-@pytest.mark.parametrize("order", SCHEDULES)
+@pytest.mark.parametrize("order", spread(SCHEDULES, 4))
 @pytest.mark.parametrize("name", WIRES)
 def test_operators_start_again_if_no_table_holds_them(
     name: str, order: str | int, tmp_path: Path
@@ -326,7 +326,7 @@ def check_stopped(build: Callable[[], fab.Program], draw: random.Random, folder:
     return found.gave_up
 
 
-@examples(quick=10)
+@examples(quick=5)
 @given(seed=st.integers(0, 1 << 32))
 def test_networks_that_begin_again_equal_tasks(
     seed: int, tmp_path_factory: pytest.TempPathFactory
@@ -334,7 +334,7 @@ def test_networks_that_begin_again_equal_tasks(
     check_stopped(lambda: between(seed), random.Random(seed), tmp_path_factory.mktemp("between"))
 
 
-@examples(quick=10)
+@examples(quick=5)
 @given(data=st.binary(min_size=300, max_size=300))
 def test_random_programs_that_begin_again_equal_tasks(
     data: bytes, tmp_path_factory: pytest.TempPathFactory
@@ -353,7 +353,7 @@ def test_random_programs_that_begin_again_equal_tasks(
 
 
 @pytest.mark.parametrize("name", ["top2_moe", "ragged_attention"])
-@pytest.mark.parametrize("order", SCHEDULES)
+@pytest.mark.parametrize("order", spread(SCHEDULES, 1))
 def test_shipped_programs_that_begin_again_equal_tasks(
     name: str, order: str | int, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from tests.deadlock.parts import Script, feedback, sink
 from tests.deadlock.test_random import Network, networks
 from tests.profiles import examples, spread
 
-FEWER = examples(quick=25, deep=200)
+FEWER = examples(quick=12, deep=200)
 
 
 @contextmanager
@@ -65,13 +65,13 @@ class TestNetworks:
         with recorded_from(0):
             test_random.check(network)
 
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     @given(networks(merging=True))
     def test_remedies_with_merges_hold_in_the_model(self, network: Network) -> None:
         with recorded_from(0):
             test_random.check(network)
 
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     @given(networks(merging=False))
     def test_remedies_complete_and_one_less_does_not(self, network: Network) -> None:
         remedy_ = found(network.program, network.depths, records=True)
@@ -107,7 +107,7 @@ def compared_growth() -> Iterator[list[tuple[list[str], list[str]]]]:
 
 
 class TestGrowth:
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     @given(networks(merging=True))
     def test_growth_of_networks_is_equal_both_ways(self, network: Network) -> None:
         with compared_growth() as noted:

@@ -29,7 +29,7 @@ def inside(layout: Layout, sizes: list[Size]) -> bool:
     )
 
 
-@examples(quick=10, deep=30)
+@examples(quick=5, deep=30)
 @given(
     sizes=st.lists(st.tuples(st.floats(10, 200), st.floats(10, 60)), min_size=1, max_size=12),
     data=st.data(),

@@ -113,7 +113,7 @@ def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
 
 
 class TestRecurrence:
-    @examples(quick=75, deep=300)
+    @examples(quick=37, deep=300)
     @given(graphs(), st.sampled_from(SCHEDULES))
     def test_matches_a_model_that_steps_through_cycles(
         self, graph: Graph, order: str | int
@@ -123,7 +123,7 @@ class TestRecurrence:
         assert "completed" == report.status
         assert _stepped(*graph) == clocks
 
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     @given(graphs())
     def test_columns_of_a_unit_sum_to_the_cycles(self, graph: Graph) -> None:
         _, report = run_graph(*graph)
@@ -140,7 +140,7 @@ class TestRecurrence:
             )
             assert report.cycles == spent
 
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     @given(graphs())
     def test_peak_occupancy_is_the_smallest_depth_that_changes_nothing(self, graph: Graph) -> None:
         nodes, edges, count = graph
@@ -292,7 +292,7 @@ def _groups(tensor: Any, dims: int) -> list[list[int]]:
     return [*inner, [len(tensor)]]
 
 
-@examples(quick=25, deep=1000)
+@examples(quick=12, deep=1000)
 @given(st.data())
 def test_sizes_of_groups_are_counted_as_a_tensor_has_them(data: st.DataObject) -> None:
     dims = data.draw(st.integers(1, 4))

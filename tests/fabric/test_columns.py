@@ -1,5 +1,3 @@
-"""Rows of cells as lines: nothing is lost, and no line is longer than there is room."""
-
 from __future__ import annotations
 
 import hypothesis.strategies as st
@@ -16,7 +14,7 @@ TABLES = st.integers(1, 6).flatmap(
 )
 
 
-@examples(quick=40, deep=2000)
+@examples(quick=20, deep=2000)
 @given(rows=TABLES, room=st.integers(24, 160))
 def test_rows_keep_every_word_within_the_room(rows: list[list[str]], room: int) -> None:
     lines = aligned(rows, room)

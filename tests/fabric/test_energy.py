@@ -173,7 +173,7 @@ def shipped(name: str, **parameters: object) -> fab.Program:
 
 
 class TestCounted:
-    @examples(quick=10, deep=100)
+    @examples(quick=5, deep=100)
     @given(tokens=st.integers(1, 24), experts=st.integers(1, 4), seed=st.integers(0, 99))
     def test_energy_of_routed_data_equals_the_observed_bytes(
         self, tokens: int, experts: int, seed: int
@@ -261,7 +261,7 @@ def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) ->
 
 
 class TestTokens:
-    @examples(quick=10, deep=100)
+    @examples(quick=5, deep=100)
     @given(count=st.integers(1, 10**6), runs=st.integers(1, 200))
     def test_token_rates_count_all_runs(self, count: int, runs: int) -> None:
         once = fab.simulate(on(PRICED, product))

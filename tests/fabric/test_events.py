@@ -269,7 +269,7 @@ class TestCommand:
             assert [each for each in map(json.loads, kept) if each["level"] != "debug"] == events
             assert (1, "completed") == (run.returncode, json.loads(run.stdout)["status"])
 
-    @pytest.mark.parametrize("plain", [False, True])
+    @pytest.mark.parametrize("plain", spread([False, True], 1))
     def test_log_is_coloured_on_terminals_only(self, plain: bool) -> None:
         command = [_python(), *_RUN, "--log", "console"]
         piped = subprocess.run(command, capture_output=True, text=True, check=True).stderr

@@ -49,7 +49,7 @@ def test_hostile_toml_is_refused_in_one_sentence(
     st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=4)), min_size=1, max_size=4),
     st.sampled_from(READERS),
 )
-@examples(quick=40)
+@examples(quick=20)
 def test_damaged_toml_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory,
     content: bytes,

@@ -1,5 +1,3 @@
-"""JSON as Python writes it, whichever way it is written."""
-
 from __future__ import annotations
 
 import numpy as np

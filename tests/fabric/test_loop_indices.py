@@ -31,7 +31,7 @@ from tests.memories.random_memories import Script, descriptions, scripts
 from tests.profiles import examples, spread
 from tests.programs.loading import program
 
-FEW = examples(quick=15, deep=60)
+FEW = examples(quick=7, deep=60)
 
 
 @pytest.fixture(autouse=True)

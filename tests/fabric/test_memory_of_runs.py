@@ -15,6 +15,7 @@ from fabric.graph.wiring.collector import only_young_garbage
 from fabric.timing.machine.machine import Machine
 from fabric.timing.state.run_state import RunState
 from tests.fabric.trace.chains import chain
+from tests.profiles import spread
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Machine]]:
     return built
 
 
-@pytest.mark.parametrize("trace", [None, TraceOptions()])
+@pytest.mark.parametrize("trace", spread([None, TraceOptions()], 1))
 def test_machine_is_young_garbage(
     machines: list[weakref.ref[Machine]], tmp_path: Path, trace: TraceOptions | None
 ) -> None:

@@ -18,7 +18,7 @@ from tests.deadlock.parts import Script, source
 from tests.fabric.graphs import Graph, graphs, run_graph
 from tests.fabric.scripted import Stage
 from tests.fabric.trace.recording import PROGRAMS, program, record
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
 
 Told: TypeAlias = tuple[object, ...]
@@ -72,7 +72,7 @@ class _Notes(Observer):
 
 
 class TestRuns:
-    @pytest.mark.parametrize("order", SCHEDULES)
+    @pytest.mark.parametrize("order", spread(SCHEDULES, 1))
     @pytest.mark.parametrize("name", ["simplified_moe", "moe regions", "attention"])
     def test_observers_are_told_the_same_under_every_schedule(
         self, name: str, order: str | int, tmp_path: Path
@@ -134,7 +134,7 @@ class TestRuns:
 
 
 class TestWatched:
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     @given(graphs(), st.sampled_from(SCHEDULES))
     def test_changes_nothing(self, graph: Graph, order: str | int) -> None:
         clocks, report = run_graph(*graph, order, [_Notes()])

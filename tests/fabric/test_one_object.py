@@ -1,5 +1,3 @@
-"""A signal does not cut the one object of a command with ``--json``; a second one does."""
-
 from __future__ import annotations
 
 import io

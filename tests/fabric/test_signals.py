@@ -53,7 +53,7 @@ def test_signalled_run_keeps_report_and_trace(number: signal.Signals, tmp_path: 
     assert '"event": "run_ended"' in (folder / "events.jsonl").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("number", spread(_SIGNALS, 1))
 @pytest.mark.parametrize("command", ["run", "graph"])
 def test_signal_while_wiring_ends_the_command(
     number: signal.Signals, command: str, tmp_path: Path

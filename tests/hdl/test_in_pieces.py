@@ -21,7 +21,7 @@ from tests.hdl.banks import BankedMemory
 from tests.hdl.design import IdealMemory, Memory, Sizes, swiglu
 from tests.hdl.test_design import COUNTED
 from tests.operators.true_types import Watched
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.programs.loading import PROGRAMS
 from tests.programs.loading import program as loaded
 
@@ -79,7 +79,7 @@ def test_cycles_are_those_of_the_model(sizes: Sizes, memory: str) -> None:
     assert report.cycles == swiglu(sizes, MEMORIES[memory]()).run()
 
 
-@pytest.mark.parametrize("memory", list(MEMORIES))
+@pytest.mark.parametrize("memory", spread(list(MEMORIES), 1))
 @pytest.mark.parametrize("hidden", [48, 160])
 def test_every_piece_moves_in_its_cycle(hidden: int, memory: str, tmp_path: Path) -> None:
     # A token has up to 20 pieces: sets are freed inside a token and at its end.

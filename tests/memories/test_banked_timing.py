@@ -60,7 +60,7 @@ _horizons = st.lists(st.integers(1, 60), min_size=1, max_size=5)
 
 
 class TestBanked:
-    @examples(quick=50, deep=300)
+    @examples(quick=10, deep=300)
     @given(descriptions(), scripts())
     @example(_ONE_CHANNEL, _WHILE_ANOTHER)
     def test_commands_answers_and_counters_equal_the_reference_model(
@@ -88,7 +88,7 @@ class TestBanked:
         periods = np.add.reduceat(sum(every), starts) if starts else np.zeros((1, 6))
         assert [list(astuple(each)) for each in counters.periods] == periods.tolist()
 
-    @examples(quick=20, deep=200)
+    @examples(quick=10, deep=200)
     @given(descriptions(), scripts(), _horizons, st.sampled_from([1, 2, 7, 30]))
     def test_horizons_do_not_change_commands_or_answers(
         self, hbm: BankedDescription, script: Script, horizons: list[int], requests_per_call: int
@@ -115,7 +115,7 @@ class TestBanked:
         script = [[Asked(0, Burst(at * size, 1, size, size, write=True)) for at in range(9)]]
         assert _run(hbm, script, [1]).answered == _run(hbm, script).answered
 
-    @examples(quick=10, deep=40)
+    @examples(quick=5, deep=40)
     @given(descriptions(), scripts())
     def test_renumbered_ages_do_not_change_commands(
         self, hbm: BankedDescription, script: Script

@@ -106,7 +106,7 @@ _scripts = st.lists(
 
 
 class TestLoop:
-    @examples(quick=75, deep=300)
+    @examples(quick=37, deep=300)
     @given(
         _descriptions(),
         _scripts,

@@ -20,6 +20,7 @@ from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 from tests.compiled.both import both
 from tests.memories.random_memories import descriptions
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 from tests.telling import told_under_every_schedule
 
@@ -192,7 +193,7 @@ def test_too_many_prefetching_readers_are_refused(writers: int, most: int) -> No
     )
 
 
-@pytest.mark.parametrize("name", ["simplified_moe", "ragged_attention", "swiglu"])
+@pytest.mark.parametrize("name", spread(["simplified_moe", "ragged_attention", "swiglu"], 1))
 @pytest.mark.parametrize("prefetch", [20, 500])
 def test_reports_are_equal_in_both_engines_and_all_schedules(
     name: str, prefetch: int, tmp_path: Path

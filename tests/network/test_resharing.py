@@ -52,7 +52,7 @@ def _rates(of: Traffic, flows: list[int], pieces: int) -> list[int]:
     return [w.transfers[flow].rate for flow in flows]
 
 
-@examples(quick=60, deep=4000)
+@examples(quick=30, deep=4000)
 @given(traffic())
 def test_incremental_rates_equal_rates_computed_from_scratch(of: Traffic) -> None:
     # Links that no route takes are left out, by both alike.

@@ -43,7 +43,7 @@ LATE_END = Placed(
 )
 
 
-@examples(quick=25, deep=2000)
+@examples(quick=12, deep=2000)
 @given(placed_graphs(), st.sampled_from(SCHEDULES))
 @example(LATE_END, "reversed")
 def test_matches_a_model_that_steps_through_cycles(placed: Placed, order: str | int) -> None:
@@ -63,7 +63,7 @@ def _hops(placed: Placed) -> dict[str, fab.Hop]:
     return found
 
 
-@examples(quick=10, deep=2000)
+@examples(quick=5, deep=2000)
 @given(placed_graphs(limited=False), st.sampled_from(["compiled", "tasks"]))
 def test_run_on_links_without_limits_equals_one_with_hops(
     placed: Placed, engine: Literal["compiled", "tasks"]

@@ -41,7 +41,7 @@ LINKS = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 
 
 @given(st.data())
-@examples(quick=40, deep=2000)
+@examples(quick=20, deep=2000)
 def test_rates_are_max_min_fair(data: st.DataObject) -> None:
     capacities = data.draw(LINKS)
     routes = st.frozensets(st.integers(0, len(capacities) - 1), min_size=1)

@@ -99,7 +99,7 @@ def copied(x: Any, dtype: str) -> Report:
     return simulate(program)
 
 
-@examples(quick=10, deep=200)
+@examples(quick=5, deep=200)
 @given(
     dtype=st.sampled_from(sorted(FORMATS)),
     seed=st.integers(0, 999),
@@ -140,7 +140,7 @@ def test_scale_of_a_block_is_limited_to_eight_bits() -> None:
 
 
 @pytest.mark.deep
-@examples(quick=8, deep=100)
+@examples(quick=4, deep=100)
 @given(
     left=st.sampled_from([*FORMATS, "float32", "bfloat16"]),
     right=st.sampled_from(sorted(FORMATS)),

@@ -130,7 +130,7 @@ def tiles(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 @given(st.data())
-@examples(quick=100, deep=2_000)
+@examples(quick=50, deep=2_000)
 def test_conversion_of_random_orders_is_verified(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
     tile = data.draw(tiles(shape))
@@ -205,7 +205,7 @@ def fewest(written: list[Any], read: list[Any]) -> int:
 
 @pytest.mark.deep
 @given(st.data())
-@examples(quick=100, deep=2_000)
+@examples(quick=50, deep=2_000)
 def test_conversion_of_random_tiles_is_verified(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
     source = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))

@@ -97,7 +97,7 @@ def test_initial_makes_tuples() -> None:
     assert (4.0, fab.Selector((2,), 3), False) == (number_in(made[0]), *made[1:])
 
 
-@examples(quick=300)
+@examples(quick=150)
 @given(
     dtype=st.sampled_from(
         [np.dtype(vars(ml_dtypes).get(name, name)) for name in ("bool", *INTEGERS)]

@@ -31,7 +31,7 @@ def copied(rows: int, cols: int, dtype: str) -> fab.Report:
     return report
 
 
-@examples(quick=10, deep=20)
+@examples(quick=5, deep=20)
 @given(rows=st.integers(1, 4), cols=st.integers(1, 33))
 def test_row_of_int4_takes_half_a_byte_a_column(rows: int, cols: int) -> None:
     report = copied(rows, cols, "int4")
@@ -82,7 +82,7 @@ def test_int4_takes_equal_cycles_in_both_engines(dtype: str) -> None:
     assert 16 * 64 + weights_bytes + 16 * 32 == reports[0].off_chip_traffic_bytes
 
 
-@examples(quick=10, deep=20)
+@examples(quick=5, deep=20)
 @given(
     seed=st.integers(0, 999),
     activations=st.sampled_from(["int8", "int16", "int32", "float32", "bfloat16"]),
@@ -124,7 +124,7 @@ def test_functions_take_int4_as_other_integers() -> None:
     number=st.integers(-20, 20) | st.sampled_from([0.5, -8.5, 1e30, float("nan")]),
     dtype=st.sampled_from(["float32", "float64", "int64"]),
 )
-@examples(quick=25, deep=100)
+@examples(quick=12, deep=100)
 def test_int4_holds_integers_from_minus_8_to_7(number: float, dtype: str) -> None:
     if dtype == "int64" and not isinstance(number, int):
         number = 99

@@ -104,7 +104,7 @@ def test_layout_of_a_chain_is_the_order_that_is_sent() -> None:
 
 
 @given(st.data())
-@examples(quick=300)
+@examples(quick=150)
 def chained(known: set[str], data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(SHAPES))
     layout = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))

@@ -18,7 +18,7 @@ from tests.operators.driving import Choices, Emit, decode
 from tests.operators.random_programs import Meant, Random
 from tests.operators.test_schedules import counted
 from tests.operators.true_types import Watched
-from tests.profiles import examples, of_profile
+from tests.profiles import examples, of_profile, spread
 from tests.schedules import SCHEDULES, schedule
 from tests.symbolic.bounded import Bounded
 
@@ -116,9 +116,9 @@ def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
         assert known.flops == report.flops
 
 
-@pytest.mark.parametrize("kind", [Random, Stated])
+@pytest.mark.parametrize("kind", spread([Random, Stated], 1))
 def test_types_are_true(kind: type[Random]) -> None:
-    @examples(quick=30, deep=600)
+    @examples(quick=15, deep=600)
     @given(st.binary(min_size=_BYTES, max_size=_BYTES), st.sampled_from((8, 14, 30)))
     def check_types(data: bytes, operators: int) -> None:
         _true_types(kind, data, operators)

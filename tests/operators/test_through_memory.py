@@ -53,7 +53,7 @@ def program_of(written: Layout, read: Layout) -> Program:
 
 
 @given(st.data())
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 def test_matrix_has_the_tiles_of_its_layout(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(((8, 8), (4, 12), (2, 4, 6), (12,), (2, 3, 2, 4))))
     layout = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))
@@ -79,7 +79,7 @@ def test_matrix_of_uneven_rows_is_refused() -> None:
 
 
 @given(st.data())
-@examples(quick=15, deep=60)
+@examples(quick=7, deep=60)
 def test_stream_through_memory_has_the_order_that_is_read(data: st.DataObject) -> None:
     shapes = st.sampled_from(((24,), (2, 12), (4, 6), (2, 3, 4)))
     both_shapes = data.draw(shapes), data.draw(shapes)
@@ -165,7 +165,7 @@ def test_tile_that_was_read_is_not_changed_later() -> None:
 
 
 @given(st.data())
-@examples(quick=15, deep=60)
+@examples(quick=7, deep=60)
 def test_loaded_tensor_has_the_order_of_the_layout(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(((8, 8), (2, 4, 6), (12,))))
     layout = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))

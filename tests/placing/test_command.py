@@ -163,6 +163,7 @@ def test_floor_picture_names_the_worst_link_and_all_units() -> None:
             assert any(title.startswith(where) and name in title for title in titles), name
 
 
+@pytest.mark.deep
 def test_simulate_reads_a_placement_file(tmp_path: Path) -> None:
     with_mesh = small(replace(PAPER, network=Mesh(columns=10, rows=10, link_bytes_per_cycle=64)))
     file = tmp_path / "placement.toml"

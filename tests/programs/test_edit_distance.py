@@ -39,7 +39,7 @@ def distances(pairs: Pairs, **parameters: Any) -> tuple[list[int], Report]:
 words = st.text("abc", max_size=9)
 
 
-@examples(quick=10, deep=25)
+@examples(quick=5, deep=25)
 @given(
     pairs=st.lists(st.tuples(words, words), min_size=1, max_size=6),
     sequences=st.sampled_from(["ragged", "padded"]),

@@ -16,7 +16,7 @@ WIDE = Hardware(tile=TileDescription(dtype="float32"))
 TILINGS = ["dynamic", "static", "padded"]
 
 
-@examples(quick=10, deep=12)
+@examples(quick=5, deep=12)
 @given(
     name=named,
     side=st.integers(2, 4),

@@ -112,7 +112,7 @@ FILES: Final[list[tuple[bytes, Callable[[Path], NDArray[Any]], NDArray[Any] | No
 ]
 
 
-@examples(quick=150)
+@examples(quick=75)
 @given(
     st.sampled_from(FILES),
     st.lists(st.tuples(st.integers(0, 1 << 12), st.binary(max_size=6)), min_size=1, max_size=3),

@@ -18,7 +18,7 @@ def run(**parameters: Any) -> Report:
     return simulate(program("matrix_vector", **{**SMALL, **parameters}))
 
 
-@examples(quick=10, deep=20)
+@examples(quick=5, deep=20)
 @given(
     batch=st.integers(1, 12),
     matrices=st.integers(1, 6),

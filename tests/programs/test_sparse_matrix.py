@@ -24,7 +24,7 @@ def run(**parameters: Any) -> Report:
     return simulate(load_program(PROGRAMS / "sparse_matrix.py", given, WIDE).program)
 
 
-@examples(quick=10, deep=25)
+@examples(quick=5, deep=25)
 @given(
     name=named,
     side=st.integers(2, 5),

@@ -153,6 +153,7 @@ def test_spread_caches_have_the_asked_mean() -> None:
     assert spread_caches([7], 3, 12, 0) == (12, 12, 12)
 
 
+@pytest.mark.deep
 def test_sampled_steps_are_run_exactly(kept: Path) -> None:
     first, _ = cost(kept)
     second, none = cost(kept)

@@ -19,7 +19,7 @@ AXES = ([0.0, 1.0, 4.0], [16.0, 64.0], [0.0, 2.0, 3.0, 9.0])
 
 
 @given(st.integers(0, 99), st.tuples(*(st.floats(each[0], each[-1]) for each in AXES)))
-@examples(quick=60)
+@examples(quick=30)
 def test_lookup_equals_scipy(seed: int, point: tuple[float, float, float]) -> None:
     values = np.random.default_rng(seed).uniform(1, 9, tuple(map(len, AXES)))
     points: Points = dict(zip(itertools.product(*AXES), values.ravel().tolist(), strict=True))

@@ -138,7 +138,7 @@ def test_missing_file_of_requests_is_refused(tmp_path: Path) -> None:
     st.lists(st.floats(0, 1000, width=32), min_size=2, max_size=20, unique=True).map(sorted),
     st.floats(0.01, 100),
 )
-@examples(quick=25)
+@examples(quick=12)
 def test_at_rate_scales_gaps(times: list[float], rate: float) -> None:
     found = some(*times).at_rate(rate)
     assert found.per_second == pytest.approx(rate)

@@ -86,7 +86,7 @@ def served(case: Case, costs: Costs | None = None) -> Served:
 
 
 @given(cases())
-@examples(quick=150, deep=3000)
+@examples(quick=75, deep=3000)
 def test_token_times_equal_the_reference_scheduler(case: Case) -> None:
     server = case.server
     limits = Limits(
@@ -103,7 +103,7 @@ def test_token_times_equal_the_reference_scheduler(case: Case) -> None:
 
 
 @given(cases(most_replicas=3))
-@examples(quick=60)
+@examples(quick=30)
 def test_every_request_and_token_is_served_once(case: Case) -> None:
     costs = Costs()
     found = served(case, costs)
@@ -124,7 +124,7 @@ def test_every_request_and_token_is_served_once(case: Case) -> None:
 
 
 @given(cases(most_replicas=3))
-@examples(quick=60)
+@examples(quick=30)
 def test_requests_begin_in_order_of_arrival(case: Case) -> None:
     found = served(case)
     for replica in range(case.server.replicas):

@@ -19,7 +19,7 @@ from fabric.extend import (
     Operator,
 )
 from tests.operators.driving import Choices
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.symbolic.bounded import compared, drawn_hardware, drawn_options
 from tests.symbolic.surroundings import CASES, Surroundings
 
@@ -33,8 +33,8 @@ def test_operator_that_a_user_can_wire_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("engine", ["compiled", "tasks"])
-@pytest.mark.parametrize("name", NAMES)
-@examples(quick=8, deep=2_000)
+@pytest.mark.parametrize("name", spread(NAMES, 10))
+@examples(quick=4, deep=2_000)
 @given(data=st.binary(min_size=80, max_size=80))
 def test_run_of_operator_takes_at_least_its_work(name: str, engine: str, data: bytes) -> None:
     choices, source = Choices(data), random.Random(data)

@@ -103,7 +103,7 @@ def dealt(rows: Stream, choices: Choices) -> Stream:
     return op.EagerMerge()(done)[0]
 
 
-@examples(quick=60, deep=20_000)
+@examples(quick=30, deep=20_000)
 @given(data=st.binary(min_size=60, max_size=60))
 def test_random_shares_are_within_their_bounds(data: bytes) -> None:
     source = random.Random(data)

@@ -125,7 +125,7 @@ def _loads(draw: st.DrawFn) -> tuple[Callable[[], Program], PlacementDescription
     return build, draw(st.sampled_from([PlacementDescription(), contiguous, padded]))
 
 
-@examples(quick=15, deep=60)
+@examples(quick=7, deep=60)
 @given(
     _loads(),
     st.sampled_from(["row-bank-rank-column-channel", "interleaved", "interleaved with hash"]),

@@ -40,7 +40,7 @@ def wired(graph: Graph) -> Plan:
     return elaborate(program)
 
 
-@examples(quick=15, deep=60)
+@examples(quick=7, deep=60)
 @given(graph=graphs())
 def test_operators_with_names_that_differ_in_numbers_are_alike(graph: Graph) -> None:
     plan = wired(graph)

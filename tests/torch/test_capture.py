@@ -96,7 +96,7 @@ def test_keyword_arguments_are_imported(often: int) -> None:
 
 
 @given(st.data())
-@examples(quick=20)
+@examples(quick=10)
 def test_outputs_have_pytorchs_shapes(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 5), max_size=4))
     dims = data.draw(st.permutations(range(len(shape))))

@@ -88,7 +88,7 @@ def functions(draw: st.DrawFn) -> Callable[[torch.Tensor, torch.Tensor], torch.T
     return function
 
 
-@examples(quick=10, deep=25)
+@examples(quick=5, deep=25)
 @given(functions(), st.sampled_from([1, 2, 16]), st.integers(1, 3), st.sampled_from([2, 4]))
 def test_random_chains_are_verified(
     function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], rows: int, tall: int, wide: int

@@ -39,14 +39,14 @@ def test_again_adds_a_loop_that_rereads() -> None:
 
 
 @given(layouts())
-@examples(quick=25, deep=100)
+@examples(quick=12, deep=100)
 def test_offsets_equal_loops_in_python(layout: Layout) -> None:
     assert [tuple(each) for each in layout.offsets().tolist()] == places(layout)
     assert len(places(layout)) == layout.count
 
 
 @given(st.integers(1, 3).flatmap(lambda rank: st.tuples(*[layouts(rank)] * 2)))
-@examples(quick=75, deep=300)
+@examples(quick=37, deep=300)
 def test_same_order_equals_comparing_places(pair: tuple[Layout, Layout]) -> None:
     left, right = pair
     shape = tuple(map(max, zip(left.shape, right.shape, strict=False)))
@@ -73,7 +73,7 @@ def _fitting(
 
 
 @given(layouts(), st.data())
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 def test_canonical_form_keeps_places_and_undoes_splits(layout: Layout, data: st.DataObject) -> None:
     canonical = layout.canonical()
     assert places(canonical) == places(layout)
@@ -88,7 +88,7 @@ def test_canonical_form_keeps_places_and_undoes_splits(layout: Layout, data: st.
 
 
 @given(layouts(), st.integers(1, 12))
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 def test_cut_nests_have_the_same_places(layout: Layout, inside: int) -> None:
     nests = layout.cut(inside)
     if nests is None:

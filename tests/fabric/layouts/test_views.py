@@ -22,7 +22,7 @@ def as_rows(tiles: list[NDArray[Any]], layout: Layout) -> list[list[list[int]]]:
 
 class TestPermuted:
     @given(layouts(), st.data())
-    @examples(quick=50, deep=200)
+    @examples(quick=25, deep=200)
     def test_permuted_has_numpys_tiles(self, layout: Layout, data: st.DataObject) -> None:
         rank = len(layout.shape)
         dims = tuple(data.draw(st.permutations(range(rank))))
@@ -86,7 +86,7 @@ def expressible(x: NDArray[Any], tiles: list[NDArray[Any]]) -> bool:
 
 class TestReshaped:
     @given(st.data())
-    @examples(quick=100, deep=400)
+    @examples(quick=50, deep=400)
     def test_reshaped_has_numpys_tiles(self, data: st.DataObject) -> None:
         layout = data.draw(st.sampled_from(SHAPES).flatmap(over))
         shape = data.draw(st.sampled_from(SHAPES))
@@ -125,7 +125,7 @@ class TestReshaped:
         pytest.fail("there is a layout")
 
     @given(layouts(most_rank=2, most_loops=3), st.data())
-    @examples(quick=50, deep=200)
+    @examples(quick=25, deep=200)
     def test_reshaped_uneven_layout_has_numpys_tiles(
         self, layout: Layout, data: st.DataObject
     ) -> None:
@@ -141,7 +141,7 @@ class TestReshaped:
 
 class TestSliced:
     @given(layouts(), st.data())
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     def test_sliced_back_has_numpys_tiles(self, layout: Layout, data: st.DataObject) -> None:
         dim = data.draw(st.integers(0, len(layout.shape) - 1))
         before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
@@ -157,7 +157,7 @@ class TestSliced:
         assert sliced(found, dim, before, size) == layout
 
     @given(layouts(), st.data())
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     def test_sliced_exists_if_the_slice_has_all_tiles(
         self, layout: Layout, data: st.DataObject
     ) -> None:
@@ -182,7 +182,7 @@ def assert_same(found: list[NDArray[Any]], expected: list[NDArray[Any]]) -> None
 
 class TestExpanded:
     @given(layouts(), st.data())
-    @examples(quick=25, deep=100)
+    @examples(quick=12, deep=100)
     def test_expanded_back_has_numpys_tiles(self, layout: Layout, data: st.DataObject) -> None:
         new = data.draw(st.integers(0, len(layout.shape)))
         base = tuple(data.draw(st.sampled_from((1, size))) for size in layout.shape[new:])

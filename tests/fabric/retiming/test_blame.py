@@ -16,7 +16,7 @@ from tests.profiles import examples
 
 MOST: Final = 3
 
-QUICK: Final = examples(quick=20, deep=150)
+QUICK: Final = examples(quick=10, deep=150)
 
 
 def _small(network: Network) -> Record:

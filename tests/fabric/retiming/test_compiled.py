@@ -40,7 +40,7 @@ from tests.programs.loading import program
 
 Build = Callable[[], Program]
 
-QUICK = examples(quick=15, deep=60)
+QUICK = examples(quick=7, deep=60)
 
 
 def recorded(

@@ -14,7 +14,7 @@ from tests.fabric.retiming.networks import Network, networks
 from tests.fabric.retiming.real import UNBOUNDED, timed
 from tests.profiles import examples
 
-SHORT: Final = examples(quick=25, deep=400)
+SHORT: Final = examples(quick=12, deep=400)
 WHOLE: Final = settings(SHORT, max_examples=2_000)
 
 

@@ -13,7 +13,7 @@ from tests.fabric.sizing.networks import network, options_of, program_of, shape
 from tests.profiles import examples
 
 
-@examples(quick=37, deep=150)
+@examples(quick=18, deep=150)
 @given(st.randoms(use_true_random=False), st.data())
 def test_run_of_a_network_takes_the_cycles_of_the_model(
     random: Random, data: st.DataObject
@@ -31,7 +31,7 @@ def test_run_of_a_network_takes_the_cycles_of_the_model(
     assert expected == Retimer(record).time(in_edge_order).cycles
 
 
-@examples(quick=12, deep=50)
+@examples(quick=6, deep=50)
 @given(st.randoms(use_true_random=False))
 def test_record_of_a_network_has_its_elements(random: Random) -> None:
     case = Case(network(random, shape(random)))

@@ -175,7 +175,7 @@ def test_certificate_of_shared_links_is_refused(tmp_path: Path) -> None:
     assert not file.exists()
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(networks(), st.data())
 def test_certificates_of_random_networks_are_accepted_and_early_ones_refused(
     network: Network, data: st.DataObject

@@ -46,7 +46,7 @@ def most_at_once(issued: Counters, usable: Counters) -> int:
     return most
 
 
-@examples(quick=50, deep=500)
+@examples(quick=25, deep=500)
 @given(networks(merging=False))
 def test_high_water_depths_delay_nothing_and_one_less_does(network: Network) -> None:
     record = deep_record(network.program)
@@ -65,7 +65,7 @@ def test_high_water_depths_delay_nothing_and_one_less_does(network: Network) -> 
             assert unbounded != stamps(problem, record, fewer)
 
 
-@examples(quick=25, deep=100)
+@examples(quick=12, deep=100)
 @given(networks(merging=False))
 def test_high_water_is_the_most_slots_in_use(network: Network) -> None:
     record = deep_record(network.program)

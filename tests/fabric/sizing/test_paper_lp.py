@@ -72,7 +72,7 @@ def test_measures_of_stages_are_their_intervals_and_delays() -> None:
     ] == measures(of(program))
 
 
-@examples(quick=25, deep=100)
+@examples(quick=12, deep=100)
 @given(pipelines(), st.booleans())
 def test_paper_lp_depths_of_pipelines_delay_nothing(program: Program, conservative: bool) -> None:
     # With normal intervals; with conservative ones they complete.
@@ -137,7 +137,7 @@ def test_paper_lp_depth_of_a_loop_is_its_high_water() -> None:
     assert {"body.0": 1, "head.0": 3, "reader.0": 1} == depths
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(networks(merging=False), st.booleans())
 def test_paper_lp_depths_of_random_networks_are_in_their_limits(
     network: Network, conservative: bool

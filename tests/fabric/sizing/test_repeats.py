@@ -30,7 +30,7 @@ def stored(program: Program, repeats: int) -> dict[str, NDArray[Any]]:
     return dict(run.machine.stored)
 
 
-@examples(quick=15, deep=60)
+@examples(quick=7, deep=60)
 @given(network=networks(merging=False), count=st.integers(2, 4))
 def test_repeated_sources_send_n_times_the_elements(network: Network, count: int) -> None:
     program = network.program
@@ -112,7 +112,7 @@ def test_repeated_programs_store_to_named_places_again() -> None:
     assert (alone == found).all()
 
 
-@examples(quick=10, deep=25)
+@examples(quick=5, deep=25)
 @given(
     rows=st.integers(1, 5), cols=st.integers(1, 3), count=st.integers(1, 4),
     depth=st.integers(1, 4),
@@ -126,7 +126,7 @@ def test_repeated_sources_take_the_cycles_of_one_longer_source(
     assert simulate(whole).cycles == recorded(once, {}, repeats=count).cycles
 
 
-@examples(quick=10, deep=25)
+@examples(quick=5, deep=25)
 @given(
     count=st.integers(1, 4), wait=st.integers(0, 9), repeats=st.integers(2, 4),
     depth=st.integers(1, 5),
@@ -142,7 +142,7 @@ def test_repeated_user_operators_take_the_cycles_of_one_longer_run(
     assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
 
 
-@examples(quick=15, deep=60)
+@examples(quick=7, deep=60)
 @given(network=networks(merging=False), count=st.integers(1, 4))
 def test_record_of_repeats_gives_the_cycles_of_other_depths(network: Network, count: int) -> None:
     program = network.program

@@ -59,7 +59,7 @@ def test_max_tokens_is_the_counted_number(
     assert waiting == max_tokens(tokens, started, delay, source, target)
 
 
-@examples(quick=25, deep=100)
+@examples(quick=12, deep=100)
 @given(graphs(kernels=4, delay_cycles=3))
 def test_start_delays_have_the_least_sum(graph: tuple[int, list[Precedence]]) -> None:
     kernels, precedences = graph

@@ -13,7 +13,7 @@ from fabric.graph.loading.program_file import load_program
 from fabric.timing.state.run_state import RunState
 from tests.fabric.trace.recording import record
 from tests.network.placed import TileStage
-from tests.profiles import of_profile
+from tests.profiles import of_profile, spread
 from tests.programs.loading import PROGRAMS
 
 SMALL = {
@@ -28,7 +28,7 @@ def _compared(state: RunState) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("interval", [0, 1])
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", spread(SMALL, 1))
 def test_in_each_cycle_it_is_what_the_trace_says(name: str, interval: int, tmp_path: Path) -> None:
     hardware = load_hardware("mesh_paper")
     hardware = hardware.of_wires() if interval else hardware

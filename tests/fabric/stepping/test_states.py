@@ -81,7 +81,7 @@ def test_states_are_equal_by_steps_and_cycles(name: str) -> None:
                     assert len(found[0]) == channel.held
 
 
-@examples(quick=10, deep=20)
+@examples(quick=5, deep=20)
 @given(networks(merging=True))
 def test_states_of_networks_are_equal_by_steps_and_cycles(network: Network) -> None:
     wired, depths = network.program, network.depths

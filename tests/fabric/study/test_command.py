@@ -180,6 +180,7 @@ def test_options_of_other_commands_are_read_as_numbers(
     assert main([command, str(ROOT / PROGRAM), "-p", "tiles=1.5"]) == 2
 
 
+@pytest.mark.deep
 def test_studies_with_one_name_are_refused(tmp_path: Path) -> None:
     text = (
         "from pathlib import Path\nfrom fabric import *; from fabric.extend import *\n"
@@ -193,6 +194,7 @@ def test_studies_with_one_name_are_refused(tmp_path: Path) -> None:
     assert "study same is in" in done.stderr
 
 
+@pytest.mark.deep
 def test_several_studies_have_folders_and_an_overview(tmp_path: Path) -> None:
     for name, tiles in (("one", [1, 2]), ("two", [2, 3])):
         (tmp_path / f"{name}.py").write_text(

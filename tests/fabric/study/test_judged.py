@@ -123,7 +123,7 @@ def _check_all_is_told(result: StudyResult, folder: Path) -> None:
     st.sampled_from([(), ("extra.x <= 7",), ("extra.x > -1e308",)]),
     st.sampled_from([None, "tpe", "nsga2", "random"]),
 )
-@examples(quick=10)
+@examples(quick=5)
 def test_point_with_any_value_is_judged_kept_and_printed(
     tmp_path_factory: pytest.TempPathFactory,
     values: list[Any],

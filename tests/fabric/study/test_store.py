@@ -351,7 +351,7 @@ def test_read_only_storage_is_read_and_not_written(url: str) -> None:
         store.keep(run_point(study, study.point(1)))
 
 
-@examples(quick=30)
+@examples(quick=15)
 @given(st.data())
 def test_damaged_storage_is_used_or_refused(kept: tuple[Study, bytes], data: st.DataObject) -> None:
     study, whole = kept

@@ -41,7 +41,7 @@ def faster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(wired, tmp_path_factory.mktemp("faster"))[1].folder.parent
 
 
-@pytest.mark.parametrize("width", ["100", "50"])
+@pytest.mark.parametrize("width", spread(["100", "50"], 1))
 def test_commands_print_as_in_the_snapshot(
     width: str,
     capsys: pytest.CaptureFixture[str],

@@ -143,7 +143,7 @@ def _head_damaged(data: st.DataObject, file: Path) -> None:
 
 
 @pytest.mark.deep
-@examples(quick=12)
+@examples(quick=6)
 @given(st.data())
 def test_damaged_table_is_refused_or_left_out(
     runs: dict[str, Path], capsys: pytest.CaptureFixture[str], data: st.DataObject

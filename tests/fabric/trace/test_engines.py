@@ -190,7 +190,7 @@ def test_requested_cycle_counts_from_the_clock_of_its_unit(folder: Path) -> None
 
 
 @pytest.mark.deep
-@examples(quick=8, deep=150)
+@examples(quick=4, deep=150)
 @given(data=st.binary(min_size=300, max_size=300))
 def test_trace_of_random_programs_is_equal_in_both_engines(folder: Path, data: bytes) -> None:
     def build() -> Program:
@@ -199,7 +199,7 @@ def test_trace_of_random_programs_is_equal_in_both_engines(folder: Path, data: b
     check(build, folder, on_deadlock="describe", **hopped(build, random.Random(data)))
 
 
-@examples(quick=8, deep=150)
+@examples(quick=4, deep=150)
 @given(network=networks(merging=True))
 def test_trace_of_random_networks_is_equal_in_both_engines(folder: Path, network: Network) -> None:
     check(lambda: network.program, folder, depths=network.depths, on_deadlock="describe")

@@ -52,7 +52,7 @@ def wider(mesh: Mesh, times: int | None) -> Mesh:
 
 
 @pytest.mark.deep
-@examples(quick=10, deep=1000)
+@examples(quick=5, deep=1000)
 @given(placed_graphs(), st.integers(1, 9), st.sampled_from([1, 2, None]))
 def test_what_if_on_links_gives_the_cycles_of_the_model(
     placed: Placed, depth: int, times: int | None
@@ -139,7 +139,7 @@ def test_fraction_of_a_link_is_rounded_to_bytes(tmp_path: Path) -> None:
     assert not any("rounded" in reason for reason in trace.what_if(links=1.5).reasons)
 
 
-@pytest.mark.parametrize("name", ["pack_rows", "unequal_branches"])
+@pytest.mark.parametrize("name", spread(["pack_rows", "unequal_branches"], 1))
 def test_what_if_of_a_deadlock_on_links_is_that_of_a_run(name: str, tmp_path: Path) -> None:
     mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=2, injection_bytes_per_cycle=3)
     with hardware_scope(Hardware(network=mesh)):

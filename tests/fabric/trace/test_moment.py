@@ -45,7 +45,7 @@ def test_state_of_a_program_is_that_of_the_replay(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.deep
-@examples(quick=10, deep=12)
+@examples(quick=5, deep=12)
 @given(networks(merging=True))
 def test_state_of_a_random_network_is_that_of_the_replay(network: Network) -> None:
     with tempfile.TemporaryDirectory() as folder:

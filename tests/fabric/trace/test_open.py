@@ -99,7 +99,7 @@ def test_trace_in_a_read_only_folder_answers(folders: list[Path], tmp_path: Path
     assert before == {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
 
 
-@pytest.mark.parametrize("closes", [False, True])
+@pytest.mark.parametrize("closes", spread([False, True], 1))
 def test_script_with_an_open_trace_ends_quietly(folders: list[Path], closes: bool) -> None:
     script = (
         "import sys, fabric\n"

@@ -18,6 +18,7 @@ from operators import Consumer, LinearOffChipLoad, Map, SiLU
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import waits_of
 from tests.fabric.trace.recording import program, record
+from tests.profiles import spread
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -51,7 +52,7 @@ def opened(
 
 
 def of(*names: str, **settings: object) -> pytest.MarkDecorator:
-    params = [{"name": name, **settings} for name in names]
+    params = spread([{"name": name, **settings} for name in names], 1)
     return pytest.mark.parametrize("opened", params, indirect=True, ids=names)
 
 
@@ -154,6 +155,7 @@ def test_tip_of_a_wait_has_its_cause_and_cycles(opened: Shown) -> None:
     assert seen > 5
 
 
+@pytest.mark.deep
 def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
     data = opened.data
     (graph,) = [each for each in data["graphs"] if each["title"] == "all units"]
@@ -182,6 +184,7 @@ def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
     assert not opened.page.locator("#details").is_visible()
 
 
+@pytest.mark.deep
 def test_chain_of_waits_ends_at_a_busy_unit_or_memory(opened: Shown) -> None:
     data = opened.data
     for name in opened.units[:6]:
@@ -194,6 +197,7 @@ def test_chain_of_waits_ends_at_a_busy_unit_or_memory(opened: Shown) -> None:
     assert data["units"]["ranked"]
 
 
+@pytest.mark.deep
 def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: Path) -> None:
     names = (
         "</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", 'a"b\'c',
@@ -215,6 +219,7 @@ def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: 
     assert not shown.troubles
 
 
+@pytest.mark.deep
 def test_page_reports_the_waits_it_left_out(
     browser: Browser, tmp_path: Path, traces: dict[str, Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ def test_damaged_segment_is_left_out(name: str, kept: int, tmp_path: Path) -> No
     Accounts(trace)
 
 
-@pytest.mark.parametrize("name", ["states", "pending", "waiting"])
+@pytest.mark.parametrize("name", spread(["states", "pending", "waiting"], 1))
 def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> None:
     report, whole = record(program("pack_rows"), tmp_path, engine="tasks")
     (whole.folder / f"{name}-000001.table").write_bytes(b"PAR1")
@@ -182,7 +182,7 @@ def _every_command_says_something(run: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.deep
-@examples(quick=12)
+@examples(quick=6)
 @given(st.data())
 def test_damaged_json_is_answered_or_refused(
     stuck: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject

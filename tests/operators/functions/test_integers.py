@@ -258,7 +258,7 @@ def _type_of(tile: Tile) -> TileType:
 @pytest.mark.parametrize(
     "case", spread(CASES, 13), ids=lambda case: f"{case.function}{case.shapes}"
 )
-@examples(quick=60)
+@examples(quick=30)
 @given(name=st.sampled_from(sorted(TYPES)), random=SEEDS, group=st.integers(1, 3))
 def test_functions_are_exact_or_refuse(case: Case, name: str, random: Random, group: int) -> None:
     dtype, function = TYPES[name], case.function
@@ -346,7 +346,7 @@ def test_division_of_integers_by_zero_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", spread(NUMBERS, 24))
-@examples(quick=40)
+@examples(quick=20)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS)
 def test_pointwise_steps_are_exact_or_refuse(name: str, dtype: Any, random: Random) -> None:
     if name not in EXACTLY:
@@ -374,7 +374,7 @@ def test_pointwise_steps_are_exact_or_refuse(name: str, dtype: Any, random: Rand
     spread([("sum", sum), ("prod", prod), ("amax", max), ("amin", min),
      ("all", all), ("any", any)], 2),
 )  # fmt: skip
-@examples(quick=60)
+@examples(quick=30)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS, cols=st.integers(1, 5))
 def test_reduced_rows_are_exact_or_refuse(
     name: Any, oracle: Any, dtype: Any, random: Random, cols: int
@@ -385,7 +385,7 @@ def test_reduced_rows_are_exact_or_refuse(
     outcome(lambda: computed(function, tiles, dtype), [[oracle(row)]], dtype, name)
 
 
-@examples(quick=200)
+@examples(quick=100)
 @given(
     dtype=st.sampled_from(list(TYPES.values())),
     random=SEEDS,
@@ -404,7 +404,7 @@ def test_largest_numbers_follow_the_order_of_integers(
     assert [sorted(row, reverse=largest)[:k]] == found
 
 
-@examples(quick=300)
+@examples(quick=150)
 @given(
     dtype=st.sampled_from(list(TYPES.values())),
     name=st.sampled_from(("int4", "int8", "int64", "uint16", "uint64", "bool")),
@@ -420,7 +420,7 @@ def test_quotients_of_another_type_are_exact_or_refuse(
     outcome(lambda: computed(Quotient(name), [tiles], result), wanted, result, "Quotient")
 
 
-@examples(quick=150)
+@examples(quick=75)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS)
 def test_scores_are_exact_products_rounded_once(dtype: Any, random: Random) -> None:
     queries, keys = (matrix_of(random, dtype, 2, 3) for _ in range(2))
@@ -431,7 +431,7 @@ def test_scores_are_exact_products_rounded_once(dtype: Any, random: Random) -> N
     assert exact.tolist() == found.data.tolist()
 
 
-@examples(quick=300)
+@examples(quick=150)
 @given(
     dtype=st.sampled_from(list(TYPES.values())),
     counted=st.sampled_from([each for name, each in TYPES.items() if name != "bool"]),

@@ -151,7 +151,7 @@ PUTTING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", RUNNING)
-@examples(quick=25)
+@examples(quick=12)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS, count=st.integers(1, 5))
 def test_running_integers_are_exact_or_refused(
     name: Any, dtype: Any, random: Random, count: int
@@ -168,7 +168,7 @@ def test_running_integers_are_exact_or_refused(
 
 
 @pytest.mark.parametrize("name", PUTTING)
-@examples(quick=25)
+@examples(quick=12)
 @given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS, count=st.integers(1, 4))
 def test_integers_put_to_places_are_exact_or_refused(
     name: Any, dtype: Any, random: Random, count: int

@@ -73,7 +73,7 @@ def _mask(array: NDArray[np.generic]) -> Mask:
     return Mask((batch, heads, rows, keys), lambda: array, array.dtype)
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(tilings(), st.data())
 def test_tiles_read_equal_a_walk_over_the_mask(
     tiling: tuple[Heads, tuple[Part, ...]], data: st.DataObject

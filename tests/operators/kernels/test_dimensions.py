@@ -31,7 +31,7 @@ def _grouped(draw: st.DrawFn, factors: list[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-@examples(quick=25, deep=100)
+@examples(quick=12, deep=100)
 @given(_shapes())
 def test_elements_keep_their_order_under_other_dimensions(
     shapes: tuple[tuple[int, ...], tuple[int, ...]],

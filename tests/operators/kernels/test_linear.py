@@ -121,7 +121,7 @@ def test_columns_are_summed_as_they_come(order: Order) -> None:
 
 
 @given(st.lists(st.integers(1, 3), max_size=2), SIZES, SIZES, SIZES, st.sampled_from(ORDERS))
-@examples(quick=10, deep=40)
+@examples(quick=5, deep=40)
 def test_products_of_batches_equal_numpy(
     batches: list[int], rows: int, inner: int, cols: int, order: Order
 ) -> None:
@@ -147,7 +147,7 @@ def test_products_of_batches_equal_numpy(
 
 
 @given(st.lists(st.integers(1, 6), max_size=2), SIZES, st.sampled_from([1, 2, 4]))
-@examples(quick=10, deep=30)
+@examples(quick=5, deep=30)
 def test_rows_of_a_table_equal_numpy(shape: list[int], cols: int, rows: int) -> None:
     table = numbers(9, cols)
     places = np.random.default_rng(cols).integers(0, 9, shape)

@@ -54,7 +54,7 @@ def _views(draw: st.DrawFn, view: View) -> View:
     return view
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(st.data())
 def test_views_of_parts_equal_views_of_the_whole(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(SIZES, min_size=2, max_size=3)))

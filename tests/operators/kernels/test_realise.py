@@ -135,7 +135,7 @@ def test_fused_and_spilled_models_compute_the_same(
 
 
 @given(models(), st.integers(0, 2_500))
-@examples(quick=10, deep=40)
+@examples(quick=5, deep=40)
 def test_predicted_traffic_and_buffers_equal_those_of_the_run(
     given_: tuple[Model, dict[str, np.ndarray]], budget: int
 ) -> None:

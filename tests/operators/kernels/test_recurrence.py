@@ -30,7 +30,7 @@ def stored(array: np.ndarray) -> View:
 
 
 @given(layouts(), st.sampled_from([2, 3, 4]))
-@examples(quick=40, deep=2_000)
+@examples(quick=20, deep=2_000)
 def test_layouts_by_steps_hold_whole_steps(layout: Layout, steps: int) -> None:
     if not is_by_steps(layout, steps):
         return

@@ -68,7 +68,7 @@ def _tiles(array: NDArray[np.int64], layout: Layout) -> list[NDArray[np.int64]]:
     return found
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(_viewed(), st.data())
 def test_gathered_tiles_equal_those_of_the_view(
     viewed: tuple[View, NDArray[np.int64]], data: st.DataObject
@@ -87,7 +87,7 @@ def test_gathered_tiles_equal_those_of_the_view(
         np.testing.assert_array_equal(one.reshape(-1)[pulled.places], other)
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(_viewed(expands=False))
 def test_the_layout_of_a_view_is_what_the_stream_of_its_source_shows(
     viewed: tuple[View, NDArray[np.int64]],
@@ -102,7 +102,7 @@ def test_the_layout_of_a_view_is_what_the_stream_of_its_source_shows(
         np.testing.assert_array_equal(one.reshape(other.shape), other)
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(_viewed(), st.integers(1, 8))
 def test_there_are_tiles_for_every_view(viewed: tuple[View, NDArray[np.int64]], rows: int) -> None:
     view, array = viewed

@@ -169,7 +169,7 @@ def test_wrong_file_is_refused_at_the_line_of_the_tensor(
 SHAPES = st.lists(st.integers(-1, 4) | st.sampled_from([1 << 31, 1 << 61, 1 << 70]), max_size=70)
 
 
-@examples(quick=100)
+@examples(quick=50)
 @given(SHAPES, st.integers(-8, 24), st.integers(-8, 24), st.sampled_from(sorted(TYPES)))
 def test_header_with_wrong_sizes_is_refused(
     tmp_path_factory: pytest.TempPathFactory, shape: list[int], first: int, end: int, kind: str
@@ -189,7 +189,7 @@ def test_header_with_wrong_sizes_is_refused(
     assert wanted.tobytes() == find(file, "w").data().tobytes()
 
 
-@examples(quick=60)
+@examples(quick=30)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3))
 def test_holes_and_overlaps_are_refused_as_in_the_format_library(
     tmp_path_factory: pytest.TempPathFactory, ranges: list[tuple[int, int]]

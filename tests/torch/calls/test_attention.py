@@ -58,7 +58,7 @@ def programs(draw: st.DrawFn) -> Program:
     return single.program("aten.scaled_dot_product_attention.default", operands, kwargs)
 
 
-@examples(quick=15, deep=60)
+@examples(quick=7, deep=60)
 @given(programs())
 def test_attention_call_equals_pytorch(program: Program) -> None:
     check(program)

@@ -411,7 +411,7 @@ def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], di
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(st.data())
 def test_kernel_numbers_equal_pytorch(name: str, data: st.DataObject) -> None:
     target, args, kwargs = data.draw(calls(FUNCTIONS[name]))
@@ -437,7 +437,7 @@ def test_kernel_numbers_equal_pytorch(name: str, data: st.DataObject) -> None:
         )
 
 
-@examples(quick=25, deep=100)
+@examples(quick=12, deep=100)
 @given(st.data())
 def test_program_of_a_call_equals_pytorch(data: st.DataObject) -> None:
     target, args, kwargs = data.draw(calls(TARGETS))
@@ -446,7 +446,7 @@ def test_program_of_a_call_equals_pytorch(data: st.DataObject) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("target", TARGETS)
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(st.data())
 def test_program_of_every_call_equals_pytorch(target: str, data: st.DataObject) -> None:
     _, args, kwargs = data.draw(calls([target]))

@@ -217,7 +217,7 @@ class _FromMemory(Single):
 
 @pytest.mark.parametrize("target", sorted(CALLS))
 @given(data=st.data())
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 def test_product_equals_pytorch(target: str, data: st.DataObject) -> None:
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = CALLS[target](given)
@@ -227,7 +227,7 @@ def test_product_equals_pytorch(target: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("target", sorted(TABLES))
 @given(data=st.data())
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 def test_table_in_memory_equals_pytorch(target: str, data: st.DataObject) -> None:
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = TABLES[target](given)

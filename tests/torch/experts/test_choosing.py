@@ -12,7 +12,7 @@ from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, SCHEDULES, Single
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(data=st.data())
 def test_topk_is_verified(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 5]), min_size=1, max_size=3))
@@ -30,7 +30,7 @@ def test_topk_is_verified(data: st.DataObject) -> None:
     assert report.verified, report.verification
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(
     cols=st.sampled_from([1, 2, 3, 4, 7, 8, 16, 17, 33, 64, 100, 128, 129, 300]),
     k=st.sampled_from([1, 2, 3, 5, 16, 17, 18, 40]),

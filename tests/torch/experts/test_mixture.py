@@ -50,7 +50,7 @@ def programs(draw: st.DrawFn) -> Program:
     return player.program(mixture(player, x, choice, gates, weights))
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(program=programs())
 def test_mixture_is_verified(program: Program) -> None:
     report = simulate(program, mode="functional")
@@ -59,7 +59,7 @@ def test_mixture_is_verified(program: Program) -> None:
     assert not report.warnings
 
 
-@examples(quick=10, deep=30)
+@examples(quick=5, deep=30)
 @given(program=programs())
 def test_mixture_takes_the_same_cycles_without_data(program: Program) -> None:
     functional = simulate(program, mode="functional")

@@ -166,7 +166,7 @@ def attentions(draw: st.DrawFn) -> Attended:
     )
 
 
-@examples(quick=50, deep=200)
+@examples(quick=25, deep=200)
 @given(attentions())
 def test_attention_equals_pytorch(drawn: Attended) -> None:
     report = simulate(drawn.program(), mode="functional")
@@ -174,7 +174,7 @@ def test_attention_equals_pytorch(drawn: Attended) -> None:
     assert report.verified, report.verification
 
 
-@examples(quick=10, deep=40)
+@examples(quick=5, deep=40)
 @given(attentions())
 def test_attention_takes_the_same_cycles_without_data(drawn: Attended) -> None:
     program = drawn.program()
@@ -248,7 +248,7 @@ def _operands(
     )
 
 
-@examples(quick=10, deep=40)
+@examples(quick=5, deep=40)
 @given(st.data())
 def test_traffic_follows_the_mask(data: st.DataObject) -> None:
     batch, key_heads, group = data.draw(SIZES), data.draw(SIZES), data.draw(SIZES)

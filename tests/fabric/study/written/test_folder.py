@@ -95,6 +95,7 @@ def test_folder_without_matplotlib_has_no_pictures(
     assert files(tmp_path).keys() == {"index.html", "points.parquet", "points.csv"}
 
 
+@pytest.mark.deep
 def test_overview_links_every_study_page(tmp_path: Path) -> None:
     results = [one_metric(), paper(), hostile()]
     for result in results:

@@ -14,6 +14,7 @@ from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import Pictures
 from tests.fabric.study.written.made import RESULTS, design, hostile, paper
 from tests.fabric.trace.browsing import browsing
+from tests.profiles import spread
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FloatRect, Page
@@ -150,8 +151,8 @@ def test_click_on_a_point_selects_it(opened: Any) -> None:
     assert shown.points() == [19]
 
 
-@pytest.mark.parametrize("width", [360, 1300])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", spread([360, 1300], 1))
+@pytest.mark.parametrize("scheme", spread(["light", "dark"], 1))
 def test_study_page_fits_its_window(width: int, scheme: str, opened: Any) -> None:
     for result in (design(), hostile(), paper()):
         shown = opened(result, viewport={"width": width, "height": 800}, color_scheme=scheme)

@@ -90,7 +90,7 @@ VALUES = st.one_of(
 )
 
 
-@examples(quick=10, deep=20)
+@examples(quick=5, deep=20)
 @given(values=st.lists(VALUES, min_size=1, max_size=6))
 def test_points_file_keeps_any_value(
     values: list[Any], tmp_path_factory: pytest.TempPathFactory
