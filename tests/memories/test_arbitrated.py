@@ -21,7 +21,7 @@ from fabric.timing.memories.arbitrated import ArbitratedMemory, Request, behind_
 from tests.hdl import design
 from tests.hdl.banks import BankedMemory
 from tests.memories.driven import answers, clients_of
-from tests.profiles import of_profile
+from tests.profiles import of_profile, spread
 
 # The last one is row 0 again.
 ROWS = (0, 1, 2, 0x3FFF, 0x4000)
@@ -186,7 +186,7 @@ def test_tile_smaller_than_a_request_is_read() -> None:
 
 
 @pytest.mark.parametrize("address_cycle", [1, 1000])
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", spread([True, False], 1))
 @pytest.mark.parametrize(
     "memory",
     [

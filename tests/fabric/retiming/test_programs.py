@@ -105,7 +105,7 @@ def test_programs_with_merges_report_arbitration(name: str) -> None:
 
 
 @pytest.mark.parametrize("recorded_depth", [2, UNBOUNDED])
-@pytest.mark.parametrize("name", spread(sorted(SHIPPED.keys() - ARRIVALS), 3))
+@pytest.mark.parametrize("name", spread(sorted(SHIPPED.keys() - ARRIVALS), 2))
 def test_retiming_under_other_depths_equals_runs(name: str, recorded_depth: int) -> None:
     program = _program(name, UNCONTENDED)
     record, _ = recorded(program, _uniform(program, recorded_depth))

@@ -111,7 +111,7 @@ def test_what_if_that_deadlocks_does_so_in_a_run(crossed: Trace) -> None:
     }
 
 
-@pytest.mark.parametrize("name", spread(_STUCK, 2))
+@pytest.mark.parametrize("name", spread(_STUCK, 1))
 @pytest.mark.parametrize("more", [0, 1])
 def test_what_if_of_a_deadlock_releases_units_as_a_run(
     tmp_path: Path, name: str, more: int

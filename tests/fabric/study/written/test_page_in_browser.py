@@ -96,7 +96,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         assert not each.troubles
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("name", spread(RESULTS, 2))
 def test_study_page_has_the_answer_and_all_points(name: str, opened: Any) -> None:
     result = RESULTS[name]()
     shown = opened(result)
