@@ -1,5 +1,3 @@
-"""A program that is wired once and run several times, in one process."""
-
 from __future__ import annotations
 
 import subprocess

@@ -256,6 +256,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("in_a_folder")
 class TestCommand:
+    @pytest.mark.deep
     def test_log_as_json_equals_the_file(self) -> None:
         for to in ("json", "run.jsonl"):
             run = subprocess.run(

@@ -1,5 +1,3 @@
-"""Programs and hardware files that come with the fabric are found by name."""
-
 from __future__ import annotations
 
 import tomllib

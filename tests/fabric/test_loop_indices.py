@@ -67,6 +67,7 @@ def test_banked_loop_stays_within_its_arrays(hbm: BankedDescription, script: Scr
     memory.counters()
 
 
+@pytest.mark.deep
 def test_banked_run_stays_within_its_arrays() -> None:
     report = simulate(loads(BankedDescription(channels=1, requests_per_bundle=16), 4))
     assert report.hbm is not None

@@ -1,5 +1,3 @@
-"""``%load_ext fabric`` and ``%%fabric``."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

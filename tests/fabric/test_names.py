@@ -1,5 +1,3 @@
-"""Names that the fabric gives to operators: what each does, and a number."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass

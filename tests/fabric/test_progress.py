@@ -1,5 +1,3 @@
-"""Progress: one line on a terminal that is gone when the run is over."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""Types of streams: their bytes by hand, and how they are written."""
-
 from __future__ import annotations
 
 import numpy as np

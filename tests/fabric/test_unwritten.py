@@ -299,6 +299,7 @@ def test_full_disk_is_named_with_the_file_and_the_status(
     assert [small_disk / "filler"] == [each for each in small_disk.iterdir() if each.is_file()]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "arguments",
     [

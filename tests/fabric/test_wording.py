@@ -1,5 +1,3 @@
-"""Pieces of sentences: names, numbers, values and lists as messages write them."""
-
 from __future__ import annotations
 
 import dis

@@ -74,6 +74,7 @@ class TestData:
 
 
 class TestPage:
+    @pytest.mark.deep
     def test_bars_of_the_page_have_the_shares_of_their_channels(
         self, trace: Trace, browser: Browser, tmp_path: Path
     ) -> None:

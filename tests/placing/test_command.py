@@ -128,6 +128,7 @@ def test_site_memory_limits_the_plan() -> None:
         place(small(), mesh, site_bytes=-1)
 
 
+@pytest.mark.deep
 def test_place_command_writes_a_site_for_each_operator(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -245,6 +245,7 @@ def test_an_interrupted_build_leaves_nothing(
     assert [] == [*folder.iterdir(), *(tmp_path / "scratch").iterdir()]
 
 
+@pytest.mark.deep
 def test_units_of_a_kind_share_one_module(moe: Design) -> None:
     first, *others = moe.netlist.units
     netlist = Netlist([replace(first, name="a-b.c"), *others], moe.netlist.channels)

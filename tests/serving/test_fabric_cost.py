@@ -174,6 +174,7 @@ def test_sampled_steps_are_run_exactly(kept: Path) -> None:
     assert quality.sampled[0].exact_cycles == report.cycles
 
 
+@pytest.mark.deep
 def test_routing_is_drawn_from_the_recorded_rows(kept: Path) -> None:
     recorded = [tuple(each) for each in np.load(DESCRIBED.routing)["data"]]
     sizes = []

@@ -53,6 +53,7 @@ def compare(every: Iterable[Case], goal: Goal) -> None:
     assert len(hard) >= len(costs) // 10
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("goal", spread(GOALS[::-1], 1), ids=str)
 def test_exact_finds_the_least_bytes_and_search_nearly(goal: Goal) -> None:
     compare(some_cases(), goal)

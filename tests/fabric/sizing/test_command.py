@@ -113,6 +113,7 @@ def test_size_of_a_deadlock_exits_with_3(
     assert "gets stuck even with unbounded channels: FAB-D002" in found["error"]["message"]
 
 
+@pytest.mark.deep
 def test_size_over_inputs_exits_with_1_if_one_misses(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["programs/moe.py", "-p", "model=tiny", "-p", "batch=8", "--vary", "seed=0..2"]
     status = main(["size", *arguments, "--hold-out", "1", "--goal", "slowdown=1.05"])

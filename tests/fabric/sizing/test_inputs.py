@@ -69,6 +69,7 @@ def test_points_that_differ_in_wiring_are_refused(
         programs_of(MOE, [*TINY, *parameters], vary)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("over", spread(["seed=3,1", "seed=5,4"], 1))
 def test_methods_name_the_worst_input(over: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["size", str(MOE), *(f"-p{each}" for each in TINY), "--over", over, "--json"]

@@ -108,6 +108,7 @@ def test_point_over_its_time_is_the_only_timeout(address: str) -> None:
     assert ends == [completed, ("timeout", "took longer than 8 s"), completed, completed]
 
 
+@pytest.mark.deep
 def test_closed_workers_leave_nothing_on_the_cluster(address: str) -> None:
     study = _study("never ends")
     workers = DaskWorkers(address, None)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NAMES: Final = ("simplified_moe", "moe static", "pack_rows")
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -155,7 +157,6 @@ def test_tip_of_a_wait_has_its_cause_and_cycles(opened: Shown) -> None:
     assert seen > 5
 
 
-@pytest.mark.deep
 def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
     data = opened.data
     (graph,) = [each for each in data["graphs"] if each["title"] == "all units"]
@@ -184,7 +185,6 @@ def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
     assert not opened.page.locator("#details").is_visible()
 
 
-@pytest.mark.deep
 def test_chain_of_waits_ends_at_a_busy_unit_or_memory(opened: Shown) -> None:
     data = opened.data
     for name in opened.units[:6]:
@@ -197,7 +197,6 @@ def test_chain_of_waits_ends_at_a_busy_unit_or_memory(opened: Shown) -> None:
     assert data["units"]["ranked"]
 
 
-@pytest.mark.deep
 def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: Path) -> None:
     names = (
         "</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", 'a"b\'c',
@@ -219,7 +218,6 @@ def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: 
     assert not shown.troubles
 
 
-@pytest.mark.deep
 def test_page_reports_the_waits_it_left_out(
     browser: Browser, tmp_path: Path, traces: dict[str, Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ _ROOT = Path(__file__).parents[3]
 _ENDLESS = str(_ROOT / "tests" / "fabric" / "small_program.py")
 
 
+@pytest.mark.deep
 def test_killed_run_leaves_an_accountable_trace(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "fabric", "run", _ENDLESS, "--trace", "events"]
     command += ["-p", "fault=endless", "--log-dir", str(tmp_path)]

@@ -41,6 +41,7 @@ def test_trace_is_equal_under_every_schedule(order: str | int, tmp_path: Path) -
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes(), form
 
 
+@pytest.mark.deep
 def test_trace_is_equal_for_any_number_of_segments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
