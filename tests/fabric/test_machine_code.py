@@ -103,7 +103,7 @@ class TestMachineCode:
         array = np.array(values, np.int64)
         here, there = np.zeros((2, len(values)), np.int64)
 
-        assert folded.function(start, array, stride, here) == folded.over(values=array, sums=there)(
+        assert folded.function(start, array, stride, here) == folded.over(array, there)(
             start, stride
         )
         assert here.tolist() == there.tolist()
@@ -130,7 +130,7 @@ class TestMachineCode:
         assert here == there
 
     def test_arrays_live_as_long_as_the_loop(self) -> None:
-        loop = folded.over(values=np.arange(5000), sums=np.zeros(5000, np.int64))
+        loop = folded.over(np.arange(5000), np.zeros(5000, np.int64))
         others = [np.full(5000, 7) for _ in range(100)]
 
         assert (sum(range(5000)), 5000) == loop(0, 1), others
@@ -138,9 +138,9 @@ class TestMachineCode:
     def test_other_arrays_are_refused(self) -> None:
         sums = np.zeros(4, np.int64)
         with pytest.raises(AssertionError, match="int32"):
-            folded.over(values=np.zeros(4, np.int32), sums=sums)
+            folded.over(np.zeros(4, np.int32), sums)
         with pytest.raises(AssertionError, match="contiguous"):
-            folded.over(values=sums, sums=np.zeros(8, np.int64)[::2])
+            folded.over(sums, np.zeros(8, np.int64)[::2])
 
     def test_function_that_raises_is_refused(self) -> None:
         with pytest.raises(AssertionError, match="raising raises or allocates: it needs"):

@@ -56,19 +56,18 @@ class MachineCode:
         self._results: Final = len(get_args(kinds.pop("return")))
         self._kinds: Final = kinds
 
-    def over(self, *worlds: object, **arrays: object) -> Loop:
-        """Return the loop over these tables, to be called with the integers in their order."""
-        tables = [name for name, kind in self._kinds.items() if kind is not int]
-        values = {**dict(zip(tables, worlds, strict=False)), **arrays}
+    def over(self, *tables: object) -> Loop:
+        """Return the loop over these worlds or arrays, to be called with the integers in order."""
+        assert len(tables) == sum(kind is not int for kind in self._kinds.values())
         fixed = []
-        for cells in cells_of(tuple(values[name] for name in tables)):
+        for cells in cells_of(tables):
             assert cells.dtype == np.int64, f"expected int64, not {cells.dtype}"
             assert cells.flags.c_contiguous, "expected contiguous integers"
             fixed += [cells.ctypes.data, cells.size]
         frame = np.array([*fixed, *[0] * self._results], np.int64)
         native, results, at = self._native, frame[len(fixed) :], frame.ctypes.data
 
-        def call(*integers: int, _alive: object = (values, frame)) -> tuple[int, ...]:
+        def call(*integers: int, _alive: object = (tables, frame)) -> tuple[int, ...]:
             native(at, *integers)
             return tuple(results.tolist())
 

@@ -247,7 +247,7 @@ class Observer:
             next_order: draws the next number for an operation.
         """
 
-    def watch(self, channel: Watched) -> Transferred | None:  # noqa: ARG002 - for who cares
+    def watch(self, channel: Watched) -> Transferred | None:  # noqa: ARG002 - for subclasses
         """Return a function that receives each element dequeued from ``channel``.
 
         None to ignore the channel. Called once per channel, in edge order.
