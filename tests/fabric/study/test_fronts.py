@@ -144,7 +144,7 @@ def test_front_of_drawn_studies_is_that_of_brute_force() -> None:
     points: list[int] = []
     saved: list[int] = []
 
-    @examples(quick=25, deep=200)
+    @examples(quick=50, deep=200)
     @given(_studies(), st.integers(1, 3), st.integers(0, 9))
     def check(study: Study, slots: int, seed: int) -> None:
         session = StudySession(study, look=lambda points: map(before_of, points))

@@ -117,7 +117,7 @@ def test_front_over_inputs_is_that_of_brute_force() -> None:
     total: Counter[str] = Counter()
     statistics: Counter[str] = Counter()
 
-    @examples(quick=30, deep=300)
+    @examples(quick=50, deep=300)
     @given(_studies(), st.integers(1, 3), st.integers(0, 9))
     def check(study: Study, slots: int, seed: int) -> None:
         session = _session(study)
