@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import singledispatch
 from html import escape
 from typing import Final
 
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.picture import svg as deadlock_svg
-from fabric.analysis.deadlock.text import report_lines
 from fabric.analysis.drawing.picture import picture_of
 from fabric.analysis.drawing.svg import svg
 from fabric.analysis.trace.analysis.stalled import StalledUnit
@@ -37,7 +36,6 @@ from fabric.messages.telling.wording import (
     counted,
     families,
     merged_text,
-    outcome,
     spread,
     those,
     without_numbers,
@@ -45,7 +43,7 @@ from fabric.messages.telling.wording import (
 from fabric.messages.terminal.tables import printed_sheet
 from fabric.notebook.sheets import sheet_of
 from fabric.runs.counters import UnitCounters, unit_families
-from fabric.runs.printing import areas, spent, totals
+from fabric.runs.printing import ending_sheet, numbers_sheet, warnings_sheet
 from fabric.runs.report import Report
 from fabric.timing.state.run_state import ChannelState
 
@@ -251,64 +249,17 @@ def _stream(stream: Stream) -> str:
     return document(table(("", ""), rows))
 
 
-def _priced(report: Report) -> Iterator[str]:
-    """Yield what the events of a run cost, and what its program takes of a die."""
-    if report.spent:
-        titles = ("", "amount", "joules", "% of all")
-        yield folded("What the energy was spent on", table(titles, list(spent(report))))
-    if report.area:
-        ranges = ("", "amount", "mm\N{SUPERSCRIPT TWO}, low to high")
-        yield folded("What takes up the die", table(ranges, list(areas(report))))
-
-
 @html.register
 def _report(report: Report) -> str:
-    right = report.status == "completed" and report.verified is not False
-    ended = outcome(report.status, report.verified)
-    mode = "" if report.mode is None else f" in {report.mode} mode"
-    mode += ", floats in float64" if report.exact else ""
-    parts = [
-        _head(report.name, ""),
-        paragraph(f"{ended}{mode}", "right" if right else "wrong"),
-        *_how_it_ended(report),
-        *_measured(report),
-        *_priced(report),
-    ]
-    if report.comparison.totals:
-        rows = [
-            (row.what, f"{'≤ ' if row.at_most else ''}{row.expected:,}", row.measured)
-            for row in report.comparison.totals
-        ]
-        parts.append(folded("Expected and measured", table(("", "expected", "measured"), rows)))
+    parts = [sheet(ending_sheet(report))]
+    if report.explained is not None:
+        parts.append(_explained(report.explained))
+    parts.append(sheet(numbers_sheet(report)))
     if report.cycles:
         parts.append(folded("Where the cycles went", _units(report.units, report.cycles)))
     if report.channels_counters:
         parts.append(folded("Channels", _used(report.channels_counters)))
-    return document(*parts)
-
-
-def _how_it_ended(report: Report) -> Iterator[str]:
-    if report.verification is not None:
-        yield from (paragraph(line.strip()) for line in report.verification.lines())
-    if report.failure is not None:
-        yield paragraph(str(report.failure.error()), "wrong")
-    if report.explained is not None:
-        yield f'<div class="scroll">{deadlock_svg(report.explained)}</div>'
-        lines = report_lines(report.explained)
-        yield folded("Why, and what would help", preformatted(lines), unfolded=True)
-    yield from (paragraph(f"warning: {text}") for text in report.warnings)
-
-
-def _measured(report: Report) -> Iterator[str]:
-    known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
-    if known:
-        yield table(("", "", ""), known)
-    if report.signal_to_noise_db:
-        noise = [
-            (name, "no error" if ratio is None else f"{ratio:.1f}")
-            for name, ratio in report.signal_to_noise_db.items()
-        ]
-        yield table(("in the declared types", "signal to noise, dB"), noise)
+    return document(*parts, sheet(warnings_sheet(report)))
 
 
 @html.register
@@ -353,8 +304,12 @@ def _trace(trace: Trace) -> str:
 
 @html.register
 def _deadlock(report: DeadlockReport) -> str:
+    return document(_explained(report))
+
+
+def _explained(report: DeadlockReport) -> str:
     picture = f'<div class="scroll">{deadlock_svg(report)}</div>'
-    return document(picture, sheet(sheet_of(report)))
+    return picture + sheet(sheet_of(report))
 
 
 def _head(name: str, text: str) -> str:

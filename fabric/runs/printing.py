@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import nlargest
 from math import floor, log10
 from operator import attrgetter
@@ -39,47 +39,59 @@ _LINKS_SHOWN: Final = 4
 
 def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
     """Yield the report without host data; a row is a family, with ``unfold`` a unit."""
-    yield from _header(report)
+    yield from ending_sheet(report)
     if report.explained is not None:
         # Imported only for deadlocks.
         from fabric.analysis.deadlock.text import deadlock_sheet
 
         yield from deadlock_sheet(report.explained)
     else:
-        known = [(name, value, unit) for name, value, unit in totals(report) if value is not None]
-        short = [row for row in known if len(row[1]) <= _VALUE]
-        yield Rows(("", "", ""), short, right=frozenset({1}))
-        for name, value, unit in known:
-            if (name, value, unit) not in short:
-                yield line(name)
-                yield line(f"  {value} {unit}".rstrip())
-        yield from _lists(report)
-        yield from _parts(report)
+        yield from numbers_sheet(report)
         if report.cycles:
             yield from _families(report, unfold=unfold)
+    yield from warnings_sheet(report)
+
+
+def warnings_sheet(report: Report) -> Sheet:
+    """Yield a line for each warning."""
     for warning in report.warnings:
         yield line(("warning: ", "yellow"), warning)
 
 
-def _lists(report: Report) -> Sheet:
-    for name, value in (report.extra or {}).items():
+def numbers_sheet(report: Report) -> Sheet:
+    """Yield the totals, the use of memories and links, energy, area, and what was expected."""
+    known = list(_totals(report))
+    short = [row for row in known if len(row[1]) <= _VALUE]
+    yield Rows(("", "", ""), short, right=frozenset({1}))
+    for row in known:
+        if row not in short:
+            name, value, unit = row
+            yield line(name)
+            yield line(f"  {value} {unit}".rstrip())
+    for name, value in report.extra.items():
         if isinstance(value, list) and value:
             yield line(name)
             yield from (line(f"  {each}") for each in value)
+    yield from _tables(report)
 
 
-def _parts(report: Report) -> Sheet:
+def _tables(report: Report) -> Sheet:
     if report.hbm is not None:
         yield from _hbm(report.hbm)
     if report.network is not None:
         yield from _network(report.network, report.cycles or 0)
     if report.signal_to_noise_db:
         yield line()
-        yield _noise(report.signal_to_noise_db)
+        noise = [
+            (name, "no error" if ratio is None else f"{ratio:.1f}")
+            for name, ratio in report.signal_to_noise_db.items()
+        ]
+        titles = ("in the declared types", "signal to noise, dB")
+        yield Rows(titles, noise, right=frozenset({1}))
     if report.spent:
         yield line()
         titles = ("energy", "amount", "joules", "%")
-        yield Rows(titles, list(spent(report)), right=frozenset({1, 2, 3}))
+        yield Rows(titles, list(_spent(report)), right=frozenset({1, 2, 3}))
     if report.area:
         yield line()
         ranges = ("area, low to high", "amount", SQUARE_MM)
@@ -103,7 +115,8 @@ def _families(report: Report, *, unfold: bool) -> Sheet:
         yield line(absent_line(absent))
 
 
-def _header(report: Report) -> Sheet:
+def ending_sheet(report: Report) -> Sheet:
+    """Yield how the run ended, wrong outputs, and its error."""
     right = report.status == "completed" and report.verified is not False
     mode = "" if report.mode is None else f" in {report.mode} mode"
     mode += ", floats in float64" if report.exact else ""
@@ -154,14 +167,6 @@ def _network(used: NetworkUse, cycles: int) -> Sheet:
         titles = ("channels whose readers wait for links", "cycles waited", "hop", "bytes")
         yield line()
         yield Rows(titles, rows[:_LINKS_SHOWN])
-
-
-def _noise(known: Mapping[str, float | None]) -> Rows:
-    """Return the signal-to-noise ratio of each output in declared types."""
-    rows = [
-        (name, "no error" if ratio is None else f"{ratio:.1f}") for name, ratio in known.items()
-    ]
-    return Rows(("in the declared types", "signal to noise, dB"), rows, right=frozenset({1}))
 
 
 def _comparison(report: Report) -> Rows:
@@ -257,7 +262,7 @@ _CAUSES: Final = {
 }
 
 
-_TOTALS: Final = (
+_FIGURES: Final = (
     "cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "on_chip_requirement_bytes",
     "on_chip_peak_bytes", "on_chip_peak_pages", "on_chip_map_bytes", "on_chip_peak_empty_bytes",
     "on_chip_wait_cycles", "spilled_bytes", "fetched_bytes", "flops", "allocated_flops_per_cycle",
@@ -265,41 +270,43 @@ _TOTALS: Final = (
 )  # fmt: skip
 
 
-def totals(report: Report) -> Iterator[tuple[str, str | None, str]]:
-    """Yield names, values as text and units of the numbers of a run; None for no value."""
-    for name in _TOTALS:
+def _totals(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Yield names, values as text and units of the known numbers of a run."""
+    for name in _FIGURES:
         if name != "on_chip_peak_bytes" or report.on_chip_peak_pages is not None:
-            yield _figure(report, name)
-    yield "area", _range(report.area_low_mm2, report.area_high_mm2), SQUARE_MM
+            yield from _figure(report, name)
+    if area := _range(report.area_low_mm2, report.area_high_mm2):
+        yield "area", area, SQUARE_MM
     yield from _in_units(report)
     for name, value in report.extra.items():
-        if not isinstance(value, list):  # lists have lines below the table
+        if value is not None and not isinstance(value, list):  # lists have lines below the table
             yield name, *_value(value, "")
 
 
-def _in_units(report: Report) -> Iterator[tuple[str, str | None, str]]:
-    """Yield seconds, joules and tokens, in the form of ``totals``."""
+def _in_units(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Yield seconds, joules and tokens, in the form of ``_totals``."""
     runs = report.stands_for_runs or 1
-    yield _figure(report, "seconds")
-    yield _figure(report, "joules")
+    yield from _figure(report, "seconds")
+    yield from _figure(report, "joules")
     if runs > 1:
         yield "stands for", f"{runs:,}", "such runs"
-        yield "their time, multiplied", *_value(_times(report.seconds, runs), "s")
-        yield "their energy, multiplied", *_value(_times(report.joules, runs), "J")
-    yield "tokens", *_value(report.tokens, report.token_phase or "")
+        for name, value, unit in ("time", report.seconds, "s"), ("energy", report.joules, "J"):
+            if value is not None:
+                yield f"their {name}, multiplied", *_value(value * runs, unit)
+    if report.tokens is not None:
+        yield "tokens", *_value(report.tokens, report.token_phase or "")
     for name in ("tokens_per_second", "tokens_per_joule", "time_to_first_token_seconds"):
-        yield _figure(report, name)
+        yield from _figure(report, name)
 
 
-def _figure(report: Report, name: str) -> tuple[str, str | None, str]:
-    text, unit = FIGURES[name]
-    return text, *_value(getattr(report, name), unit)
+def _figure(report: Report, name: str) -> Iterator[tuple[str, str, str]]:
+    (text, unit), value = FIGURES[name], getattr(report, name)
+    if value is not None:
+        yield text, *_value(value, unit)
 
 
-def _value(value: object, unit: str) -> tuple[str | None, str]:
+def _value(value: object, unit: str) -> tuple[str, str]:
     """Return a number as text, and the unit that the text is in."""
-    if value is None:
-        return None, ""
     if not isinstance(value, int | float):
         return str(value), unit
     match unit:
@@ -315,10 +322,9 @@ def _value(value: object, unit: str) -> tuple[str | None, str]:
 
 def told_of_prices(report: Report) -> JsonObject:
     """Return prices as rows of text for recorded runs; empty without a clock."""
-    rows = [list(row) for row in _in_units(report) if row[1] is not None]
     if report.seconds is None and not report.spent:
         return {}
-    return {"totals": rows, "spent": [list(row) for row in spent(report)]}
+    return {"totals": list(map(list, _in_units(report))), "spent": list(map(list, _spent(report)))}
 
 
 def told_of_links(report: Report) -> Iterator[tuple[str, str, str, str]]:
@@ -334,7 +340,7 @@ def told_of_links(report: Report) -> Iterator[tuple[str, str, str, str]]:
         yield link.name, f"{link.bytes:,}", f"{100 * share:.1f}", users
 
 
-def spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
+def _spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
     """Yield the causes of energy that the run had: cause, amount, joules, and percent of all."""
     for each in report.spent:
         if each.amount == 0:
@@ -361,10 +367,6 @@ def areas(report: Report) -> Iterator[tuple[str, str, str]]:
 
 def _range(low: float | None, high: float | None) -> str | None:
     return None if low is None or high is None else f"{low:,.3g} to {high:,.3g}"
-
-
-def _times(value: float | None, runs: int) -> float | None:
-    return None if value is None else value * runs
 
 
 def _quantity(value: float | None, unit: str, missing: str) -> str:

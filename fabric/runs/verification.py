@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from fabric.messages.telling.plain import JsonObject
 from fabric.messages.telling.wording import counted
 
 Number: TypeAlias = bool | int | float
 
-_COMPARED: Final = ("elements", "mismatched", "worst", "places", "streams", "outputs", "unexpected")
+_ELSEWHERE: Final = ("kind", "output", "misfit", "places")
+"""Fields that are not in the object of an output, or have another name there."""
 
 
 class Mismatch(NamedTuple):
@@ -66,8 +67,8 @@ class OutputVerification:
         places: the first wrong elements, or the largest error of the worst row.
     """
 
+    kind: Literal["output", "stream"] = "output"
     output: str
-    is_stream: bool = False
     dtype: str
     shape: tuple[int, ...]
     wanted_shape: tuple[int, ...]
@@ -89,7 +90,7 @@ class OutputVerification:
 
     def lines(self) -> tuple[str, ...]:
         """Return lines about the number of wrong elements, and the first places."""
-        name = f"stream {self.output}" if self.is_stream else f"output {self.output!r}"
+        name = f"output {self.output!r}" if self.kind == "output" else f"stream {self.output}"
         if self.misfit is not None:
             return (f"{name}: {self.misfit}",)
         if self.shape != self.wanted_shape:
@@ -116,9 +117,7 @@ class OutputVerification:
                 f"{self.mismatched:,} of {counted(self.elements, 'element')} wrong, largest error "
                 f"{self.absolute_error:.6g}{relative}: expected {within}"
             )
-        of, used = ("a row", self.used.row)
-        if used <= 1:
-            of, used = "its rows", self.used.whole
+        of, used = ("a row", self.used.row) if self.used.row > 1 else ("its rows", self.used.whole)
         return (
             f"the errors of {of} have a root mean square {used:.3g} times as large as roundings "
             "explain: expected at most 1"
@@ -126,19 +125,8 @@ class OutputVerification:
 
     def as_json(self) -> JsonObject:
         """Return the item of ``outputs`` or ``streams`` in the field ``verification``."""
-        return {
-            ("stream" if self.is_stream else "output"): self.output,
-            "dtype": self.dtype,
-            "shape": self.shape,
-            "wanted_shape": self.wanted_shape,
-            "elements": self.elements,
-            "mismatched": self.mismatched,
-            "used": self.used._asdict(),
-            "rtol": self.rtol,
-            "atol": self.atol,
-            "absolute_error": self.absolute_error,
-            "relative_error": self.relative_error,
-        }
+        fields = {key: value for key, value in vars(self).items() if key not in _ELSEWHERE}
+        return {self.kind: self.output, **fields, "used": self.used._asdict()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,12 +178,10 @@ class Verification:
 
     def as_json(self) -> JsonObject:
         """Return the field ``verification`` of ``run --json``; null for what was not compared."""
-        if self.not_verified:
-            return {"not_verified": self.not_verified, **dict.fromkeys(_COMPARED)}
         relative = [
             each.relative_error for each in self.compared if each.relative_error is not None
         ]
-        return {
+        found = {
             "not_verified": None,
             "elements": self.elements,
             "mismatched": self.mismatched,
@@ -204,7 +190,7 @@ class Verification:
                 "relative_error": max(relative, default=None),
             },
             "places": [
-                {("stream" if each.is_stream else "output"): each.output, **place._asdict()}
+                {each.kind: each.output, **place._asdict()}
                 for each in self.compared
                 for place in each.places
             ],
@@ -212,6 +198,9 @@ class Verification:
             "outputs": [each.as_json() for each in self.outputs],
             "unexpected": self.unexpected,
         }
+        if self.not_verified:
+            found = dict.fromkeys(found) | {"not_verified": self.not_verified}
+        return found
 
 
 def _short(number: Number) -> str:

@@ -80,8 +80,8 @@ def verify(
             wanted = [_real(what, each, expectation.place) for each in tiles.wanted]
             assert isinstance(stream.value, TileType)  # other streams cannot be expected
             compared = OutputVerification(
+                kind="stream",
                 output=stream.name,
-                is_stream=True,
                 dtype=dtype_name(stream.value.dtype),
                 shape=(len(tiles.found),),
                 wanted_shape=(len(tiles.wanted),),
