@@ -32,7 +32,7 @@ from fabric.explore.study.written.terminal import study_sheet
 from fabric.messages.telling.sheet import Rows, Sheet, Title, line
 from fabric.messages.telling.wording import counted
 from fabric.runs.cost import Cost
-from fabric.runs.printing import report_sheet
+from fabric.runs.printing import figure, report_sheet
 from fabric.runs.report import Report
 
 
@@ -54,25 +54,22 @@ def bounds_sheet(known: KnownBefore) -> Sheet:
 def cost_sheet(cost: Cost) -> Sheet:
     """Yield the sums, then the runs that they are of."""
     yield Title("Cost", ", of runs one after the other")
-    sums = (
-        ("cycles", cost.cycles, ""),
-        ("off-chip traffic", cost.off_chip_traffic_bytes, "bytes"),
-        ("moved by the HBM", cost.hbm_bytes_moved, "bytes"),
-        ("FLOPs", cost.flops, ""),
-        ("time", _short(cost.seconds), "s"),
-        ("energy", _short(cost.joules), "J"),
-        ("tokens", cost.tokens, cost.token_phase or ""),
-        ("tokens per second", _short(cost.tokens_per_second), ""),
-        ("tokens per joule", _short(cost.tokens_per_joule), ""),
-        ("time to first token", _short(cost.time_to_first_token_seconds), "s"),
-    )
-    yield Rows(("", "", ""), [row for row in sums if row[1] is not None], right=frozenset({1}))
+    sums = [row for name in _SUMS for row in figure(cost, name)]
+    if cost.tokens is not None:
+        sums.append(("tokens", f"{cost.tokens:,}", cost.token_phase or ""))
+    yield Rows(("", "", ""), sums, right=frozenset({1}))
     yield Title("Runs", ", each with what one of it takes")
     parts = [
         (part.name, part.runs, part.cycles, _short(part.seconds), _short(part.joules))
         for part in cost.parts
     ]
     yield Rows(("run", "times", "cycles", "seconds", "joules"), parts, right=frozenset({3, 4}))
+
+
+_SUMS: Final = (
+    "cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "flops", "seconds", "joules",
+    "tokens_per_second", "tokens_per_joule", "time_to_first_token_seconds",
+)  # fmt: skip
 
 
 def measures_sheet(found: Measures) -> Sheet:

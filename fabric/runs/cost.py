@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import NoReturn
 
 from fabric.graph.arguments.described import refuse
 from fabric.graph.wiring.program import TokenPhase
@@ -69,7 +68,15 @@ class Cost(ShownAsTables):
                 refuse(f"Cost.of: {each.name} ended as {each.status}: expected completed")
         said = {(each.tokens, each.token_phase) for each in reports if each.tokens is not None}
         if len(said) > 1:
-            _disagree(reports)
+            stated = ", ".join(
+                f"{each.name} {each.tokens:,} ({each.token_phase})"
+                for each in reports
+                if each.tokens is not None
+            )
+            refuse(
+                f"Cost.of: programs say other tokens: {stated}: expected the same of all that say "
+                "some"
+            )
         tokens, phase = next(iter(said), (None, None))
         runs = [each.stands_for_runs or 1 for each in reports]
         pairs = list(zip(reports, runs, strict=True))
@@ -115,25 +122,16 @@ class Cost(ShownAsTables):
         }
 
 
-def _disagree(reports: tuple[Report, ...]) -> NoReturn:
-    said = ", ".join(
-        f"{each.name} {each.tokens:,} ({each.token_phase})"
-        for each in reports
-        if each.tokens is not None
-    )
-    refuse(f"Cost.of: programs say other tokens: {said}: expected the same of all that say some")
-
-
 def _summed(values: list[float | None], runs: list[int]) -> float | None:
     known = [value * count for value, count in zip(values, runs, strict=True) if value is not None]
     return sum(known) if len(known) == len(values) else None
 
 
 def _by_cause(reports: tuple[Report, ...], runs: list[int]) -> dict[str, float | None] | None:
-    causes = dict.fromkeys(each.cause for report in reports for each in report.spent)
-    found = {}
-    for cause in causes:
-        # Causes without events cost nothing.
-        joules = [(each.joules_by_cause or {cause: None}).get(cause, 0.0) for each in reports]
-        found[cause] = _summed(joules, runs)
-    return found or None
+    # Causes without events cost nothing.
+    return {
+        cause: _summed(
+            [(each.joules_by_cause or {cause: None}).get(cause, 0.0) for each in reports], runs
+        )
+        for cause in dict.fromkeys(each.cause for report in reports for each in report.spent)
+    } or None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from fabric.messages.telling.causes import COUNTED
+from fabric.messages.telling.causes import COUNTED, Cause
 from fabric.messages.telling.wording import Family, counted, families
-from fabric.timing.state.run_state import OpenWait, open_waits
+from fabric.timing.state.run_state import open_waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,48 +97,30 @@ class Comparison:
 
 def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
     """Return where each unit's cycles went, in node order; open waits last up to the end."""
-    cycles = state.cycles
-    empty = [0] * len(state.units)
-    full = [0] * len(state.units)
-    credit = [0] * len(state.units)
     elements = [0] * len(state.units)
+    columns = {cause: [0] * len(state.units) for cause in Cause}
+    busy, empty, full, credit, hbm, capacity, idle = columns.values()
+    for number, unit in enumerate(state.units):
+        busy[number] = unit.busy_cycles
+        hbm[number] = unit.hbm_cycles
+        capacity[number] = unit.capacity_cycles
+        idle[number] = state.cycles - unit.cycle
     for channel in state.channels:
-        empty[channel.consumer] += channel.empty_cycles
         elements[channel.consumer] += channel.taken
+        empty[channel.consumer] += channel.empty_cycles
         full[channel.producer] += channel.full_cycles
         credit[channel.producer] += channel.credit_cycles
-    # Positional: fifteen keywords take half as long again, for thousands of units.
-    counters = [
-        UnitCounters(
-            unit.name,
-            unit.operator,
-            unit.kind,
-            unit.place.file,
-            unit.place.line,
-            elements[unit.number],
-            unit.busy_cycles,
-            empty[unit.number],
-            full[unit.number],
-            credit[unit.number],
-            unit.hbm_cycles,
-            unit.capacity_cycles,
-            cycles - unit.cycle,
-            unit.flops or 0,
-            unit.flops_per_cycle,
-        )
-        for unit in state.units
-    ]
     for number, wait in enumerate(open_waits(state)):
         if wait is not None:
-            counters[number] = _with_open(counters[number], wait, cycles)
-    return tuple(counters)
-
-
-def _with_open(unit: UnitCounters, wait: OpenWait, cycles: int) -> UnitCounters:
-    column = wait.cause.column
-    length = cycles - wait.since_cycle
-    changed = {column: getattr(unit, column) + length, "idle_cycles": unit.idle_cycles - length}
-    return replace(unit, **changed)
+            columns[wait.cause][number] += state.cycles - wait.since_cycle
+            idle[number] -= state.cycles - wait.since_cycle
+    flops = [(unit.flops or 0, unit.flops_per_cycle) for unit in state.units]
+    amounts = zip(elements, *columns.values(), *zip(*flops, strict=True), strict=True)
+    # Positional: fifteen keywords take half as long again, for thousands of units.
+    return tuple(
+        UnitCounters(unit.name, unit.operator, unit.kind, *unit.place, *numbers)
+        for unit, numbers in zip(state.units, amounts, strict=True)
+    )
 
 
 def channel_counters(state: RunState) -> tuple[ChannelState, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -40,6 +40,7 @@ from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.recorder import Recorder
+    from fabric.messages.telling.plain import JsonObject
     from fabric.messages.terminal.standard_error import Snapshot
     from fabric.runs.counters import UnitCounters
     from fabric.runs.options import Progress, Settings
@@ -51,13 +52,10 @@ class Execution:
     """One run of a program.
 
     Attributes:
-        repeats: inputs, one after the other.
         expected: keeps the tiles of expected streams.
         watch: for livelocks.
         log: discards events until it is set.
-        state: the last state, after the run.
-        status: how it ended.
-        counters: of the units, after the run.
+        state, status, counters: set by ``execute``.
     """
 
     status: Ending
@@ -82,7 +80,7 @@ class Execution:
         self.on_chip_bytes: tuple[int, ...] = ()
         self._interrupts = Interrupts()
         self.signal: int | None = None
-        self._start_recorder: Callable[[], None] = lambda: None
+        self._trace: tuple[Path, JsonObject, Callable[[str], object]] | None = None
         self._ends_told: set[int] = set()
         self._waits_told: set[tuple[int, ...]] = set()
         self._told_cycle = 0
@@ -108,20 +106,14 @@ class Execution:
         self.machine: Machine = self._runner.machine
         self.watch = LivelockWatch(self.machine, settings.livelock_cycles)
 
-    def start_trace(
-        self,
-        folder: Path | None,
-        name: str,
-        head: Mapping[str, Any],
-        tell: Callable[[str], object],
-    ) -> None:
-        """Start the trace, if enabled, in a new folder ``name``."""
-        if folder is not None:
-            self._start_recorder = partial(self._start, folder / name, head, tell)
-            self._start_recorder()
+    def start_trace(self, folder: Path, head: JsonObject, tell: Callable[[str], object]) -> None:
+        """Start the trace, if enabled, in a new ``folder``; ``tell`` receives failures to write."""
+        self._trace = folder, head, tell
+        self._start_recorder()
 
-    def _start(self, folder: Path, head: Mapping[str, Any], tell: Callable[[str], object]) -> None:
-        if self._recorder is not None:
+    def _start_recorder(self) -> None:
+        if self._recorder is not None and self._trace is not None:
+            folder, head, tell = self._trace
             look = partial(state_of, self.machine)
             self._recorder.start(folder, look, self._served, head, tell, self.machine)
 
@@ -168,16 +160,13 @@ class Execution:
         ending = self._run_once()
         region = self.machine.region
         if region is not None and region.gave_up and not self._interrupts.seen:
-            self._begin_again()
+            # All operators run again as tasks; messages are not repeated.
+            if self._recorder is not None:
+                self._recorder = self._recorder.anew()
+            self._build(compiles=False)
+            self._start_recorder()
             ending = self._run_once()
         return ending
-
-    def _begin_again(self) -> None:
-        """Start again with all operators as tasks, without repeating messages."""
-        if self._recorder is not None:
-            self._recorder = self._recorder.anew()
-        self._build(compiles=False)
-        self._start_recorder()
 
     def _run_once(self) -> Ending:
         runner = self._runner

@@ -87,10 +87,6 @@ class Outputs(Mapping[str, Output]):
         return len(self._outputs)
 
     @override
-    def __contains__(self, name: object) -> bool:
-        return name in self._outputs
-
-    @override
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Outputs):
             return NotImplemented
@@ -125,13 +121,18 @@ class Outputs(Mapping[str, Output]):
             OSError: the file cannot be written; no incomplete file is left behind.
         """
         if not self:
-            reason = "the run has no outputs: expected one that completed and stored some"
-            refuse(f"{path} is not written: {reason}", ConfigurationError)
+            _cannot(path, "the run has no outputs: expected one that completed and stored some")
         arrays = {name: each for name, each in self.items() if not isinstance(each, OutputShape)}
         if not arrays:
-            reason = "the run was in timing mode, without data: expected functional mode"
-            refuse(f"{path} is not written: {reason}", ConfigurationError)
-        save_arrays(arrays, Path(path))
+            _cannot(path, "the run was in timing mode, without data: expected functional mode")
+        named = _by_member(arrays, path)
+        with output_file(Path(path), "wb") as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in named.items():
+                # A date would make the files of two equal runs differ.
+                member = zipfile.ZipInfo(f"{name}.npy")
+                # numpy.savez refuses some names and types.
+                with archive.open(member, "w", force_zip64=True) as data:
+                    np.lib.format.write_array(data, _wide(array), allow_pickle=False)
 
 
 def _frozen(output: Output) -> Output:
@@ -165,23 +166,7 @@ _ADDED: Final = 2
 """``isbuiltin`` of element types that are not numpy's own."""
 
 
-def save_arrays(arrays: Mapping[str, np.ndarray], path: Path) -> None:
-    """Write ``arrays`` into ``path``; ``numpy.savez`` refuses some names and types.
-
-    Raises:
-        ConfigurationError: the file cannot hold one of the arrays.
-        OSError: the file cannot be written; no incomplete file is left behind.
-    """
-    seen = _seen(arrays, path)
-    with output_file(path, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in seen.items():
-            # A date would make the files of two equal runs differ.
-            member = zipfile.ZipInfo(f"{name}.npy")
-            with archive.open(member, "w", force_zip64=True) as data:
-                np.lib.format.write_array(data, _wide(array), allow_pickle=False)
-
-
-def _seen(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+def _by_member(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, np.ndarray]:
     """Return ``arrays`` by the names that a file has for them."""
     found: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
@@ -208,5 +193,5 @@ def _wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int8)
 
 
-def _cannot(path: Path, reason: str) -> NoReturn:
+def _cannot(path: Path | str, reason: str) -> NoReturn:
     refuse(f"{path} is not written: {reason}", ConfigurationError)

@@ -27,6 +27,7 @@ from fabric.runs.report import FIGURES, SQUARE_MM, Report
 from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
 
 if TYPE_CHECKING:
+    from fabric.runs.cost import Cost
     from fabric.timing.engine.off_chip import MemoryCounters
     from fabric.timing.state.resource_use import NetworkUse
 
@@ -86,8 +87,7 @@ def _tables(report: Report) -> Sheet:
             (name, "no error" if ratio is None else f"{ratio:.1f}")
             for name, ratio in report.signal_to_noise_db.items()
         ]
-        titles = ("in the declared types", "signal to noise, dB")
-        yield Rows(titles, noise, right=frozenset({1}))
+        yield Rows(("in the declared types", "signal to noise, dB"), noise, right=frozenset({1}))
     if report.spent:
         yield line()
         titles = ("energy", "amount", "joules", "%")
@@ -274,7 +274,7 @@ def _totals(report: Report) -> Iterator[tuple[str, str, str]]:
     """Yield names, values as text and units of the known numbers of a run."""
     for name in _FIGURES:
         if name != "on_chip_peak_bytes" or report.on_chip_peak_pages is not None:
-            yield from _figure(report, name)
+            yield from figure(report, name)
     if area := _range(report.area_low_mm2, report.area_high_mm2):
         yield "area", area, SQUARE_MM
     yield from _in_units(report)
@@ -286,8 +286,8 @@ def _totals(report: Report) -> Iterator[tuple[str, str, str]]:
 def _in_units(report: Report) -> Iterator[tuple[str, str, str]]:
     """Yield seconds, joules and tokens, in the form of ``_totals``."""
     runs = report.stands_for_runs or 1
-    yield from _figure(report, "seconds")
-    yield from _figure(report, "joules")
+    yield from figure(report, "seconds")
+    yield from figure(report, "joules")
     if runs > 1:
         yield "stands for", f"{runs:,}", "such runs"
         for name, value, unit in ("time", report.seconds, "s"), ("energy", report.joules, "J"):
@@ -296,10 +296,11 @@ def _in_units(report: Report) -> Iterator[tuple[str, str, str]]:
     if report.tokens is not None:
         yield "tokens", *_value(report.tokens, report.token_phase or "")
     for name in ("tokens_per_second", "tokens_per_joule", "time_to_first_token_seconds"):
-        yield from _figure(report, name)
+        yield from figure(report, name)
 
 
-def _figure(report: Report, name: str) -> Iterator[tuple[str, str, str]]:
+def figure(report: Report | Cost, name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield a number in the form of ``_totals``; nothing if it is unknown."""
     (text, unit), value = FIGURES[name], getattr(report, name)
     if value is not None:
         yield text, *_value(value, unit)

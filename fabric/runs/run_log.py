@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from structlog.typing import BindableLogger
+from typing_extensions import override
 
 from fabric.messages.telling.causes import COUNTED
 from fabric.messages.telling.errors import ConfigurationError, ProgramError
 from fabric.messages.telling.events import line_logger, tell_event, tell_user
-from fabric.messages.telling.files import write_parts, write_whole
-from fabric.messages.telling.plain import counts_lines, json_text, plain
+from fabric.messages.telling.files import write_whole
+from fabric.messages.telling.plain import counts_text, json_text, plain
 from fabric.messages.telling.wording import file_name
 from fabric.runs import counters
 from fabric.runs.counters import UnitCounters
@@ -42,19 +43,17 @@ def new_run_folder(parent: Path, name: str) -> Path:
         number = max(taken, default=0) + 1
         while True:
             folder = parent / f"{name}-{number}"
-            try:
+            with suppress(FileExistsError):
                 folder.mkdir()
-            except FileExistsError:
-                number += 1
-            else:
                 return folder
+            number += 1
     except OSError as error:
         raise ConfigurationError(
             f"--log-dir {parent}: {error.strerror}: expected a folder that can be written"
         ) from None
 
 
-class RunLog:
+class RunLog(AbstractContextManager["RunLog"]):
     """Logs events, and writes ``events.jsonl``, ``report.json`` and ``counters.json``."""
 
     def __init__(
@@ -76,40 +75,34 @@ class RunLog:
             self._lines = line_logger(self._file).bind(run=run)
         self.is_kept = self._file is not None or log is not None
 
-    def __enter__(self) -> Self:
-        """Return the log."""
-        return self
-
+    @override
     def __exit__(self, *_error: object) -> None:
-        """Close the file."""
         if self._file is not None:
-            self._try("events.jsonl", self._file.close)
+            with self._writing("events.jsonl"):
+                self._file.close()
 
     def event(self, name: str, cycle: int | None, **fields: object) -> None:
         """Log an event at ``cycle``, None if unknown."""
-        if self.is_kept:
-            self._event(name, {"cycle": cycle} | {key: plain(each) for key, each in fields.items()})
-
-    def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
-        """Log the end of an operator, and its cycles."""
-        if self.is_kept:
-            # There are thousands, of integers only.
-            fields = {"cycle": cycle, "operator": unit.name, "elements": unit.elements}
-            self._event(
-                "operator_finished",
-                fields | {column: getattr(unit, column) for column in _COLUMNS},
-            )
-
-    def _event(self, name: str, fields: dict[str, object]) -> None:
-        if self._file is not None:
-            self._attempt("events.jsonl", partial(tell_event, self._lines, name, fields))
+        if not self.is_kept:
+            return
+        event = {"cycle": cycle} | {key: plain(each) for key, each in fields.items()}
+        if self._file is not None and not self._failed:
+            with self._writing("events.jsonl"):
+                tell_event(self._lines, name, event)
         if self._users is not None:
             try:
-                tell_user(self._users, name, fields)
+                tell_user(self._users, name, event)
             except ProgramError as error:
                 # A failing log must not stop the run.
                 self._users = None
                 self._tell(f"{error}; it is told nothing more")
+
+    def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
+        """Log the end of an operator, and its cycles."""
+        if self.is_kept:
+            cycles = {column: getattr(unit, column) for column in _COLUMNS}
+            fields = {"operator": unit.name, "elements": unit.elements} | cycles
+            self.event("operator_finished", cycle, **fields)
 
     def write_report(self, report: Report) -> None:
         """Write the report and the counters behind it beside the log."""
@@ -124,23 +117,20 @@ class RunLog:
             ],
             "comparison": [vars(each) for each in report.comparison.totals],
         }
-        text, lines = json_text(report.as_json()), counts_lines(counters)
-        path = self._folder / "report.json"
-        self._attempt(path.name, partial(write_whole, path, text))
-        path = self._folder / "counters.json"
-        self._attempt(path.name, partial(write_parts, path, lines))
+        texts = {"report.json": json_text(report.as_json()), "counters.json": counts_text(counters)}
+        for name, text in texts.items():
+            if not self._failed:
+                with self._writing(name):
+                    write_whole(self._folder / name, text)
 
-    def _attempt(self, what: str, write: Callable[[], object]) -> None:
-        """Write; where that fails, tell the reason and write nothing more."""
-        if not self._failed:
-            self._try(what, write)
-
-    def _try(self, what: str, write: Callable[[], object]) -> None:
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        """Report the first failure to write a file."""
         try:
-            write()
+            yield
         except OSError as error:
             if not self._failed:
-                self._tell(f"{self._folder}: {what} could not be written: {error.strerror}")
+                self._tell(f"{self._folder}: {name} could not be written: {error.strerror}")
             self._failed = True
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import trio
@@ -101,11 +101,14 @@ def simulated(program: Program, settings: Settings) -> Report:
 
     logger = None if settings.log is None else logger_of(settings.log, "simulate", program.name)
     with RunLog(missing, folder=kept, run=program.name, log=logger) as log:
-        recorded = _Recorded(log, folder, _head(program, settings, kept), missing)
+        head = _head(program, settings, kept)
         notes: list[str] = []
-        run, explained = _executed(run, recorded, notes)
-        declared = _as_declared(run) if settings.exact and run.status == "completed" else None
-        report = _report(run, declared, recorded.head, explained, notes)
+        run, explained = _executed(run, log, folder, head, missing, notes)
+        declared = None
+        if settings.exact and run.status == "completed":
+            declared = Execution(program, run.settings.as_declared(), run.machine.plan)
+            declared.execute()
+        report = _report(run, declared, head, explained, notes)
         run.conclude_trace(report)
         log_end(log, report, run.state, tuple(unwritten))
         log.write_report(report)
@@ -133,51 +136,49 @@ def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject
     }
 
 
-class _Recorded(NamedTuple):
-    """The log, folder and trace of a run; ``missing`` receives failures to write."""
+def _executed(
+    run: Execution,
+    log: RunLog,
+    folder: Path | None,
+    head: JsonObject,
+    missing: Callable[[str], None],
+    notes: list[str],
+) -> tuple[Execution, DeadlockReport | None]:
+    """Run, and run again with deeper channels if the settings want it."""
+    settings = run.settings
 
-    log: RunLog
-    folder: Path | None
-    head: JsonObject
-    missing: Callable[[str], None]
-
-    def execute(self, run: Execution, trace: str) -> Ending:
-        """Run to the end, with the trace in a folder of the name ``trace``."""
-        run.log = self.log
-        run.start_trace(self.folder, trace, self.head, self.missing)
+    def execute(run: Execution, trace: str) -> Ending:
+        run.log = log
+        if folder is not None:
+            run.start_trace(folder / trace, head, missing)
         return run.execute()
 
-
-def _executed(
-    run: Execution, recorded: _Recorded, notes: list[str]
-) -> tuple[Execution, DeadlockReport | None]:
-    log, settings = recorded.log, run.settings
     log.event(
         "run_started",
         0,
         program=settings.program_file,
-        parameters=recorded.head["parameters"],
+        parameters=head["parameters"],
         mode=settings.mode,
         operators=len(run.machine.units),
         channels=len(run.machine.channels),
     )
-    status = recorded.execute(run, "trace")
+    status = execute(run, "trace")
     if status not in ("deadlock", "livelock"):
         return run, None
     # Most runs do not search for a remedy.
     from fabric.analysis.deadlock.picture import write_files
     from fabric.runs.explaining import explain, grown_settings
 
-    explained = explain(run, status, recorded.folder)
-    if recorded.folder is not None:
-        for failed in write_files(recorded.folder, explained):
-            recorded.missing(failed)
+    explained = explain(run, status, folder)
+    if folder is not None:
+        for failed in write_files(folder, explained):
+            missing(failed)
     grown = settings.on_deadlock == "grow" and grown_settings(explained, settings, notes)
     if not grown:
         return run, explained
     log.event("run_again", 0, depths=grown.depths)
     again = Execution(run.machine.plan.program, grown)
-    recorded.execute(again, "trace-grown")
+    execute(again, "trace-grown")
     return again, None
 
 
@@ -190,14 +191,6 @@ def _execution(program: Program, settings: Settings) -> Execution:
         if error.file is None and not settings.program_file and place is not None:
             error.file, error.line = place
         raise
-
-
-def _as_declared(run: Execution) -> Execution:
-    """Run the program of an exact run once more, in the types that it declares."""
-    plan = run.machine.plan
-    declared = Execution(plan.program, run.settings.as_declared(), plan)
-    declared.execute()
-    return declared
 
 
 def _report(

@@ -7,12 +7,14 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from signal import SIGINT
-from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Final, Self
 from weakref import WeakSet
+
+from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked, refuse
@@ -84,7 +86,7 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
         raise
 
 
-class SteppedRun:
+class SteppedRun(AbstractContextManager["SteppedRun"]):
     """A run that is held in a cycle, first in cycle 0; ``open_run`` makes it.
 
     In cycle C all events with a stamp up to C have happened and no later ones, although units may
@@ -106,19 +108,16 @@ class SteppedRun:
         # A run without references does not wait forever.
         self._forgotten: Final = weakref.finalize(self, stepper.ask, None)
         self._forgotten.atexit = False
-        close_at_exit(self)
+        _RUNS.add(self)
+        _close_at_exit()
         self._go("open_run()", AtCycle(0))
 
-    def __enter__(self) -> Self:
-        """Return the run."""
-        return self
-
+    @override
     def __exit__(self, *_error: object) -> None:
-        """Close the run."""
         self.close()
 
+    @override
     def __repr__(self) -> str:
-        """Return the name, the cycle, and whether the run is held, over or closed."""
         how = "closed" if self._closed else "over" if self.over else "held"
         return f"<run of {self._program.name!r}, {how} at cycle {self.cycle:,}>"
 
@@ -254,9 +253,7 @@ class SteppedRun:
 
     def close(self) -> None:
         """Abandon the run unless it is finished; a finished run can still be inspected."""
-        if self._closed:
-            return
-        if self.report is None:
+        if not self._closed and self.report is None:
             self._closed = True
             self._stepper.ask(None)
             self._forgotten.detach()
@@ -345,28 +342,19 @@ _MOST_ALARMS: Final = 3
 """The number of interrupts that a user's code may catch before the run is left to itself."""
 
 
-class _Closed(Protocol):
-    def close(self) -> None: ...
-
-
-_RUNS: Final[WeakSet[_Closed]] = WeakSet()
-
-
-def close_at_exit(run: _Closed) -> None:
-    """End ``run`` before the interpreter removes modules that its thread needs."""
-    _RUNS.add(run)
-    _register()
+_RUNS: Final[WeakSet[SteppedRun]] = WeakSet()
 
 
 @cache
-def _register() -> None:
+def _close_at_exit() -> None:
+    """End all runs before the interpreter removes modules that their threads need."""
+
+    def close_all() -> None:
+        for run in list(_RUNS):
+            run.close()
+
     # Later handlers run first: folders of reports still exist.
-    atexit.register(_close_all)
-
-
-def _close_all() -> None:
-    for run in list(_RUNS):
-        run.close()
+    atexit.register(close_all)
 
 
 class RunThread:

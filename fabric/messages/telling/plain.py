@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from msgspec import DecodeError
@@ -36,19 +37,14 @@ def json_text(value: object) -> str:
         return json.dumps(json.loads(text), indent=2) + "\n"
 
 
-def counts_lines(value: object) -> tuple[bytes, ...]:
-    """Return ``json_text`` of names, integers and bools in parts, ten times as fast.
-
-    Fractions are not allowed. Joining the parts would take as long as making them.
-    """
-    try:
+def counts_text(value: object) -> str:
+    """Return ``json_text`` of names, integers and bools, ten times as fast; not of fractions."""
+    with suppress(TypeError, UnicodeEncodeError):
         encoded = msgspec_json.encode(value)
-    except (TypeError, UnicodeEncodeError):
-        return (json_text(value).encode(),)
-    # Python escapes characters outside of ASCII.
-    if b"\x7f" in encoded or not encoded.isascii():
-        return (json_text(value).encode(),)
-    return msgspec_json.format(encoded, indent=2), b"\n"
+        # Python escapes other characters.
+        if encoded.isascii() and b"\x7f" not in encoded:
+            return msgspec_json.format(encoded, indent=2).decode() + "\n"
+    return json_text(value)
 
 
 def plain(value: object) -> object:
