@@ -16,7 +16,7 @@ import duckdb
 
 from fabric.analysis.trace.analysis.timeline import STATES, occupancy, slices, timelines
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.reading.paths import literal, plain, system_errors
+from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.analysis.trace.reading.wording import Names
 from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.telling.errors import ConfigurationError

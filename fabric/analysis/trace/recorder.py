@@ -22,7 +22,8 @@ from fabric.analysis.deadlock.cause import channels_of, find_stuck
 from fabric.analysis.drawing.picture import stream_label
 from fabric.analysis.symbolic.folding import operator_text
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.analysis.trace.table_file import SUFFIX, Spool
+from fabric.analysis.trace.spool import Spool
+from fabric.analysis.trace.table_file import SUFFIX
 from fabric.messages.telling.causes import Cause, Operation
 from fabric.messages.telling.errors import ConfigurationError
 from fabric.messages.telling.files import write_whole

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from fabric.messages.telling.causes import COUNTED, PARKED, WAITS, Step
 from fabric.messages.telling.wording import listed
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 """Of the trace folder; a reader refuses newer and older ones."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fabric import Hardware, Program, simulate
-from fabric.analysis.trace import recorder, table_file
+from fabric.analysis.trace import recorder, spool
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.loading.program_file import load_program
 from fabric.timing.compiled import region
@@ -42,7 +42,7 @@ def _run(program: Program, folder: Path) -> None:
     # Many segments and snapshots, in the middle of what operators do: a short run stands for a
     # long one.
     for module, name, value in (
-        (log_rows, "_ROWS", _ROWS), (table_file, "_SECONDS", _SECONDS),
+        (log_rows, "_ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
         (recorder, "_SNAPSHOT_SECONDS", _SECONDS), (recorder, "_SHARE", 2),
         (region, "_BUDGET", 40),
     ):  # fmt: skip

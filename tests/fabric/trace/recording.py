@@ -51,6 +51,6 @@ def pairs(found: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def until_traced(run: subprocess.Popen[Any], folder: Path) -> None:
-    while not list(folder.glob("states-*.table")):
+    while not list(folder.glob("states-*.parquet")):
         assert run.poll() is None
         time.sleep(0.05)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -14,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.table_file import read_table, write_table
+from fabric.analysis.trace.table_file import write_table
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, of_profile, spread
@@ -107,8 +107,12 @@ def _cells(data: st.DataObject, column: np.ndarray) -> np.ndarray:
     return np.array(cells, column.dtype)
 
 
+def _read(file: Path) -> dict[str, np.ndarray]:
+    return Connection().numpy(f"FROM '{file}'")
+
+
 def _table_damaged(data: st.DataObject, file: Path) -> None:
-    table = read_table(file)
+    table = _read(file)
     name = data.draw(st.sampled_from(sorted(table)))
     how = data.draw(st.sampled_from(["cells"] * 3 + ["type", "drop", "rename", "rows", "twice"]))
     if how == "cells":
@@ -126,20 +130,7 @@ def _table_damaged(data: st.DataObject, file: Path) -> None:
         table = {each: its[:count] for each, its in table.items()}
     else:
         table = {each: np.concatenate([its, its]) for each, its in table.items()}
-    write_table(file, table)
-
-
-_HEADS: Final[tuple[dict[str, Any], ...]] = (
-    {"rows": 1 << 40}, {"rows": -1}, {"rows": 1.5}, {"checksum": 7}, {"columns": []},
-    {"columns": [["unit", "i8", 1 << 61]]}, {"columns": [["unit", "O", 8]]}, {"more": 1},
-    {"columns": [["unit", "i8", 8], ["unit", "i8", 8]]}, {"columns": "x"},
-)  # fmt: skip
-
-
-def _head_damaged(data: st.DataObject, file: Path) -> None:
-    line, _, content = file.read_bytes().partition(b"\n")
-    head = json.loads(line) | data.draw(st.sampled_from(_HEADS))
-    file.write_bytes(json.dumps(head).encode() + b"\n" + content)
+    write_table(Connection(), file, table)
 
 
 @pytest.mark.deep
@@ -152,13 +143,11 @@ def test_damaged_table_is_refused_or_left_out(
     run = runs[name].parent.with_name("damaged")
     shutil.rmtree(run, ignore_errors=True)
     shutil.copytree(runs[name], run)
-    files = sorted((run / "trace").glob("*.table"))
+    files = sorted((run / "trace").glob("*.parquet"))
     file = data.draw(st.sampled_from(files))
-    how = data.draw(st.sampled_from(["bytes", "head", *["table"] * 4, "other"]))
+    how = data.draw(st.sampled_from(["bytes", *["table"] * 4, "other"]))
     if how == "bytes":
         _bytes_damaged(data, file)
-    elif how == "head":
-        _head_damaged(data, file)
     elif how == "table":
         _table_damaged(data, file)
     else:
@@ -214,10 +203,8 @@ def test_states_that_contradict_waits_are_left_out(
     shutil.copytree(runs["pack_rows"], tmp_path / "run")
     folder = tmp_path / "run" / "trace"
     (number,) = (each.stem.partition("-")[2] for each in sorted(folder.glob("states-*"))[-1:])
-    states, waiting = (
-        read_table(folder / f"{name}-{number}.table") for name in ("states", "waiting")
-    )
-    channels = read_table(folder / "channels.table")
+    states, waiting = (_read(folder / f"{name}-{number}.parquet") for name in ("states", "waiting"))
+    channels = _read(folder / "channels.parquet")
     its, unit = waiting["channel"][0], waiting["unit"][0]
     (at,) = np.flatnonzero(states["unit"] == unit)
     assert states["waits_for"][at] in ("send", "receive")
@@ -229,8 +216,8 @@ def test_states_that_contradict_waits_are_left_out(
     elif how == "no channel":
         waiting = {name: column[1:] for name, column in waiting.items()}
     assert its in np.flatnonzero(ends)
-    write_table(folder / f"states-{number}.table", states)
-    write_table(folder / f"waiting-{number}.table", waiting)
+    write_table(Connection(), folder / f"states-{number}.parquet", states)
+    write_table(Connection(), folder / f"waiting-{number}.parquet", waiting)
 
     trace = Trace(tmp_path / "run")
     told = [] if how == "whole" else ["states and waiting do not fit together, they are left out"]

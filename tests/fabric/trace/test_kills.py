@@ -108,7 +108,7 @@ def _check(name: str, kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[
             else:
                 rows = whole.check(trace)
                 # The second comes when all of the first part of the log is in its place.
-                assert rows or not list(run.rglob("operations-000002.table")), folder
+                assert rows or not list(run.rglob("operations-000002.parquet")), folder
                 with_rows += rows > 0
         if number % _EVERY == 0 and runs:
             for command in ("summary", "stalls", "deadlock"):

@@ -66,14 +66,14 @@ def test_unwritable_trace_folder_is_refused_before_the_run(
 @pytest.mark.parametrize("kept", [0, 1, 2])
 def test_damaged_segment_is_left_out(name: str, kept: int, tmp_path: Path) -> None:
     _, whole = record(program("simplified_moe"), tmp_path)
-    file = whole.folder / f"{name}.table"
+    file = whole.folder / f"{name}.parquet"
     content = file.read_bytes()
     damaged = [b"", content[: len(content) // 2], content[:4] + b"x" * (len(content) - 4)][kept]
     file.write_bytes(damaged)
 
     trace = Trace(whole.folder)
     (problem,) = trace.problems
-    assert problem.startswith(f"{name}.table is damaged, its rows are left out: ")
+    assert problem.startswith(f"{name}.parquet is damaged, its rows are left out: ")
     assert whole.unit_names() == trace.unit_names()
     tables = {"short-000001": "transfers", "long-000001": "transfers"}
     table = tables.get(name, "bursts")
@@ -86,11 +86,11 @@ def test_damaged_segment_is_left_out(name: str, kept: int, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", spread(["states", "pending", "waiting"], 1))
 def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> None:
     report, whole = record(program("pack_rows"), tmp_path, engine="tasks")
-    (whole.folder / f"{name}-000001.table").write_bytes(b"PAR1")
+    (whole.folder / f"{name}-000001.parquet").write_bytes(b"PAR1")
 
     trace = Trace(whole.folder)
     (problem,) = trace.problems
-    assert problem.startswith(f"{name}-000001.table is damaged, it is left out: ")
+    assert problem.startswith(f"{name}-000001.parquet is damaged, it is left out: ")
     Accounts(trace)
     said = analysed(trace)
     assert said is not None
@@ -106,7 +106,7 @@ def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> No
 
 def test_damaged_unit_table_is_refused(tmp_path: Path) -> None:
     _, whole = record(program("simplified_moe"), tmp_path)
-    file = whole.folder / "units.table"
+    file = whole.folder / "units.parquet"
     file.write_bytes(b"")
 
     with pytest.raises(ConfigurationError) as refused:
@@ -118,7 +118,7 @@ def test_damaged_unit_table_is_refused(tmp_path: Path) -> None:
 def test_segment_written_in_part_is_left_out(tmp_path: Path) -> None:
     _, whole = record(program("simplified_moe"), tmp_path)
     (whole.folder / "end.json").unlink()
-    (whole.folder / "short-000001.table").unlink()
+    (whole.folder / "short-000001.parquet").unlink()
 
     trace = Trace(whole.folder)
     assert ("killed", "segment 1 was not written whole, it is left out") == (
@@ -128,14 +128,16 @@ def test_segment_written_in_part_is_left_out(tmp_path: Path) -> None:
     assert trace.rows("SELECT count(*) FROM transfers WHERE taken_cycle IS NOT NULL") == [(0,)]
 
 
-@pytest.mark.parametrize("missing", ["meta.json", "units.table", "columns.table", "channels.table"])
+_FIRST = ["meta.json", "units.parquet", "channels.parquet", "columns.parquet"]
+
+
+@pytest.mark.parametrize("missing", _FIRST)
 def test_trace_without_first_tables_is_refused(
     missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, whole = record(program("simplified_moe"), tmp_path)
     run = whole.folder.parent
-    written = ["meta.json", "units.table", "channels.table", "columns.table"]
-    for name in written[written.index(missing) :]:
+    for name in _FIRST[_FIRST.index(missing) :]:
         (whole.folder / name).unlink()
     for command in (["summary", str(run)], ["report", str(run), "-o", str(tmp_path / "page.html")]):
         assert main(["trace", *command]) == 2
@@ -220,9 +222,9 @@ def test_deep_or_long_json_is_answered_or_refused(
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        (99, ": the trace has schema version 99: expected at most 5; a newer step-fabric wrote it"),
-        (4, ": the trace has schema version 4: expected 5; an older step-fabric wrote it"),
-        ("5", "/meta.json is damaged: expected the file the run wrote first"),
+        (99, ": the trace has schema version 99: expected at most 6; a newer step-fabric wrote it"),
+        (5, ": the trace has schema version 5: expected 6; an older step-fabric wrote it"),
+        ("6", "/meta.json is damaged: expected the file the run wrote first"),
         (None, "/meta.json is damaged: expected the file the run wrote first"),
     ],
 )

@@ -49,7 +49,7 @@ def test_trace_is_equal_for_any_number_of_segments(
     monkeypatch.setattr("fabric.timing.log.log_rows._ROWS", 7)
     _, parts = record(program("simplified_moe"), tmp_path)
 
-    assert len(list(parts.folder.glob("short-*.table"))) > 5
+    assert len(list(parts.folder.glob("short-*.parquet"))) > 5
     for table in TABLES:
         assert whole.rows(f"FROM {table}") == parts.rows(f"FROM {table}")
 

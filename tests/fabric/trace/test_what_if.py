@@ -185,7 +185,7 @@ def test_what_if_of_a_killed_run_is_refused(bursty: Trace, tmp_path: Path) -> No
 @pytest.mark.parametrize("damaged", [True, False])
 def test_what_if_with_missing_rows_is_refused(tmp_path: Path, table: str, *, damaged: bool) -> None:
     folder = record(program("attention"), tmp_path)[1].folder
-    segments = list(folder.glob(f"{table}-*.table"))
+    segments = list(folder.glob(f"{table}-*.parquet"))
     assert segments
     for each in segments:
         if damaged:

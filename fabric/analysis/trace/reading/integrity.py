@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
-from fabric.analysis.trace.reading.paths import literal
+from fabric.analysis.trace.paths import literal
 from fabric.messages.telling.causes import WAITS, Operation
 from fabric.messages.telling.plain import untellable
 from fabric.timing.engine.observer import ELSEWHERE
@@ -216,14 +216,9 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
 
 def selected(form: str, file: str) -> str:
     """Return SQL for the rows of a file, with an error for rows that no run writes."""
-    columns = FORMS[form]
-    shown = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, (kind, _) in columns.items())
     tests = " ".join(
         f"WHEN ({condition.format(chr(34) + name + chr(34))}) IS NOT TRUE "
         f"THEN error('a {name} in it is none of a run')"
-        for name, (_, condition) in columns.items()
+        for name, (_, condition) in FORMS[form].items()
     )
-    return (
-        f"(SELECT * EXCLUDE (row) FROM (SELECT {shown}, row FROM {file}) "
-        f"WHERE CASE {tests} ELSE true END)"
-    )
+    return f"(SELECT * EXCLUDE (row) FROM {file} WHERE CASE {tests} ELSE true END)"

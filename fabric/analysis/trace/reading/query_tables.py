@@ -24,7 +24,7 @@ from fabric.timing.engine.observer import ELSEWHERE
 from fabric.timing.log.log_rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
 
 if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.connection import Connection
+    from fabric.analysis.trace.connection import Connection
 
 
 _SIGNS: Final = {ast.Add: "+", ast.Sub: "-"}

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import numpy as np
 
+from fabric.analysis.trace.connection import Connection
+from fabric.analysis.trace.paths import literal
 from fabric.analysis.trace.reading import query_tables
-from fabric.analysis.trace.reading.connection import Connection
 from fabric.analysis.trace.reading.integrity import (
     FORMS,
     is_number,
@@ -22,7 +23,6 @@ from fabric.analysis.trace.reading.integrity import (
     selected,
     shared_links_in,
 )
-from fabric.analysis.trace.reading.paths import literal
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.analysis.trace.table_file import SUFFIX, read_table
 from fabric.messages.telling.errors import ConfigurationError, Refusal
@@ -102,7 +102,7 @@ class RecordedRun:
         )
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
         self._log: Logged | None = None
-        self._database = Connection()
+        self._database, self._files = Connection(), Connection()
         off_chip = self.meta["off_chip"]
         self._database.execute(f"SET VARIABLE request_bytes = {off_chip['request_bytes']}")
         peak = float(off_chip["peak_bytes_per_cycle"])
@@ -118,7 +118,7 @@ class RecordedRun:
         # From here on nobody changes it, or reads anything besides.
         self._database.execute("SET enable_external_access = false")
         self._open: Final = [self._database]
-        del self._database
+        del self._database, self._files
         ((status, cycles),) = self.rows("SELECT status, cycles FROM run")
         self.status: Final[str] = status
         self.cycles: Final[int] = cycles
@@ -265,9 +265,12 @@ class RecordedRun:
 
     def _file(self, form: str, file: Path) -> str:
         """Return SQL for the rows of ``file``, of that form."""
-        columns = read_table(file)
-        if columns.keys() != FORMS[form].keys():
-            raise ValueError("it has other columns")
+        types = {name: kind for name, (kind, _) in FORMS[form].items()}
+        try:
+            columns = read_table(self._files, file, types)
+        except duckdb.Error:
+            self._files = Connection()
+            raise
         rows = np.arange(len(next(iter(columns.values()))))
         self._database.register("read", {**columns, "row": rows})
         return selected(form, "read")

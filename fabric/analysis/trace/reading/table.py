@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import duckdb
 from typing_extensions import override
 
-from fabric.analysis.trace.reading.connection import Connection
+from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import refused
 from fabric.messages.telling.errors import FabricError

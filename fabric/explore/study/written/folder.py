@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import filled, head
-from fabric.analysis.trace.reading.paths import literal, plain, system_errors
+from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.explore.study.outcome import METRICS
 from fabric.explore.study.written.answer import (
     answer,

@@ -43,6 +43,10 @@ class Connection:
         """Make a table of ``columns``."""
         self.call(lambda connection: connection.register(name, columns))
 
+    def close(self) -> None:
+        """Free the memory."""
+        self.call(lambda connection: connection.close())
+
     def cursor(self) -> Connection:
         """Return another connection to the same database."""
         return Connection(self.call(lambda connection: connection.cursor()))
