@@ -6,10 +6,10 @@ If data decide the size of elements, their mean counts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.symbolic.metrics import dtype_of, passed_bytes
 from fabric.analysis.symbolic.substitution import Size, Substitution
@@ -55,8 +55,9 @@ def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) ->
     seconds = None if frequency_hz is None else state.cycles / frequency_hz
     spent: tuple[Spending, ...] = ()
     if hardware.energy.is_stated:
-        spent = _spent(hardware.energy, events_of(plan, state, used, sizes), seconds)
-    joules = joules_in_all(spent)
+        spent = tuple(_spent(hardware.energy, _amounts(plan, state, used, sizes), seconds))
+    known = [each.joules for each in spent if each.joules is not None]
+    joules = sum(known) if spent and len(known) == len(spent) else None
     tokens, phase = (None, None) if stated is None else (stated.count, stated.phase)
     all_seconds = None if seconds is None else seconds * runs
     return {
@@ -73,37 +74,20 @@ def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) ->
 
 
 def _spent(
-    energy: EnergyDescription, events: Events, seconds: float | None
-) -> tuple[Spending, ...]:
-    moved = (
-        ("hbm", events.hbm_bytes, "bytes"),
-        ("memory_write", events.memory_written_bytes, "bytes"),
-        ("memory_read", events.memory_read_bytes, "bytes"),
-        ("fifo", events.fifo_bytes, "bytes"),
-        ("hop", events.hop_bytes, "byte hops"),
-    )
-    prices = [
-        *((*each, getattr(energy, f"{each[0]}_picojoules_per_byte")) for each in moved),
-        *(
-            (f"{dtype}_flop", count, "FLOPs", energy.flop_picojoules(dtype))
-            for dtype, count in events.flops.items()
-        ),
-    ]
-    found = [
-        Spending(cause, float(amount), unit, _joules(float(amount), picojoules))
-        for cause, amount, unit, picojoules in prices
-    ]
-    watts = energy.static_watts
-    static = None if watts is None or seconds is None else watts * seconds
-    if watts == 0:
-        static = 0.0
-    return (*found, Spending("static", seconds, "seconds", static))
+    energy: EnergyDescription, amounts: Iterable[tuple[str, Size, str]], seconds: float | None
+) -> Iterator[Spending]:
+    for cause, amount, unit in amounts:
+        per = "" if unit == "FLOPs" else "_per_byte"
+        picojoules = _times(float(amount), getattr(energy, f"{cause}_picojoules{per}", None))
+        yield Spending(cause, float(amount), unit, _times(picojoules, _PICO))
+    yield Spending("static", seconds, "seconds", _times(seconds, energy.static_watts))
 
 
-def joules_in_all(spent: Sequence[Spending]) -> float | None:
-    """Return the sum; None if a cause with events has no price."""
-    known = [each.joules for each in spent if each.joules is not None]
-    return sum(known) if len(known) == len(spent) and spent else None
+def _times(amount: float | None, price: float | None) -> float | None:
+    """Return the product; 0 if one of them is 0 and the other is unknown."""
+    if 0 in (amount, price):
+        return 0.0
+    return None if amount is None or price is None else amount * price
 
 
 def tokens_rate(tokens: int | None, quantity: float | None) -> float | None:
@@ -111,34 +95,14 @@ def tokens_rate(tokens: int | None, quantity: float | None) -> float | None:
     return tokens / quantity if tokens is not None and quantity else None
 
 
-def _joules(amount: float, picojoules: float | None) -> float | None:
-    if not amount:
-        return 0.0
-    return None if picojoules is None else amount * picojoules * _PICO
+def _amounts(
+    plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution
+) -> Iterator[tuple[str, Size, str]]:
+    """Yield the moved bytes and the operations of a run: cause, amount and unit.
 
-
-class Events(NamedTuple):
-    """Moved bytes and operations of a run.
-
-    Attributes:
-        hbm_bytes: of whole requests.
-        memory_written_bytes: of tiles that loads, stores, buffers and compute units write.
-        memory_read_bytes: of tiles that are read, once for all readers.
-        fifo_bytes: of values through channels; of a buffer, its reference.
-        hop_bytes: the same, times the forward cycles of each channel.
-        flops: by the element type of the result.
+    Loads, stores, buffers and compute units write tiles to memory. A tile that is read counts once
+    for all readers. A buffer in a channel is a reference.
     """
-
-    hbm_bytes: Size
-    memory_written_bytes: Size
-    memory_read_bytes: Size
-    fifo_bytes: Size
-    hop_bytes: Size
-    flops: dict[str, int]
-
-
-def events_of(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) -> Events:
-    """Return the events of a run."""
     written: Size = used.loaded_bytes + used.stored_bytes
     read: Size = used.stored_bytes
     fifo: Size = 0
@@ -160,11 +124,17 @@ def events_of(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution)
             written += tiles
         if holding[edge.producer.index]:
             written += tiles
+    yield "hbm", state.hbm_bytes_moved, "bytes"
+    yield "memory_write", written, "bytes"
+    yield "memory_read", read, "bytes"
+    yield "fifo", fifo, "bytes"
+    yield "hop", hops, "byte hops"
     flops: Counter[str] = Counter()
     for node, unit in zip(plan.nodes, state.units, strict=True):
         if unit.flops:
             flops[dtype_of(node)] += unit.flops
-    return Events(state.hbm_bytes_moved, written, read, fifo, hops, dict(sorted(flops.items())))
+    for dtype, number in sorted(flops.items()):
+        yield f"{dtype}_flop", number, "FLOPs"
 
 
 def _gives(node: Node) -> bool:
