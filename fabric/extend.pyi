@@ -89,8 +89,8 @@ from .graph.wiring.operator import ComputeOperator as ComputeOperator
 from .graph.wiring.operator import Operator as Operator
 from .graph.wiring.operator import Wiring as Wiring
 from .graph.wiring.stream import check_same_shape as check_same_shape
-from .messages.telling.errors import Deadlock as Deadlock
-from .messages.telling.users_code import users_code as users_code
+from .messages.errors import Deadlock as Deadlock
+from .messages.users_code import users_code as users_code
 from .runs.cost import CostPart as CostPart
 from .runs.outputs import OutputShape as OutputShape
 from .runs.pricing import Spending as Spending

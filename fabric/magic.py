@@ -14,8 +14,8 @@ import click
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import Loaded, wired
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.errors import ConfigurationError, ProgramError
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, ProgramError
+from fabric.messages.text import counted
 from fabric.runs.simulation import simulate
 from fabric.shell.commands.options import run_options
 

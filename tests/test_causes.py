@@ -11,13 +11,13 @@ import msgspec
 from fabric import simulate
 from fabric.analysis.deadlock import picture
 from fabric.analysis.deadlock.document import DeadlockReport
-from fabric.messages.telling.causes import SHOWN, STUCK, BusUse, Cause, Operation
+from fabric.messages.causes import SHOWN, STUCK, BusUse, Cause, Operation
 from fabric.runs.counters import UnitCounters
 from fabric.timing.engine.off_chip import BusCycles
 from tests.deadlock.cases import CASES
 
 ROOT: Final = Path(__file__).parents[1]
-TABLE: Final = ROOT / "fabric" / "messages" / "telling" / "causes.py"
+TABLE: Final = ROOT / "fabric" / "messages" / "causes.py"
 
 
 def _linear(colour: str) -> list[float]:

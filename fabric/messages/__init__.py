@@ -1,1 +1,1 @@
-"""Errors, places, words and tables."""
+"""Messages: errors, places in users' files, texts, JSON, whole files, and terminals."""

@@ -29,8 +29,8 @@ from fabric.explore.serving.served import Measures
 from fabric.explore.sizing.result import Sizing, sizing_sheet
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.terminal import study_sheet
-from fabric.messages.telling.sheet import Rows, Sheet, Title, line
-from fabric.messages.telling.wording import counted
+from fabric.messages.display import Rows, Sheet, Title, line
+from fabric.messages.text import counted
 from fabric.runs.cost import Cost
 from fabric.runs.printing import figure, report_sheet
 from fabric.runs.report import Report

@@ -18,10 +18,8 @@ from fabric.graph.wiring.elaborate import Edge, Plan, elaborate
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.stream import Stream
-from fabric.messages.telling.causes import SHOWN, Cause
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.sheet import (
+from fabric.messages.causes import SHOWN, Cause
+from fabric.messages.display import (
     Block,
     Line,
     Part,
@@ -31,7 +29,10 @@ from fabric.messages.telling.sheet import (
     cell_text,
     is_number,
 )
-from fabric.messages.telling.wording import (
+from fabric.messages.errors import ProgramError
+from fabric.messages.place import Place
+from fabric.messages.tables import printed_sheet
+from fabric.messages.text import (
     absent_line,
     counted,
     families,
@@ -40,7 +41,6 @@ from fabric.messages.telling.wording import (
     those,
     without_numbers,
 )
-from fabric.messages.terminal.tables import printed_sheet
 from fabric.notebook.sheets import sheet_of
 from fabric.runs.counters import UnitCounters, unit_families
 from fabric.runs.printing import ending_sheet, numbers_sheet, warnings_sheet

@@ -15,8 +15,8 @@ from fabric.graph.values.dims import Dim, free_symbols, is_ragged, short_text
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.stream_type import StreamType, TileType, shape_text
 from fabric.graph.wiring.stream import Feedback
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ProgramError
+from fabric.messages.text import counted
 from fabric.runs.counters import Compared, Comparison
 
 if TYPE_CHECKING:

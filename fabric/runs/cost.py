@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass
 
 from fabric.graph.arguments.described import refuse
 from fabric.graph.wiring.program import TokenPhase
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import ShownAsTables
-from fabric.messages.telling.wording import found_text
+from fabric.messages.display import ShownAsTables
+from fabric.messages.text import JsonObject, found_text
 from fabric.runs.pricing import tokens_rate
 from fabric.runs.report import Report
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from fabric.messages.telling.causes import COUNTED, Cause
-from fabric.messages.telling.wording import Family, counted, families
+from fabric.messages.causes import COUNTED, Cause
+from fabric.messages.text import Family, counted, families
 from fabric.timing.state.run_state import open_waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fabric.analysis.symbolic.metrics import Metrics
-    from fabric.messages.telling.plain import JsonObject
+    from fabric.messages.text import JsonObject
     from fabric.timing.state.run_state import ChannelState, RunState
 
 

@@ -18,9 +18,9 @@ from fabric.graph.values.fit import exact_numbers
 from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.placing import placed
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.users_code import first_of, raised
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import counted
+from fabric.messages.users_code import first_of, raised
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
 from fabric.runs.printing import told_of_links, told_of_prices
@@ -40,8 +40,8 @@ from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.recorder import Recorder
-    from fabric.messages.telling.plain import JsonObject
-    from fabric.messages.terminal.standard_error import Snapshot
+    from fabric.messages.standard_error import Snapshot
+    from fabric.messages.text import JsonObject
     from fabric.runs.counters import UnitCounters
     from fabric.runs.options import Progress, Settings
     from fabric.runs.report import Report
@@ -227,7 +227,7 @@ class Execution:
             self.log.operator_finished(cycle, counters[number])
 
     def _snapshot(self) -> Snapshot:
-        from fabric.messages.terminal.standard_error import Snapshot
+        from fabric.messages.standard_error import Snapshot
 
         machine = self.machine
         machine.publish()

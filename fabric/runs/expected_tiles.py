@@ -10,9 +10,9 @@ import numpy as np
 from fabric.graph.values.value import Element, Tile
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.stream import Stream
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ProgramError
+from fabric.messages.place import Place
+from fabric.messages.text import counted
 from fabric.timing.engine.observer import Observer, Sent, Stamp, Transferred, Watched
 
 Index = tuple[int, ...]

@@ -16,15 +16,15 @@ from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.arguments.checks import Bounds, check_of
 from fabric.graph.arguments.described import Described, refuse
 from fabric.graph.hardware.latency import Hop
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.events import Log
-from fabric.messages.telling.wording import found_text
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.events import Log
+from fabric.messages.text import found_text
 from fabric.timing.engine.observer import Observer
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import DeadlockReport
     from fabric.graph.wiring.program import Program
-    from fabric.messages.terminal.standard_error import Snapshot
+    from fabric.messages.standard_error import Snapshot
 
 Mode = Literal["timing", "functional"]
 OnDeadlock = Literal["report", "grow", "describe"]

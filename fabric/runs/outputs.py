@@ -13,9 +13,9 @@ import numpy as np
 from typing_extensions import override
 
 from fabric.graph.arguments.described import checked, refuse
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import output_file
-from fabric.messages.telling.wording import one_of, visible
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import output_file
+from fabric.messages.text import one_of, visible
 
 
 @dataclass(frozen=True)

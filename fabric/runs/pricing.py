@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.description import EnergyDescription, Hardware
     from fabric.graph.values.dims import Dim
     from fabric.graph.wiring.elaborate import Edge, Plan
-    from fabric.messages.telling.plain import JsonObject
+    from fabric.messages.text import JsonObject
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
 

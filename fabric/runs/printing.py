@@ -8,12 +8,12 @@ from math import floor, log10
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from fabric.messages.telling.causes import Cause
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import Rows, Sheet, Title, line
-from fabric.messages.telling.wording import (
+from fabric.messages.causes import Cause
+from fabric.messages.display import Rows, Sheet, Title, line
+from fabric.messages.place import Place
+from fabric.messages.text import (
     Family,
+    JsonObject,
     Spread,
     absent_line,
     counted,

@@ -19,15 +19,15 @@ from typing_extensions import override
 from fabric.analysis.symbolic.area import Area
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.wiring.program import TokenPhase
-from fabric.messages.telling.errors import (
+from fabric.messages.display import in_short, shown
+from fabric.messages.errors import (
     ConfigurationError,
     Deadlock,
     FabricError,
     VerificationError,
 )
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import in_short, shown
-from fabric.messages.terminal.output import ExitStatus
+from fabric.messages.output import ExitStatus
+from fabric.messages.text import JsonObject
 from fabric.runs.counters import Comparison, UnitCounters
 from fabric.runs.outputs import Outputs
 from fabric.runs.pricing import Spending

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final, TextIO
 from structlog.typing import BindableLogger
 from typing_extensions import override
 
-from fabric.messages.telling.causes import COUNTED
-from fabric.messages.telling.errors import ConfigurationError, ProgramError
-from fabric.messages.telling.events import line_logger, tell_event, tell_user
-from fabric.messages.telling.files import write_whole
-from fabric.messages.telling.plain import counts_text, json_text, plain
-from fabric.messages.telling.wording import file_name
+from fabric.messages.causes import COUNTED
+from fabric.messages.errors import ConfigurationError, ProgramError
+from fabric.messages.events import line_logger, tell_event, tell_user
+from fabric.messages.files import write_whole
+from fabric.messages.text import counts_text, file_name, json_text, plain
 from fabric.runs import counters
 from fabric.runs.counters import UnitCounters
 from fabric.runs.report import Report

@@ -25,12 +25,12 @@ from fabric.graph.wiring.costs import OffChipTensor
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.addresses import without_passwords
-from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
-from fabric.messages.telling.events import logger_of
-from fabric.messages.telling.place import blamed_place
-from fabric.messages.telling.plain import JsonObject, untellable
-from fabric.messages.telling.users_code import notifying
+from fabric.messages.addresses import without_passwords
+from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
+from fabric.messages.events import logger_of
+from fabric.messages.place import blamed_place
+from fabric.messages.text import JsonObject, untellable
+from fabric.messages.users_code import notifying
 from fabric.runs import counters
 from fabric.runs.comparison import check_assumptions, compare, measured_sizes
 from fabric.runs.execution import Execution

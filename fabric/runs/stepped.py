@@ -20,10 +20,10 @@ from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.arguments.keywords import taking
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.place import calling_place
-from fabric.messages.telling.users_code import Interrupted
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.place import calling_place
+from fabric.messages.text import counted
+from fabric.messages.users_code import Interrupted
 from fabric.runs.options import Settings
 from fabric.runs.simulation import simulated
 from fabric.timing.machine.terminations import free_ones, handling

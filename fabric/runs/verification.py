@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.wording import counted
+from fabric.messages.text import JsonObject, counted
 
 Number: TypeAlias = bool | int | float
 

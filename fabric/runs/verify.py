@@ -19,10 +19,10 @@ from fabric.graph.values.stream_type import TileType
 from fabric.graph.values.value import Element, dtype_name
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.expectation import Tolerance
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.users_code import raised, users_code
-from fabric.messages.telling.wording import found_text
+from fabric.messages.errors import ProgramError
+from fabric.messages.place import Place
+from fabric.messages.text import found_text
+from fabric.messages.users_code import raised, users_code
 from fabric.runs.expected_tiles import tiles_of
 from fabric.runs.verification import Errors, Mismatch, Number, OutputVerification, Verification
 

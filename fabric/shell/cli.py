@@ -20,11 +20,11 @@ from typing import Final
 import click
 from typing_extensions import override
 
-from fabric.messages.telling.addresses import without_passwords
-from fabric.messages.telling.errors import Deadlock, FabricError, said
-from fabric.messages.telling.place import raising_place
-from fabric.messages.telling.users_code import Interrupted, users_values
-from fabric.messages.terminal.output import ExitStatus, flush_stdout, tell
+from fabric.messages.addresses import without_passwords
+from fabric.messages.errors import Deadlock, FabricError, said
+from fabric.messages.output import ExitStatus, flush_stdout, tell
+from fabric.messages.place import raising_place
+from fabric.messages.users_code import Interrupted, users_values
 from fabric.shell.groups import Group
 from fabric.shell.json_object import (
     check_object,

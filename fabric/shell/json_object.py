@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fabric.messages.telling.plain import json_text
-from fabric.messages.terminal.output import print_text
+from fabric.messages.output import print_text
+from fabric.messages.text import json_text
 from fabric.timing.machine.terminations import uninterrupted
 
 _objects: Final[list[str]] = []

@@ -25,7 +25,7 @@ from fabric.graph.arguments.keywords import (
     parameters,
     script,
 )
-from fabric.messages.telling.errors import ConfigurationError, ProgramError
+from fabric.messages.errors import ConfigurationError, ProgramError
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program

@@ -13,12 +13,12 @@ from typing_extensions import override
 
 from fabric.analysis.trace import printing
 from fabric.graph.values.value import BufferReference, Tile
-from fabric.messages.telling.causes import COUNTED, Cause
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.sheet import Rows
-from fabric.messages.telling.wording import visible
-from fabric.messages.terminal.output import print_text, printed
-from fabric.messages.terminal.tables import print_table
+from fabric.messages.causes import COUNTED, Cause
+from fabric.messages.display import Rows
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.output import print_text, printed
+from fabric.messages.tables import print_table
+from fabric.messages.text import visible
 from fabric.runs.counters import unit_counters
 from fabric.timing.machine.terminations import was_terminated
 from fabric.timing.state.run_state import open_waits

@@ -14,10 +14,10 @@ from typing_extensions import override
 from fabric.explore.serving.conducting import Watching
 from fabric.explore.serving.question import open_servings
 from fabric.explore.study.written.terminal import Watch, progress_line
-from fabric.messages.telling.addresses import shown_command
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import file_name, visible
-from fabric.messages.terminal.output import ExitStatus, print_text, tell
+from fabric.messages.addresses import shown_command
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.output import ExitStatus, print_text, tell
+from fabric.messages.text import file_name, visible
 from fabric.shell.json_object import print_json
 from fabric.timing.machine.terminations import ending_signal, uninterrupted
 
@@ -108,7 +108,7 @@ class Serves:
         from fabric.explore.serving.conducting import conduct_serving
         from fabric.explore.serving.result import serving_sheet
         from fabric.explore.study.workers import LocalWorkers, available_cores
-        from fabric.messages.terminal.tables import printed_sheet
+        from fabric.messages.tables import printed_sheet
 
         workers = LocalWorkers(jobs or available_cores(), None)
         try:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.explore.study.opening import Asked, open_study
-from fabric.messages.telling.addresses import shown_command
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.terminal.output import ExitStatus, print_text, tell
+from fabric.messages.addresses import shown_command
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.output import ExitStatus, print_text, tell
 from fabric.shell.json_object import print_json
 from fabric.timing.machine.terminations import ending_signal
 
@@ -71,7 +71,7 @@ class Studying:
         from fabric.explore.study.conducting import conduct
         from fabric.explore.study.store import Store
         from fabric.explore.study.written.terminal import Watch, study_sheet
-        from fabric.messages.terminal.tables import printed_sheet
+        from fabric.messages.tables import printed_sheet
 
         for study in self._studies:
             store = Store(study, storage, timeout_seconds)

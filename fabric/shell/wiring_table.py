@@ -20,8 +20,8 @@ from fabric.graph.values.value import dtype_name
 from fabric.graph.wiring.memory_map import MemoryMap, Placed
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.stream import LaidOut
-from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
-from fabric.messages.terminal.output import print_line
+from fabric.messages.output import print_line
+from fabric.messages.text import counted, merged_text, visible, without_numbers
 
 _WARNINGS_SHOWN: Final = 30
 _DIGITS: Final = re.compile(r"(?<![\w.,])\d{4,}(?![\w.])")

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from fabric import Program, simulate
-from fabric.messages.terminal.standard_error import Snapshot
+from fabric.messages.standard_error import Snapshot
 from fabric.timing.compiled import arrays
 from fabric.timing.engine import conductor
 from fabric.timing.machine import assembly

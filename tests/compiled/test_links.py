@@ -17,7 +17,7 @@ from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
-from fabric.messages.telling.files import programs
+from fabric.messages.files import programs
 from fabric.timing.compiled.arrays import Arrays
 from fabric.timing.engine import conductor
 from operators import Consumer, Flatten, Repeat

@@ -16,7 +16,7 @@ from fabric import Program, Stream, StreamType, Tile, TileType, simulate
 from fabric.extend import Element
 from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.terminal.standard_error import Snapshot
+from fabric.messages.standard_error import Snapshot
 from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Repeat, Tensor, Zip
 from tests.compiled.both import both, described
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers

@@ -13,7 +13,7 @@ from fabric.analysis.drawing.lines import LINE, arrow
 from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of
 from fabric.analysis.drawing.svg import dot, mermaid, svg
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.causes import Cause
+from fabric.messages.causes import Cause
 from fabric.shell.cli import main
 from tests.symbolic.programs import PROGRAMS, wired
 

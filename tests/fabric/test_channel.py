@@ -18,7 +18,7 @@ from fabric.extend import BoolType, Ports, Wiring
 from fabric.graph.values.dims import Claim
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.value import Empty
-from fabric.messages.telling.place import Place
+from fabric.messages.place import Place
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.timing.engine.channel import AssumedSink, Discard

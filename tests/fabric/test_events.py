@@ -15,7 +15,7 @@ from structlog.testing import LogCapture, capture_logs
 
 from fabric import ConfigurationError, Hardware, Program, hardware_scope, open_run, simulate
 from fabric.extend import FlatDescription
-from fabric.messages.telling.vocabulary import EVENTS, LEVELS
+from fabric.messages.vocabulary import EVENTS, LEVELS
 from fabric.runs.run_log import new_run_folder
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring

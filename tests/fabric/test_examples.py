@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import fabric.messages.telling.files
+import fabric.messages.files
 from fabric import ConfigurationError, load_hardware
-from fabric.messages.telling.files import programs
+from fabric.messages.files import programs
 from fabric.shell.cli import main
 from fabric.shell.commands.examples import copied, examples, text_of
 
@@ -98,5 +98,5 @@ def test_installed_programs_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
     installed = tmp_path / inside
     installed.mkdir(parents=True)
     (installed / "mine.py").write_text('"""Mine."""\n')
-    monkeypatch.setattr(fabric.messages.telling.files, "_PACKAGE", tmp_path / package)
+    monkeypatch.setattr(fabric.messages.files, "_PACKAGE", tmp_path / package)
     assert {"mine": "Mine."} == examples()

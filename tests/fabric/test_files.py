@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric.messages.telling.files import output_file, write_parts, write_whole
+from fabric.messages.files import output_file, write_parts, write_whole
 
 
 def test_failed_write_keeps_the_file(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from fabric.graph.hardware.memory_models import (
     ArbitratedBanksDescription,
     BankedDescription,
 )
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from tests.programs.loading import program
 
 HARDWARE = Path(__file__).parents[2] / "programs" / "hardware"

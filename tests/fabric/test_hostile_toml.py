@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fabric import ConfigurationError, load_hardware
 from fabric.explore.sizing.depths_file import read_depths
-from fabric.messages.telling.files import line_in, read_toml
+from fabric.messages.files import line_in, read_toml
 from tests.profiles import examples
 
 READERS: Final[tuple[Callable[[Path], object], ...]] = (load_hardware, read_depths)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric.messages.telling.plain import counts_text, json_text
+from fabric.messages.text import counts_text, json_text
 
 _BIG = 3 << 200
 

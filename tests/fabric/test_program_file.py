@@ -16,7 +16,7 @@ from fabric.graph.loading.program_file import (
     load_program,
     wired,
 )
-from fabric.messages.telling.errors import ProgramError, ShapeError
+from fabric.messages.errors import ProgramError, ShapeError
 from fabric.runs.simulation import simulate
 
 Write = Callable[[str], Path]
@@ -89,7 +89,7 @@ class TestBuild:
 
     def test_fabric_errors_pass(self, write: Write) -> None:
         path = write(
-            "from fabric.messages.telling.errors import ShapeError\n"
+            "from fabric.messages.errors import ShapeError\n"
             "def build():\n    raise ShapeError('too long', file='f.py', line=3)\n"
         )
 

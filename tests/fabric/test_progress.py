@@ -9,7 +9,7 @@ import trio
 from rich.console import Console
 
 from fabric import simulate
-from fabric.messages.terminal.standard_error import Progress, Snapshot
+from fabric.messages.standard_error import Progress, Snapshot
 from tests.fabric.small_program import build
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

@@ -12,7 +12,7 @@ from rich.console import Console
 from fabric import Hardware, Program, Trace, hardware_scope, simulate
 from fabric.analysis.trace.printing import summary_sheet
 from fabric.extend import FlatDescription
-from fabric.messages.terminal.tables import print_sheet
+from fabric.messages.tables import print_sheet
 from operators import LinearOffChipLoad, LinearOffChipStore
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabric.messages.telling.place import Place, defining_place, is_ours, line_in
-from fabric.messages.telling.plain import untellable
-from fabric.messages.telling.wording import found_text, merged_text
+from fabric.messages.place import Place, defining_place, is_ours, line_in
+from fabric.messages.text import found_text, merged_text, untellable
 from operators import Exp
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from fabric.graph.hardware.address_space import Burst
-from fabric.messages.telling.place import Place
+from fabric.messages.place import Place
 from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.unit import MemoryUnit, Unit
 

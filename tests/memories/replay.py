@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.description import OffChipDescription
-from fabric.messages.telling.place import Place
+from fabric.messages.place import Place
 from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.registry import memory_of

@@ -102,7 +102,7 @@ class TestNothingIsLost:
             "from fabric.timing.engine.unit import MemoryUnit\n"
             "from fabric.graph.hardware.memory_models import BankedDescription\n"
             "from fabric.timing.memories.banked import BankedMemory\n"
-            "from fabric.messages.telling.place import Place\n"
+            "from fabric.messages.place import Place\n"
             "unit = MemoryUnit('load', 0, Place('program.py', 1), bytes_per_cycle=64)\n"
             "memory = BankedMemory(BankedDescription(channels=1), [unit], [])\n"
             "memory.submit(unit, Burst(0, 1 << 25, 64, 1 << 12, write=False))\n"

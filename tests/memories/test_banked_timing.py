@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
-from fabric.messages.telling.errors import Refusal
+from fabric.messages.errors import Refusal
 from fabric.timing.memories import banked_commands, banked_kernel
 from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from tests.fabric.loops_in_python import in_python

@@ -15,7 +15,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.pages import figures
 from fabric.analysis.trace.pages.page import write_page
 from fabric.extend import BusCycles
-from fabric.messages.telling.causes import BusUse
+from fabric.messages.causes import BusUse
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.trace.recording import record

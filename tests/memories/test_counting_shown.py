@@ -17,7 +17,7 @@ from fabric.extend import (
     MemoryCounters,
     Stalls,
 )
-from fabric.messages.terminal.tables import print_sheet
+from fabric.messages.tables import print_sheet
 from fabric.runs.printing import report_sheet
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads

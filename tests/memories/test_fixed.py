@@ -11,7 +11,7 @@ from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.extend import FixedDescription
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.loading.program_file import load_program
-from fabric.messages.telling.place import Place
+from fabric.messages.place import Place
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.fixed_latency import FixedMemory
 from operators import Consumer, LinearOffChipLoad, Tensor

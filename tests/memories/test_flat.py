@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fabric import Program, simulate
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.description import FlatDescription
-from fabric.messages.telling.errors import Refusal
+from fabric.messages.errors import Refusal
 from fabric.timing.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
 from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.memories.driven import answers, clients_of

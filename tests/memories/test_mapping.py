@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric.graph.hardware.memory_models import BankedDescription
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from fabric.timing.memories.banked_tables import AddressMapping, Location
 
 FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")

@@ -14,8 +14,8 @@ from fabric import ConfigurationError, Hardware, Program
 from fabric.extend import BankedDescription
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.loading.program_file import load_program
-from fabric.messages.telling.errors import Refusal
-from fabric.messages.telling.place import Place
+from fabric.messages.errors import Refusal
+from fabric.messages.place import Place
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 from tests.compiled.both import both

@@ -9,7 +9,7 @@ from _pytest.mark import ParameterSet
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
-from fabric.messages.telling.place import Place
+from fabric.messages.place import Place
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 from tests.memories.published import (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.place import Place
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.place import Place
 from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 

@@ -4,7 +4,7 @@ import pytest
 
 from fabric import Hop
 from fabric.graph.hardware.latency import Mesh, Site
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 
 DIES = Mesh(
     columns=4,

@@ -17,7 +17,7 @@ from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.placing import placed
-from fabric.messages.telling.files import programs
+from fabric.messages.files import programs
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
 from tests.network.placed import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from tests.network.transfers import Transfers
 from tests.profiles import examples
 

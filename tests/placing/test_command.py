@@ -18,7 +18,7 @@ from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.hardware.latency import Site
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from fabric.shell.cli import main
 
 PAPER = Hardware()

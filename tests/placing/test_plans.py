@@ -13,7 +13,7 @@ from fabric.analysis.placing.annealing_loop import drawn
 from fabric.analysis.placing.bound import exact, lower_bound
 from fabric.analysis.placing.floor import Floor
 from fabric.graph.hardware.latency import Mesh
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from tests.placing import definition
 from tests.placing.definition import cheapest, cost, netlist
 from tests.profiles import examples, of_profile

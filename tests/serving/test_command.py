@@ -15,7 +15,7 @@ from fabric.explore.serving.conducting import Watching, conduct_serving
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import open_servings
 from fabric.explore.study.workers import Workers
-from fabric.messages.telling.errors import ProgramError
+from fabric.messages.errors import ProgramError
 from fabric.shell.cli import main
 from tests.serving.test_tables import written
 

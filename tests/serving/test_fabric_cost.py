@@ -20,7 +20,7 @@ from fabric.explore.study.outcome import Outcome
 from fabric.explore.study.workers import Answer
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import executed, wired
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from tests.serving.test_tables import batch
 from tests.serving.validation import DATA
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import RegularGridInterpolator
 
 from fabric.explore.serving.measured_costs import Lookup, read_rows
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from tests.profiles import examples
 
 Points = dict[tuple[float, ...], float]

@@ -27,7 +27,7 @@ from fabric.explore.serving.served import (
     measured,
 )
 from fabric.explore.serving.server import Batch, ContinuousBatching, Price, Quality, Sampled, Server
-from fabric.messages.terminal.tables import print_sheet
+from fabric.messages.tables import print_sheet
 
 NAN = float("nan")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.served import Served, serve
 from fabric.explore.serving.server import Batch, ContinuousBatching, Price, Request, Server
-from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.errors import ConfigurationError, FabricError
 from tests.profiles import examples
 from tests.serving.reference import Limits, reference
 

@@ -7,7 +7,7 @@ import pytest
 
 from fabric.explore.serving.measured_costs import LayerTables, TableDescription
 from fabric.explore.serving.server import Batch
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from tests.serving.validation import TABLES
 
 

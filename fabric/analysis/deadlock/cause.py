@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.messages.telling.causes import Operation
+from fabric.messages.causes import Operation
 
 if TYPE_CHECKING:
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState

@@ -30,8 +30,8 @@ from fabric.analysis.deadlock.document import (
 )
 from fabric.analysis.deadlock.remedy import find_remedy
 from fabric.analysis.deadlock.text import one_line
-from fabric.messages.telling.causes import Cause, Operation
-from fabric.messages.telling.wording import counted
+from fabric.messages.causes import Cause, Operation
+from fabric.messages.text import counted
 from fabric.timing.state.run_state import expected_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fabric.analysis.deadlock.livelock import Livelock
     from fabric.graph.hardware.latency import Hop
     from fabric.graph.wiring.elaborate import Plan
-    from fabric.messages.telling.place import Place
+    from fabric.messages.place import Place
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState
 
 _EVENTS: Final = 8

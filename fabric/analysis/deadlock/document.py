@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import ShownAsTables
+from fabric.messages.display import ShownAsTables
+from fabric.messages.text import JsonObject
 
 SCHEMA: Final = 1
 

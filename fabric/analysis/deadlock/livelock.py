@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.timing.guards.operators import GuardedUnit
 
 if TYPE_CHECKING:
-    from fabric.messages.telling.place import Place
+    from fabric.messages.place import Place
     from fabric.timing.machine.machine import Machine
 
 LIVELOCK_CYCLES: Final = 10_000_000

@@ -27,9 +27,9 @@ from fabric.analysis.drawing.lines import (
     words,
 )
 from fabric.analysis.drawing.svg import escaped
-from fabric.messages.telling.causes import STUCK, Cause, Operation
-from fabric.messages.telling.files import write_whole
-from fabric.messages.telling.place import Place
+from fabric.messages.causes import STUCK, Cause, Operation
+from fabric.messages.files import write_whole
+from fabric.messages.place import Place
 
 _SHOWN: Final = 200
 

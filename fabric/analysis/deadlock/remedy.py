@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.analysis.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
 from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Change, Search
 from fabric.graph.wiring.inserted import Initial, beginning
-from fabric.messages.telling.causes import Cause
-from fabric.messages.telling.wording import counted
+from fabric.messages.causes import Cause
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.trial import Outcome

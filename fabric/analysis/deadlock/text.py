@@ -22,11 +22,11 @@ from fabric.analysis.deadlock.document import (
     LoopChannel,
     Remedy,
 )
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.columns import aligned
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.sheet import Block, Sheet, line
-from fabric.messages.telling.wording import counted
+from fabric.messages.causes import Operation
+from fabric.messages.columns import aligned
+from fabric.messages.display import Block, Sheet, line
+from fabric.messages.place import Place
+from fabric.messages.text import counted
 
 LINES: Final = 40
 _COLUMNS: Final = 100

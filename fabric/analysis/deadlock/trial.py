@@ -18,8 +18,8 @@ from fabric.analysis.deadlock.cause import channels_of, code, find_stuck, growab
 from fabric.analysis.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.stream import Feedback
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.errors import ShapeError
+from fabric.messages.causes import Operation
+from fabric.messages.errors import ShapeError
 from fabric.timing.engine.channel import Channel
 from fabric.timing.machine.assembly import Setup
 from fabric.timing.machine.interrupts import Interrupts

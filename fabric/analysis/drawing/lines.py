@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from rich.cells import cell_len
 
-from fabric.messages.telling.causes import STUCK, Cause
+from fabric.messages.causes import STUCK, Cause
 from fabric.timing.machine.signal_shield import shielded
 
 Size: TypeAlias = tuple[float, float]

@@ -15,10 +15,10 @@ from fabric.graph.values.stream_type import StreamType, TileType
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.operator import Node
-from fabric.messages.telling.causes import SHOWN, Cause
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import read_json
-from fabric.messages.telling.wording import merged_text, without_numbers
+from fabric.messages.causes import SHOWN, Cause
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import read_json
+from fabric.messages.text import merged_text, without_numbers
 
 _MOST_BOXES: Final = 150
 

@@ -27,7 +27,7 @@ from fabric.analysis.drawing.lines import (
     words,
 )
 from fabric.analysis.drawing.picture import Arrow, Box, Picture, Shares
-from fabric.messages.telling.causes import SHOWN, Cause
+from fabric.messages.causes import SHOWN, Cause
 
 _TITLE: Final = 12
 

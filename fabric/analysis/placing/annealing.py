@@ -17,8 +17,8 @@ import numpy as np
 
 from fabric.analysis.placing import annealing_loop as loop
 from fabric.analysis.placing.floor import Cost, Floor
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import counted
 from fabric.timing.engine.tables import Counters, Table
 
 _TRIES = 20

@@ -49,7 +49,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fabric.analysis.placing.floor import Cost, Floor, Net
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 
 MOST_UNITS: Final = 30
 

@@ -24,8 +24,8 @@ from fabric.graph.values.dims import Dim, free_symbols
 from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.operator import Node
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import counted
 
 
 @dataclass(frozen=True)

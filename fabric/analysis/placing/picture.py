@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.drawing.lines import BOX, FAINT, INK, RED, Paint, document, extent, shortened
 from fabric.graph.hardware.latency import Site
-from fabric.messages.telling.wording import counted, merged_text, without_numbers
+from fabric.messages.text import counted, merged_text, without_numbers
 
 if TYPE_CHECKING:
     from fabric.analysis.placing.result import FloorPlan

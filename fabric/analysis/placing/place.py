@@ -16,9 +16,9 @@ from fabric.graph.hardware.latency import Mesh
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.users_code import notifying, users_values
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import counted
+from fabric.messages.users_code import notifying, users_values
 
 _RANDOM_PLANS: Final = 8
 

@@ -11,10 +11,9 @@ from typing import Final, Literal
 
 from fabric.analysis.placing.floor import Cost, Floor
 from fabric.graph.hardware.latency import Mesh, Site
-from fabric.messages.telling.files import output_file
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, line
-from fabric.messages.telling.wording import counted, merged_text, visible, without_numbers
+from fabric.messages.display import Rows, Sheet, ShownAsTables, Title, line
+from fabric.messages.files import output_file
+from fabric.messages.text import JsonObject, counted, merged_text, visible, without_numbers
 
 _USERS: Final = 8
 

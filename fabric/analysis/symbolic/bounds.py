@@ -18,9 +18,9 @@ from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.operator import ComputeOperator
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.place import is_own
-from fabric.messages.telling.sheet import ShownAsTables
-from fabric.messages.telling.users_code import users_values
+from fabric.messages.display import ShownAsTables
+from fabric.messages.place import is_own
+from fabric.messages.users_code import users_values
 from fabric.timing.compiled.likeness import Likeness
 
 

@@ -25,7 +25,7 @@ from fabric.graph.hardware.least_cycles import least_shared_cycles, most_ahead_r
 from fabric.graph.values.dims import Dim, Totals, least_of, with_totals
 from fabric.graph.values.expression import Expression, Monomial, total
 from fabric.graph.wiring.elaborate import Edge, Plan
-from fabric.messages.telling.causes import Cause
+from fabric.messages.causes import Cause
 from fabric.timing.memories.flat import SHUTDOWN_CYCLES
 
 

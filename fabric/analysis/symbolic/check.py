@@ -30,8 +30,8 @@ from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.stream import LaidOut, Stream
-from fabric.messages.telling.users_code import users_values
-from fabric.messages.telling.wording import counted, families, merged_text
+from fabric.messages.text import counted, families, merged_text
+from fabric.messages.users_code import users_values
 from fabric.timing.engine.tables import Counters
 from fabric.timing.memories.banked_rows import BANK_SHIFT
 from fabric.timing.memories.banked_tables import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping

@@ -15,7 +15,7 @@ from fabric.graph.values.dims import dim_text
 from fabric.graph.values.stream_type import StreamType
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.operator import Node, applied_by
-from fabric.messages.telling.wording import families, merged_text, without_numbers
+from fabric.messages.text import families, merged_text, without_numbers
 
 _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
 

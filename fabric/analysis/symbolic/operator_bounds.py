@@ -28,7 +28,7 @@ from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.mistakes import work_of
 from fabric.graph.wiring.operator import ComputeOperator, Operator, behaving_as
 from fabric.graph.wiring.stream import Feedback, Stream
-from fabric.messages.telling.place import is_ours
+from fabric.messages.place import is_ours
 from fabric.timing.compiled.likeness import Likeness
 
 

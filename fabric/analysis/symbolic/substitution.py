@@ -18,8 +18,8 @@ from fabric.graph.values.stream_type import (
 )
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import one_of
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import one_of
 
 Size: TypeAlias = int | Fraction
 """A number of elements; for a ragged symbol the mean over its groups."""

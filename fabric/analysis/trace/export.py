@@ -19,10 +19,10 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.analysis.trace.reading.wording import Names
 from fabric.graph.arguments.described import checked, refuse
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import output_file
-from fabric.messages.telling.users_code import users_code
-from fabric.messages.telling.wording import one_of
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import output_file
+from fabric.messages.text import one_of
+from fabric.messages.users_code import users_code
 from fabric.timing.machine.signal_shield import shielded
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The trace of a run, opened: its tables, what follows from them, and its events as structlog's.
 
 Sorted by (cycle, event, channel or unit, element); names of fields are
-those of ``fabric.messages.telling.vocabulary``.
+those of ``fabric.messages.vocabulary``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.table import Table
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked
-from fabric.messages.telling.causes import Step
-from fabric.messages.telling.events import Log, line_logger, logger_of, tell_event, tell_user
-from fabric.messages.telling.files import output_file
-from fabric.messages.telling.vocabulary import EVENTS, TABLES
+from fabric.messages.causes import Step
+from fabric.messages.events import Log, line_logger, logger_of, tell_event, tell_user
+from fabric.messages.files import output_file
+from fabric.messages.vocabulary import EVENTS, TABLES
 from fabric.timing.log.log_rows import END, IDLE, RESERVE
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, Track
 
 from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy, slices, timelines
 from fabric.analysis.trace.reading.wording import Names
-from fabric.messages.telling.causes import BusUse, Cause
-from fabric.messages.telling.files import output_file
-from fabric.messages.telling.wording import counted
+from fabric.messages.causes import BusUse, Cause
+from fabric.messages.files import output_file
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.timeline import Timelines

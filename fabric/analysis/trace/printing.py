@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.deadlock.text import deadlock_sheet
 from fabric.analysis.trace.reading.wording import percent
-from fabric.messages.telling.causes import SHOWN, Cause
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.sheet import SHOWN as ROWS
-from fabric.messages.telling.sheet import Rows, Sheet, Title, line
-from fabric.messages.telling.wording import absent_line, counted, families, visible
+from fabric.messages.causes import SHOWN, Cause
+from fabric.messages.display import SHOWN as ROWS
+from fabric.messages.display import Rows, Sheet, Title, line
+from fabric.messages.place import Place
+from fabric.messages.text import absent_line, counted, families, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

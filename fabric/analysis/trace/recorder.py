@@ -24,11 +24,11 @@ from fabric.analysis.symbolic.folding import operator_text
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.analysis.trace.spool import Spool
 from fabric.analysis.trace.table_file import SUFFIX
-from fabric.messages.telling.causes import Cause, Operation
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import write_whole
-from fabric.messages.telling.plain import JsonObject, json_text
-from fabric.messages.telling.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
+from fabric.messages.causes import Cause, Operation
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import write_whole
+from fabric.messages.text import JsonObject, json_text
+from fabric.messages.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
 from fabric.timing.log.log_rows import LONG_COLUMNS
 from fabric.timing.log.watcher import Watcher
 from fabric.timing.machine.machine import clients_of

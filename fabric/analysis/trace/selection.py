@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fabric.graph.arguments.described import Described
-from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.errors import ConfigurationError, FabricError
 
 
 @dataclass(frozen=True)

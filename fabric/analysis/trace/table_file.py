@@ -10,8 +10,8 @@ import numpy as np
 
 from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.paths import literal, plain, system_errors
-from fabric.messages.telling.files import beside, open_given
-from fabric.messages.telling.wording import counted
+from fabric.messages.files import beside, open_given
+from fabric.messages.text import counted
 
 SUFFIX: Final = ".parquet"
 

@@ -23,8 +23,8 @@ from fabric.explore.serving.server import Known, Quality
 from fabric.explore.study.evaluation import engine_digest
 from fabric.explore.study.session import StudySession
 from fabric.explore.study.workers import Workers
-from fabric.messages.telling.files import open_given, write_whole
-from fabric.messages.telling.plain import plain
+from fabric.messages.files import open_given, write_whole
+from fabric.messages.text import plain
 
 
 class _Line(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ from fabric.explore.study.written.markup import section, style, table, text, tit
 from fabric.explore.study.written.painting import is_wide, locator, painted
 from fabric.explore.study.written.pictures import Drawn
 from fabric.explore.study.written.words import number_text
-from fabric.messages.telling.files import write_whole
-from fabric.messages.telling.plain import json_text
+from fabric.messages.files import write_whole
+from fabric.messages.text import json_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

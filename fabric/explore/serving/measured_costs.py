@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 from fabric.explore.serving.server import Batch, Price, Quality, digest_of
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.files import open_given
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.files import open_given
+from fabric.messages.text import counted
 
 Tree: TypeAlias = "dict[float, Tree] | float"
 

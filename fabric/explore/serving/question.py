@@ -17,9 +17,9 @@ from fabric.explore.serving.server import ContinuousBatching, Server
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, described_section
 from fabric.graph.loading.program_file import called, executed
-from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
-from fabric.messages.telling.files import hardware_file, line_in, read_toml
-from fabric.messages.telling.wording import found_text, one_of
+from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
+from fabric.messages.files import hardware_file, line_in, read_toml
+from fabric.messages.text import found_text, one_of
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric.graph.arguments.described import Described, refuse
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.files import open_given
-from fabric.messages.telling.wording import a_or_an, counted, found_text
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.files import open_given
+from fabric.messages.text import a_or_an, counted, found_text
 
 _ARRIVALS: Final = ("arrival_seconds", "arrival_ns", "TIMESTAMP")
 _PROMPTS: Final = ("prompt_tokens", "ContextTokens")

@@ -11,9 +11,8 @@ import numpy as np
 from fabric.explore.serving.question import Serving
 from fabric.explore.serving.served import Measures, Served
 from fabric.explore.serving.server import Quality
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import Rows, Sheet, ShownAsTables, Title, line
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.display import Rows, Sheet, ShownAsTables, Title, line
+from fabric.messages.text import JsonObject, counted, visible
 
 _TIMES: Final = 120
 

@@ -30,9 +30,9 @@ from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.hardware.file import load_hardware
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.files import beside, hardware_file
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.files import beside, hardware_file
+from fabric.messages.text import counted
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 

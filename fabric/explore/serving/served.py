@@ -23,11 +23,10 @@ from fabric.explore.serving.server import (
 )
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import ShownAsTables
-from fabric.messages.telling.users_code import users_code
-from fabric.messages.telling.wording import counted
+from fabric.messages.display import ShownAsTables
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.text import JsonObject, counted
+from fabric.messages.users_code import users_code
 
 MakeScheduler: TypeAlias = Callable[[Server], Scheduler]
 

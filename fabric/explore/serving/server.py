@@ -27,9 +27,9 @@ from typing import Annotated, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 from fabric.explore.serving.requests import Requests
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.files import open_given
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.files import open_given
+from fabric.messages.text import counted
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import output_file, read_toml
-from fabric.messages.telling.wording import found_text, visible
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import output_file, read_toml
+from fabric.messages.text import found_text, visible
 
 
 def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from fabric.explore.sizing.problem import (
     with_depth,
 )
 from fabric.explore.sizing.search import deepest_failing, raised, trimmed
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 
 _EVALUATIONS: Final = 100_000
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fabric.explore.sizing.problem import Depths, Problem
 from fabric.explore.sizing.search import sized_at_most, slots_in_use
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.retimer import Retimer

@@ -13,8 +13,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric.explore.sizing.running import Case, Ran
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import counted
 from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabric.explore.sizing.checker import MOST, digest_of
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import output_file
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import output_file
+from fabric.messages.text import counted
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 

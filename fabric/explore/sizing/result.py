@@ -11,9 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 from typing_extensions import override
 
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import SHOWN, Rows, Sheet, ShownAsTables, Title, line
-from fabric.messages.telling.wording import counted, families, visible
+from fabric.messages.display import SHOWN, Rows, Sheet, ShownAsTables, Title, line
+from fabric.messages.text import JsonObject, counted, families, visible
 from fabric.timing.retiming.record import Record
 
 Truth = Literal["proved", "validated"]

@@ -18,9 +18,9 @@ from fabric.explore.study.written.words import setting_names
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.errors import ConfigurationError, Deadlock, FabricError
-from fabric.messages.telling.users_code import Interrupted
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, Deadlock, FabricError
+from fabric.messages.text import counted
+from fabric.messages.users_code import Interrupted
 from fabric.runs.comparison import check_assumptions, measured_sizes
 from fabric.runs.execution import Execution
 from fabric.runs.explaining import explain

@@ -22,7 +22,7 @@ from fabric.explore.sizing.problem import (
     variable_of,
     with_depth,
 )
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming.retimer import Retimer
 

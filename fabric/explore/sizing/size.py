@@ -44,10 +44,10 @@ from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.keywords import taking
 from fabric.graph.arguments.numbers import number_of
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.place import calling_place
-from fabric.messages.telling.users_code import notifying
-from fabric.messages.telling.wording import close_to
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.place import calling_place
+from fabric.messages.text import close_to
+from fabric.messages.users_code import notifying
 from fabric.runs.options import Options
 from fabric.runs.simulation import refuse_in_trio
 from fabric.timing.retiming.record import Record

@@ -31,10 +31,10 @@ from fabric.graph.loading.program_file import (
     parameter_value,
     wired,
 )
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.files import open_given
-from fabric.messages.telling.plain import JsonObject, plain
-from fabric.messages.telling.users_code import Interrupted, users_values
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.files import open_given
+from fabric.messages.text import JsonObject, plain
+from fabric.messages.users_code import Interrupted, users_values
 from fabric.runs.options import Options, Settings
 from fabric.runs.report import Report
 from fabric.runs.simulation import refuse_in_trio, simulated

@@ -19,8 +19,8 @@ from fabric.explore.study.study import Study
 from fabric.graph.arguments.numbers import NUMBER, number_of
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import build_of, called, parameter_value
-from fabric.messages.telling.errors import ConfigurationError, ProgramError
-from fabric.messages.telling.wording import counted, found_text
+from fabric.messages.errors import ConfigurationError, ProgramError
+from fabric.messages.text import counted, found_text
 from fabric.runs.options import Options
 
 

@@ -15,9 +15,8 @@ from typing_extensions import TypeIs
 
 from fabric.explore.study.space import Setting
 from fabric.graph.arguments.described import refuse
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.wording import found_text, one_of
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import JsonObject, found_text, one_of
 from fabric.runs.report import Report
 from fabric.timing.engine.off_chip import BusCycles, MemoryCounters
 

@@ -24,12 +24,11 @@ from fabric.explore.study.outcome import (
 )
 from fabric.explore.study.outcome import metric as value_of
 from fabric.explore.study.study import Judgement, KnownValue, Study
-from fabric.messages.telling.errors import ConfigurationError, FabricError, said
-from fabric.messages.telling.place import raising_place
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import ShownAsTables
-from fabric.messages.telling.users_code import pass_signals
-from fabric.messages.telling.wording import counted
+from fabric.messages.display import ShownAsTables
+from fabric.messages.errors import ConfigurationError, FabricError, said
+from fabric.messages.place import raising_place
+from fabric.messages.text import JsonObject, counted
+from fabric.messages.users_code import pass_signals
 
 if TYPE_CHECKING:
     from fabric.explore.study.study import Claim, Findings, StudyTable

@@ -15,7 +15,7 @@ from fabric.explore.study.outcome import PROVED, Outcome, Point
 from fabric.explore.study.session import Look, StudySession
 from fabric.explore.study.store import Store
 from fabric.explore.study.study import Study
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler

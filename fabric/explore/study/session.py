@@ -21,7 +21,7 @@ from fabric.explore.study.outcome import (
 )
 from fabric.explore.study.result import design_before, design_outcome, has_failed
 from fabric.explore.study.study import Study
-from fabric.messages.telling.wording import counted
+from fabric.messages.text import counted
 
 WINDOW_POINTS: Final = 4096
 """So many points are ordered among each other: larger grids are never held as a whole."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from fabric.graph.arguments.checks import Unfit, ordered_items
 from fabric.graph.arguments.described import checked, refuse
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import found_text
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import found_text
 
 Scalar: TypeAlias = str | int | float | bool | None
 Setting: TypeAlias = Mapping[str, Scalar]

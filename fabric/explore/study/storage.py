@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fabric.messages.telling.addresses import library_text, shown_address
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.addresses import library_text, shown_address
+from fabric.messages.errors import ConfigurationError
 from fabric.timing.machine.terminations import uninterrupted
 
 if TYPE_CHECKING:

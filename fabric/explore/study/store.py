@@ -26,9 +26,8 @@ from fabric.explore.study.outcome import (
 from fabric.explore.study.space import Axis, Scalar, Setting, Space
 from fabric.explore.study.storage import open_storage, readable, study_of_form, written
 from fabric.explore.study.study import Study
-from fabric.messages.telling.addresses import shown_address
-from fabric.messages.telling.plain import plain
-from fabric.messages.telling.wording import counted
+from fabric.messages.addresses import shown_address
+from fabric.messages.text import counted, plain
 
 if TYPE_CHECKING:
     import optuna

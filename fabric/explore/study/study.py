@@ -16,9 +16,9 @@ from fabric.explore.study.outcome import Condition, Outcome, Point, check_metric
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.explore.study.written.words import setting_names
 from fabric.graph.arguments.described import Described, refuse
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.files import hardware_file
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.files import hardware_file
+from fabric.messages.text import counted
 from fabric.runs.options import Options
 
 if TYPE_CHECKING:

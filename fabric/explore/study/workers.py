@@ -27,9 +27,9 @@ from typing_extensions import override
 
 from fabric.explore.study.evaluation import Before, Job, engine_digest, known_before, outcome_of
 from fabric.explore.study.outcome import Outcome, Status
-from fabric.messages.telling.addresses import shown_address
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import counted
+from fabric.messages.addresses import shown_address
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Name
 
 from typing_extensions import override
 
-from fabric.messages.telling.errors import FabricError
-from fabric.messages.telling.users_code import raised
-from fabric.messages.telling.wording import a_or_an, plural
+from fabric.messages.errors import FabricError
+from fabric.messages.text import a_or_an, plural
+from fabric.messages.users_code import raised
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,10 +26,10 @@ from typing import (
 from weakref import WeakKeyDictionary
 
 from fabric.graph.arguments.checks import Check, Unfit, check_of, several
-from fabric.messages.telling.errors import ConfigurationError, FabricError, ProgramError
-from fabric.messages.telling.files import line_in
-from fabric.messages.telling.place import blamed_place, calling_place, is_ours, raising_place
-from fabric.messages.telling.wording import found_text, one_of
+from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
+from fabric.messages.files import line_in
+from fabric.messages.place import blamed_place, calling_place, is_ours, raising_place
+from fabric.messages.text import found_text, one_of
 
 _ANNOTATED: Final = re.compile(r"Annotated\[([\w.]+), [^\]]*\]")
 """A type with bounds, which ``help`` leaves out."""

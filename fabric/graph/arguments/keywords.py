@@ -14,8 +14,8 @@ from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from fabric.graph.arguments.described import Binding, Described, checked, field_checks, refuse
-from fabric.messages.telling.errors import FabricError
-from fabric.messages.telling.users_code import users_values
+from fabric.messages.errors import FabricError
+from fabric.messages.users_code import users_values
 
 Keywords = ParamSpec("Keywords")
 First = TypeVar("First")

@@ -14,7 +14,7 @@ from typing_extensions import override
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Section, refuse
 from fabric.graph.hardware.latency import Mesh
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 
 Frequency: TypeAlias = Annotated[float, Bounds(1, 10**15)]
 

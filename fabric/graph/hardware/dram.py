@@ -36,8 +36,8 @@ from typing import (
 
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Section
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import counted, one_of
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import counted, one_of
 
 _FIELDS: Final = ("channel", "pseudo_channel", "bank_group", "bank", "column", "row")
 

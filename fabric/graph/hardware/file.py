@@ -10,9 +10,9 @@ from typing import Any, Final, get_args, get_type_hints
 from fabric.graph.arguments.described import Section, checked, described_section
 from fabric.graph.hardware.description import Hardware, OffChipDescription
 from fabric.graph.hardware.memory_models import MODELS
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import hardware_file, line_in, read_toml
-from fabric.messages.telling.wording import found_text, one_of
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import hardware_file, line_in, read_toml
+from fabric.messages.text import found_text, one_of
 
 _EXPECTED: Final = "a hardware description in TOML"
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, Section, refuse
 from fabric.graph.arguments.numbers import NUMBER, number_of
-from fabric.messages.telling.errors import ConfigurationError, FabricError
+from fabric.messages.errors import ConfigurationError, FabricError
 
 _TEXT: Final = re.compile(rf"({NUMBER})\+({NUMBER})", re.ASCII)
 

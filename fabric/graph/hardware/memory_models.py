@@ -20,7 +20,7 @@ from fabric.graph.hardware.dram import (
     Widths,
     address_bits,
 )
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 
 SENT_REQUESTS: Final = 4
 """Requests between the arbiter and the count of requests in flight: two queues of two."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, checked, refuse
-from fabric.messages.telling.errors import FabricError, ShapeError
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import FabricError, ShapeError
+from fabric.messages.text import counted
 
 
 @dataclass(frozen=True)

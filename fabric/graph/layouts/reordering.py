@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.layouts.layout import Layout, Loop, ends
-from fabric.messages.telling.errors import ShapeError
+from fabric.messages.errors import ShapeError
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.layouts.layout import Layout, Loop, ends, merged
-from fabric.messages.telling.errors import ShapeError
+from fabric.messages.errors import ShapeError
 
 
 @checked

@@ -37,11 +37,11 @@ from fabric.graph.arguments.described import frozen_error
 from fabric.graph.arguments.numbers import number_of
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.wiring.program import Program, hardware_scope
-from fabric.messages.telling.errors import FabricError, ProgramError, said
-from fabric.messages.telling.files import open_given
-from fabric.messages.telling.place import Place, raising_place
-from fabric.messages.telling.users_code import pass_signals, users_code
-from fabric.messages.telling.wording import found_text, one_of
+from fabric.messages.errors import FabricError, ProgramError, said
+from fabric.messages.files import open_given
+from fabric.messages.place import Place, raising_place
+from fabric.messages.text import found_text, one_of
+from fabric.messages.users_code import pass_signals, users_code
 
 _SHARED: Final = ("fabric", "operators")
 """Packages that programs are written for, wherever a program lies."""

@@ -26,9 +26,9 @@ from fabric.graph.values.expression import (
     product_of,
     total,
 )
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import folded_sum
+from fabric.messages.errors import ProgramError
+from fabric.messages.place import Place
+from fabric.messages.text import folded_sum
 
 
 def _size(value: object) -> object:

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from fabric.messages.telling.wording import ceiling_text, flag_text
+from fabric.messages.text import ceiling_text, flag_text
 
 Number: TypeAlias = int | Fraction
 """An ``int`` if it is whole."""

@@ -31,8 +31,8 @@ from fabric.graph.values.value import (
     dtype_name,
     is_constant,
 )
-from fabric.messages.telling.errors import Refusal
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import Refusal
+from fabric.messages.text import counted
 
 MOST_CYCLES: Final = 1 << 60
 """A clock beyond is a mistake; traces and the HBM count in 64 bits."""

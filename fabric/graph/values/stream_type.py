@@ -13,7 +13,7 @@ from fabric.graph.arguments.checks import Alias, Bounds
 from fabric.graph.arguments.described import Described
 from fabric.graph.values.dims import Dim, is_ragged, product, short_text
 from fabric.graph.values.value import dtype_name, row_bytes
-from fabric.messages.telling.errors import FabricError, ShapeError
+from fabric.messages.errors import FabricError, ShapeError
 
 
 class _Type(Described):

@@ -13,7 +13,7 @@ from fabric.graph.arguments.described import refuse
 from fabric.graph.values.block_scaled import BLOCK, BLOCK_SCALED, block_format
 from fabric.graph.values.dims import Dim
 from fabric.graph.values.expression import ceil_div
-from fabric.messages.telling.wording import counted, found_text, one_of
+from fabric.messages.text import counted, found_text, one_of
 
 Array: TypeAlias = np.ndarray
 

@@ -21,7 +21,7 @@ from fabric.graph.values.dims import Dim, Totals, dim_text, is_static, product, 
 from fabric.graph.values.expression import total
 from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.graph.values.value import ADDRESS_DTYPE, row_bytes
-from fabric.messages.telling.place import is_own
+from fabric.messages.place import is_own
 
 ARTIFACT_BYTES = 4
 """Bytes an element takes in stores and accumulators in the artifact's accounting."""

@@ -25,9 +25,9 @@ from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.sites import Floor
 from fabric.graph.wiring.stream import Assumed, Feedback, Stream
-from fabric.messages.telling.errors import ConfigurationError, ProgramError
-from fabric.messages.telling.place import is_own
-from fabric.messages.telling.wording import close_to, found_text
+from fabric.messages.errors import ConfigurationError, ProgramError
+from fabric.messages.place import is_own
+from fabric.messages.text import close_to, found_text
 
 
 class Edge(NamedTuple):

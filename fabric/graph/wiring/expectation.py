@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import NamedTuple
 
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place
+from fabric.messages.errors import ProgramError
+from fabric.messages.place import Place
 
 
 class Tolerance(NamedTuple):

@@ -34,7 +34,7 @@ from fabric.graph.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Valu
 from fabric.graph.wiring.costs import Costs, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator, Wiring
 from fabric.graph.wiring.stream import Feedback, Stream
-from fabric.messages.telling.errors import ShapeError
+from fabric.messages.errors import ShapeError
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program

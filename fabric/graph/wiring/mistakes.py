@@ -14,10 +14,10 @@ from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType
 from fabric.graph.wiring.costs import NEEDS, WORK_NUMBERS, Costs, OffChipTensor, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator
 from fabric.graph.wiring.stream import Stream
-from fabric.messages.telling.errors import FabricError, ProgramError, ShapeError, said
-from fabric.messages.telling.place import Place, defining_place, is_own, raising_place
-from fabric.messages.telling.users_code import pass_signals
-from fabric.messages.telling.wording import found_text, one_of
+from fabric.messages.errors import FabricError, ProgramError, ShapeError, said
+from fabric.messages.place import Place, defining_place, is_own, raising_place
+from fabric.messages.text import found_text, one_of
+from fabric.messages.users_code import pass_signals
 
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 

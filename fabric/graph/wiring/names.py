@@ -11,9 +11,9 @@ from typing import Final
 
 from typing_extensions import override
 
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place, calling_place
-from fabric.messages.telling.wording import visible
+from fabric.messages.errors import ProgramError
+from fabric.messages.place import Place, calling_place
+from fabric.messages.text import visible
 
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z][a-z])")
 """Beginnings of words in a class name; consecutive capitals are one word."""

@@ -18,9 +18,9 @@ from fabric.graph.values.dims import Dim
 from fabric.graph.values.stream_type import StreamType, ValueType, with_dims
 from fabric.graph.wiring.expectation import Expectation
 from fabric.graph.wiring.stream import Assumed, Stream, unfit
-from fabric.messages.telling.errors import ProgramError
-from fabric.messages.telling.place import Place, calling_place, defining_place, is_own
-from fabric.messages.telling.wording import counted, found_text
+from fabric.messages.errors import ProgramError
+from fabric.messages.place import Place, calling_place, defining_place, is_own
+from fabric.messages.text import counted, found_text
 
 if TYPE_CHECKING:
     from fractions import Fraction

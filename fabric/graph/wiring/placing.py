@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.sites import Floor
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import close_to, counted
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import close_to, counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -41,11 +41,11 @@ from fabric.graph.wiring.operator import (
 )
 from fabric.graph.wiring.sites import Placement
 from fabric.graph.wiring.stream import Stream, check_orders
-from fabric.messages.telling.errors import ConfigurationError, ProgramError, ShapeError, said
-from fabric.messages.telling.place import Place, calling_place, raising_place
-from fabric.messages.telling.sheet import in_short, shown
-from fabric.messages.telling.users_code import pass_signals
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.display import in_short, shown
+from fabric.messages.errors import ConfigurationError, ProgramError, ShapeError, said
+from fabric.messages.place import Place, calling_place, raising_place
+from fabric.messages.text import counted, visible
+from fabric.messages.users_code import pass_signals
 
 Answer = TypeVar("Answer")
 

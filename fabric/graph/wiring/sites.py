@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.graph.hardware.latency import Site
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import line_in, read_toml
-from fabric.messages.telling.wording import found_text
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import line_in, read_toml
+from fabric.messages.text import found_text
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.latency import Mesh

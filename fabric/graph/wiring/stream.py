@@ -26,10 +26,10 @@ from fabric.graph.values.stream_type import (
     without_ragged,
 )
 from fabric.graph.wiring.expectation import Expectation, Tolerance
-from fabric.messages.telling.errors import ProgramError, ShapeError
-from fabric.messages.telling.place import Place, calling_place
-from fabric.messages.telling.sheet import in_short, shown
-from fabric.messages.telling.wording import counted
+from fabric.messages.display import in_short, shown
+from fabric.messages.errors import ProgramError, ShapeError
+from fabric.messages.place import Place, calling_place
+from fabric.messages.text import counted
 
 
 class Producer(Protocol):

@@ -40,7 +40,7 @@ def command(
     known.update(program=program)
     from fabric.analysis.symbolic.check import check
     from fabric.graph.loading.program_file import load_on
-    from fabric.messages.terminal.output import print_text, printed, program_prints
+    from fabric.messages.output import print_text, printed, program_prints
     from fabric.shell.json_object import check_object, print_json
 
     with program_prints(as_json=as_json):

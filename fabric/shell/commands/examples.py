@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.files import output_file, programs
-from fabric.messages.telling.wording import one_of
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.files import output_file, programs
+from fabric.messages.text import one_of
 from fabric.shell.commands.options import NamedPath
 
 
@@ -98,7 +98,7 @@ def _modules(source: Path) -> Iterator[Path]:
 )
 def command(name: str | None, file: Path | None) -> int:
     """List the example programs, print the one called NAME, or write it to a file."""
-    from fabric.messages.terminal.output import print_text
+    from fabric.messages.output import print_text
 
     if name is None:
         if file is not None:

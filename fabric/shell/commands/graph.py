@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fabric.messages.telling.wording import counted
+from fabric.messages.text import counted
 from fabric.shell.commands.options import NamedPath, file_option, program_options
 from fabric.shell.completing import runs
 
@@ -55,8 +55,8 @@ def command(
     from fabric.analysis.drawing.svg import dot, mermaid, svg
     from fabric.graph.loading.program_file import load_on
     from fabric.graph.wiring.elaborate import elaborate
-    from fabric.messages.telling.files import output_file
-    from fabric.messages.terminal.output import print_text
+    from fabric.messages.files import output_file
+    from fabric.messages.output import print_text
 
     plan = elaborate(load_on(hardware_file, program, parameters, known).program)
     shares = None if run_folder is None else shares_of_run(run_folder, plan)

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from fabric.messages.telling.files import output_file
+from fabric.messages.files import output_file
 
 _TAKEN: Final = frozenset({*sys.stdlib_module_names, "fabric", "operators", "conftest"})
 """Modules that a file beside the program would hide, wherever it is."""

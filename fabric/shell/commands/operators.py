@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from fabric.shell.completing import matching
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def command(names: tuple[str, ...]) -> int:
             "operators: Python runs with -OO, which removes docstrings: expected Python without -OO"
         )
     from fabric.graph.loading.program_file import executed
-    from fabric.messages.terminal.output import print_text, printed
+    from fabric.messages.output import print_text, printed
     from fabric.shell.library import entries_of, found, installed, print_entry, print_families
 
     files = [name for name in names if name.endswith(".py")]

@@ -156,7 +156,7 @@ def _hops(
     if not given:
         return {}
     from fabric.graph.hardware.latency import MOST_HOP_CYCLES, Hop
-    from fabric.messages.telling.errors import ConfigurationError
+    from fabric.messages.errors import ConfigurationError
 
     def hop(text: str) -> Hop | None:
         try:

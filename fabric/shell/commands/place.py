@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from fabric.shell.commands.options import Whole, file_option, json_option, program_options
 from fabric.shell.commands.options import sizes as sizes_of
 
@@ -56,8 +56,8 @@ def command(
     known.update(program=program)
     from fabric.analysis.placing.place import place
     from fabric.graph.loading.program_file import load_on
-    from fabric.messages.telling.files import output_file
-    from fabric.messages.terminal.output import print_text, program_prints, tell
+    from fabric.messages.files import output_file
+    from fabric.messages.output import print_text, program_prints, tell
     from fabric.shell.json_object import place_object, print_json
 
     for file in (output, picture):
@@ -84,7 +84,7 @@ def command(
         print_json(place_object(**known, status="placed", **found.as_json()))
     else:
         from fabric.analysis.placing.result import floor_plan_sheet
-        from fabric.messages.terminal.tables import printed_sheet
+        from fabric.messages.tables import printed_sheet
 
         print_text(printed_sheet(floor_plan_sheet(found)))
     return 0

@@ -72,9 +72,9 @@ def command(
     """
     known.update(program=program)
     from fabric.graph.loading.program_file import load_on
-    from fabric.messages.telling.files import naming
-    from fabric.messages.telling.wording import counted
-    from fabric.messages.terminal.output import print_text, program_prints
+    from fabric.messages.files import naming
+    from fabric.messages.output import print_text, program_prints
+    from fabric.messages.text import counted
     from fabric.shell.json_object import print_json, rtl_object
     from fabric.shell.library import hardware_modules, lowered
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.text import counted
 from fabric.shell.commands.options import (
     NamedPath,
     file_option,
@@ -28,8 +28,8 @@ from fabric.timing.machine.terminations import was_terminated
 if TYPE_CHECKING:
     from fabric.analysis.trace.selection import TraceOptions
     from fabric.graph.wiring.program import Program
-    from fabric.messages.telling.events import Log
-    from fabric.messages.terminal.standard_error import Progress
+    from fabric.messages.events import Log
+    from fabric.messages.standard_error import Progress
     from fabric.runs.report import Report
     from fabric.shell.prompt import Break
 
@@ -122,7 +122,7 @@ def command(
 
     from fabric.graph.loading.program_file import load_on
     from fabric.graph.wiring.collector import imports_stay
-    from fabric.messages.terminal.output import ExitStatus, program_prints, tell
+    from fabric.messages.output import ExitStatus, program_prints, tell
     from fabric.runs.simulation import simulate
     from fabric.shell.library import lowered
     from fabric.timing.engine.machine_code import has_kept_code
@@ -178,7 +178,7 @@ def _break(text: str, *, as_json: bool) -> Break:
 
 def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | None:
     """Return the report of a run held at ``place`` first; None if it was abandoned."""
-    from fabric.messages.terminal.output import tell
+    from fabric.messages.output import tell
     from fabric.runs.stepped import open_run
     from fabric.shell.prompt import Prompt
 
@@ -203,8 +203,8 @@ def _log(to: str | None, level: str) -> Iterator[Log | None]:
     if to is None:
         yield None
         return
-    from fabric.messages.telling.events import line_logger
-    from fabric.messages.terminal.standard_error import console_processors, standard_error
+    from fabric.messages.events import line_logger
+    from fabric.messages.standard_error import console_processors, standard_error
 
     if to == "json":
         yield line_logger(standard_error(), level=level)
@@ -240,7 +240,7 @@ def _progress() -> Progress | None:
         return None
     from rich.console import Console
 
-    from fabric.messages.terminal.standard_error import Progress
+    from fabric.messages.standard_error import Progress
 
     return Progress(Console(stderr=True))
 
@@ -248,7 +248,7 @@ def _progress() -> Progress | None:
 def _check_saved(saved: Path | None, mode: str) -> None:
     """Refuse ``--save`` before a run without data."""
     if saved is not None and mode == "timing":
-        from fabric.messages.telling.errors import ConfigurationError
+        from fabric.messages.errors import ConfigurationError
 
         raise ConfigurationError(
             f"--save {saved}: timing mode has no data: expected --mode functional"
@@ -257,8 +257,8 @@ def _check_saved(saved: Path | None, mode: str) -> None:
 
 def _save(report: Report, saved: Path) -> bool:
     """Save the outputs of a completed run; report failures."""
-    from fabric.messages.telling.errors import ConfigurationError
-    from fabric.messages.terminal.output import tell
+    from fabric.messages.errors import ConfigurationError
+    from fabric.messages.output import tell
 
     try:
         report.outputs.save(saved)
@@ -272,7 +272,7 @@ def _save(report: Report, saved: Path) -> bool:
 
 
 def _print_object(report: Report) -> None:
-    from fabric.messages.terminal.output import tell
+    from fabric.messages.output import tell
     from fabric.shell.json_object import print_json
 
     print_json(report.as_json())
@@ -283,8 +283,8 @@ def _print_object(report: Report) -> None:
 
 
 def _print_report(report: Report, *, timed: bool, unfold: bool) -> None:
-    from fabric.messages.terminal.output import print_text, tell
-    from fabric.messages.terminal.tables import printed_sheet
+    from fabric.messages.output import print_text, tell
+    from fabric.messages.tables import printed_sheet
     from fabric.runs.printing import report_sheet
 
     print_text(printed_sheet(report_sheet(report, unfold=unfold)))

@@ -27,7 +27,7 @@ from fabric.shell.commands.options import NamedPath, Whole, json_option
 @click.argument("file", metavar="CONFIG.toml", type=NamedPath(path_type=Path))
 def command(jobs: int | None, folder: Path | None, as_json: bool, file: Path) -> int:
     """Simulate a server, and report how long users wait at each load."""
-    from fabric.messages.terminal.output import program_prints
+    from fabric.messages.output import program_prints
     from fabric.shell.serving import Serves
 
     with program_prints(as_json=as_json):

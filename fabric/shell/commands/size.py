@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.sheet import SHOWN
+from fabric.messages.display import SHOWN
+from fabric.messages.errors import ConfigurationError
 from fabric.shell.commands.options import (
     Whole,
     depth_option,
@@ -119,7 +119,7 @@ def command(
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
     known.update(program=program)
     from fabric.explore.sizing.size import Wanted, find_depths
-    from fabric.messages.terminal.output import ExitStatus, program_prints
+    from fabric.messages.output import ExitStatus, program_prints
 
     _check_folders(output, certificate)
     with program_prints(as_json=as_json):
@@ -166,7 +166,7 @@ def _inputs(
 def _notify() -> Callable[[str], object]:
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         return lambda _: None
-    from fabric.messages.terminal.output import tell
+    from fabric.messages.output import tell
 
     return lambda text: tell(f"fabric: {text}")
 
@@ -179,7 +179,7 @@ def _check_folders(*files: Path | None) -> None:
 
 
 def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> int:
-    from fabric.messages.terminal.output import ExitStatus, tell
+    from fabric.messages.output import ExitStatus, tell
 
     try:
         if output is not None:
@@ -207,8 +207,8 @@ def _write(found: Sizing, program: str, output: Path | None, certificate: Path |
 
 
 def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
-    from fabric.messages.terminal.output import print_text
-    from fabric.messages.terminal.tables import printed_sheet
+    from fabric.messages.output import print_text
+    from fabric.messages.tables import printed_sheet
     from fabric.shell.json_object import print_json, size_object
 
     if as_json:

@@ -133,7 +133,7 @@ def command(
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
     from fabric.explore.study.opening import Asked
-    from fabric.messages.terminal.output import program_prints
+    from fabric.messages.output import program_prints
     from fabric.runs.options import Options
     from fabric.shell.studying import Studying, search_of, storage_of, workers_of
     from fabric.timing.machine.terminations import uninterrupted

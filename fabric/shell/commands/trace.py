@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabric.messages.telling.sheet import SHOWN, Sheet
-from fabric.messages.telling.wording import counted
+from fabric.messages.display import SHOWN, Sheet
+from fabric.messages.text import counted
 from fabric.shell.commands.options import (
     NamedPath,
     Whole,
@@ -112,7 +112,7 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
     A ready query has a row for each family; SQL finds the families in columns of that name.
     """
     from fabric.analysis.trace.reading.queries import describe
-    from fabric.messages.terminal.output import PIPED_COLUMNS, print_text
+    from fabric.messages.output import PIPED_COLUMNS, print_text
 
     if listing:
         print_text("\n".join(describe()) + "\n")
@@ -194,7 +194,7 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
         found = " and ".join(f"--{form}" for form in forms) or "none"
         raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
     from fabric.analysis.trace.export import export_trace
-    from fabric.messages.terminal.output import tell
+    from fabric.messages.output import tell
 
     count = export_trace(_opened(run), forms[0], output)
     tell(f"{counted(count, 'event')} in {output}")
@@ -206,7 +206,7 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
 def report(run: Path, output: Path) -> None:
     """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
     from fabric.analysis.trace.pages.page import write_page
-    from fabric.messages.terminal.output import tell
+    from fabric.messages.output import tell
 
     write_page(_opened(run), output)
     tell(f"report in {output}")
@@ -219,8 +219,8 @@ def _show(
     first: bool = False,
     columns: int | None = None,
 ) -> None:
-    from fabric.messages.terminal.output import print_text
-    from fabric.messages.terminal.tables import printed_sheet
+    from fabric.messages.output import print_text
+    from fabric.messages.tables import printed_sheet
 
     trace = _opened(run, first=first)
     print_text(printed_sheet(sheet_of(trace), columns=columns))
@@ -229,7 +229,7 @@ def _show(
 def _opened(run: Path, *, first: bool = False) -> Trace:
     """Open a trace, the ``first`` of two; report missing parts on stderr."""
     from fabric.analysis.trace.opened import open_trace
-    from fabric.messages.terminal.output import tell
+    from fabric.messages.output import tell
 
     trace = open_trace(run, first=first)
     for problem in trace.problems:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final
 
-from fabric.messages.telling.users_code import pass_signals
+from fabric.messages.users_code import pass_signals
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.codes import Codes
 from fabric.timing.compiled.kernel import entry_of

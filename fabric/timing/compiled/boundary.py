@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from fabric.graph.values.value import Element
-from fabric.messages.telling.causes import Operation
+from fabric.messages.causes import Operation
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Stage
 from fabric.timing.compiled.kernel_channels import goes_on, wake

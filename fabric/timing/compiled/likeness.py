@@ -11,7 +11,7 @@ import numpy as np
 
 from fabric.graph.values.expression import Expression
 from fabric.graph.wiring.operator import Operator
-from fabric.messages.telling.place import is_ours, is_own
+from fabric.messages.place import is_ours, is_own
 from fabric.timing.engine.channel import Discard
 from fabric.timing.engine.unit import ComputeUnit
 

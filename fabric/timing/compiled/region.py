@@ -13,8 +13,8 @@ import trio
 
 from fabric.graph.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 from fabric.graph.wiring.operator import behaving_as
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.users_code import pass_signals
+from fabric.messages.causes import Operation
+from fabric.messages.users_code import pass_signals
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Journal, Stage
 from fabric.timing.compiled.automaton import Automaton, Tables

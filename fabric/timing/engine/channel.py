@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.values.dims import Claim
 from fabric.graph.values.value import Element, Empty, drop, size_bytes
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.causes import Operation
+from fabric.messages.errors import ConfigurationError
 from fabric.timing.engine.channel_rule import (
     closed_from,
     credit_part,

@@ -16,8 +16,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fabric.graph.values.fit import whole
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.errors import ProgramError
+from fabric.messages.causes import Operation
+from fabric.messages.errors import ProgramError
 from fabric.timing.engine.conductor import WOKEN, Conductor, Switching
 from fabric.timing.engine.off_chip import Foreseeing, OffChip
 from fabric.timing.engine.unit import Awaited, Unit, Wait

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.errors import CapacityError
-from fabric.messages.telling.wording import counted
+from fabric.messages.causes import Operation
+from fabric.messages.errors import CapacityError
+from fabric.messages.text import counted
 from fabric.timing.engine.unit import Unit, Wait
 
 if TYPE_CHECKING:

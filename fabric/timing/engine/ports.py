@@ -17,9 +17,9 @@ from fabric.graph.hardware.address_space import Burst
 from fabric.graph.values.fit import MOST_CYCLES, described, element_misfit, freeze, misfit, whole
 from fabric.graph.values.stream_type import StreamType
 from fabric.graph.values.value import Element, Tile, Value, number_in, row_bytes
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.errors import OperatorError, Refusal
-from fabric.messages.telling.place import Place, defining_place, is_own
+from fabric.messages.causes import Operation
+from fabric.messages.errors import OperatorError, Refusal
+from fabric.messages.place import Place, defining_place, is_own
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard, LaterSink
 from fabric.timing.engine.off_chip import prefetching
 from fabric.timing.engine.unit import START, ComputeUnit, Unit, Wait

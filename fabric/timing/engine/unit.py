@@ -14,8 +14,8 @@ from fabric.timing.engine.conductor import Strand
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.description import UnitKind
-    from fabric.messages.telling.causes import Operation
-    from fabric.messages.telling.place import Place
+    from fabric.messages.causes import Operation
+    from fabric.messages.place import Place
 
 
 class Awaited(Protocol):

@@ -22,9 +22,9 @@ from typing_extensions import override
 from fabric.graph.values.fit import MOST_CYCLES, described, element_misfit, freeze, whole
 from fabric.graph.values.stream_type import StreamType
 from fabric.graph.values.value import Element, Empty
-from fabric.messages.telling.errors import Refusal
-from fabric.messages.telling.place import line_in, written_by_us
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import Refusal
+from fabric.messages.place import line_in, written_by_us
+from fabric.messages.text import counted
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.ports import Ports
 from fabric.timing.engine.unit import Unit, as_cycle

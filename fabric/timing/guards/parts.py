@@ -9,10 +9,10 @@ from typing_extensions import override
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.values.fit import MOST_CYCLES, described, whole
-from fabric.messages.telling.errors import FabricError, ProgramError, Refusal, said
-from fabric.messages.telling.place import defining_place, raising_place
-from fabric.messages.telling.users_code import pass_signals, raised
-from fabric.messages.telling.wording import counted, found_text
+from fabric.messages.errors import FabricError, ProgramError, Refusal, said
+from fabric.messages.place import defining_place, raising_place
+from fabric.messages.text import counted, found_text
+from fabric.messages.users_code import pass_signals, raised
 from fabric.timing.engine.observer import Observer, Transferred, Watched
 from fabric.timing.engine.off_chip import MemoryCounters, OffChip, StandIn
 from fabric.timing.engine.unit import Unit

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from trio.lowlevel import Abort
 
-from fabric.messages.telling.errors import FabricError, Refusal
-from fabric.messages.telling.place import Place, deepest_place
+from fabric.messages.errors import FabricError, Refusal
+from fabric.messages.place import Place, deepest_place
 from fabric.timing.guards.operators import TASKS, GuardedUnit
 
 if TYPE_CHECKING:

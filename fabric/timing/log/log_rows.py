@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.messages.telling.causes import Step
+from fabric.messages.causes import Step
 from fabric.timing.engine.tables import Counters, Row, Table
 
 if TYPE_CHECKING:

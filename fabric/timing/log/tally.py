@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import asdict
 from numpy.typing import NDArray
 
-from fabric.messages.telling.causes import OPERATIONS, WAITS, Cause
+from fabric.messages.causes import OPERATIONS, WAITS, Cause
 from fabric.timing.engine import channel_rule
 from fabric.timing.engine.channel_rule import credit_part, set_out_at, usable_from, visible_from
 from fabric.timing.engine.machine_code import MachineCode

@@ -12,10 +12,10 @@ from fabric.graph.hardware.latency import ONE_CYCLE, Hop
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.mistakes import costs_of
 from fabric.graph.wiring.operator import ComputeOperator, Node, Operator, is_conducted
-from fabric.messages.telling.errors import ConfigurationError, FabricError
-from fabric.messages.telling.place import is_own
-from fabric.messages.telling.users_code import users_code
-from fabric.messages.telling.wording import close_to
+from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.place import is_own
+from fabric.messages.text import close_to
+from fabric.messages.users_code import users_code
 from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import region_of
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard

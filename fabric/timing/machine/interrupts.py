@@ -12,8 +12,8 @@ from typing import Final
 
 import trio
 
-from fabric.messages.telling.place import deepest_place
-from fabric.messages.telling.users_code import Handler, Interrupted
+from fabric.messages.place import deepest_place
+from fabric.messages.users_code import Handler, Interrupted
 from fabric.timing.machine.terminations import (
     SIGNALS,
     Terminations,

@@ -18,8 +18,8 @@ from fabric.graph.values.stream_type import kind_of
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.operator import Node, Operator, behaving_as
-from fabric.messages.telling.errors import FabricError, OperatorError, Refusal, said
-from fabric.messages.telling.place import Place, defining_place, is_ours, raising_place
+from fabric.messages.errors import FabricError, OperatorError, Refusal, said
+from fabric.messages.place import Place, defining_place, is_ours, raising_place
 from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import Region
 from fabric.timing.engine.channel import AssumedSink, Channel

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from trio import Cancelled, CancelScope, current_effective_deadline, open_nursery
 
-from fabric.messages.telling.place import raising_place
-from fabric.messages.telling.users_code import first_of, pass_signals
+from fabric.messages.place import raising_place
+from fabric.messages.users_code import first_of, pass_signals
 from fabric.timing.engine.channel import LaterSink
 from fabric.timing.engine.clock import Stopped
 from fabric.timing.guards.operators import Circling, GuardedUnit

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Final
 
-from fabric.messages.telling.place import is_installed, written_by_us
-from fabric.messages.telling.users_code import Handler, Interrupted
+from fabric.messages.place import is_installed, written_by_us
+from fabric.messages.users_code import Handler, Interrupted
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
-from fabric.messages.telling.errors import ConfigurationError, Refusal
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import ConfigurationError, Refusal
+from fabric.messages.text import counted
 from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters
 from fabric.timing.engine.tables import Table
 from fabric.timing.engine.unit import Unit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fabric.graph.values.fit import MOST_CYCLES
-from fabric.messages.telling.errors import Refusal
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import Refusal
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from fabric.graph.hardware.address_space import Burst

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from fabric.messages.telling.errors import Refusal
-from fabric.messages.telling.wording import counted
+from fabric.messages.errors import Refusal
+from fabric.messages.text import counted
 from fabric.timing.engine.machine_code import MachineCode
 from fabric.timing.engine.tables import Counters, Row, Table
 

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from fabric.graph.arguments.described import checked
 from fabric.graph.hardware.description import FlatDescription, OffChipDescription
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.wording import found_text
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import found_text
 from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.unit import Unit
 from fabric.timing.memories.flat import FlatMemory

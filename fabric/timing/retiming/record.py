@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.messages.telling.wording import families
+from fabric.messages.text import families
 from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming import events as e
 from fabric.timing.state.run_state import ChannelFacts

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from fabric.messages.telling.causes import BusUse
-from fabric.messages.telling.errors import Refusal
-from fabric.messages.telling.plain import JsonObject, plain
-from fabric.messages.telling.wording import counted
+from fabric.messages.causes import BusUse
+from fabric.messages.errors import Refusal
+from fabric.messages.text import JsonObject, counted, plain
 from fabric.timing.engine.off_chip import MemoryCounters
 
 if TYPE_CHECKING:

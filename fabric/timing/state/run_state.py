@@ -14,9 +14,9 @@ from msgspec import Struct
 from fabric.graph.hardware.description import UnitKind
 from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.stream import Feedback
-from fabric.messages.telling.causes import Cause, Operation
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import counted
+from fabric.messages.causes import Cause, Operation
+from fabric.messages.place import Place
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

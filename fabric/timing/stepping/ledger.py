@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric.messages.telling.causes import WAITS, Cause, Operation
+from fabric.messages.causes import WAITS, Cause, Operation
 from fabric.timing.engine.channel_rule import visible_from
 from fabric.timing.engine.tables import Table
 from fabric.timing.log.log_rows import BURST, OPERATION_COLUMNS, KeptRows, LongRow, as_long

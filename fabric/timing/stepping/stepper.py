@@ -15,9 +15,9 @@ import trio
 from typing_extensions import override
 
 from fabric.graph.arguments.described import refuse
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import close_to
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.place import Place
+from fabric.messages.text import close_to
 from fabric.timing.engine.unit import Unit
 from fabric.timing.machine.machine import Companion, cycles_of, state_of
 from fabric.timing.stepping.ledger import Ledger

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import Program
-from fabric.messages.telling.causes import Operation
+from fabric.messages.causes import Operation
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.timing.engine.observer import Observer

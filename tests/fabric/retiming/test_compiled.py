@@ -19,7 +19,7 @@ from fabric.extend import Ports
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.errors import FabricError
+from fabric.messages.errors import FabricError
 from fabric.runs.execution import Execution
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming import unrolling

@@ -17,7 +17,7 @@ from fabric.explore.sizing.result import (
     settled,
     sizing_sheet,
 )
-from fabric.messages.terminal.tables import print_sheet
+from fabric.messages.tables import print_sheet
 
 
 def channel(option: str, depth: int, element_bytes: int = 64, before: int = 2) -> SizedChannel:

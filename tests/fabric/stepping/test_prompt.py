@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from fabric.messages.telling.errors import ConfigurationError
+from fabric.messages.errors import ConfigurationError
 from fabric.runs.stepped import SteppedRun
 from fabric.shell.cli import main
 from fabric.shell.prompt import Break, Prompt

@@ -13,7 +13,7 @@ from msgspec import structs
 from fabric import Hop, Program, Report, open_run
 from fabric.analysis.trace.analysis.moment import state_in
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.causes import Operation
+from fabric.messages.causes import Operation
 from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
 from tests.deadlock.cases import CASES
 from tests.deadlock.test_random import Network, networks

@@ -24,7 +24,7 @@ from fabric.explore.study.workers import Answer, ThreadedWorkers
 from fabric.explore.study.written.answer import answer, caveats, counts, failures
 from fabric.explore.study.written.folder import write_points
 from fabric.graph.loading.program_file import executed
-from fabric.messages.telling.plain import json_text
+from fabric.messages.text import json_text
 from tests.fabric.study import program_of_values
 from tests.profiles import examples
 

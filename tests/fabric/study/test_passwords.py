@@ -10,7 +10,7 @@ import sqlalchemy
 
 from fabric import ConfigurationError, FabricError
 from fabric.explore.study.storage import open_storage, readable, written
-from fabric.messages.telling.addresses import shown_address, shown_command, without_passwords
+from fabric.messages.addresses import shown_address, shown_command, without_passwords
 from fabric.shell.cli import main
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"

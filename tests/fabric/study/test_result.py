@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fabric import ConfigurationError
-from fabric.messages.telling.plain import json_text
+from fabric.messages.text import json_text
 from tests.fabric.study.written.made import RESULTS, design, over_inputs
 
 SIXTEEN = {"hardware.hbm.channels": 16}

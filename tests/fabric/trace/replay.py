@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fabric.extend import Element, Observer, Unit, Watched
 from fabric.graph.values.value import Empty
-from fabric.messages.telling.causes import Cause, Operation
+from fabric.messages.causes import Cause, Operation
 from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
 
 _OPERATIONS = {

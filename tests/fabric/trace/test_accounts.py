@@ -12,7 +12,7 @@ from fabric.analysis.trace.analysis.roots import HOP, NETWORK, OPEN, UNTRACED, R
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines, timelines
 from fabric.analysis.trace.opened import Trace
-from fabric.messages.telling.causes import Cause
+from fabric.messages.causes import Cause
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record
 from tests.profiles import of_profile, spread

@@ -11,7 +11,7 @@ import pytest
 
 from fabric import simulate
 from fabric.analysis.trace.reading.queries import QUERIES
-from fabric.messages.telling.vocabulary import TABLES
+from fabric.messages.vocabulary import TABLES
 from fabric.shell.cli import main
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record

@@ -19,7 +19,7 @@ from fabric.analysis.trace import recorder
 from fabric.analysis.trace.opened import Trace
 from fabric.extend import Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.vocabulary import TABLES
+from fabric.messages.vocabulary import TABLES
 from fabric.timing.compiled import region
 from fabric.timing.retiming.log_tables import LogWriter
 from operators import Bufferize, Consumer, Metadata, Streamify, Zip

@@ -17,7 +17,7 @@ from fabric.analysis.trace.analysis.timeline import STATES, slices, timelines
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.paths import system_errors
-from fabric.messages.telling.vocabulary import EVENTS
+from fabric.messages.vocabulary import EVENTS
 from tests.fabric.trace.recording import pairs, program, record
 from tests.telling import captured
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fabric import ConfigurationError, Trace
-from fabric.messages.telling.vocabulary import TABLES
+from fabric.messages.vocabulary import TABLES
 from tests.fabric.trace.recording import program, record
 
 

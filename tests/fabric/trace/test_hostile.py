@@ -21,7 +21,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BoolType
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.telling.wording import visible
+from fabric.messages.text import visible
 from fabric.shell.cli import main
 from tests.deadlock.parts import Script
 from tests.profiles import of_profile, spread

@@ -14,7 +14,7 @@ from fabric.analysis.trace.pages import page
 from fabric.analysis.trace.pages.figures import edges, most_held, states
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.reading.queries import QUERIES
-from fabric.messages.telling.causes import SHOWN, Cause
+from fabric.messages.causes import SHOWN, Cause
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.fabric.trace.page_data import Data, page_data, transfers_of, waits_of
 from tests.fabric.trace.recording import PROGRAMS, program, record

@@ -19,7 +19,7 @@ from fabric import (
 from fabric.graph.hardware.description import FlatDescription
 from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
-from fabric.messages.telling.files import programs
+from fabric.messages.files import programs
 from fabric.shell.cli import main
 from tests.deadlock.cases import CASES
 from tests.deadlock.parts import Script

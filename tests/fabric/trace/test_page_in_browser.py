@@ -12,8 +12,8 @@ from fabric import Program
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.pages import page
 from fabric.analysis.trace.pages.page import write_page
-from fabric.messages.telling.causes import SHOWN
-from fabric.messages.telling.wording import visible
+from fabric.messages.causes import SHOWN
+from fabric.messages.text import visible
 from operators import Consumer, LinearOffChipLoad, Map, SiLU
 from tests.fabric.trace.browsing import Shown, browsing
 from tests.fabric.trace.page_data import waits_of

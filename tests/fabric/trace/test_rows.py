@@ -9,7 +9,7 @@ from fabric import ConfigurationError, simulate
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.messages.telling.vocabulary import EVENTS, FIELDS, TABLES
+from fabric.messages.vocabulary import EVENTS, FIELDS, TABLES
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines, slices
-from fabric.messages.telling.causes import WAITS, Cause
+from fabric.messages.causes import WAITS, Cause
 from tests.profiles import examples
 
 

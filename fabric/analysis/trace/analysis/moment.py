@@ -22,10 +22,10 @@ from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.arguments.described import checked
 from fabric.graph.hardware.description import Pages
-from fabric.messages.telling.causes import Cause, Operation
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.sheet import ShownAsTables
-from fabric.messages.telling.wording import close_to
+from fabric.messages.causes import Cause, Operation
+from fabric.messages.display import ShownAsTables
+from fabric.messages.place import Place
+from fabric.messages.text import close_to
 from fabric.timing.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS, as_long
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
 from fabric.timing.state.run_state import (

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines
-from fabric.messages.telling.causes import MEMORIES
+from fabric.messages.causes import MEMORIES
 
 
 class Root(NamedTuple):

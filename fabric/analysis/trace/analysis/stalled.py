@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.trace.analysis.critical import CriticalPath, WaitRoot, named_path, named_root
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.messages.telling.causes import BusUse
-from fabric.messages.telling.sheet import ShownAsTables
-from fabric.messages.telling.wording import Family, Spread, spread
+from fabric.messages.causes import BusUse
+from fabric.messages.display import ShownAsTables
+from fabric.messages.text import Family, Spread, spread
 from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from fabric.analysis.trace.analysis.roots import Root, Roots
 from fabric.analysis.trace.analysis.timeline import Timelines, UnitStalls, timelines
 from fabric.analysis.trace.analysis.what_if import Gain, gains_of
 from fabric.analysis.trace.reading.wording import Names, percent
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import counted
+from fabric.messages.place import Place
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun

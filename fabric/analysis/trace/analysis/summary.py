@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabric.messages.telling.causes import Operation
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import ShownAsTables
+from fabric.messages.causes import Operation
+from fabric.messages.display import ShownAsTables
+from fabric.messages.text import JsonObject
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun

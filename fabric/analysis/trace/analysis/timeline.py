@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.messages.telling.causes import WAITS, Cause
+from fabric.messages.causes import WAITS, Cause
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun

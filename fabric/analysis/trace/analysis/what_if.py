@@ -14,9 +14,9 @@ import numpy as np
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.reading.record_in import record_in, stopped_in
 from fabric.analysis.trace.reading.wording import Names
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.sheet import ShownAsTables
-from fabric.messages.telling.wording import close_to
+from fabric.messages.display import ShownAsTables
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import close_to
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.retimer import Retimer, Waits, waits_of
 

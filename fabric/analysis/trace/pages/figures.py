@@ -14,9 +14,9 @@ from fabric.analysis.trace.analysis.stalled import slow_memory_of, stages_of
 from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy
 from fabric.analysis.trace.analysis.what_if import by_change
 from fabric.analysis.trace.pages.parts import compressed
-from fabric.messages.telling.causes import MEMORIES, SHOWN, WAITS, BusUse, Cause
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.causes import MEMORIES, SHOWN, WAITS, BusUse, Cause
+from fabric.messages.place import Place
+from fabric.messages.text import counted, visible
 from fabric.timing.state.resource_use import row_outcomes
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.timeline import Timelines
     from fabric.analysis.trace.pages.parts import Columns
     from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.messages.telling.plain import JsonObject
+    from fabric.messages.text import JsonObject
     from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic
 
 _CELLS: Final = 700_000

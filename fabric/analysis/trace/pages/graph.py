@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.drawing.picture import Arrow, Box, Picture
 from fabric.analysis.drawing.svg import placed
-from fabric.messages.telling.wording import Family, counted, families, visible
+from fabric.messages.text import Family, counted, families, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.wording import Names
-    from fabric.messages.telling.plain import JsonObject
+    from fabric.messages.text import JsonObject
 
 _FOLD_FROM: Final = 40
 

@@ -26,8 +26,8 @@ from fabric.analysis.trace.pages.figures import (
 )
 from fabric.analysis.trace.pages.graph import graphs, mesh
 from fabric.analysis.trace.pages.parts import filled, head, packed, part
-from fabric.messages.telling.files import output_file
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.files import output_file
+from fabric.messages.text import counted, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import DeadlockReport

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from fabric.messages.telling.plain import JsonObject
+    from fabric.messages.text import JsonObject
 
 _FOLDER: Final = Path(__file__).parent
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from fabric.analysis.trace.paths import literal
-from fabric.messages.telling.causes import WAITS, Operation
-from fabric.messages.telling.plain import untellable
+from fabric.messages.causes import WAITS, Operation
+from fabric.messages.text import untellable
 from fabric.timing.engine.observer import ELSEWHERE
 from fabric.timing.log.log_rows import LINKS, LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.timing.retiming.log_tables import COLUMNS as LOG_COLUMNS
 
 if TYPE_CHECKING:
-    from fabric.messages.telling.plain import JsonObject
+    from fabric.messages.text import JsonObject
 
 _LARGEST: Final = (1 << 63) - 1
 

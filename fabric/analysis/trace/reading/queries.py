@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.messages.telling.vocabulary import FIELDS, TABLES
+from fabric.messages.vocabulary import FIELDS, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +14,7 @@ class Query(NamedTuple):
     """A ready query.
 
     Attributes:
-        sql: over the tables of ``fabric.messages.telling.vocabulary``.
+        sql: over the tables of ``fabric.messages.vocabulary``.
         folded: the same by family, with minimum, median and maximum; empty without units or
             channels.
     """

@@ -1,4 +1,4 @@
-"""The tables of ``trace query``, made from the segments. Their columns: ``telling.vocabulary``.
+"""The tables of ``trace query``, made from the segments. Their columns: ``messages.vocabulary``.
 
 ``transfers`` is sorted by (taken_cycle, channel, element), what is still held last;
 ``operations`` by (unit, order); ``waits`` by (unit, start_cycle); ``bursts`` by (end_cycle, unit).
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fabric.messages.telling.causes import Cause, Operation, Step
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import families
+from fabric.messages.causes import Cause, Operation, Step
+from fabric.messages.place import Place
+from fabric.messages.text import families
 from fabric.timing.engine.channel_rule import credit_part, set_out_at, visible_from
 from fabric.timing.engine.observer import ELSEWHERE
 from fabric.timing.log.log_rows import BURST, IDLE, LINKS, NUMBERED, RESERVE

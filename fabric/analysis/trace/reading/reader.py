@@ -25,13 +25,12 @@ from fabric.analysis.trace.reading.integrity import (
 )
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.analysis.trace.table_file import SUFFIX, read_table
-from fabric.messages.telling.errors import ConfigurationError, Refusal
-from fabric.messages.telling.files import limited, read_json
-from fabric.messages.telling.place import calling_place, is_installed
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.sheet import shown
-from fabric.messages.telling.vocabulary import SCHEMA_VERSION, TABLES
-from fabric.messages.telling.wording import outcome
+from fabric.messages.display import shown
+from fabric.messages.errors import ConfigurationError, Refusal
+from fabric.messages.files import limited, read_json
+from fabric.messages.place import calling_place, is_installed
+from fabric.messages.text import JsonObject, outcome
+from fabric.messages.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.timing.log.log_rows import LONG_COLUMNS, OPERATION_COLUMNS
 from fabric.timing.retiming.deriving import Logged, Moment, logged
 from fabric.timing.retiming.log_tables import COLUMNS as LOG_COLUMNS

@@ -12,7 +12,7 @@ from msgspec import structs
 from fabric.analysis.trace.reading.integrity import is_number
 from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import refused
-from fabric.messages.telling.causes import Operation
+from fabric.messages.causes import Operation
 from fabric.timing.log import log_rows as r
 from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
@@ -21,7 +21,7 @@ from fabric.timing.retiming.retimer import Retimer
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.messages.telling.errors import ConfigurationError
+    from fabric.messages.errors import ConfigurationError
 
 _MISSING: Final = f"""
 SELECT 1 FROM recorded GROUP BY channel HAVING count(*) <> max(element) + 1 OR min(element) < 0

@@ -14,10 +14,10 @@ from typing_extensions import override
 from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import refused
-from fabric.messages.telling.errors import FabricError
-from fabric.messages.telling.sheet import shown
-from fabric.messages.telling.vocabulary import TABLES
-from fabric.messages.telling.wording import counted
+from fabric.messages.display import shown
+from fabric.messages.errors import FabricError
+from fabric.messages.text import counted
+from fabric.messages.vocabulary import TABLES
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,9 @@ from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fabric.messages.telling.causes import MEMORIES, Cause
-from fabric.messages.telling.place import Place
-from fabric.messages.telling.wording import Family, visible
+from fabric.messages.causes import MEMORIES, Cause
+from fabric.messages.place import Place
+from fabric.messages.text import Family, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.roots import Root

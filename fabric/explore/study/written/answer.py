@@ -19,7 +19,7 @@ from fabric.explore.study.written.words import (
     setting_text,
     varying,
 )
-from fabric.messages.telling.wording import counted, visible, without_numbers
+from fabric.messages.text import counted, visible, without_numbers
 
 if TYPE_CHECKING:
     from fabric.explore.study.result import Judged, StudyResult

@@ -22,9 +22,9 @@ from fabric.explore.study.written.answer import (
 from fabric.explore.study.written.markup import Markup, image, own_part, section, style, table, text
 from fabric.explore.study.written.page import beside_html, claims_html, page_html
 from fabric.explore.study.written.pictures import drawn, first_pictures
-from fabric.messages.telling.files import beside, write_whole
-from fabric.messages.telling.plain import plain as as_json
-from fabric.messages.telling.wording import counted, file_name
+from fabric.messages.files import beside, write_whole
+from fabric.messages.text import counted, file_name
+from fabric.messages.text import plain as as_json
 from fabric.runs.report import Report
 from fabric.timing.machine.signal_shield import shielded
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import part
 from fabric.explore.study.written.words import number_text
-from fabric.messages.telling.addresses import without_passwords
-from fabric.messages.telling.plain import plain
-from fabric.messages.telling.sheet import is_number
-from fabric.messages.telling.wording import visible
+from fabric.messages.addresses import without_passwords
+from fabric.messages.display import is_number
+from fabric.messages.text import plain, visible
 
 if TYPE_CHECKING:
     from fabric.explore.study.written.pictures import Drawn, Shown

@@ -42,8 +42,7 @@ from fabric.explore.study.written.words import (
     setting_text,
     varying,
 )
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.text import JsonObject, counted, visible
 from fabric.runs.options import Options
 
 if TYPE_CHECKING:

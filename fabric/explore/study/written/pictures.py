@@ -25,10 +25,10 @@ from fabric.explore.study.written.painting import (
     shared_legend,
 )
 from fabric.explore.study.written.words import axis_values, label, number_text, varying
-from fabric.messages.telling.errors import FabricError, said
-from fabric.messages.telling.place import raising_place
-from fabric.messages.telling.users_code import pass_signals
-from fabric.messages.telling.wording import counted, file_name, visible
+from fabric.messages.errors import FabricError, said
+from fabric.messages.place import raising_place
+from fabric.messages.text import counted, file_name, visible
+from fabric.messages.users_code import pass_signals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

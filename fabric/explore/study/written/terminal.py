@@ -33,8 +33,8 @@ from fabric.explore.study.written.answer import (
     verdicts_text,
 )
 from fabric.explore.study.written.words import number_text
-from fabric.messages.telling.sheet import Rows, Sheet, Style, Title, line
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.display import Rows, Sheet, Style, Title, line
+from fabric.messages.text import counted, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.explore.study.outcome import split_metric
 from fabric.explore.study.space import Scalar, Setting, Space
-from fabric.messages.telling.wording import counted, visible
+from fabric.messages.text import counted, visible
 from fabric.runs.report import FIGURES
 
 _EXTRA: Final = "extra."

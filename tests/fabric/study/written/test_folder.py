@@ -12,7 +12,7 @@ import pytest
 
 from fabric.explore.study.written.folder import study_folder, write_folder, write_overview
 from fabric.explore.study.written.pictures import first_pictures
-from fabric.messages.telling.files import beside
+from fabric.messages.files import beside
 from tests.fabric.study.written.made import design, hostile, one_metric, paper, three_metrics
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fabric.explore.study.written.terminal import study_sheet
-from fabric.messages.terminal.tables import print_sheet
+from fabric.messages.tables import print_sheet
 from tests.fabric.study.written.made import RESULTS, design
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
 import structlog
 from structlog.typing import BindableLogger, Processor
 
-from fabric.messages.telling.errors import ConfigurationError, said
-from fabric.messages.telling.place import calling_place
-from fabric.messages.telling.users_code import pass_signals, users_code
-from fabric.messages.telling.vocabulary import LEVELS
-from fabric.messages.telling.wording import found_text
+from fabric.messages.errors import ConfigurationError, said
+from fabric.messages.place import calling_place
+from fabric.messages.text import found_text
+from fabric.messages.users_code import pass_signals, users_code
+from fabric.messages.vocabulary import LEVELS
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict
@@ -73,7 +73,7 @@ def logger_of(log: Log, who: str, run: str) -> BindableLogger:
 
 
 def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
-    """Tell ``logger`` of an event of ``fabric.messages.telling.vocabulary``, at its level."""
+    """Tell ``logger`` of an event of ``fabric.messages.vocabulary``, at its level."""
     method: Callable[..., object] = getattr(logger, LEVELS[event])
     method(event, **fields)
 

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from fabric.messages.telling.errors import FabricError, ProgramError, said
+from fabric.messages.errors import FabricError, ProgramError, said
 
 if TYPE_CHECKING:
-    from fabric.messages.telling.place import Place
+    from fabric.messages.place import Place
 
 
 class Interrupted(KeyboardInterrupt):
@@ -65,7 +65,7 @@ def raised(
     """
     pass_signals(error)
     # Imported only for errors, since it takes a while.
-    from fabric.messages.telling.place import raising_place
+    from fabric.messages.place import raising_place
 
     file, line = raising_place(error) or place or (None, None)
     if not isinstance(error, FabricError):
@@ -102,7 +102,7 @@ def users_values() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        from fabric.messages.telling.place import users_fault
+        from fabric.messages.place import users_fault
 
         first = first_of(error)
         pass_signals(first)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from fabric.messages.telling.addresses import without_passwords
-from fabric.messages.telling.wording import visible
+from fabric.messages.addresses import without_passwords
+from fabric.messages.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fabric.messages.telling.causes import COUNTED, PARKED, WAITS, Step
-from fabric.messages.telling.wording import listed
+from fabric.messages.causes import COUNTED, PARKED, WAITS, Step
+from fabric.messages.text import listed
 
 SCHEMA_VERSION: Final = 6
 """Of the trace folder; a reader refuses newer and older ones."""

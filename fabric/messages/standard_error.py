@@ -16,8 +16,8 @@ import structlog
 import trio
 from typing_extensions import override
 
-from fabric.messages.telling.wording import counted
-from fabric.messages.terminal.output import harmless
+from fabric.messages.output import harmless
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

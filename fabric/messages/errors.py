@@ -5,12 +5,11 @@ from __future__ import annotations
 # Any: reports of errors are JSON, which users index.
 from typing import TYPE_CHECKING
 
-from fabric.messages.telling.addresses import without_passwords
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.wording import legible
+from fabric.messages.addresses import without_passwords
+from fabric.messages.text import JsonObject, legible
 
 if TYPE_CHECKING:
-    from fabric.messages.telling.place import Place
+    from fabric.messages.place import Place
 
 
 class FabricError(Exception):
@@ -35,7 +34,7 @@ class FabricError(Exception):
         if self.line is None:
             return legible(f"{self.file}: {self.message}")
         # Imported only for errors, since it takes a while.
-        from fabric.messages.telling.place import Place
+        from fabric.messages.place import Place
 
         return legible(f"{Place(self.file, self.line)}: {self.message}")
 

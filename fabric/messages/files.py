@@ -15,9 +15,8 @@ from pathlib import Path
 # Any: a file of text or of bytes, by its mode.
 from typing import Any, Final, NoReturn
 
-from fabric.messages.telling.errors import ConfigurationError
-from fabric.messages.telling.plain import JsonObject
-from fabric.messages.telling.wording import counted, found_text, one_of
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import JsonObject, counted, found_text, one_of
 
 
 def open_given(path: Path) -> BufferedReader:
@@ -136,7 +135,7 @@ def _refuse(reason: str, file: str, line: int | None = None) -> NoReturn:
     raise ConfigurationError(f"not a TOML file: {reason}", file=file, line=line) from None
 
 
-_PACKAGE: Final = Path(__file__).parents[2]
+_PACKAGE: Final = Path(__file__).parents[1]
 
 
 def programs() -> Path:

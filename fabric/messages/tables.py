@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from fabric.messages.telling.columns import aligned_rows, width_of
-from fabric.messages.telling.sheet import Block, Line, Part, Rows, Title, cell_text, is_number
-from fabric.messages.terminal.output import print_line, printed, terminal_columns
+from fabric.messages.columns import aligned_rows, width_of
+from fabric.messages.display import Block, Line, Part, Rows, Title, cell_text, is_number
+from fabric.messages.output import print_line, printed, terminal_columns
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,11 +12,9 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
-from fabric.messages.telling.wording import visible
+from fabric.messages.text import visible
 
-_ROOT: Final = os.path.dirname(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-)
+_ROOT: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _OWN: Final = tuple(os.path.join(_ROOT, name) + os.sep for name in ("fabric", "operators"))
 # sysconfig may be half imported while a signal handler runs.
 _LIBRARIES: Final = (

@@ -1,3 +1,0 @@
-"""Messages: errors, places in users' files, texts, JSON and whole files."""
-
-from __future__ import annotations

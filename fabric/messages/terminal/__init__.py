@@ -1,3 +1,0 @@
-"""Text, tables and progress on terminals."""
-
-from __future__ import annotations
