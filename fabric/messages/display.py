@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
@@ -93,8 +93,17 @@ def shown(thing: object, form: Form = "html") -> str | None:
     return _drawers[0](thing, form) if _drawers else None
 
 
-class ShownAsTables:
-    """A result that prints as its command does; a notebook shows tables."""
+class Shown:
+    """A result that a notebook shows."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str | None:
+        return shown(self)
+
+
+class ShownAsTables(Shown):
+    """A result that prints as its command does."""
 
     __slots__ = ()
 
@@ -102,19 +111,17 @@ class ShownAsTables:
     def __repr__(self) -> str:
         return shown(self, "text") or ""
 
-    def _repr_html_(self) -> str | None:
-        return shown(self)
 
+class ShownInShort(Shown):
+    """A result with the ``repr`` that rich would print."""
 
-class Telling(Protocol):
-    """An object with pairs for rich."""
+    __slots__ = ()
+
+    @override
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({fields})"
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """Yield names and values."""
-        ...
-
-
-def in_short(thing: Telling) -> str:
-    """Return the one line that rich would show, for ``repr``."""
-    told = ", ".join(f"{name}={value!r}" for name, value in thing.__rich_repr__())
-    return f"{type(thing).__name__}({told})"
+        raise NotImplementedError

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 
@@ -177,12 +177,6 @@ def write_whole(path: Path, text: str) -> None:
     """Replace the text of the file ``path`` atomically."""
     with beside(path) as other:
         other.write_text(text, encoding="utf-8")
-
-
-def write_parts(path: Path, parts: Iterable[bytes]) -> None:
-    """Replace the bytes of the file ``path`` atomically."""
-    with beside(path) as other, other.open("wb") as file:
-        file.writelines(parts)
 
 
 @contextlib.contextmanager

@@ -148,16 +148,6 @@ def merged_text(texts: Sequence[str]) -> str:
     return _NUMBER.sub(lambda _: next(numbers), first)
 
 
-def ceiling_text(dim: str, divisor: int, *, is_sum: bool) -> str:
-    """Return how a quotient rounded up is written."""
-    return f"ceil(({dim})/{divisor})" if is_sum else f"ceil({dim}/{divisor})"
-
-
-def flag_text(dim: str) -> str:
-    """Return how it is written whether there is anything."""
-    return f"min(1, {dim})"
-
-
 def folded_sum(terms: Sequence[str]) -> str:
     """Return a sum as text, with several terms that differ in numbers only written once."""
     groups: dict[str, list[str]] = {}

@@ -77,16 +77,7 @@ def raised(
 
 @contextlib.contextmanager
 def users_code(who: str, place: Place | None = None, when: str = "") -> Iterator[None]:
-    """Wrap a call of a user's code: what it raises becomes an error that says who and where.
-
-    Args:
-        who: is called.
-        place: to blame where no line of a user's raised it.
-        when: that was, as the end of the sentence.
-
-    Raises:
-        FabricError: it raised something.
-    """
+    """Wrap a call of a user's code: its exceptions become errors, as ``raised`` makes them."""
     try:
         yield
     except BaseException as error:

@@ -19,7 +19,7 @@ from typing_extensions import override
 from fabric.analysis.symbolic.area import Area
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.wiring.program import TokenPhase
-from fabric.messages.display import in_short, shown
+from fabric.messages.display import ShownInShort, shown
 from fabric.messages.errors import (
     ConfigurationError,
     Deadlock,
@@ -83,7 +83,7 @@ def _figure(text: str, unit: str = "", *, compare: bool = True) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Report:
+class Report(ShownInShort):
     """One run. ``run --json`` has its attributes as fields, except units, outputs and files.
 
     Two reports are equal if the runs did the same, however long they took and wherever they are
@@ -302,23 +302,16 @@ class Report:
             )
 
     @override
-    def __repr__(self) -> str:
-        return in_short(self)
-
-    @override
     def __str__(self) -> str:
         """Return the output of ``run``."""
         return shown(self, "text") or repr(self)
 
+    @override
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """Yield the fields for rich."""
         yield "name", self.name
         yield "status", self.status
         yield "cycles", self.cycles
         yield "verified", self.verified
-
-    def _repr_html_(self) -> str | None:
-        return shown(self)
 
     def as_json(self) -> JsonObject:
         """Return the object that ``run --json`` prints."""

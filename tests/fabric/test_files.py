@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fabric.messages.files import output_file, write_parts, write_whole
+from fabric.messages.files import output_file, write_whole
 
 
 def test_failed_write_keeps_the_file(tmp_path: Path) -> None:
@@ -15,15 +14,9 @@ def test_failed_write_keeps_the_file(tmp_path: Path) -> None:
     write_whole(path, "é")
     assert path.read_text(encoding="utf-8") == "é"
 
-    def parts() -> Iterator[bytes]:
-        yield b"a"
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        write_parts(path, parts())
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "half of a letter: \udce9")
     assert path.read_text(encoding="utf-8") == "é"
-    write_parts(path, [b"a", b"b"])
-    assert path.read_bytes() == b"ab"
     assert [each.name for each in tmp_path.iterdir()] == ["it"]
     with pytest.raises(OSError, match="No such file") as failed:
         write_whole(tmp_path / "no" / "it", "")

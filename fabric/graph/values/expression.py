@@ -18,8 +18,6 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
 
-from fabric.messages.text import ceiling_text, flag_text
-
 Number: TypeAlias = int | Fraction
 """An ``int`` if it is whole."""
 
@@ -328,7 +326,8 @@ class CeilDiv(Expression):
 
     @override
     def __str__(self) -> str:
-        return ceiling_text(str(self.dim), self.divisor, is_sum=len(self.dim.terms) > 1)
+        dim = f"({self.dim})" if len(self.dim.terms) > 1 else str(self.dim)
+        return f"ceil({dim}/{self.divisor})"
 
     @override
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
@@ -346,7 +345,7 @@ class AtLeastOne(Expression):
 
     @override
     def __str__(self) -> str:
-        return flag_text(str(self.dim))
+        return f"min(1, {self.dim})"
 
     @override
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:

@@ -41,7 +41,7 @@ from fabric.graph.wiring.operator import (
 )
 from fabric.graph.wiring.sites import Placement
 from fabric.graph.wiring.stream import Stream, check_orders
-from fabric.messages.display import in_short, shown
+from fabric.messages.display import ShownInShort, shown
 from fabric.messages.errors import ConfigurationError, ProgramError, ShapeError, said
 from fabric.messages.place import Place, calling_place, raising_place
 from fabric.messages.text import counted, visible
@@ -64,7 +64,7 @@ def hardware_scope(hardware: Hardware) -> Iterator[None]:
         _hardware.reset(token)
 
 
-class Program:
+class Program(ShownInShort):
     """A dataflow graph of operators.
 
     Use it in a ``with`` statement: operators that are called inside are added to it.
@@ -193,18 +193,11 @@ class Program:
         if mistake is not None:
             raise mistake from error
 
-    def __repr__(self) -> str:
-        """Return the name and the size."""
-        return in_short(self)
-
+    @override
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """Yield the fields for rich."""
         yield "name", self.name
         yield "operators", len(self.nodes)
         yield "symbols", len(self._symbols)
-
-    def _repr_html_(self) -> str | None:
-        return shown(self)
 
     def _repr_svg_(self) -> str | None:
         return shown(self, "svg")

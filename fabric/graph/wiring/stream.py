@@ -26,7 +26,7 @@ from fabric.graph.values.stream_type import (
     without_ragged,
 )
 from fabric.graph.wiring.expectation import Expectation, Tolerance
-from fabric.messages.display import in_short, shown
+from fabric.messages.display import ShownInShort
 from fabric.messages.errors import ProgramError, ShapeError
 from fabric.messages.place import Place, calling_place
 from fabric.messages.text import counted
@@ -71,7 +71,7 @@ class Producer(Protocol):
         ...
 
 
-class Stream:
+class Stream(ShownInShort):
     """The output of an operator, while you wire the program.
 
     Attributes:
@@ -213,18 +213,11 @@ class Stream:
         tolerance = Tolerance.of(rtol, atol, equal_nan, place)
         self.node.expected[self.port] = Expectation(compute, tolerance, place)
 
-    def __repr__(self) -> str:
-        """Name, shape and element."""
-        return in_short(self)
-
+    @override
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """Yield the fields for rich."""
         yield "name", self.name
         yield "shape", shape_text(self.shape)
         yield "value", str(self.value)
-
-    def _repr_html_(self) -> str | None:
-        return shown(self)
 
     def __str__(self) -> str:
         """Name and type, as messages show them."""
