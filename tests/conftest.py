@@ -37,7 +37,7 @@ def _compile(worker: dict[str, Any]) -> None:
     from fabric.timing.retiming import timing_loop
 
     every = (
-        *(banked_kernel.advance, banked_kernel.settle, flat.advance),
+        *(banked_kernel.advance, flat.advance),
         timing_loop.blame,
         *(run_loop, timing_loop.retime, fair_share.advance, fair_share.begin),
         tally.count_events,

@@ -45,14 +45,25 @@ def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any
     # Without Python's rule for a division by zero nothing in a loop over integers raises.
     assert isinstance(function, FunctionType)
     loop = _jitted(function)
-    entry = numba.cfunc(types.void(pointer, *integers), error_model="numpy")(_entry(loop, kinds))
+    config: Any = numba.config
+    level = config.OPT
+    try:
+        # All functions are optimized together below, which takes less time than one by one.
+        config.OPT = type(level)(0)
+        signature = types.void(pointer, *integers)
+        entry = numba.cfunc(signature, error_model="numpy")(_entry(loop, kinds))
+    finally:
+        config.OPT = level
     module = llvm.parse_assembly(entry.inspect_llvm())
     # What raises and allocates is left out once it is seen that the loop never does.
     for value in (*module.functions, *module.global_variables):
         if not value.is_declaration and value.name != entry.native_name:
             value.linkage = llvm.Linkage.internal
-    passes = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=3))
-    passes.getModulePassManager().run(module, passes)
+    # The first level finds which results are constant, the second one inlines by their size.
+    for speed_level in (1, 3):
+        options = llvm.create_pipeline_tuning_options(speed_level=speed_level)
+        passes = llvm.create_pass_builder(target, options)
+        passes.getModulePassManager().run(module, passes)
     needed = [each.name for each in module.functions if each.is_declaration]
     missing = [name for name in needed if not name.startswith("llvm.")]
     assert not missing, f"{function.__name__} raises or allocates: it needs {', '.join(missing)}"

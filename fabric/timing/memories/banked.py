@@ -212,7 +212,7 @@ class BankedMemory:
         cycle = max(written + self._world.dram.burst_cycles, self._world.memory.cycle)
         # A copy is settled, because a running memory may still issue commands in earlier cycles.
         world = deepcopy(self._world._replace(queues=Table.zeros(Queued, 0)))
-        (cycle,) = settle.over(world)(cycle)
+        cycle = settle(world, cycle)
         period_bits = world.memory.period_bits
         periods = world.periods.reshape(-1, FATES)[: -(-cycle >> period_bits) or 1]
         return MemoryCounters(

@@ -6,7 +6,7 @@ by cycle. A gate is shared by all banks of a group; a bank's own cycles are stor
 A window has one entry per burst. The entry is free after the command of its burst, or after the
 activation for it: such a burst waits elsewhere for its row.
 
-Buses are bits by cycle. Cycles before ``clocked`` are counted; later cycles are in a ring of words.
+The cycles of a bus are counted before the state of its channel changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from fabric.timing.memories.banked_rows import Bank, Channel, Pseudo, Queued, Re
 
 AGE_MASK: Final = (rows.INACTIVE - 1) & ~rows.SLOT_MASK
 MOST_AGE: Final = AGE_MASK >> rows.SLOT_BITS
-WORD_MASK: Final = (1 << rows.WORD) - 1
 BANK_MASK: Final = (1 << rows.BANK_BITS) - 1
 
 
@@ -65,6 +64,7 @@ def activate(w: World, channel: Channel, slot: int, cycle: int) -> None:
     w.order[slot] -= rows.INACTIVE
     window = w.windows[2 * channel.number + request.write]
     window.active += 1
+    channel.active += 1
     _release(w, channel, window, counts)
     _classify_all(w, bank)
 
@@ -92,7 +92,8 @@ def read_or_write(w: World, channel: Channel, slot: int, cycle: int) -> None:
     bank = w.banks[request.bank]
     pseudo = w.pseudos[bank.pseudo]
     _note(w, channel, write, cycle, bank)
-    _fill(w, channel, pseudo.lane + rows.CARRIES, cycle, cycle + dram.burst_cycles - 1)
+    account(w, channel, cycle)
+    pseudo.data_end = cycle + dram.burst_cycles
     channel.columns_from = cycle + 1
     _delay_groups(w, pseudo, write, cycle + dram.ccd_s_cycles)
     _delay(w, bank, write, cycle + dram.ccd_l_cycles)
@@ -111,15 +112,13 @@ def read_or_write(w: World, channel: Channel, slot: int, cycle: int) -> None:
     if w.order[slot] & rows.INACTIVE:
         _release(w, channel, window, cycle)
     else:
-        if cycle > channel.next_refresh:
-            # The refresh waits for this command. The cycles before are counted before it leaves.
-            account(w, channel, cycle)
         w.order[slot] += rows.INACTIVE
         bank.precharge_from = bank.held
         window.active -= 1
+        channel.active -= 1
     request.left_bursts -= 1
     if request.left_bursts == 0:
-        _leave(w, channel, window, slot, cycle)
+        _leave(w, channel, window, slot)
         _serve_client(w, channel, window, request, cycle)
     if bank.precharge_from != rows.BLOCKED:
         bank.precharge_from = bank.held
@@ -193,7 +192,6 @@ def refresh(w: World, channel: Channel) -> None:
         bank.activate_from = end
         _classify_all(w, bank)
     channel.resume = end
-    account(w, channel, end)
     channel.next = max(channel.next, end)
     channel.next_refresh = due + w.dram.refi_cycles
 
@@ -248,7 +246,6 @@ def _enters(window: Window) -> int:
 
 def admit(w: World, channel: Channel, cycle: int, write: int) -> int:
     """Move the first waiting request into its window; return its slot."""
-    keep_up(w, channel, cycle)
     window = w.windows[2 * channel.number + write]
     slot = window.free_slot
     queued = _queued(w, window, 0)
@@ -324,7 +321,7 @@ def _release(w: World, channel: Channel, window: Window, cycle: int) -> None:
     _turn(w, channel, cycle + 1)
 
 
-def _leave(w: World, channel: Channel, window: Window, slot: int, cycle: int) -> None:
+def _leave(w: World, channel: Channel, window: Window, slot: int) -> None:
     """Free the slot of a served request."""
     request = w.requests[slot]
     bank = w.banks[request.bank]
@@ -341,7 +338,6 @@ def _leave(w: World, channel: Channel, window: Window, slot: int, cycle: int) ->
     window.free_slot = slot
     channel.requests -= 1
     if channel.requests == 0:
-        account(w, channel, cycle)
         channel.waits_since = rows.FAR
 
 
@@ -363,103 +359,76 @@ def _turn(w: World, channel: Channel, cycle: int) -> None:
 
 
 def _note_turns(w: World, channel: Channel, cycle: int) -> None:
-    """Mark the cycles in which the buses of a channel turn."""
+    """Note the cycles in which the buses of a channel turn.
+
+    ``turned`` is the end of an earlier turn that ends before this one begins.
+    """
     dram = w.dram
+    # A channel turns at most two cycles after the command that is the reason.
+    account(w, channel, cycle - 2)
     gates = channel.writes * w.memory.channel_groups
     for number in range(channel.first_pseudo, channel.first_pseudo + dram.pseudo_channels):
         pseudo = w.pseudos[number]
         latest = pseudo.read if channel.writes else pseudo.written
         first = max(cycle, latest + dram.burst_cycles)
-        _fill(w, channel, pseudo.lane + rows.TURNS, first, w.gates[gates + pseudo.first_gate] - 1)
-
-
-def _word(w: World, channel: Channel, cycle: int) -> int:
-    """Return the index of the word with ``cycle``."""
-    word = (cycle >> rows.WORD_BITS) & (w.memory.ring_words - 1)
-    return channel.first_lane + word * w.memory.lanes
-
-
-def _fill(w: World, channel: Channel, lane: int, first: int, last: int) -> None:
-    """Mark the cycles from ``first`` to ``last`` that are not counted yet."""
-    cycle = max(first, channel.clocked)
-    while cycle <= last:
-        start = cycle & (rows.WORD - 1)
-        cycles = min(last - cycle + 1, rows.WORD - start)
-        w.lanes[_word(w, channel, cycle) + lane] |= ((1 << cycles) - 1) << start
-        cycle += cycles
-
-
-def _ones(word: int) -> int:
-    word -= (word >> 1) & 0x55555555
-    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
-    word = (word + (word >> 4)) & 0x0F0F0F0F
-    return ((word * 0x01010101) & WORD_MASK) >> 24
-
-
-def keep_up(w: World, channel: Channel, cycle: int) -> None:
-    """Count the cycles before ``cycle`` if they fill a word."""
-    if cycle - channel.clocked >= rows.WORD:
-        account(w, channel, cycle)
+        end = w.gates[gates + pseudo.first_gate]
+        if first < end:
+            if first > pseudo.turn_end:
+                pseudo.turned = pseudo.turn_end
+                pseudo.turn = first
+            pseudo.turn = min(pseudo.turn, first)
+            pseudo.turn_end = max(pseudo.turn_end, end)
 
 
 def account(w: World, channel: Channel, cycle: int) -> None:
-    """Count all cycles of a channel before ``cycle``, which are final."""
-    number = 2 * channel.number
-    active = w.windows[number].active + w.windows[number + 1].active
-    now = channel.clocked
-    while now < cycle:
-        start = now & (rows.WORD - 1)
-        first = now - start
-        end = min(cycle, first + rows.WORD)
-        bits = _before(end - first) & ~_before(start)
-        if now < channel.resume:
-            channel.refresh_mask |= bits & _before(channel.resume - first)
-        elif active:
-            # Opened rows are still read after the refresh is due.
-            channel.refresh_mask |= bits & ~_before(channel.next_refresh - first)
-        channel.wait_mask |= bits & ~_before(channel.waits_since - first)
-        w.lanes[_word(w, channel, now) + rows.QUEUES] |= bits & ~_before(
-            channel.queues_since - first
-        )
-        now = end
-        if now & (rows.WORD - 1) == 0:
-            retire(w, channel, first, now)
-    channel.clocked = max(channel.clocked, cycle)
+    """Count the cycles of a channel's buses before ``cycle``, which are final.
+
+    Those of a bus that still carries data are counted later.
+    """
+    for number in range(channel.first_pseudo, channel.first_pseudo + w.dram.pseudo_channels):
+        pseudo = w.pseudos[number]
+        while pseudo.data_end <= cycle and pseudo.counted < cycle:
+            first = pseudo.counted
+            fate, end = _fate(channel, pseudo, first)
+            pseudo.counted = min(end, cycle)
+            _count(w, channel, fate, first, pseudo.counted)
 
 
-def _before(bit: int) -> int:
-    """Return a mask of the bits below one bit."""
-    return (1 << min(max(bit, 0), rows.WORD)) - 1
+def _fate(channel: Channel, pseudo: Pseudo, cycle: int) -> tuple[int, int]:
+    """Return the first fate that applies to a cycle of a bus, and until when."""
+    # Opened rows are still read after the refresh is due.
+    due = channel.next_refresh if channel.active else rows.FAR
+    if cycle < pseudo.data_end:
+        return rows.DATA, pseudo.data_end
+    if cycle < channel.resume:
+        return rows.REFRESHED, channel.resume
+    if cycle >= due:
+        return rows.REFRESHED, rows.FAR
+    if cycle < pseudo.turned:
+        return rows.TURN, min(due, pseudo.turned)
+    end = due if cycle >= pseudo.turn else min(due, pseudo.turn)
+    fate = rows.IDLE
+    if pseudo.turn <= cycle < pseudo.turn_end:
+        fate, end = rows.TURN, min(end, pseudo.turn_end)
+    elif cycle >= channel.queues_since:
+        fate = rows.QUEUE
+    elif cycle >= channel.waits_since:
+        fate, end = rows.CONFLICTS, min(end, channel.queues_since)
+    else:
+        end = min(end, channel.queues_since, channel.waits_since)
+    return fate, end
 
 
-def retire(w: World, channel: Channel, cycle: int, end: int) -> None:
-    """Count the word from ``cycle`` to ``end``, and clear it."""
-    while cycle >> w.memory.period_bits >= rows.PERIODS:
+def _count(w: World, channel: Channel, fate: int, first: int, end: int) -> None:
+    """Count the cycles from ``first`` to ``end`` in the channel and in their periods."""
+    while (end - 1) >> w.memory.period_bits >= rows.PERIODS:
         _halve(w)
-    period = (cycle >> w.memory.period_bits) * rows.FATES
-    fates = channel.number * rows.FATES
-    word = _word(w, channel, cycle)
-    for pseudo in range(w.dram.pseudo_channels):
-        lane = word + rows.CHANNEL_LANES + pseudo * rows.PSEUDO_LANES
-        left = _before(end - cycle)
-        left = _count(w, fates, period, left, w.lanes[lane + rows.CARRIES])
-        left = _count(w, fates + 1, period + 1, left, channel.refresh_mask)
-        left = _count(w, fates + 2, period + 2, left, w.lanes[lane + rows.TURNS])
-        left = _count(w, fates + 3, period + 3, left, w.lanes[word + rows.QUEUES])
-        left = _count(w, fates + 4, period + 4, left, channel.wait_mask)
-        _count(w, fates + 5, period + 5, left, WORD_MASK)
-    channel.refresh_mask = 0
-    channel.wait_mask = 0
-    for lane in range(word, word + w.memory.lanes):
-        w.lanes[lane] = 0
-
-
-def _count(w: World, fate: int, period: int, left: int, mask: int) -> int:
-    """Count the cycles of ``left`` that have one fate; return the remaining cycles."""
-    cycles = _ones(left & mask)
-    w.fates[fate] += cycles
-    w.periods[period] += cycles
-    return left & ~mask
+    w.fates[channel.number * rows.FATES + fate] += end - first
+    while first < end:
+        period = first >> w.memory.period_bits
+        cycles = min(end, (period + 1) << w.memory.period_bits) - first
+        w.periods[period * rows.FATES + fate] += cycles
+        first += cycles
 
 
 def _halve(w: World) -> None:

@@ -20,11 +20,9 @@ from fabric.timing.memories.banked_commands import (
     activate,
     admit,
     coming,
-    keep_up,
     precharge,
     read_or_write,
     refresh,
-    retire,
     take,
 )
 from fabric.timing.memories.banked_rows import Channel, Client, World
@@ -136,18 +134,13 @@ def _hand_over(w: World, number: int, client: Client, cycle: int) -> None:
         take(w, channel, window, cycle + 1, number, place >> rows.BANK_SHIFT)
 
 
-@partial(MachineCode, uses=(banked_commands,))
-def settle(w: World, cycle: int) -> tuple[int]:
+def settle(w: World, cycle: int) -> int:
     """Count all cycles before ``cycle``, or up to the progress of the channels; called last."""
+    pseudos, resume = w.pseudos.rows, w.channels.rows["resume"]
+    cycle = int(max(cycle, pseudos["counted"].max(), pseudos["data_end"].max(), resume.max()))
     for number in range(w.channels.size):
-        cycle = max(cycle, w.channels[number].clocked)
-    word = cycle & -rows.WORD
-    for number in range(w.channels.size):
-        channel = w.channels[number]
-        account(w, channel, cycle)
-        if word < cycle:
-            retire(w, channel, word, cycle)
-    return (cycle,)
+        account(w, w.channels[number], cycle)
+    return cycle
 
 
 def _serve(w: World, channel: Channel, until: int) -> None:
@@ -155,7 +148,7 @@ def _serve(w: World, channel: Channel, until: int) -> None:
     row, column = channel.row_key, channel.column_key
     while channel.next <= until:
         due = channel.next_refresh
-        if channel.next >= due and not _active(w, channel):
+        if channel.next >= due and not channel.active:
             refresh(w, channel)
             row, column = rows.EMPTY, rows.EMPTY
             continue
@@ -165,7 +158,7 @@ def _serve(w: World, channel: Channel, until: int) -> None:
         comes, write = coming(w, channel)
         # A request that enters before the next command may precede it.
         while comes < min(min(row, column) >> rows.CYCLE_SHIFT, until) and (
-            comes + 1 < due or _active(w, channel)
+            comes + 1 < due or channel.active
         ):
             writes, age = channel.writes, channel.age
             slot = admit(w, channel, comes, write)
@@ -177,8 +170,7 @@ def _serve(w: World, channel: Channel, until: int) -> None:
             comes, write = coming(w, channel)
         cycle = min(row, column) >> rows.CYCLE_SHIFT
         channel.next = min(cycle, comes + 1)
-        if cycle <= until and (cycle < due or _active(w, channel)):
-            keep_up(w, channel, cycle)
+        if cycle <= until and (cycle < due or channel.active):
             writes = channel.writes
             row, column = _issue(w, channel, row, column)
             if channel.writes != writes:
@@ -220,11 +212,6 @@ def _is_elsewhere(w: World, channel: Channel, key: int, slot: int) -> bool:
     return w.requests[other].bank != w.requests[slot].bank
 
 
-def _active(w: World, channel: Channel) -> int:
-    number = 2 * channel.number
-    return w.windows[number].active + w.windows[number + 1].active
-
-
 def _next(w: World, channel: Channel) -> tuple[int, int]:
     """Return the keys of the first row command and the first column, with their cycles.
 
@@ -235,7 +222,7 @@ def _next(w: World, channel: Channel) -> tuple[int, int]:
     if w.windows[2 * channel.number + 1 - writes].active:
         other_row, other_column = _least(w, channel, 1 - writes, rows.INACTIVE)
         row, column = min(row, other_row), min(column, other_column)
-    if min(row, column) >> rows.CYCLE_SHIFT >= channel.next_refresh and _active(w, channel):
+    if min(row, column) >> rows.CYCLE_SHIFT >= channel.next_refresh and channel.active:
         row, column = _least(w, channel, 0, rows.INACTIVE)
         other_row, other_column = _least(w, channel, 1, rows.INACTIVE)
         row, column = min(row, other_row), min(column, other_column)
@@ -245,7 +232,7 @@ def _next(w: World, channel: Channel) -> tuple[int, int]:
 def _with(w: World, channel: Channel, slot: int, row: int, column: int) -> tuple[int, int]:
     """Return the least keys, including the keys of a request that has entered."""
     new_row, new_column = _of_slot(w, channel, slot)
-    if min(new_row, new_column) >> rows.CYCLE_SHIFT >= channel.next_refresh and _active(w, channel):
+    if min(new_row, new_column) >> rows.CYCLE_SHIFT >= channel.next_refresh and channel.active:
         return row, column
     return min(row, new_row), min(column, new_column)
 

@@ -48,19 +48,14 @@ HIT: Final = 0
 MISS: Final = 1
 CONFLICT: Final = 2
 
-WORD_BITS: Final = 5
-WORD: Final = 1 << WORD_BITS
-"""Cycles of a bus in one integer, one bit each."""
-
-# Lanes of a word of the buses: of a channel, and of each pseudo channel.
-QUEUES: Final = 0
-CHANNEL_LANES: Final = 1
-CARRIES: Final = 0
-TURNS: Final = 1
-PSEUDO_LANES: Final = 2
-
+# Fates of a cycle of a data bus, in the order of ``BusCycles``.
+DATA: Final = 0
+REFRESHED: Final = 1
+TURN: Final = 2
+QUEUE: Final = 3
+CONFLICTS: Final = 4
+IDLE: Final = 5
 FATES: Final = 6
-"""A cycle of a data bus: data, refresh, turnaround, window, conflict or idle."""
 
 PERIODS: Final = 512
 """The most periods of a run."""
@@ -77,8 +72,6 @@ class Memory(Row):
     is_first_come: int
     channel_groups: int
     channel_banks: int
-    lanes: int
-    ring_words: int
     cycle: int
     unserved: int
     unserved_writes: int
@@ -111,13 +104,12 @@ class Client(Row):
 
 
 class Channel(Row):
-    """A channel. Its cycles before ``clocked`` are counted.
+    """A channel.
 
     The keys belong to the first row command and to the first column. They are EMPTY if unknown.
     """
 
     number: int
-    clocked: int
     next: int
     row_key: int
     column_key: int
@@ -129,9 +121,8 @@ class Channel(Row):
     resume: int  # after the latest refresh
     waits_since: int
     queues_since: int
-    refresh_mask: int
-    wait_mask: int
     requests: int
+    active: int  # requests that have opened their row
     age: int
     hits: int
     misses: int
@@ -141,7 +132,6 @@ class Channel(Row):
     first_slot: int
     first_gate: int
     row_gates: int
-    first_lane: int
 
 
 class Window(Row):
@@ -167,7 +157,7 @@ class Window(Row):
 
 
 class Pseudo(Row):
-    """A pseudo channel: its latest columns and its latest three activations."""
+    """A pseudo channel: its latest columns, its latest three activations, and its bus."""
 
     read: int
     written: int
@@ -175,7 +165,11 @@ class Pseudo(Row):
     activated_second: int
     activated_third: int
     first_gate: int
-    lane: int
+    counted: int  # cycles of the bus
+    data_end: int
+    turn: int  # first cycle of the latest turn
+    turn_end: int
+    turned: int  # end of an earlier turn
 
 
 class Bank(Row):
@@ -249,7 +243,6 @@ class World(NamedTuple):
     order: Counters  # by slot, the order among equal cycles
     gate: Counters  # by slot, the gate of the next command
     gates: Counters  # by channel, command and group, the first cycle in which others allow it
-    lanes: Counters  # bits of the cycles of buses, a ring of words for each channel
     fates: Counters  # by channel, cycles of its buses with each fate
     periods: Counters  # by period, cycles of all buses with each fate
     mapping: Counters  # by byte and value of a request number, bits of the location that flip

@@ -30,6 +30,9 @@ _NEVER: Final = -(1 << 40)
 _LINE: Final = 8
 """Integers in a cache line of most hosts."""
 
+_PERIOD_BITS: Final = 5
+"""A period has 2 ** 5 cycles at first."""
+
 _ROOM: Final = 256
 """Initial room for requests outside of a window."""
 
@@ -114,7 +117,6 @@ def world_of(description: BankedDescription, clients: int, logged: int) -> rows.
         order=_aligned(channels * sum(slots), rows.EMPTY),
         gate=_aligned(channels * sum(slots), 0),
         gates=np.zeros(channels * 4 * groups, np.int64),
-        lanes=np.zeros(channels * memory.ring_words * memory.lanes, np.int64),
         fates=np.zeros(channels * rows.FATES, np.int64),
         periods=np.zeros(rows.PERIODS * rows.FATES, np.int64),
         mapping=AddressMapping(description).tables,
@@ -147,11 +149,7 @@ def _memory(description: BankedDescription, groups: int) -> rows.Memory:
     memory.is_first_come = int(description.scheduler == "first come")
     memory.channel_groups = groups
     memory.channel_banks = groups * dram.banks
-    memory.lanes = rows.CHANNEL_LANES + dram.pseudo_channels * rows.PSEUDO_LANES
-    # The cycle in which a bus has turned is the farthest ahead of those that are counted.
-    ahead = dram.cl_cycles + dram.cwl_cycles + dram.burst_cycles + dram.wtr_l_cycles
-    memory.ring_words = 1 << (ahead // rows.WORD + 3).bit_length()
-    memory.period_bits = rows.WORD_BITS
+    memory.period_bits = _PERIOD_BITS
     memory.room = max(_ROOM, 1 << (2 * description.requests_per_bundle).bit_length())
     return memory
 
@@ -194,12 +192,10 @@ def _begin_channels(world: rows.World, slots: int) -> None:
     channels["first_slot"] = number * slots
     channels["first_gate"] = number * 4 * memory.channel_groups
     channels["row_gates"] = channels["first_gate"] + rows.ACTIVATE * memory.channel_groups
-    channels["first_lane"] = number * memory.ring_words * memory.lanes
     channel, pseudo = np.divmod(np.arange(len(pseudos)), dram.pseudo_channels)
     for column in ("read", "written", "activated", "activated_second", "activated_third"):
         pseudos[column] = _NEVER
     pseudos["first_gate"] = channels["first_gate"][channel] + pseudo * dram.bank_groups
-    pseudos["lane"] = rows.CHANNEL_LANES + pseudo * rows.PSEUDO_LANES
 
 
 def _begin_windows(
