@@ -28,7 +28,13 @@ from weakref import WeakKeyDictionary
 from fabric.graph.arguments.checks import Check, Unfit, check_of, several
 from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
 from fabric.messages.files import line_in
-from fabric.messages.place import blamed_place, calling_place, is_ours, raising_place
+from fabric.messages.place import (
+    Place,
+    blamed_place,
+    calling_place,
+    is_ours,
+    raising_place,
+)
 from fabric.messages.text import found_text, one_of
 
 _ANNOTATED: Final = re.compile(r"Annotated\[([\w.]+), [^\]]*\]")
@@ -221,14 +227,15 @@ def _attribute_check(owner: type, name: str) -> Iterator[Check]:
         yield _evaluated(inspect.get_annotations(owner)[name], _words_of(owner))
 
 
-def refuse(message: str, kind: type[FabricError] = ProgramError) -> NoReturn:
+def refuse(
+    message: str, kind: type[FabricError] = ProgramError, place: Place | None = None
+) -> NoReturn:
     """Refuse what the user's program does.
 
     Raises:
-        FabricError: of that kind, at the line of the user's program that runs.
+        FabricError: of that kind, at ``place``, else at the line of the user's program that runs.
     """
-    place = blamed_place()
-    file, line = place or (None, None)
+    file, line = place or blamed_place() or (None, None)
     raise kind(message, file=file, line=line) from None
 
 

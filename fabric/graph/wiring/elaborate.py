@@ -25,7 +25,7 @@ from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.sites import Floor
 from fabric.graph.wiring.stream import Assumed, Feedback, Stream
-from fabric.messages.errors import ConfigurationError, ProgramError
+from fabric.messages.errors import ConfigurationError
 from fabric.messages.place import is_own
 from fabric.messages.text import close_to, found_text
 
@@ -92,10 +92,8 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
     ``initial`` sub-tensors are inserted in front of feedbacks.
     """
     if not program.nodes:
-        raise ProgramError(
-            f"program {program.name!r} has no operators: expected at least one",
-            file=program.place.file,
-            line=program.place.line,
+        refuse(
+            f"program {program.name!r} has no operators: expected at least one", place=program.place
         )
     _check_memory(program.hardware.hbm)
     _check_expected(program)
@@ -109,11 +107,10 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
         for port, stream in enumerate(node.outputs):
             found = readers[node, port]
             if not found and port not in node.operator.secondary_outputs:
-                raise ProgramError(
+                refuse(
                     f"{node.name}: output {port} ({stream.type}) is read by no operator: "
                     "expected a reader, such as a store",
-                    file=node.place.file,
-                    line=node.place.line,
+                    place=node.place,
                 )
             if len(found) > 1:
                 name = unused(f"broadcast_{node.name}_{port}", names.__contains__)
@@ -129,11 +126,10 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 edges.append(Edge(node, port, *found[0], _claims(found[0], fronts)))
             elif port in node.expected:
                 place = node.expected[port].place
-                raise ProgramError(
+                refuse(
                     f"expect is told what {stream} carries, which is read by no operator: expected "
                     "a reader",
-                    file=place.file,
-                    line=place.line,
+                    place=place,
                 )
     for index, node in enumerate(nodes):
         node.index = index
@@ -166,7 +162,7 @@ def _check_expected(program: Program) -> None:
         return
     for name, expectation in program.expected.items():
         if name not in stored:
-            raise expectation.without_output(program.name, name, stored)
+            expectation.refuse_output(program.name, name, stored)
 
 
 def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[Claim, ...]:
@@ -182,21 +178,19 @@ def _check_said(program: Program, edges: Sequence[Edge]) -> None:
         known = {edge.key for edge in edges}
         for option, place in program.deepened.items():
             if option not in known:
-                raise ProgramError(
+                refuse(
                     f"deepen is given {option!r}, no channel's name: expected OPERATOR.INPUT, "
                     f"{close_to(sorted(known), option)}",
-                    file=place.file,
-                    line=place.line,
+                    place=place,
                 )
     for edge in edges:
         for claim in edge.claims:
             bound = program.sizes.get(claim.found) if isinstance(claim.found, Symbol) else None
             if isinstance(claim.assumed, int) and bound not in (None, claim.assumed):
-                raise ProgramError(
+                refuse(
                     f"{claim.stream}: dimension {claim.dimension} ({dim_text(claim.found)}) is "
                     f"bound to {bound}: expected {claim.assumed}, as the program assumes",
-                    file=claim.place.file,
-                    line=claim.place.line,
+                    place=claim.place,
                 )
 
 
@@ -209,11 +203,10 @@ def _check_useful(node: Node, readers: Mapping[tuple[Node, int], object]) -> Non
         and not any(readers.get((node, port)) for port in ports)
         and set(node.operator.secondary_outputs).issuperset(ports)
     ):
-        raise ProgramError(
+        refuse(
             f"{node.name}: none of its {len(ports)} outputs is read by an operator: "
             "expected a reader of one of them",
-            file=node.place.file,
-            line=node.place.line,
+            place=node.place,
         )
 
 
@@ -246,11 +239,10 @@ def _readers(
             if isinstance(stream, Assumed):
                 stream.note_reader()
             if not isinstance(source.node, Node) or source.node not in known:
-                raise ProgramError(
+                refuse(
                     f"{node.name} reads {source}, a stream of another program: "
                     f"expected one made in {program.name!r}",
-                    file=node.place.file,
-                    line=node.place.line,
+                    place=node.place,
                 )
             readers[source.node, source.port].append((node, port))
     return readers

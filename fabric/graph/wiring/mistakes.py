@@ -6,9 +6,9 @@ import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Final
+from typing import Final, NoReturn
 
-from fabric.graph.arguments.described import Described, frozen_error, settle
+from fabric.graph.arguments.described import Described, frozen_error, refuse, settle
 from fabric.graph.values.expression import Expression
 from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType
 from fabric.graph.wiring.costs import NEEDS, WORK_NUMBERS, Costs, OffChipTensor, Rates, Work
@@ -22,18 +22,16 @@ from fabric.messages.users_code import pass_signals
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
 
-def no_stream(operator: Operator, position: int, found: object, place: Place) -> ProgramError:
-    """Return the error for an input that is not a stream."""
+def refuse_input(operator: Operator, position: int, found: object) -> NoReturn:
+    """Refuse an input that is not a stream."""
     hint = ""
     if isinstance(found, Operator):
         hint = f", such as {type(found).__name__}(...)(...)"
     elif isinstance(found, tuple | list) and any(isinstance(each, Stream) for each in found):
         hint = ", such as one of them"
-    return ProgramError(
+    refuse(
         f"{type(operator).__name__} input {position} is {found_text(found)}: "
-        f"expected a stream{hint}",
-        file=place.file,
-        line=place.line,
+        f"expected a stream{hint}"
     )
 
 
@@ -41,22 +39,21 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
     """Return the streams of the ``types`` that ``infer`` returned, checked."""
     operator = node.operator
     if not isinstance(types, tuple | list):
-        raise _returned(operator, "infer", types, _EXPECTED)
+        _refuse_result(operator, "infer", types, _EXPECTED)
     outputs = []
     for port, each in enumerate(types):
         if each.__class__ is not StreamType:
-            raise _returned(operator, "infer", types, _EXPECTED)
+            _refuse_result(operator, "infer", types, _EXPECTED)
         if each.value.__class__ not in VALUE_TYPES or operator.is_users:
             settle(each, ShapeError, f"{type(operator).__name__} output {port}")
         outputs.append(Stream(node, port, each))
     known = range(len(outputs))
     if operator.is_users and not set(operator.secondary_outputs).issubset(known):
         numbers = ", ".join(map(str, known)) or "no number"
-        raise ProgramError(
+        refuse(
             f"{type(operator).__name__}: secondary_outputs is "
             f"{found_text(operator.secondary_outputs)}: expected a tuple of {numbers}",
-            file=node.place.file,
-            line=node.place.line,
+            place=node.place,
         )
     return tuple(outputs)
 
@@ -81,14 +78,14 @@ def costs_of(node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamTy
     with _failing(operator, "costs", node.place):
         costs = operator.costs(inputs, outputs)
     if not isinstance(costs, Costs):
-        raise _returned(operator, "costs", costs, "Costs")
+        _refuse_result(operator, "costs", costs, "Costs")
     for name, amount in vars(costs).items() if operator.is_users else ():
         if not isinstance(amount, Real | Expression):
-            raise _returned(
+            _refuse_result(
                 operator, "costs", amount, f"a number or an expression of symbols as {name}"
             )
         if isinstance(amount, Real) and amount < 0:
-            raise _returned(operator, "costs", amount, f"a number of at least 0 as {name}")
+            _refuse_result(operator, "costs", amount, f"a number of at least 0 as {name}")
     return costs
 
 
@@ -102,7 +99,7 @@ def work_of(
     with _failing(operator, "work"):
         work: object = operator.work(inputs, outputs, rates)
     if work is not None and not isinstance(work, Work):
-        raise _returned(operator, "work", work, "Work or None")
+        _refuse_result(operator, "work", work, "Work or None")
     if work is not None and not is_own(operator):
         _check_work(
             operator, work, {"closing": len(inputs), "sees": len(inputs), "late": len(outputs)}
@@ -114,7 +111,7 @@ def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
     for name in WORK_NUMBERS:
         amount = getattr(work, name)
         if not isinstance(amount, Real | Expression):
-            raise _returned(
+            _refuse_result(
                 operator, "work", amount, f"a number or an expression of symbols as {name}"
             )
     for name, count in ports.items():
@@ -122,14 +119,14 @@ def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
         known = isinstance(listed, tuple) and all(port in range(count) for port in listed)
         if listed is not None and not known:
             numbers = ", ".join(map(str, range(count))) or "no number"
-            raise _returned(operator, "work", listed, f"a tuple of {numbers} as {name}, or None")
+            _refuse_result(operator, "work", listed, f"a tuple of {numbers} as {name}, or None")
     needs = typing.get_args(NEEDS)
     if work.needs not in needs:
-        raise _returned(
+        _refuse_result(
             operator, "work", work.needs, f"{one_of(list(needs), str(work.needs))} as needs"
         )
     if not isinstance(work.tile, TileType | None):
-        raise _returned(operator, "work", work.tile, "the type of a tile as tile, or None")
+        _refuse_result(operator, "work", work.tile, "the type of a tile as tile, or None")
 
 
 def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
@@ -138,7 +135,7 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
     with _failing(operator, "off_chip_tensor", node.place):
         tensor: object = operator.off_chip_tensor(node.input_types, node.output_types)
     if tensor is not None and not isinstance(tensor, OffChipTensor):
-        raise _returned(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
+        _refuse_result(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
     return tensor
 
 
@@ -164,15 +161,13 @@ def _has_users_part(operator: Operator) -> bool:
     return not all(map(is_own, (operator, *given)))
 
 
-def _returned(operator: Operator, method: str, found: object, expected: str) -> ProgramError:
-    asked: object = getattr(type(operator), method)
-    verb = "returned" if callable(asked) else "is"
-    told = f"{_named(operator, method)} {verb} {found_text(found)}"
-    file, line = defining_place(getattr(asked, "fget", asked)) or (None, None)
-    return ProgramError(
-        f"{type(operator).__name__}: {told}: expected {expected}",
-        file=file,
-        line=line,
+def _refuse_result(operator: Operator, method: str, result: object, expected: str) -> NoReturn:
+    member: object = getattr(type(operator), method)
+    verb = "returned" if callable(member) else "is"
+    refuse(
+        f"{type(operator).__name__}: {_named(operator, method)} {verb} {found_text(result)}: "
+        f"expected {expected}",
+        place=defining_place(getattr(member, "fget", member)),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from fabric.messages.errors import ProgramError
+from fabric.graph.arguments.described import refuse
 from fabric.messages.place import Place, calling_place
 from fabric.messages.text import visible
 
@@ -44,16 +44,15 @@ class Names:
                 self._counts[base] += 1
                 name = f"{base}_{self._counts[base]}"
         elif not name:
-            raise _error(f"{kind} is named '': expected a name of at least one character", place)
+            refuse(f"{kind} is named '': expected a name of at least one character")
         name = visible(name)
         if self._reserved is not None:
             name = unused(name, self._is_taken)
         elif name in self._places:
             first = self._places[name]
-            raise _error(
+            refuse(
                 f"{kind} is named {name!r}, as the operator at {first} is: "
-                "expected a name not in use yet",
-                place,
+                "expected a name not in use yet"
             )
         self._places[name] = place
         return name
@@ -75,19 +74,17 @@ class Names:
 
         Operators that give the same ``tensor`` object and equal ``tiles`` share an output.
         """
-        place = self._places[node_name]
         if not output:
-            raise _error(f"{node_name} stores an output named '': expected a name", place)
+            refuse(f"{node_name} stores an output named '': expected a name")
         first, shared, types = self._outputs.setdefault(output, (node_name, tensor, tiles))
         if first == node_name or (tensor is not None and tensor is shared and tiles == types):
             return
         expected = "a name of its own"
         if tensor is not None and shared is not None:
             expected = f"the same tensor object and tiles as there, or {expected}"
-        raise _error(
+        refuse(
             f"{node_name} stores an output {output!r}, as {first} does at {self._places[first]}: "
-            f"expected {expected}",
-            place,
+            f"expected {expected}"
         )
 
 
@@ -100,14 +97,12 @@ class Extra(dict[str, Callable[[], object]]):
 
     @override
     def __setitem__(self, name: str, compute: Callable[[], object]) -> None:
-        place = calling_place()
         if name in self:
-            raise _error(
+            refuse(
                 f"extra[{name!r}] is given a second time, the first is at {self._places[name]}: "
-                "expected a name not in use yet",
-                place,
+                "expected a name not in use yet"
             )
-        self._places[name] = place
+        self._places[name] = calling_place()
         super().__setitem__(name, compute)
 
     def place(self, name: str) -> Place:
@@ -128,7 +123,3 @@ def unused(name: str, is_taken: Callable[[str], bool]) -> str:
 def _base(kind: str) -> str:
     """Return a class name in snake case: ``row_sum``, ``silu``, ``rms_norm``."""
     return _WORDS.sub("_", kind.lstrip("_")).lower()
-
-
-def _error(message: str, place: Place) -> ProgramError:
-    return ProgramError(message, file=place.file, line=place.line)

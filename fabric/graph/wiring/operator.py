@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTupl
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described, field_checks
+from fabric.graph.arguments.described import Described, field_checks, refuse
 from fabric.graph.hardware.description import UnitKind
 from fabric.graph.layouts.layout import Laid, Layout
 from fabric.graph.values.dims import Dim
 from fabric.graph.values.stream_type import StreamType, ValueType, with_dims
 from fabric.graph.wiring.expectation import Expectation
 from fabric.graph.wiring.stream import Assumed, Stream, unfit
-from fabric.messages.errors import ProgramError
 from fabric.messages.place import Place, calling_place, defining_place, is_own
 from fabric.messages.text import counted, found_text
 
@@ -241,15 +240,12 @@ class Operator(Described):
 
     def wire(self, *inputs: Stream) -> tuple[Stream, ...]:
         """Add this operator to the program being wired and return its outputs."""
-        place = calling_place()
         program = current_program.get()
         if program is None:
-            raise ProgramError(
-                f"{type(self).__name__} is called outside a program: expected `with Program(...)`",
-                file=place.file,
-                line=place.line,
+            refuse(
+                f"{type(self).__name__} is called outside a program: expected `with Program(...)`"
             )
-        return program.add(self, inputs, place)
+        return program.add(self, inputs, calling_place())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,12 +334,10 @@ class Node:
         count = len(self.outputs)
         given = list(found) if isinstance(found, tuple | list) else []
         if len(given) != count or not all(isinstance(each, Layout | str) for each in given):
-            file, line = defining_place(type(self.operator).layouts) or self.place
-            raise ProgramError(
+            refuse(
                 f"{type(self.operator).__name__}: layouts() returned {found_text(found)}: expected "
                 f"a tuple of {counted(count, 'layout')}, or in words why there is none",
-                file=file,
-                line=line,
+                place=defining_place(type(self.operator).layouts) or self.place,
             )
 
     def _laid_as(self, layout: Layout | str, stream: StreamType) -> Laid:

@@ -29,7 +29,7 @@ from fabric.graph.values.dims import (
 from fabric.graph.values.expression import Expression, Symbol
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.expectation import Expectation, Tolerance, expectations
-from fabric.graph.wiring.mistakes import failed_in, no_stream, outputs_of
+from fabric.graph.wiring.mistakes import failed_in, outputs_of, refuse_input
 from fabric.graph.wiring.names import Extra, Names, unused
 from fabric.graph.wiring.operator import (
     ComputeOperator,
@@ -152,10 +152,8 @@ class Program(ShownInShort):
         if given is None:
             return default
         if given < 1:
-            raise ConfigurationError(
-                f"program {self.name!r}: {name} is {given}: expected at least 1",
-                file=self.place.file,
-                line=self.place.line,
+            refuse(
+                f"program {self.name!r}: {name} is {given}: expected at least 1", ConfigurationError
             )
         return given
 
@@ -234,14 +232,12 @@ class Program(ShownInShort):
                 or a tolerance is not a number from 0 on.
         """
         place = calling_place()
-        tolerance = Tolerance.of(rtol, atol, equal_nan, place)
+        tolerance = Tolerance.of(rtol, atol, equal_nan)
         for name, expectation in expectations(outputs, tolerance, place).items():
             if name in self.expected:
-                raise ProgramError(
+                refuse(
                     f"expect: {name} is expected at {self.expected[name].place} already: "
-                    "expected one function for each output",
-                    file=place.file,
-                    line=place.line,
+                    "expected one function for each output"
                 )
             self.expected[name] = expectation
 
@@ -278,12 +274,7 @@ class Program(ShownInShort):
         elif known != size:
             expected = f"{known}, which it has already"
         if expected is not None:
-            place = calling_place()
-            raise ProgramError(
-                f"bind gives {dim_text(dim)} the size {size}: expected {expected}",
-                file=place.file,
-                line=place.line,
-            )
+            refuse(f"bind gives {dim_text(dim)} the size {size}: expected {expected}")
         if isinstance(dim, int):
             return
         if isinstance(dim, Symbol):
@@ -423,7 +414,7 @@ class Program(ShownInShort):
         """
         for position, stream in enumerate(inputs):
             if not isinstance(stream, Stream):
-                raise no_stream(operator, position, stream, place)
+                refuse_input(operator, position, stream)
         kind = type(operator).__name__
         # The name comes from the function, unless the program gives one.
         does = kind if operator.name else next(iter(applied_by(operator)), kind)
@@ -447,7 +438,7 @@ class Program(ShownInShort):
             self.undecided += [(node, left, right) for left, right in pairs]
         node.outputs = outputs_of(node, types)
         if node.is_laid_out and operator.joins_elements:
-            check_orders(node.name, inputs, place)
+            check_orders(node.name, inputs)
         self.nodes.append(node)
         return node.outputs
 

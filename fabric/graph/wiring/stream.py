@@ -27,7 +27,7 @@ from fabric.graph.values.stream_type import (
 )
 from fabric.graph.wiring.expectation import Expectation, Tolerance
 from fabric.messages.display import ShownInShort
-from fabric.messages.errors import ProgramError, ShapeError
+from fabric.messages.errors import ShapeError
 from fabric.messages.place import Place, calling_place
 from fabric.messages.text import counted
 
@@ -197,20 +197,14 @@ class Stream(ShownInShort):
         place = calling_place()
         if self.node is None or not isinstance(self.value, TileType):
             what = "the stream that it is connected to" if self.node is None else "one of tiles"
-            raise ProgramError(
-                f"expect is told what {self} carries: expected {what}",
-                file=place.file,
-                line=place.line,
-            )
+            refuse(f"expect is told what {self} carries: expected {what}")
         if self.port in self.node.expected:
             first = self.node.expected[self.port].place
-            raise ProgramError(
+            refuse(
                 f"expect: {self.name} is expected at {first} already: expected one function for "
-                "each stream",
-                file=place.file,
-                line=place.line,
+                "each stream"
             )
-        tolerance = Tolerance.of(rtol, atol, equal_nan, place)
+        tolerance = Tolerance.of(rtol, atol, equal_nan)
         self.node.expected[self.port] = Expectation(compute, tolerance, place)
 
     @override
@@ -256,10 +250,9 @@ class Feedback(Stream):
             ProgramError: the feedback was never connected.
         """
         if self._source is None:
-            raise ProgramError(
+            refuse(
                 f"Feedback of {self.type} is used but never connected: expected connect(stream)",
-                file=self.place.file,
-                line=self.place.line,
+                place=self.place,
             )
         return self._source
 
@@ -276,29 +269,22 @@ class Feedback(Stream):
         while isinstance(behind, Feedback) and behind is not self:
             behind = behind._source
         if behind is self:
-            raise ProgramError(
+            refuse(
                 f"Feedback of {self.type} is connected to itself: expected a stream that an "
-                "operator makes",
-                file=place.file,
-                line=place.line,
+                "operator makes"
             )
         if self._source is not None:
-            raise ProgramError(
-                f"Feedback is connected to {self._source} already: expected one connection",
-                file=place.file,
-                line=place.line,
-            )
+            refuse(f"Feedback is connected to {self._source} already: expected one connection")
         sizes = zip(self.shape, stream.shape, strict=False)
         if (
             stream.rank != self.rank
             or without_ragged(stream.value) != without_ragged(self.value)
             or any(same(promised, found) is False for promised, found in sizes)
         ):
-            raise ShapeError(
+            refuse(
                 f"Feedback was declared as {self.type}, but is connected to {stream}: "
                 "expected the same shape and element type",
-                file=place.file,
-                line=place.line,
+                ShapeError,
             )
         self._source = stream
         self.connected_at = place
@@ -328,10 +314,8 @@ class Assumed(Stream):
     def __init__(self, stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
         super().__init__(stream.node, stream.port, StreamType(shape, stream.value))
         if stream.node is None:
-            raise ProgramError(
-                f"assume is told the shape of {stream}: expected the shape in the Feedback itself",
-                file=place.file,
-                line=place.line,
+            refuse(
+                f"assume is told the shape of {stream}: expected the shape in the Feedback itself"
             )
         self.place: Final = place
         self.used = False
@@ -339,15 +323,14 @@ class Assumed(Stream):
         self._stream: Final = stream
         known = [same(a, b) for a, b in zip(stream.shape, shape, strict=False)]
         if len(shape) != len(stream.shape) or False in known:
-            raise ShapeError(
+            refuse(
                 f"assume says that {stream} has shape {shape_text(shape)}: expected "
                 f"{counted(len(stream.shape), 'dimension')} that can be equal",
-                file=place.file,
-                line=place.line,
+                ShapeError,
             )
         self._claims: Final = _claims(stream, shape, place)
         self.says_nothing: Final = None not in known
-        _check_alike(stream, shape, place)
+        _check_alike(stream, shape)
         stream.node.assumed.append(self)
 
     @property
@@ -374,30 +357,26 @@ class LaidOut(Assumed):
 
     def __init__(self, stream: Stream, layout: Layout, place: Place) -> None:
         if stream.node is None:
-            raise ProgramError(
+            refuse(
                 f"laid_out is told the order of {stream}: expected the stream that it is "
-                "connected to",
-                file=place.file,
-                line=place.line,
+                "connected to"
             )
         misfit = unfit(layout, stream.type)
         if misfit is not None:
-            raise ShapeError(
+            refuse(
                 f"laid_out says that {stream} is {layout}, {misfit}: "
                 "expected a layout of the stream's size",
-                file=place.file,
-                line=place.line,
+                ShapeError,
             )
         super().__init__(stream, stream.shape, place)
         self.is_laid_out = True
         self._layout: Final = layout
         known = stream.layout
         if known is not None and differ(known, layout):
-            raise ShapeError(
+            refuse(
                 f"laid_out gives {stream} another order than it has: "
                 f"{differ_text(known, layout, stream.type)}",
-                file=place.file,
-                line=place.line,
+                ShapeError,
             )
 
     @property
@@ -422,17 +401,16 @@ def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim
     return (*stream.claims, *new)
 
 
-def _check_alike(stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
+def _check_alike(stream: Stream, shape: tuple[Dim, ...]) -> None:
     """Refuse a size that contradicts another statement about the same stream."""
     assert stream.node is not None
     for other in stream.node.assumed:
         sizes = zip(other.shape, shape, strict=True)
         if other.port == stream.port and any(same(*each) is False for each in sizes):
-            raise ShapeError(
+            refuse(
                 f"assume says that {stream} has shape {shape_text(shape)}: expected that of "
                 f"{other.place}, {shape_text(other.shape)}",
-                file=place.file,
-                line=place.line,
+                ShapeError,
             )
 
 
@@ -450,18 +428,17 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
     raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")
 
 
-def check_orders(operator: str, inputs: tuple[Stream, ...], place: Place) -> None:
+def check_orders(operator: str, inputs: tuple[Stream, ...]) -> None:
     """Refuse elementwise inputs with different orders of one tensor, if one is stated."""
     for left, right in combinations(inputs, 2):
         if not (left.is_laid_out or right.is_laid_out):
             continue
         one, other = left.layout, right.layout
         if one is not None and other is not None and differ(one, other):
-            raise ShapeError(
+            refuse(
                 f"{operator} joins {left} and {right} in two orders: "
                 f"{differ_text(one, other, left.type)}",
-                file=place.file,
-                line=place.line,
+                ShapeError,
             )
 
 
