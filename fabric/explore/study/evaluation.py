@@ -286,8 +286,7 @@ def loaded_of(job: Job) -> tuple[Loaded, Options]:
 
 def check_values(study: Study) -> None:
     """Refuse the values that no point can use, before any point runs."""
-    file = str(study.program)
-    build = build_of(module_of(file))
+    build = build_of(module_of(str(study.program)))
     fixed = {name: (value,) for name, value in study.fixed.items()}
     for name, values in (fixed | study.runs.values).items():
         for value in values:
@@ -296,7 +295,7 @@ def check_values(study: Study) -> None:
             elif name.startswith(_HOP):
                 _hop(name, value)
             elif not name.startswith(_HARDWARE):
-                parameter_value(build, name, str(value), file=file)
+                parameter_value(build, name, str(value))
     _check_hardware(study)
 
 

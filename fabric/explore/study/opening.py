@@ -81,7 +81,7 @@ def _of_program(module: ModuleType, path: Path, asked: Asked) -> Study:
     def read(name: str, text: str) -> Scalar:
         if name.startswith(AXES_BESIDE_PARAMETERS):
             return scalar(name, text)
-        value = parameter_value(build, name, text, file=str(path))
+        value = parameter_value(build, name, text)
         if isinstance(value, str | int | float | None) and not isinstance(value, Enum):
             return value
         return text

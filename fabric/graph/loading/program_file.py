@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import hashlib
 import importlib
 import inspect
@@ -11,7 +12,7 @@ import sys
 import threading
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -27,21 +28,21 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 # Any: arguments of imports, and values in modules.
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from typing_extensions import override
 
-from fabric.graph.arguments.described import frozen_error
+from fabric.graph.arguments.described import frozen_error, refuse
 from fabric.graph.arguments.numbers import number_of
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.wiring.program import Program, hardware_scope
-from fabric.messages.errors import FabricError, ProgramError, said
+from fabric.messages.errors import ProgramError
 from fabric.messages.files import open_given
-from fabric.messages.place import Place, raising_place
+from fabric.messages.place import defining_place
 from fabric.messages.text import found_text, one_of
-from fabric.messages.users_code import pass_signals, users_code
+from fabric.messages.users_code import raised, users_code
 
 _SHARED: Final = ("fabric", "operators")
 """Packages that programs are written for, wherever a program lies."""
@@ -289,26 +290,15 @@ def load_on(
 
 def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> Loaded:
     """Call ``build`` of an executed file with parameters ``NAME=VALUE``."""
-    file = str(module.__file__)
     build = build_of(module)
-    line = build.__code__.co_firstlineno
-    values = parameter_values(build, parameters, file=file)
-    try:
-        with hardware_scope(hardware):
-            program = build(**values)
-    except FabricError as error:
-        if error.file is None:
-            error.file, error.line = raising_place(error) or (file, line)
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
-        pass_signals(error)
-        _blame(error, "build()", file, line)
+    values = parameter_values(build, parameters)
+    with hardware_scope(hardware), _executing("build()", build.__code__):
+        program = build(**values)
     if not isinstance(program, Program):
         hint = " (does it end in return program?)" if program is None else ""
-        raise ProgramError(
+        refuse(
             f"build() returned {found_text(program)}: expected a Program{hint}",
-            file=file,
-            line=line,
+            place=defining_place(build),
         )
     return Loaded(program, values)
 
@@ -329,20 +319,13 @@ def build_of(module: ModuleType) -> types.FunctionType:
 
 def called(module: ModuleType, name: str) -> object:
     """Call a function without parameters of a file."""
-    file = str(module.__file__)
     function = getattr(module, name, None)
     if not inspect.isfunction(function):
-        raise ProgramError(f"{name} is {found_text(function)}: expected a function", file=file)
-    line = function.__code__.co_firstlineno
-    try:
+        raise ProgramError(
+            f"{name} is {found_text(function)}: expected a function", file=module.__file__
+        )
+    with _executing(f"{name}()", function.__code__):
         return function()
-    except FabricError as error:
-        if error.file is None:
-            error.file, error.line = raising_place(error) or (file, line)
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
-        pass_signals(error)
-        _blame(error, f"{name}()", file, line)
 
 
 def executed(path: Path | str) -> ModuleType:
@@ -362,68 +345,65 @@ def executed(path: Path | str) -> ModuleType:
     module.__spec__ = ModuleSpec(module.__name__, None, origin=file, loader_state=beside)
     vars(module)["__builtins__"] = beside.builtins
     sys.modules[module.__name__] = module
-    beside.executed[""] = hashlib.sha256(source).hexdigest()
-    try:
+    beside.executed[""] = _digest(source)
+    with _executing("the file", file):
         exec(compile(source, file, "exec", dont_inherit=True), vars(module))
-    except FabricError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
-        pass_signals(error)
-        _blame(error, "the file", file, None)
     return module
 
 
-def _blame(error: BaseException, who: str, file: str, line: int | None) -> NoReturn:
-    if isinstance(error, SyntaxError) and error.filename is not None:
-        raise ProgramError(
-            f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
-        ) from error
-    mistake = frozen_error(error)
-    if mistake is not None:
-        raise mistake from error
-    file, line = raising_place(error) or (file, line)
-    raise ProgramError(f"{who} raised {said(error)}", file=file, line=line) from error
+@contextlib.contextmanager
+def _executing(who: str, where: CodeType | str) -> Iterator[None]:
+    """Convert what the user's code raises; ``where`` is its place if no line of it raised."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, SyntaxError) and error.filename is not None:
+            raise ProgramError(
+                f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
+            ) from error
+        failure = frozen_error(error) or raised(who, error)
+        if failure.file is None and isinstance(where, str):
+            failure.file = where
+        elif failure.file is None and isinstance(where, CodeType):
+            failure.file, failure.line = where.co_filename, where.co_firstlineno
+        if failure is error:
+            raise
+        raise failure from error
 
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def parameter_value(build: types.FunctionType, name: str, text: str, *, file: str) -> object:
+def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
     """Convert ``text`` to the type of a parameter of ``build``."""
-    line = build.__code__.co_firstlineno
     takes = _taken(build)
     if name not in takes:
         expected = one_of(list(takes), name) if takes else "none, it takes no parameters"
-        raise ProgramError(
+        refuse(
             f"build() takes no parameter {name} (found -p {name}={text}): expected {expected}",
-            file=file,
-            line=line,
+            place=defining_place(build),
         )
     default = takes[name].default
     untyped = default is None or default is inspect.Parameter.empty
-    annotation = _annotations(build, file, line).get(name, str if untyped else type(default))
+    annotation = _annotations(build).get(name, str if untyped else type(default))
     try:
         return _convert(text, annotation)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise ProgramError(
+    except (msgspec.ValidationError, TypeError):
+        refuse(
             f"parameter {name} of build() is {text!r}: expected {_spelled(annotation, text)}",
-            file=file,
-            line=line,
-        ) from error
+            place=defining_place(build),
+        )
 
 
-def parameter_values(
-    build: types.FunctionType, given: Sequence[str], *, file: str
-) -> dict[str, object]:
+def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[str, object]:
     """Return values of all parameters of ``build``, from ``NAME=VALUE`` or defaults."""
-    line = build.__code__.co_firstlineno
+    place = defining_place(build)
     takes = _taken(build)
     for name, parameter in inspect.signature(build).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise ProgramError(
+            refuse(
                 f"parameter {name} of build() has no name to callers: expected no / behind it",
-                file=file,
-                line=line,
+                place=place,
             )
     values = {
         name: parameter.default
@@ -436,20 +416,18 @@ def parameter_values(
         if not separator:
             raise ProgramError(f"-p {item}: expected NAME=VALUE")
         if name in before:
-            raise ProgramError(
+            refuse(
                 f"parameter {name} of build() is given twice, as -p {before[name]} and -p {item}: "
                 "expected one value",
-                file=file,
-                line=line,
+                place=place,
             )
         before[name] = item
-        values[name] = parameter_value(build, name, text, file=file)
+        values[name] = parameter_value(build, name, text)
     missing = [name for name in takes if name not in values]
     if missing:
-        raise ProgramError(
+        refuse(
             f"build() needs a value for {', '.join(missing)}: expected -p {missing[0]}=VALUE",
-            file=file,
-            line=line,
+            place=place,
         )
     return values
 
@@ -459,8 +437,8 @@ def _taken(build: types.FunctionType) -> dict[str, inspect.Parameter]:
     return {name: parameter for name, parameter in parameters if parameter.kind in _BY_NAME}
 
 
-def _annotations(build: Callable[..., object], file: str, line: int) -> dict[str, object]:
-    with users_code("evaluating the annotations of build()", Place(file, line)):
+def _annotations(build: Callable[..., object]) -> dict[str, object]:
+    with users_code("evaluating the annotations of build()", defining_place(build)):
         return typing.get_type_hints(build, include_extras=True)
 
 
