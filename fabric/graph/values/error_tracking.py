@@ -13,7 +13,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import ml_dtypes
@@ -129,11 +129,7 @@ class TrackedArray(np.ndarray):
     def _off(self) -> Array | None:
         if self.kin is not None:
             return _alike(self, [self.kin])
-        rounding = self.rounding
-        if isinstance(rounding, np.dtype):
-            unit, least = _half(rounding)
-            rounding = unit * np.abs(_numbers(self)) + least
-        return _joined(self.error, rounding)  # type: ignore[no-any-return]
+        return _joined(self.error, _last_rounding(self))  # type: ignore[no-any-return]
 
     def become(self, result: Array) -> Array:
         """Return ``result``, which has these numbers converted to another element type."""
@@ -152,7 +148,8 @@ class TrackedArray(np.ndarray):
                 errors = _lost(numbers, result)
                 if self.error is None and not np.fmax.reduce(errors, axis=None, initial=0):
                     return _tracked(result, None, self.rounding)
-            return _tracked(result, off, kind if errors is None else _rounding(kind, errors))
+            # An 8-bit type rounds coarsely.
+            return _tracked(result, off, errors if kind.itemsize == 1 else kind)
 
     def __getitem__(self, key: Any) -> Any:
         """Return a part with its errors."""
@@ -219,54 +216,10 @@ class TrackedArray(np.ndarray):
         result._open()
         return result
 
-    @override
-    def reshape(self, *args: Any, **kwargs: Any) -> Any:
-        return self._moved(lambda each: each.reshape(*args, **kwargs))
-
-    @override
-    def transpose(self, *args: Any) -> Any:
-        return self._moved(lambda each: each.transpose(*args))
-
     @property
     @override
     def T(self) -> Any:
         return self.transpose()
-
-    @override
-    def swapaxes(self, *args: Any) -> Any:
-        return self._moved(lambda each: each.swapaxes(*args))
-
-    @override
-    def ravel(self, *args: Any, **kwargs: Any) -> Any:
-        return self._moved(lambda each: each.ravel(*args, **kwargs))
-
-    @override
-    def flatten(self, *args: Any, **kwargs: Any) -> Any:
-        return self._moved(lambda each: each.flatten(*args, **kwargs))
-
-    @override
-    def squeeze(self, *args: Any, **kwargs: Any) -> Any:
-        return self._moved(lambda each: each.squeeze(*args, **kwargs))
-
-    @override
-    def repeat(self, *args: Any, **kwargs: Any) -> Any:
-        return self._moved(lambda each: each.repeat(*args, **kwargs))
-
-    @override
-    def take(self, indices: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._moved(lambda each: each.take(_plain(indices), *args, **kwargs))
-
-    @override
-    def argmax(self, axis: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]  # as numpy's functions
-        return np.argmax(self, axis, **kwargs)
-
-    @override
-    def argmin(self, axis: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]  # as numpy's functions
-        return np.argmin(self, axis, **kwargs)
-
-    @override
-    def argsort(self, axis: Any = -1, **kwargs: Any) -> Any:  # type: ignore[override]  # as numpy's functions
-        return np.argsort(self, axis, **kwargs)
 
     @override
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -282,15 +235,15 @@ class TrackedArray(np.ndarray):
             return None
         if isinstance(found, tuple):
             return tuple(_unknown(each, inputs) for each in found)
-        rule = _METHODS.get(method)
         with np.errstate(all="ignore"):
             numbers = np.asarray(found)
-            if rule is None:
+            if method not in ("__call__", "reduce", "accumulate"):
                 result = _unknown(numbers, inputs)
             else:
                 if numbers.dtype == object:  # of a function of Python's numbers
                     numbers = numbers.astype(np.float64)
-                result = _tracked(numbers, *rule(ufunc, inputs, numbers, kwargs))
+                rule = _called if method == "__call__" else partial(_folded, method, kwargs)
+                result = _tracked(numbers, *rule(ufunc, inputs, numbers))
         if out is None:
             return result
         (given,) = out
@@ -307,6 +260,21 @@ class TrackedArray(np.ndarray):
             if rule is not None:
                 return rule(*args, **kwargs)
             return super().__array_function__(func, types, args, kwargs)
+
+
+def _moving(name: str) -> Callable[..., Any]:
+    """Return the method ``name`` of arrays, which moves numbers, for numbers with errors."""
+
+    def method(self: TrackedArray, *args: Any, **kwargs: Any) -> Any:
+        return self._moved(lambda array: getattr(array, name)(*_plain(args), **kwargs))
+
+    return method
+
+
+for _name in ("flatten", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "transpose"):
+    setattr(TrackedArray, _name, _moving(_name))
+for _name in ("argmax", "argmin", "argsort"):
+    setattr(TrackedArray, _name, getattr(np, _name))
 
 
 def carried(result: Array, operands: Sequence[Array | None]) -> Array:
@@ -365,9 +333,10 @@ def _half(dtype: np.dtype) -> tuple[float, float]:
     return _HALVES[dtype]
 
 
-def _rounding(dtype: np.dtype, errors: Array) -> Array | np.dtype:
-    """Return the errors for 8-bit types, which round coarsely, and the type for other types."""
-    return errors if dtype.itemsize == 1 else dtype
+def _half_unit(array: Array, dtype: np.dtype) -> Array:
+    """Return the largest errors of rounding to ``dtype``, for numbers that became ``array``."""
+    unit, least = _half(dtype)
+    return unit * np.abs(_numbers(array)) + least  # type: ignore[no-any-return]
 
 
 def _lost(given: Array, kept: Array) -> Array:
@@ -375,10 +344,8 @@ def _lost(given: Array, kept: Array) -> Array:
 
     A number beyond the largest one of a type without infinities is cut off. That is not a rounding.
     """
-    unit, least = _half(kept.dtype)
-    numbers = _numbers(kept)
-    found: Array = np.minimum(np.abs(given - numbers), unit * np.abs(numbers) + least)
-    return found
+    off = np.abs(given - _numbers(kept))
+    return np.minimum(off, _half_unit(kept, kept.dtype))  # type: ignore[no-any-return]
 
 
 def _tracked(numbers: Any, error: Array | None, rounding: Array | np.dtype | None) -> TrackedArray:
@@ -433,15 +400,16 @@ def _ratio(off: Array, numbers: Array, axis: int | None) -> Array:
     return found if axis is not None else found.reshape(())
 
 
+def _last_rounding(array: TrackedArray) -> Array | None:
+    """Return the errors of the last rounding; None if it was exact."""
+    rounding = array.rounding
+    return _half_unit(array, rounding) if isinstance(rounding, np.dtype) else rounding
+
+
 def _as_array(array: TrackedArray) -> Array:
-    """Return the errors of the last rounding."""
-    if array.kin is not None:
-        return np.zeros((), _FLOAT)
-    if isinstance(array.rounding, np.dtype):
-        unit, least = _half(array.rounding)
-        found: Array = unit * np.abs(_numbers(array)) + least
-        return found
-    return np.zeros((), _FLOAT) if array.rounding is None else array.rounding
+    """Return the errors of the last rounding; the errors of an array with ``kin`` have it."""
+    errors = None if array.kin is not None else _last_rounding(array)
+    return np.zeros((), _FLOAT) if errors is None else errors
 
 
 def _widest(roundings: Sequence[Array | np.dtype | None]) -> np.dtype | None:
@@ -454,14 +422,7 @@ _SELECTING: Final = {np.maximum, np.minimum, np.fmax, np.fmin, np.clip, np.copys
 
 _SIGNS: Final = {np.negative, np.absolute, np.fabs, np.positive}
 
-_COMPARING: Final = {
-    np.greater,
-    np.greater_equal,
-    np.less,
-    np.less_equal,
-    np.equal,
-    np.not_equal,
-}
+_COMPARING: Final = {np.greater, np.greater_equal, np.less, np.less_equal, np.equal, np.not_equal}
 
 _TESTS: Final = {np.isnan, np.isinf, np.isfinite, np.signbit}
 
@@ -504,10 +465,8 @@ def _is_copied(array: TrackedArray) -> bool:
     return array.error is None and array.kin is None and not isinstance(array.rounding, np.ndarray)
 
 
-def _called(ufunc: Any, inputs: Any, found: Array, _: Any) -> _State:
+def _called(ufunc: Any, inputs: Any, found: Array) -> _State:
     """Return error and rounding of ``found``, the numbers that ``ufunc`` gives."""
-    if ufunc in _TESTS:
-        return None, None
     rule = _KINDS.get(ufunc)
     if rule is not None:
         return rule(ufunc, inputs, found)
@@ -740,51 +699,34 @@ def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
     return 0.0, None if off is None else np.broadcast_to(off, numbers.shape)
 
 
-def _reduced(ufunc: Any, inputs: Any, found: Array, kwargs: Any) -> _State:
+def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> _State:
+    """Return error and rounding of ``found``, which ``ufunc.reduce`` or ``accumulate`` gave."""
     (x,) = inputs
-    along = {"axis": kwargs.get("axis", 0), "keepdims": kwargs.get("keepdims", False)}
     numbers = _numbers(x)
     if ufunc in _SELECTING and (_is_copied(x) or not numbers.size):
         return None, x.rounding
-    off = x.off()
-    whole = np.broadcast_to(_zeroed(off), numbers.shape)
+    along: dict[str, Any] = {"axis": kwargs.get("axis", 0)}
+    count = numbers.size / max(1, found.size)
+    if method == "reduce":
+        along["keepdims"] = kwargs.get("keepdims", False)
+    else:
+        count = numbers.shape[along["axis"]]
+    fold, largest = getattr(np.add, method), getattr(np.maximum, method)
+    errors = x.off()
+    off = np.broadcast_to(_zeroed(errors), numbers.shape)
     rounding = found.dtype if unit_of(found.dtype) else None
     if ufunc in _SELECTING:
-        ends = [ufunc.reduce(numbers + each, **along) for each in (-whole, whole)]
+        ends = [getattr(ufunc, method)(numbers + each, **along) for each in (-off, off)]
         return np.max([np.abs(each - _numbers(found)) for each in ends], axis=0), None
     if ufunc is np.add:
-        sums, errors = (np.sum(each, **along) for each in (np.abs(numbers), whole))
-        most = _largest(whole)
-        squares = np.sum(np.square(whole / most), **along)
-        count = numbers.size / max(1, found.size)
-        return _sum(found, sums, errors, most * np.sqrt(squares), count), rounding
+        most = _largest(off)
+        independent = most * np.sqrt(fold(np.square(off / most), **along))
+        sums, sum_off = (fold(each, **along) for each in (np.abs(numbers), off))
+        return _sum(found, sums, sum_off, independent, count), rounding
     if ufunc is np.multiply:
-        squares = np.sum(np.square(_shares(whole, numbers)), **along)
-        return np.abs(_numbers(found)) * np.sqrt(squares), rounding
-    return (None if off is None else np.max(whole, initial=0, **along)), rounding
-
-
-def _accumulated(ufunc: Any, inputs: Any, found: Array, kwargs: Any) -> _State:
-    (x,) = inputs
-    axis = kwargs.get("axis", 0)
-    if ufunc in _SELECTING and _is_copied(x):
-        return None, x.rounding
-    numbers = _numbers(x)
-    rounding = found.dtype if unit_of(found.dtype) else None
-    whole = np.broadcast_to(_zeroed(x.off()), numbers.shape)
-    if ufunc is np.add:
-        sums, errors = (np.cumsum(each, axis=axis) for each in (np.abs(numbers), whole))
-        squares = np.cumsum(np.square(whole, dtype=np.float64), axis=axis)
-        return _sum(found, sums, errors, np.sqrt(squares), numbers.shape[axis]), rounding
-    if ufunc is np.multiply:
-        squares = np.cumsum(np.square(_shares(whole, numbers)), axis=axis)
-        return np.abs(_numbers(found)) * np.sqrt(squares), rounding
-    return np.maximum.accumulate(whole, axis=axis), None
-
-
-def _shares(errors: Array, numbers: Array) -> Array:
-    found: Array = errors / np.where(numbers == 0, 1, np.abs(numbers))
-    return found
+        shares = off / np.where(numbers == 0, 1, np.abs(numbers))
+        return np.abs(_numbers(found)) * np.sqrt(fold(np.square(shares), **along)), rounding
+    return (None if errors is None or not off.size else largest(off, **along)), rounding
 
 
 def _sum(found: Array, sums: Array, errors: Array, independent: Array, count: float) -> Array:
@@ -807,14 +749,9 @@ _KINDS: Final[dict[Any, Callable[[Any, Any, Array], _State]]] = {
     **dict.fromkeys(_LOGIC, _reasoned),
     **dict.fromkeys(_SELECTING, _selected),
     **dict.fromkeys(_SIGNS, _signed),
+    **dict.fromkeys(_TESTS, lambda *_: (None, None)),
 }
 """Rules for functions that do not round, and for products."""
-
-_METHODS: Final[dict[str, Callable[[Any, Any, Array, Any], _State]]] = {
-    "__call__": _called,
-    "reduce": _reduced,
-    "accumulate": _accumulated,
-}
 
 
 def _put(target: TrackedArray, key: Any, more: Sequence[Any]) -> None:

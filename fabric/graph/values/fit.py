@@ -6,11 +6,11 @@ import contextlib
 import operator
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, SupportsIndex
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import is_masked
@@ -59,28 +59,8 @@ class SentTile(Tile):
     @override
     def __reduce__(self) -> tuple[object, ...]:
         """Make copies that are not shared."""
-        valid = self.valid_rows, self.valid_cols
-        return _copied, (self.rows, self.cols, self.dtype, self.data, self.in_memory, *valid)
-
-
-def _copied(
-    rows: int,
-    cols: int,
-    dtype: np.dtype,
-    data: NDArray[Any] | None,
-    in_memory: bool,
-    valid_rows: int,
-    valid_cols: int,
-) -> Tile:
-    return Tile(
-        rows,
-        cols,
-        dtype,
-        data,
-        in_memory=in_memory,
-        valid_rows=valid_rows,
-        valid_cols=valid_cols,
-    )
+        flags = {name: getattr(self, name) for name in ("in_memory", "valid_rows", "valid_cols")}
+        return partial(Tile, **flags), (self.rows, self.cols, self.dtype, self.data)
 
 
 def freeze(value: object, *, sent: bool = False) -> None:
