@@ -56,7 +56,7 @@ def test_tiles_of_int4_begin_at_whole_bytes() -> None:
     with fab.Program("places") as program:
         op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 8), dtype="int4"), (2, 4))())
     plan = elaborate(program)
-    region = plan.memory_map.region(plan.nodes[0])
+    region = plan.memory_map.regions.get(plan.nodes[0])
 
     assert region is not None
     bursts = [region.burst(2, 2, number) for number in range(4)]

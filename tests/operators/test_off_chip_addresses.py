@@ -232,7 +232,7 @@ def test_output_of_unknown_size_comes_last() -> None:
     order = sorted(found, key=lambda name: found[name].first_address)
     assert ["load", "x", "other", "store"] == order
     assert found["store"].size_bytes is None
-    region = elaborate(program).memory_map.region(found["store"].nodes[0])
+    region = elaborate(program).memory_map.regions.get(found["store"].nodes[0])
     assert region is not None
     assert region.size_bytes == 1 << 50
 

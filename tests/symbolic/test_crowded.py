@@ -149,7 +149,7 @@ def test_report_of_a_load_is_that_of_its_first_requests(
             for row in range(burst.rows)
             for byte in range(0, burst.row_bytes, 64)
         ][:1024]
-    found = first_addresses(node, plan.memory_map.region(node), hbm)
+    found = first_addresses(node, plan.memory_map.regions.get(node), hbm)
     if found is None:
         # No nest of loops walks such a view.
         assert node.outputs[0].layout is None

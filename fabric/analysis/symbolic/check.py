@@ -377,7 +377,7 @@ class Crowded:
         self._hbm: Final = hbm
         mapping = AddressMapping(hbm)
         for node in plan.nodes:
-            addresses = first_addresses(node, plan.memory_map.region(node), hbm)
+            addresses = first_addresses(node, plan.memory_map.regions.get(node), hbm)
             if addresses is not None:
                 self._requests[node] = _located(addresses, mapping)
 

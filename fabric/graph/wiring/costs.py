@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -62,30 +62,6 @@ def artifact_bytes(value: ValueType) -> Dim:
 
 
 NEEDS: TypeAlias = Literal["all", "any", "selected", "none"]
-
-WORK_NUMBERS: Final = (
-    "cycles",
-    "first_cycles",
-    "last_cycles",
-    "delay_cycles",
-    "pace_cycles",
-    "gathers",
-    "bursts",
-)
-"""Fields of ``Work`` that are numbers, or expressions of sizes that data decide."""
-
-
-class Costed(Protocol):
-    """The part of a hardware function that its cycles depend on."""
-
-    @property
-    def fixed_cycles(self) -> int | None:
-        """Cycles per element of any size; None if ``flops`` decides."""
-        ...
-
-    def flops(self, *inputs: ValueType) -> Dim:
-        """Return the operations for one element."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +145,13 @@ class Rates:
         """Whether the class of ``function`` is the fabric's own: no override changes its work."""
         return is_own(function)
 
-    def compute(self, function: Costed, *operands: ValueType) -> int:
+    def compute(self, function: Any, *operands: ValueType) -> int:
         """Return the cycles of ``function`` for one element; 0 if unknown."""
         if not is_own(function):
             return 0
-        if function.fixed_cycles is not None:
-            return function.fixed_cycles
+        fixed_cycles: int | None = function.fixed_cycles
+        if fixed_cycles is not None:
+            return fixed_cycles
         flops = function.flops(*operands)
         if not isinstance(flops, int) or not self.flops_per_cycle:
             return 0
@@ -194,10 +171,7 @@ class Rates:
         return -(-size_bytes // self.bytes_per_cycle) if isinstance(size_bytes, int) else 0
 
     def requests(self, tile: TileType) -> int | None:
-        """Return the requests for a tile, or None if its size is unknown.
-
-        Requests never cross rows.
-        """
+        """Return the requests for a tile, None if its size is unknown; none crosses rows."""
         if not isinstance(tile.rows, int) or not isinstance(tile.cols, int):
             return None
         return tile.rows * -(-row_bytes(tile.cols, tile.dtype) // self.memory.request_bytes)

@@ -125,24 +125,13 @@ class Placed(NamedTuple):
     layout: TensorLayout
 
 
-class MemoryMap:
+class MemoryMap(NamedTuple):
     """The off-chip tensors of a program by address; unknown sizes are last."""
 
-    def __init__(
-        self,
-        tensors: Sequence[Placed],
-        regions: Mapping[Node, Region],
-        placement: PlacementDescription,
-        end_address: int,
-    ) -> None:
-        self.tensors: Final = tuple(tensors)
-        self.placement: Final = placement
-        self.end_address: Final = end_address
-        self._regions: Final = regions
-
-    def region(self, node: Node) -> Region | None:
-        """Return the region of ``node``; None if it is not an off-chip operator."""
-        return self._regions.get(node)
+    tensors: Sequence[Placed]
+    regions: Mapping[Node, Region]
+    placement: PlacementDescription
+    end_address: int
 
 
 def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> MemoryMap:

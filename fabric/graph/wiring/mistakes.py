@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import fields
 from numbers import Real
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from fabric.graph.arguments.described import Described, frozen_error, refuse, settle
 from fabric.graph.values.expression import Expression
 from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType
-from fabric.graph.wiring.costs import NEEDS, WORK_NUMBERS, Costs, OffChipTensor, Rates, Work
+from fabric.graph.wiring.costs import NEEDS, Costs, OffChipTensor, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator
 from fabric.graph.wiring.stream import Stream
 from fabric.messages.errors import FabricError, ProgramError, ShapeError, said
@@ -58,25 +57,32 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
     return tuple(outputs)
 
 
-def failed_in(
-    operator: Operator, method: str, error: BaseException, place: Place | None = None
-) -> ProgramError | None:
-    """Return the error for an exception that a user's code raised in ``method``, else None."""
-    where = raising_place(error) or (place if _has_users_part(operator) else None)
-    if where is None or isinstance(error, FabricError):
-        return None
-    return frozen_error(error) or ProgramError(
-        f"{type(operator).__name__}: {_named(operator, method)} raised {said(error)}",
-        file=where.file,
-        line=where.line,
-    )
+def result_of(operator: Operator, method: str, place: Place | None, *arguments: object) -> Any:
+    """Return the result of a method of ``operator``, which a user may have written.
+
+    Raises:
+        FabricError: the method raised something; at its line, else at ``place``.
+    """
+    try:
+        return getattr(operator, method)(*arguments)
+    except FabricError as error:
+        if error.file is None and place is not None:
+            error.file, error.line = place
+        raise
+    except BaseException as error:
+        pass_signals(error)
+        place = raising_place(error) or (place if _has_users_part(operator) else None)
+        if place is None:
+            raise
+        what = f"{type(operator).__name__}: {_named(operator, method)} raised {said(error)}"
+        failure = ProgramError(what, file=place.file, line=place.line)
+        raise (frozen_error(error) or failure) from error
 
 
 def costs_of(node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
     """Return the checked costs of the operator of ``node``."""
     operator = node.operator
-    with _failing(operator, "costs", node.place):
-        costs = operator.costs(inputs, outputs)
+    costs: object = result_of(operator, "costs", node.place, inputs, outputs)
     if not isinstance(costs, Costs):
         _refuse_result(operator, "costs", costs, "Costs")
     for name, amount in vars(costs).items() if operator.is_users else ():
@@ -96,8 +102,7 @@ def work_of(
     rates: Rates,
 ) -> Work | None:
     """Return the checked least work of ``operator``, None if unknown."""
-    with _failing(operator, "work"):
-        work: object = operator.work(inputs, outputs, rates)
+    work: object = result_of(operator, "work", None, inputs, outputs, rates)
     if work is not None and not isinstance(work, Work):
         _refuse_result(operator, "work", work, "Work or None")
     if work is not None and not is_own(operator):
@@ -108,12 +113,11 @@ def work_of(
 
 
 def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
-    for name in WORK_NUMBERS:
-        amount = getattr(work, name)
-        if not isinstance(amount, Real | Expression):
-            _refuse_result(
-                operator, "work", amount, f"a number or an expression of symbols as {name}"
-            )
+    for field in fields(Work):
+        amount = getattr(work, field.name)
+        if field.type == "Dim" and not isinstance(amount, Real | Expression):
+            expected = f"a number or an expression of symbols as {field.name}"
+            _refuse_result(operator, "work", amount, expected)
     for name, count in ports.items():
         listed: object = getattr(work, name)
         known = isinstance(listed, tuple) and all(port in range(count) for port in listed)
@@ -132,27 +136,11 @@ def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
 def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
     """Return the checked off-chip tensor of the operator of ``node``."""
     operator = node.operator
-    with _failing(operator, "off_chip_tensor", node.place):
-        tensor: object = operator.off_chip_tensor(node.input_types, node.output_types)
+    types = node.input_types, node.output_types
+    tensor: object = result_of(operator, "off_chip_tensor", node.place, *types)
     if tensor is not None and not isinstance(tensor, OffChipTensor):
         _refuse_result(operator, "off_chip_tensor", tensor, "an OffChipTensor or None")
     return tensor
-
-
-@contextmanager
-def _failing(operator: Operator, method: str, place: Place | None = None) -> Iterator[None]:
-    try:
-        yield
-    except FabricError as error:
-        if error.file is None and place is not None:
-            error.file, error.line = place
-        raise
-    except BaseException as error:
-        pass_signals(error)
-        failure = failed_in(operator, method, error, place)
-        if failure is None:
-            raise
-        raise failure from error
 
 
 def _has_users_part(operator: Operator) -> bool:

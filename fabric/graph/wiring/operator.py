@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple
 
 from typing_extensions import override
 
@@ -14,10 +14,11 @@ from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, field_checks, refuse
 from fabric.graph.hardware.description import UnitKind
 from fabric.graph.layouts.layout import Laid, Layout
-from fabric.graph.values.dims import Dim
+from fabric.graph.values.dims import Dim, is_polynomial_in, is_ragged, symbol
+from fabric.graph.values.expression import Symbol
 from fabric.graph.values.stream_type import StreamType, ValueType, with_dims
-from fabric.graph.wiring.expectation import Expectation
-from fabric.graph.wiring.stream import Assumed, Stream, unfit
+from fabric.graph.wiring.names import Names, unused
+from fabric.graph.wiring.stream import Producer, Stream, unfit
 from fabric.messages.place import Place, calling_place, defining_place, is_own
 from fabric.messages.text import counted, found_text
 
@@ -26,33 +27,39 @@ if TYPE_CHECKING:
 
     from fabric.graph.hardware.description import Hardware
     from fabric.graph.wiring.costs import Costs, OffChipTensor, Rates, Work
-    from fabric.graph.wiring.names import Names
     from fabric.timing.engine.ports import Ports
 
 
-class Wired(Protocol):
-    """The part of a program that its operators use."""
+class Wired:
+    """The part of a program that its operators use.
 
-    @property
-    def name(self) -> str:
-        """Name of the program."""
-        ...
+    Attributes:
+        hardware: values that the program leaves open, and the placement of its tensors.
+        names: the names of its operators and stored outputs.
+        sizes: sizes of symbols from ``bind``.
+        listed_sizes: sizes of symbols that follow from lists given to operators.
+        absorbed: by symbol, the expression that it replaces. Both have the same sum over a stream.
+        mixtures: by symbol for the size of elements from several streams, their counts and sizes.
+        renewed: by symbol for a size of selected or repeated groups, the size in all groups.
+    """
 
-    @property
-    def hardware(self) -> Hardware:
-        """The hardware of the program."""
-        ...
-
-    @property
-    def names(self) -> Names:
-        """Names of operators and stored outputs."""
-        ...
+    def __init__(self, name: str, hardware: Hardware) -> None:
+        self.name: Final = name
+        self.hardware: Final = hardware
+        self.names: Final = Names()
+        self.sizes: dict[Symbol, int | Fraction] = {}
+        self.listed_sizes: dict[Symbol, int | Fraction] = {}
+        self.absorbed: dict[Symbol, Dim] = {}
+        self.renewed: dict[Symbol, Dim] = {}
+        self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
+        self.symbols: dict[str, Symbol] = {}
+        self._shared: dict[tuple[object, ...], Symbol] = {}
 
     def add(
         self, operator: Operator, inputs: tuple[Stream, ...], place: Place
     ) -> tuple[Stream, ...]:
         """Wire ``operator`` behind ``inputs`` and return its outputs."""
-        ...
+        raise NotImplementedError
 
     def symbol(
         self,
@@ -61,21 +68,17 @@ class Wired(Protocol):
         ragged: bool = False,
         shared_by: tuple[object, ...] = (),
         size: int | Fraction | None = None,
-    ) -> Dim:
+    ) -> Symbol:
         """Return a symbol, as ``Wiring.symbol`` does."""
-        ...
-
-    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
-        """Return ``dim`` or a new symbol, as ``Wiring.absorb`` does."""
-        ...
-
-    def renew(self, dim: Dim, name: str) -> Dim:
-        """Return ``dim`` or a new symbol, as ``Wiring.renewed`` does."""
-        ...
-
-    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
-        """Return a size, as ``Wiring.mixture`` does."""
-        ...
+        if shared_by and shared_by in self._shared:
+            return self._shared[shared_by]
+        unique = unused(name, self.symbols.__contains__)
+        result = self.symbols[unique] = symbol(unique, ragged=ragged)
+        if shared_by:
+            self._shared[shared_by] = result
+        if size is not None:
+            self.listed_sizes[result] = size
+        return result
 
 
 current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
@@ -277,33 +280,26 @@ def applied_by(operator: Operator) -> list[str]:
     ]
 
 
-class Node:
+class Node(Producer):
     """An operator in a program.
 
     Attributes:
-        assumed: outputs with stated shapes.
-        expected: expectations by port.
         index: the number in the plan, which breaks ties; -1 before.
-        is_laid_out: the program states the layout of an input or of an earlier stream.
     """
 
     def __init__(
         self, operator: Operator, name: str, place: Place, inputs: tuple[Stream, ...]
     ) -> None:
-        self.operator = operator
-        self.name: Final = name
+        super().__init__(name, inputs)
+        self.operator: Operator = operator
         self.place: Final = place
-        self.inputs: tuple[Stream, ...] = inputs
         self.outputs: tuple[Stream, ...] = ()
-        self.assumed: list[Assumed] = []
-        self.expected: dict[int, Expectation] = {}
         self.index = -1
-        self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
         self._laid: tuple[Laid, ...] | None = None
 
     @property
+    @override
     def laid(self) -> tuple[Laid, ...]:
-        """The layouts of the outputs, worked out at first use."""
         waiting = [self]
         while waiting:
             node = waiting[-1]
@@ -425,7 +421,9 @@ class Wiring(NamedTuple):
         """
         if all(size == sizes[0] for size in sizes):
             return sizes[0]
-        return self.program.mixture(f"D_{self.node_name}_{label}", counts, sizes)
+        result = self.program.symbol(f"D_{self.node_name}_{label}", ragged=True)
+        self.program.mixtures[result] = tuple(zip(counts, sizes, strict=True))
+        return result
 
     def renewed(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
         """Return dimensions for a stream that selects or repeats groups with dimensions ``dims``.
@@ -442,7 +440,11 @@ class Wiring(NamedTuple):
         return with_dims(value, self._renewed)
 
     def _renewed(self, dim: Dim) -> Dim:
-        return self.program.renew(dim, f"D_{self.node_name}")
+        if not is_ragged(dim):
+            return dim
+        result = self.program.symbol(f"D_{self.node_name}", ragged=True)
+        self.program.renewed[result] = dim
+        return result
 
     def absorb(self, dim: Dim, *, ragged: bool | None = None) -> Dim:
         """Return ``dim``, or a new symbol in its place if it contains a ragged symbol.
@@ -453,7 +455,13 @@ class Wiring(NamedTuple):
                 ragged, except for the parts that a FlatMap makes of a stream's only group.
         """
         ragged = self.is_inner is not False if ragged is None else ragged
-        return self.program.absorb(dim, f"D_{self.node_name}", ragged=ragged)
+        if not is_ragged(dim) or (ragged and isinstance(dim, Symbol)):
+            return dim
+        result = self.program.symbol(f"D_{self.node_name}", ragged=ragged)
+        # Sums of products keep their total when every group is counted at its mean.
+        if is_polynomial_in(dim, frozenset(filter(is_ragged, dim.free_symbols))):
+            self.program.absorbed[result] = dim
+        return result
 
 
 def is_conducted(kind: type[Operator]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,29 +20,28 @@ from fabric.graph.values.dims import (
     Dim,
     dim_text,
     free_symbols,
-    is_polynomial_in,
     is_ragged,
     is_total,
-    symbol,
     undecided_in,
 )
 from fabric.graph.values.expression import Expression, Symbol
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.expectation import Expectation, Tolerance, expectations
-from fabric.graph.wiring.mistakes import failed_in, outputs_of, refuse_input
-from fabric.graph.wiring.names import Extra, Names, unused
+from fabric.graph.wiring.mistakes import outputs_of, refuse_input, result_of
+from fabric.graph.wiring.names import Extra
 from fabric.graph.wiring.operator import (
     ComputeOperator,
     Node,
     Operator,
+    Wired,
     Wiring,
     applied_by,
     current_program,
 )
 from fabric.graph.wiring.sites import Placement
 from fabric.graph.wiring.stream import Stream, check_orders
-from fabric.messages.display import ShownInShort, shown
-from fabric.messages.errors import ConfigurationError, ProgramError, ShapeError, said
+from fabric.messages.display import ShownInShort
+from fabric.messages.errors import ConfigurationError, ProgramError, said
 from fabric.messages.place import Place, calling_place, raising_place
 from fabric.messages.text import counted, visible
 from fabric.messages.users_code import pass_signals
@@ -64,13 +63,12 @@ def hardware_scope(hardware: Hardware) -> Iterator[None]:
         _hardware.reset(token)
 
 
-class Program(ShownInShort):
+class Program(Wired):
     """A dataflow graph of operators.
 
     Use it in a ``with`` statement: operators that are called inside are added to it.
 
     Attributes:
-        hardware: values that the program leaves open, and the placement of its tensors.
         channel_depth: the depth of channels without a stated depth, in elements.
         leaves_depth_open: whether ``channel_depth`` is the hardware's.
         depths: stated depths of single channels, in elements, by ``consumer.input``.
@@ -82,15 +80,9 @@ class Program(ShownInShort):
         nodes: the operators in wiring order.
         expected: expectations of stored outputs, by name.
         extra: callables that compute further fields of the report, by name.
-        names: the names of its operators and stored outputs.
         token_count: tokens of a language model that a run processes; None if unknown.
         stands_for_runs: the number of equal runs that the program represents.
-        sizes: sizes of symbols from ``bind``.
-        listed_sizes: sizes of symbols that follow from lists given to operators.
         totals: sums of streams' counts from ``bind``.
-        absorbed: by symbol, the expression that it replaces. Both have the same sum over a stream.
-        mixtures: by symbol for the size of elements from several streams, their counts and sizes.
-        renewed: by symbol for a size of selected or repeated groups, the size in all groups.
         undecided: pairs of dimensions that an operator expects to be equal and that may differ.
     """
 
@@ -115,9 +107,8 @@ class Program(ShownInShort):
                 f"program {name!r}: mode is {mode!r}: expected timing or functional",
                 ConfigurationError,
             )
-        self.name: Final = visible(name)
+        super().__init__(visible(name), (_hardware.get() or Hardware()).placed(placement))
         self.mode: Final = mode
-        self.hardware: Final = (_hardware.get() or Hardware()).placed(placement)
         self.place: Final = calling_place()
         self.leaves_depth_open: Final = channel_depth is None
         depth = self.hardware.channel.depth
@@ -132,19 +123,10 @@ class Program(ShownInShort):
         self.nodes: list[Node] = []
         self.expected: dict[str, Expectation] = {}
         self.extra: Final = Extra()
-        self.names: Final = Names()
         self.token_count: TokenCount | None = None
         self.stands_for_runs = 1
-        self.sizes: dict[Symbol, int | Fraction] = {}
-        self.listed_sizes: dict[Symbol, int | Fraction] = {}
         self.totals: dict[Expression, int] = {}
-        self.absorbed: dict[Symbol, Dim] = {}
-        self.renewed: dict[Symbol, Dim] = {}
-        self.mixtures: dict[Symbol, tuple[tuple[Dim, Dim], ...]] = {}
         self.undecided: list[tuple[Node, Dim, Dim]] = []
-        self._symbols: set[Symbol] = set()
-        self._symbol_names: set[str] = set()
-        self._shared: dict[tuple[object, ...], Symbol] = {}
         self._pairs: list[tuple[Dim, Dim]] = []
         self._wiring = contextlib.ExitStack()
 
@@ -195,7 +177,7 @@ class Program(ShownInShort):
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         yield "name", self.name
         yield "operators", len(self.nodes)
-        yield "symbols", len(self._symbols)
+        yield "symbols", len(self.symbols)
 
     def _repr_svg_(self) -> str | None:
         return shown(self, "svg")
@@ -324,7 +306,7 @@ class Program(ShownInShort):
 
     def _has(self, symbol: Symbol) -> bool:
         """Whether ``symbol`` is the program's own, or a user's in the shape of a stream."""
-        return symbol in self._symbols or any(
+        return symbol in self.symbols.values() or any(
             symbol in free_symbols(dim)
             for node in self.nodes
             for stream in node.outputs
@@ -403,15 +385,10 @@ class Program(ShownInShort):
             file, line = raising_place(error) or self.place
             raise ProgramError(f"{what} raised {said(error)}", file=file, line=line) from error
 
+    @override
     def add(
         self, operator: Operator, inputs: tuple[Stream, ...], place: Place
     ) -> tuple[Stream, ...]:
-        """Wire ``operator`` behind ``inputs`` and return its outputs.
-
-        Raises:
-            ShapeError: the operator refuses the inputs, at ``place``.
-            ProgramError: an input is not a stream, or the name is taken.
-        """
         for position, stream in enumerate(inputs):
             if not isinstance(stream, Stream):
                 refuse_input(operator, position, stream)
@@ -422,18 +399,7 @@ class Program(ShownInShort):
         node = Node(operator, name, place, inputs)
         pairs = self._pairs
         pairs.clear()
-        try:
-            types = operator.infer(Wiring(self, node.name), *inputs)
-        except ShapeError as error:
-            if error.file is None:
-                error.file, error.line = place
-            raise
-        except BaseException as error:
-            pass_signals(error)
-            failure = failed_in(operator, "infer", error, place)
-            if failure is None:
-                raise
-            raise failure from error
+        types = result_of(operator, "infer", place, Wiring(self, node.name), *inputs)
         if pairs:
             self.undecided += [(node, left, right) for left, right in pairs]
         node.outputs = outputs_of(node, types)
@@ -441,52 +407,6 @@ class Program(ShownInShort):
             check_orders(node.name, inputs)
         self.nodes.append(node)
         return node.outputs
-
-    def symbol(
-        self,
-        name: str,
-        *,
-        ragged: bool = False,
-        shared_by: tuple[object, ...] = (),
-        size: int | Fraction | None = None,
-    ) -> Symbol:
-        """Return a symbol, as ``Wiring.symbol`` does."""
-        if shared_by and shared_by in self._shared:
-            return self._shared[shared_by]
-        unique = unused(name, self._symbol_names.__contains__)
-        self._symbol_names.add(unique)
-        result = symbol(unique, ragged=ragged)
-        self._symbols.add(result)
-        if shared_by:
-            self._shared[shared_by] = result
-        if size is not None:
-            self.listed_sizes[result] = size
-        return result
-
-    def absorb(self, dim: Dim, name: str, *, ragged: bool) -> Dim:
-        """Return ``dim`` or a new symbol, as ``Wiring.absorb`` does."""
-        if not is_ragged(dim) or (ragged and isinstance(dim, Symbol)):
-            return dim
-        result = self.symbol(name, ragged=ragged, shared_by=())
-        assert not isinstance(dim, int)
-        # Sums of products keep their total when every group is counted at its mean.
-        if is_polynomial_in(dim, frozenset(filter(is_ragged, dim.free_symbols))):
-            self.absorbed[result] = dim
-        return result
-
-    def renew(self, dim: Dim, name: str) -> Dim:
-        """Return ``dim`` or a new symbol, as ``Wiring.renewed`` does."""
-        if not is_ragged(dim):
-            return dim
-        result = self.symbol(name, ragged=True)
-        self.renewed[result] = dim
-        return result
-
-    def mixture(self, name: str, counts: Sequence[Dim], sizes: Sequence[Dim]) -> Dim:
-        """Return a symbol for the mixed sizes, as ``Wiring.mixture`` does."""
-        result = self.symbol(name, ragged=True)
-        self.mixtures[result] = tuple(zip(counts, sizes, strict=True))
-        return result
 
 
 TokenPhase: TypeAlias = Literal["decode", "prefill"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn
 
 from typing_extensions import override
 
@@ -32,43 +32,31 @@ from fabric.messages.place import Place, calling_place
 from fabric.messages.text import counted
 
 
-class Producer(Protocol):
-    """The operator in front of a stream, as far as a stream knows it."""
+class Producer:
+    """The operator in front of a stream, as far as a stream knows it.
 
-    @property
-    def name(self) -> str:
-        """The name, unique in the program."""
-        ...
+    Attributes:
+        name: unique in the program.
+        operator: its description.
+        inputs: the streams that it reads.
+        assumed: outputs with stated shapes.
+        expected: expectations of its outputs, by port.
+        is_laid_out: the program states the layout of an input or of an earlier stream.
+    """
 
-    @property
-    def operator(self) -> object:
-        """The description of the operator."""
-        ...
+    operator: Any
 
-    @property
-    def inputs(self) -> tuple[Stream, ...]:
-        """The streams it reads."""
-        ...
-
-    @property
-    def assumed(self) -> list[Assumed]:
-        """Outputs with stated shapes."""
-        ...
-
-    @property
-    def expected(self) -> dict[int, Expectation]:
-        """Expectations of its outputs, by port."""
-        ...
+    def __init__(self, name: str, inputs: tuple[Stream, ...]) -> None:
+        self.name: Final = name
+        self.inputs = inputs
+        self.assumed: list[Assumed] = []
+        self.expected: dict[int, Expectation] = {}
+        self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
 
     @property
     def laid(self) -> tuple[Laid, ...]:
-        """The layouts of its outputs."""
-        ...
-
-    @property
-    def is_laid_out(self) -> bool:
-        """Whether the program states the layout of an input or of an earlier stream."""
-        ...
+        """The layouts of the outputs, worked out at first use."""
+        raise NotImplementedError
 
 
 class Stream(ShownInShort):

@@ -67,7 +67,7 @@ class Views:
 
     def region(self, index: int) -> Region | None:
         """Return the region of the tensor of node ``index``; inputs are stored consecutively."""
-        region = self._plan.memory_map.region(self._plan.nodes[index])
+        region = self._plan.memory_map.regions.get(self._plan.nodes[index])
         if region is None or not region.write:
             return region
         return region._replace(size_bytes=self._repeats * region.size_bytes)
