@@ -458,6 +458,7 @@ class Wiring(NamedTuple):
         if not is_ragged(dim) or (ragged and isinstance(dim, Symbol)):
             return dim
         result = self.program.symbol(f"D_{self.node_name}", ragged=ragged)
+        assert not isinstance(dim, int)
         # Sums of products keep their total when every group is counted at its mean.
         if is_polynomial_in(dim, frozenset(filter(is_ragged, dim.free_symbols))):
             self.program.absorbed[result] = dim

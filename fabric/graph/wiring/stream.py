@@ -51,7 +51,7 @@ class Producer:
         self.inputs = inputs
         self.assumed: list[Assumed] = []
         self.expected: dict[int, Expectation] = {}
-        self.is_laid_out: Final = any(stream.is_laid_out for stream in inputs)
+        self.is_laid_out: Final[bool] = any(stream.is_laid_out for stream in inputs)
 
     @property
     def laid(self) -> tuple[Laid, ...]:
