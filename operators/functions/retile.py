@@ -96,7 +96,7 @@ class RetileRow(_Retile):
             if dim is None or dim == last or step != tile[dim] or math.prod(tile[:dim]) > 1:
                 return "it puts tiles below each other that are not so in the tensor"
             tile[dim] *= trips
-        return layout.nested(outer, tuple(tile))
+        return Layout.of_loops(layout.shape, tile, layout.start, outer)
 
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
@@ -150,7 +150,7 @@ class RetileCol(_Retile):
             if dim != last or step != tile[last]:
                 return "it puts tiles beside each other that are not so in the tensor"
             tile[last] *= trips
-        return layout.nested(outer, tuple(tile))
+        return Layout.of_loops(layout.shape, tile, layout.start, outer)
 
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:

@@ -15,10 +15,10 @@ from fabric.explore.serving.run_costs import FabricDescription
 from fabric.explore.serving.served import MakeScheduler, ServiceLevel
 from fabric.explore.serving.server import ContinuousBatching, Server
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described, described_section
+from fabric.graph.arguments.described import Described, described_section, refuse_key
 from fabric.graph.loading.program_file import called, executed
 from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
-from fabric.messages.files import hardware_file, line_in, read_toml
+from fabric.messages.files import hardware_file, read_toml
 from fabric.messages.text import found_text, one_of
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
@@ -161,18 +161,11 @@ def open_servings(path: Path) -> list[Serving]:
     for name, value in content.items():
         known = (*_SECTIONS, *_TEXTS)
         if name not in known:
-            raise ConfigurationError(
-                f"{name} is not known here: expected {one_of(list(known), name)}",
-                file=file,
-                line=line_in(file, name),
-            )
+            expected = one_of(list(known), name)
+            refuse_key(f"{name} is not known here: expected {expected}", file, name)
         if not isinstance(value, str if name in _TEXTS else dict):
-            raise ConfigurationError(
-                f"{name} is {found_text(value)}: expected "
-                f"{'a text' if name in _TEXTS else f'a section, [{name}] with keys'}",
-                file=file,
-                line=line_in(file, name),
-            )
+            expected = "a text" if name in _TEXTS else f"a section, [{name}] with keys"
+            refuse_key(f"{name} is {found_text(value)}: expected {expected}", file, name)
     for name in ("requests", "cost"):
         if name not in content:
             raise ConfigurationError(f"has no [{name}]: expected one", file=file)
@@ -232,11 +225,8 @@ def _designs(
     found = {}
     for name, own in designs.items():
         if not isinstance(own, dict):
-            raise ConfigurationError(
-                f"designs.{name} is {found_text(own)}: expected a section, [designs.{name}]",
-                file=str(path),
-                line=line_in(str(path), "designs", name),
-            )
+            what = f"designs.{name} is {found_text(own)}: expected a section, [designs.{name}]"
+            refuse_key(what, str(path), "designs", name)
         merged = {**common, **own}
         for key, value in common.items():
             if isinstance(value, dict) and isinstance(own.get(key), dict):
@@ -248,11 +238,8 @@ def _designs(
 def _cost(name: str, table: Mapping[str, Any], path: Path) -> TableDescription | FabricDescription:
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise ConfigurationError(
-            f"[{name}] kind is {found_text(kind)}: expected {one_of(list(_KINDS), str(kind))}",
-            file=str(path),
-            line=line_in(str(path), *name.split("."), "kind"),
-        )
+        what = f"kind is {found_text(kind)}: expected {one_of(list(_KINDS), str(kind))}"
+        refuse_key(f"[{name}] {what}", str(path), *name.split("."), "kind")
     return _section(_KINDS[kind], name, table, path, ("kind",))
 
 
@@ -272,8 +259,7 @@ def _section(
         try:
             values["hardware"] = hardware_file(values["hardware"], path.parent)
         except ConfigurationError as error:
-            line = line_in(str(path), *name.split("."), "hardware")
-            raise ConfigurationError(error.message, file=str(path), line=line) from None
+            refuse_key(error.message, str(path), *name.split("."), "hardware")
     for key in (each.name for each in fields(section)):  # type: ignore[arg-type]
         if isinstance(values.get(key), list):
             values[key] = tuple(values[key])

@@ -239,6 +239,11 @@ def refuse(
     raise kind(message, file=file, line=line) from None
 
 
+def refuse_key(message: str, file: str | None, *names: str) -> NoReturn:
+    """Refuse a key of a TOML file at its line; ``names`` begin with the outermost table."""
+    raise ConfigurationError(message, file=file, line=line_in(file, *names)) from None
+
+
 def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Return ``function`` with its arguments checked against its annotations."""
     signature, who = inspect.signature(function), function.__qualname__.removesuffix(".__init__")
@@ -446,37 +451,27 @@ def described_section(
     values = {key: value for key, value in table.items() if key not in tags}
     for key, value in values.items():
         if key not in known:
-            raise ConfigurationError(
-                f"[{name}] has no key {key} (found {key} = {found_text(value)}): "
-                f"expected {one_of([*tags, *known], key)}",
-                file=file,
-                line=line_in(file, *place, key),
-            )
+            expected = one_of([*tags, *known], key)
+            what = f"has no key {key} (found {key} = {found_text(value)}): expected {expected}"
+            refuse_key(f"[{name}] {what}", file, *place, key)
         try:
             known[key].settle(value)
         except Unfit:
             # What may be left open is left out: TOML has no None.
             expected = known[key].text.removesuffix(" or None")
-            raise ConfigurationError(
-                f"[{name}] {key} is {found_text(value)}: expected {expected}",
-                file=file,
-                line=line_in(file, *place, key),
-            ) from None
+            what = f"{key} is {found_text(value)}: expected {expected}"
+            refuse_key(f"[{name}] {what}", file, *place, key)
     missing = [
         each.name
         for each in dataclasses.fields(section)  # type: ignore[arg-type]
         if each.default is each.default_factory is dataclasses.MISSING and each.name not in values
     ]
     if missing:
-        raise ConfigurationError(
-            f"[{name}] has no {missing[0]}: expected {known[missing[0]].text}",
-            file=file,
-            line=line_in(file, *place),
-        )
+        what = f"has no {missing[0]}: expected {known[missing[0]].text}"
+        refuse_key(f"[{name}] {what}", file, *place)
     try:
         return section(**values)
     except ConfigurationError as error:
         # Most sentences about contradictory keys begin with a key.
         what = error.message.removeprefix(f"{section.__name__}: ")
-        line = line_in(file, *place, what.partition(" ")[0])
-        raise ConfigurationError(f"[{name}] {what}", file=file, line=line) from None
+        refuse_key(f"[{name}] {what}", file, *place, what.partition(" ")[0])

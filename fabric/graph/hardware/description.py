@@ -17,7 +17,6 @@ from fabric.graph.hardware.latency import Mesh
 from fabric.messages.errors import ConfigurationError
 
 Frequency: TypeAlias = Annotated[float, Bounds(1, 10**15)]
-
 Price: TypeAlias = Annotated[float, Bounds(0, 10**15)]
 
 UnitKind: TypeAlias = Literal["compute", "memory", "routing"]
@@ -86,8 +85,6 @@ class EnergyDescription(Section):
 
 
 Bound: TypeAlias = Annotated[float, Bounds(0, 10**6)]
-
-
 Range: TypeAlias = tuple[Bound, Bound]
 """From low to high."""
 
@@ -177,19 +174,10 @@ class PlacementDescription(Section):
 
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
-
-
 Cycles: TypeAlias = Annotated[int, Bounds(0, 2**31 - 1)]
-
-
 Channels: TypeAlias = Annotated[int, Bounds(1, 2**20)]
-
-
 Bundle: TypeAlias = Annotated[int, Bounds(1, 2**16)]
-
-
 Bytes: TypeAlias = Annotated[int, Bounds(1, 2**62)]
-
 
 DtypeName: TypeAlias = Literal[
     "float32",

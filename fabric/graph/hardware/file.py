@@ -7,11 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
-from fabric.graph.arguments.described import Section, checked, described_section
+from fabric.graph.arguments.described import Section, checked, described_section, refuse_key
 from fabric.graph.hardware.description import Hardware, OffChipDescription
 from fabric.graph.hardware.memory_models import MODELS
 from fabric.messages.errors import ConfigurationError
-from fabric.messages.files import hardware_file, line_in, read_toml
+from fabric.messages.files import hardware_file, read_toml
 from fabric.messages.text import found_text, one_of
 
 _EXPECTED: Final = "a hardware description in TOML"
@@ -59,19 +59,16 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
     read: dict[str, Any] = {}  # the arguments of Hardware
     for name, table in sections.items():
         if name not in known:
-            raise ConfigurationError(
-                f"[{name}] is not a section: expected {one_of(list(known), name)}",
-                file=file,
-                line=line_in(file, name),
-            )
+            expected = one_of(list(known), name)
+            refuse_key(f"[{name}] is not a section: expected {expected}", file, name)
         if not isinstance(table, dict):
-            raise ConfigurationError(
-                f"{name} is {found_text(table)}: expected a section, [{name}] with keys",
-                file=file,
-                line=line_in(file, name),
-            )
-        section = _model(table, file) if name == "hbm" else known[name]
-        read[name] = _section(section, name, table, file)
+            what = f"{name} is {found_text(table)}: expected a section, [{name}] with keys"
+            refuse_key(what, file, name)
+        if name == "hbm":
+            # The model is a key of the section, and not a field of the description.
+            read[name] = described_section(_model(table, file), name, table, file, ["model"])
+        else:
+            read[name] = described_section(known[name], name, table, file)
     return Hardware(**read)
 
 
@@ -88,17 +85,6 @@ def _model(table: dict[str, object], file: str | None) -> type[OffChipDescriptio
     names = list(MODELS)
     name = table.get("model", names[0])
     if name not in names:
-        raise ConfigurationError(
-            f"[hbm] model is {found_text(name)}: expected {one_of(names, found_text(name))}",
-            file=file,
-            line=line_in(file, "hbm", "model"),
-        )
+        expected = one_of(names, found_text(name))
+        refuse_key(f"[hbm] model is {found_text(name)}: expected {expected}", file, "hbm", "model")
     return MODELS[str(name)]
-
-
-def _section(
-    section: type[Section], name: str, table: dict[str, object], file: str | None
-) -> Section:
-    # The model is a key of the section, and not a field of the description.
-    tags = ["model"] if issubclass(section, OffChipDescription) else []
-    return described_section(section, name, table, file, tags)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -154,15 +154,17 @@ class Layout(Described):
             found = (found[:, None] + moves).reshape(-1, len(self.shape))
         return found
 
-    def nested(self, loops: Sequence[Loop], tile: tuple[int, ...] | None = None) -> Layout:
-        """Return the layout with other loops over the same tensor, and other tiles if given."""
-        return replace(
-            self,
-            tile=self.tile if tile is None else tile,
-            trips=tuple(loop.trips for loop in loops),
-            steps=tuple(loop.step for loop in loops),
-            map=tuple(loop.dim for loop in loops),
-        )
+    @classmethod
+    def of_loops(
+        cls, shape: Sequence[int], tile: Sequence[int], start: Sequence[int], loops: Sequence[Loop]
+    ) -> Layout:
+        """Return the layout with ``loops``, outermost first."""
+        trips, steps, dims = (tuple(loop[part] for loop in loops) for part in range(3))
+        return cls(tuple(shape), tuple(tile), trips, steps, dims, tuple(start))
+
+    def nested(self, loops: Sequence[Loop]) -> Layout:
+        """Return the layout with other loops over the same tiles."""
+        return Layout.of_loops(self.shape, self.tile, self.start, loops)
 
     def canonical(self) -> Layout:
         """Return the layout with the fewest loops that gives the same tiles in the same order.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +150,8 @@ def _round(source: Layout, wanted: Layout) -> tuple[int, int, NDArray[np.int64]]
         if places is not None:
             return rounds, tiles, places
         if not shared:
-            _refuse_missing(source, wanted)
+            what = f"({source}) has not all tiles of ({wanted})"
+            refuse(f"{what}: expected those at least", ShapeError)
         shared.pop()
 
 
@@ -189,10 +190,6 @@ def _places(written: NDArray[np.int64], read: NDArray[np.int64]) -> NDArray[np.i
     at = np.minimum(np.searchsorted(there, read), len(there) - 1)
     found: NDArray[np.int64] = first[at]
     return found if np.array_equal(there[at], read) else None
-
-
-def _refuse_missing(source: Layout, wanted: Layout) -> NoReturn:
-    refuse(f"({source}) has not all tiles of ({wanted}): expected those at least", ShapeError)
 
 
 @checked
@@ -305,4 +302,4 @@ def in_parts(layout: Layout, tile: tuple[int, ...]) -> Layout:
         for dim, (size, part) in enumerate(zip(layout.tile, tile, strict=True))
         if size != part
     ]
-    return layout.nested((*layout.loops, *loops), tile)
+    return Layout.of_loops(layout.shape, tile, layout.start, (*layout.loops, *loops))

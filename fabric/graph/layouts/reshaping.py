@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from fabric.graph.arguments.described import checked, refuse
@@ -56,14 +57,7 @@ def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     for nest in (loops, merged(loops)):
         split = _split(nest, targets, shape)
         if split is not None and _fits(shape, ends(len(shape), tile, start, split)):
-            return Layout(
-                tuple(shape),
-                tuple(tile),
-                tuple(loop.trips for loop in split),
-                tuple(loop.step for loop in split),
-                tuple(loop.dim for loop in split),
-                tuple(start),
-            )
+            return Layout.of_loops(shape, tile, start, split)
     return None
 
 
@@ -234,18 +228,14 @@ def permuted(layout: Layout, dims: tuple[int, ...]) -> Viewed | None:
     transposed = (rows, cols) != (new_rows, new_cols)
     if transposed and (rows, cols) != (new_cols, new_rows):
         return None
-    at = {old: new for new, old in enumerate(dims)}
-    return Viewed(
-        Layout(
-            tuple(layout.shape[dim] for dim in dims),
-            tuple(tile[dim] for dim in dims),
-            layout.trips,
-            layout.steps,
-            tuple(None if dim is None else at[dim] for dim in layout.map),
-            tuple(layout.start[dim] for dim in dims),
-        ),
-        transposed,
+    shape, tile, start = (
+        [each[dim] for dim in dims] for each in (layout.shape, tile, layout.start)
     )
+    loops = [
+        loop if loop.dim is None else loop._replace(dim=dims.index(loop.dim))
+        for loop in layout.loops
+    ]
+    return Viewed(Layout.of_loops(shape, tile, start, loops), transposed)
 
 
 def _in_tile(tile: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -278,7 +268,7 @@ def sliced_back(layout: Layout, shape: tuple[int, ...], dim: int, first: int) ->
         )
     start = list(layout.start)
     start[dim] += first
-    return Layout(tuple(shape), layout.tile, layout.trips, layout.steps, layout.map, tuple(start))
+    return replace(layout, shape=shape, start=tuple(start))
 
 
 @checked
@@ -310,15 +300,12 @@ def sliced(layout: Layout, dim: int, first: int, count: int) -> Layout | None:
     shape, start = list(layout.shape), list(layout.start)
     shape[dim] = count
     start[dim] -= first
-    return Layout(tuple(shape), layout.tile, layout.trips, layout.steps, layout.map, tuple(start))
+    return replace(layout, shape=tuple(shape), start=tuple(start))
 
 
 def _check_dim(who: str, layout: Layout, dim: int) -> None:
     if not 0 <= dim < len(layout.shape):
-        refuse(
-            f"{who}: dim is {dim}: expected a dimension of {layout}",
-            ShapeError,
-        )
+        refuse(f"{who}: dim is {dim}: expected a dimension of {layout}", ShapeError)
 
 
 @checked
@@ -355,11 +342,6 @@ def expanded_back(layout: Layout, base_shape: tuple[int, ...]) -> Layout:
         for loop in layout.loops
     ]
     own = range(new, len(layout.shape))
-    return Layout(
-        tuple(base_shape),
-        tuple(layout.tile[dim] if kept(dim) else 1 for dim in own),
-        tuple(loop.trips for loop in loops),
-        tuple(loop.step for loop in loops),
-        tuple(loop.dim for loop in loops),
-        tuple(layout.start[dim] if kept(dim) else 0 for dim in own),
-    )
+    tile = [layout.tile[dim] if kept(dim) else 1 for dim in own]
+    start = [layout.start[dim] if kept(dim) else 0 for dim in own]
+    return Layout.of_loops(base_shape, tile, start, loops)
