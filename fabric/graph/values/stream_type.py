@@ -193,16 +193,7 @@ def without_ragged(value: ValueType) -> ValueType:
     return with_dims(value, lambda dim: 0 if is_ragged(dim) else dim)
 
 
-_KINDS: Final[dict[type[ValueType], str]] = {
-    TileType: "tile",
-    SelectorType: "selector",
-    BoolType: "bool",
-    BufferType: "buffer",
-    TupleType: "tuple",
-}
-
-
 def kind_of(value: ValueType) -> str:
     """Return the kind of a value: tile, selector, buffer, bool or tuple."""
-    found = _KINDS.get(value.__class__)
-    return found or next(name for kind, name in _KINDS.items() if isinstance(value, kind))
+    kind = next(each for each in VALUE_TYPES if isinstance(value, each))
+    return kind.__name__.removesuffix("Type").lower()

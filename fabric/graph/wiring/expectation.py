@@ -5,10 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import NamedTuple, NoReturn
+from typing import Annotated, NamedTuple, NoReturn, TypeAlias
 
+from fabric.graph.arguments.checks import Check, Unfit
 from fabric.graph.arguments.described import refuse
 from fabric.messages.place import Place
+from fabric.messages.text import found_text
+
+
+def _bound(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+        raise Unfit
+    return float(value)
+
+
+Bound: TypeAlias = Annotated[
+    float,
+    Check(
+        "a number from 0 on",
+        "numbers from 0 on",
+        _bound,
+        lambda value: "; no output can have this name" if callable(value) else "",
+    ),
+]
 
 
 class Tolerance(NamedTuple):
@@ -17,13 +36,6 @@ class Tolerance(NamedTuple):
     rtol: float | None
     atol: float | None
     equal_nan: bool
-
-    @classmethod
-    def of(cls, rtol: object, atol: object, equal_nan: object) -> Tolerance:
-        """Return the checked tolerance of ``expect``."""
-        if equal_nan not in (True, False):
-            refuse(f"expect: equal_nan is {_kind(equal_nan)}: expected True or False")
-        return cls(_bound("rtol", rtol), _bound("atol", atol), bool(equal_nan))
 
 
 class Expectation(NamedTuple):
@@ -56,25 +68,7 @@ def expectations(
     found = {}
     for name, compute in outputs.items():
         if not callable(compute):
-            refuse(
-                f"expect: {name} is {_kind(compute)}: expected a function that returns the array, "
-                f"such as {name}=lambda: array"
-            )
+            expected = f"a function that returns the array, such as {name}=lambda: array"
+            refuse(f"expect: {name} is {found_text(compute)}: expected {expected}")
         found[name] = Expectation(compute, tolerance, place)
     return found
-
-
-def _bound(name: str, given: object) -> float | None:
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, Real):
-        called = f"; an output cannot be called {name}" if callable(given) else ""
-        refuse(f"expect: {name} is {_kind(given)}: expected a number from 0 on{called}")
-    value = float(given)
-    if not (math.isfinite(value) and value >= 0):
-        refuse(f"expect: {name} is {value:g}: expected a number from 0 on")
-    return value
-
-
-def _kind(given: object) -> str:
-    return "a function" if callable(given) else f"of type {type(given).__name__}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple
 
 from typing_extensions import override
@@ -471,47 +470,29 @@ def is_conducted(kind: type[Operator]) -> bool:
 
 
 def behaving_as(kind: type[Operator]) -> type[Operator]:
-    """Return the first class of the MRO that states ``conducted`` and behaves as ``kind`` does.
+    """Return the first class of the MRO that states ``conducted``, if ``kind`` behaves as it does.
 
-    Without such a class, return ``kind``.
+    Otherwise return ``kind``.
     """
-    for base in kind.__mro__:
-        if not issubclass(base, Operator) or "conducted" not in vars(base):
-            continue
-        if base is kind or _is_unchanged(kind, base):
-            return base
-    return kind
-
-
-def _is_unchanged(kind: type[Operator], base: type[Operator]) -> bool:
+    bases = (each for each in kind.__mro__ if issubclass(each, Operator))
+    base = next(each for each in bases if "conducted" in vars(each))
+    above = kind.__mro__[: kind.__mro__.index(base)]
+    changed = {name: each for cls in reversed(above) for name, each in vars(cls).items()}
     defaults = {field.name for field in fields(base)}
-    besides = _besides()
-    for name in type.__dir__(base):  # all names: dir() lists only names for users
-        if name in besides:
-            continue
-        found = _found(kind, name)
+    for name in changed.keys() & set(type.__dir__(base)) - _NOT_USED_BY_RUN:
         # Defaults of fields may differ. A property in place of a field is code.
-        if found is not _found(base, name) and (
-            name not in defaults or hasattr(type(found), "__get__")
-        ):
-            return False
-    return True
+        if name not in defaults or hasattr(type(changed[name]), "__get__"):
+            return kind
+    return base
 
 
-def _found(kind: type, name: str) -> object:
-    """Return a raw attribute of ``kind``, without descriptors."""
-    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+@dataclass(frozen=True)
+class _Plain(Described):
+    """Has the names that Python and ``dataclass`` give to every description."""
+
+    field: int = 0
 
 
-@cache
-def _besides() -> frozenset[str]:
-    """Return names that ``run`` does not use."""
-
-    @dataclass(frozen=True)
-    class Plain(Described):
-        """Has only the names that Python and ``dataclass`` give every description."""
-
-        field: int = 0
-
-    others = ("__post_init__", "__call__", "infer", "costs", "work", "duties", "refusal")
-    return frozenset((*vars(Plain), *others, "is_users", "effects"))
+_NOT_USED_BY_RUN: Final = {"infer", "costs", "work", "duties", "refusal", "is_users", "effects"} | (
+    {"__post_init__", "__call__", *vars(_Plain)}
+)

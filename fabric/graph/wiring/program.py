@@ -26,7 +26,7 @@ from fabric.graph.values.dims import (
 )
 from fabric.graph.values.expression import Expression, Symbol
 from fabric.graph.wiring.collector import only_young_garbage
-from fabric.graph.wiring.expectation import Expectation, Tolerance, expectations
+from fabric.graph.wiring.expectation import Bound, Expectation, Tolerance, expectations
 from fabric.graph.wiring.mistakes import outputs_of, refuse_input, result_of
 from fabric.graph.wiring.names import Extra
 from fabric.graph.wiring.operator import (
@@ -182,11 +182,12 @@ class Program(Wired):
     def _repr_svg_(self) -> str | None:
         return shown(self, "svg")
 
+    @checked
     def expect(
         self,
         *,
-        rtol: float | None = None,
-        atol: float | None = None,
+        rtol: Bound | None = None,
+        atol: Bound | None = None,
         equal_nan: bool = False,
         **outputs: Callable[[], object],
     ) -> None:
@@ -213,9 +214,8 @@ class Program(Wired):
             ProgramError: an output has an expectation already, its expectation is not a function,
                 or a tolerance is not a number from 0 on.
         """
-        place = calling_place()
-        tolerance = Tolerance.of(rtol, atol, equal_nan)
-        for name, expectation in expectations(outputs, tolerance, place).items():
+        tolerance = Tolerance(rtol, atol, equal_nan)
+        for name, expectation in expectations(outputs, tolerance, calling_place()).items():
             if name in self.expected:
                 refuse(
                     f"expect: {name} is expected at {self.expected[name].place} already: "

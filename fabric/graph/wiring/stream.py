@@ -25,7 +25,7 @@ from fabric.graph.values.stream_type import (
     shape_text,
     without_ragged,
 )
-from fabric.graph.wiring.expectation import Expectation, Tolerance
+from fabric.graph.wiring.expectation import Bound, Expectation, Tolerance
 from fabric.messages.display import ShownInShort
 from fabric.messages.errors import ShapeError
 from fabric.messages.place import Place, calling_place
@@ -162,8 +162,8 @@ class Stream(ShownInShort):
         self,
         compute: Callable[[], object],
         *,
-        rtol: float | None = None,
-        atol: float | None = None,
+        rtol: Bound | None = None,
+        atol: Bound | None = None,
         equal_nan: bool = False,
     ) -> None:
         """State the expected tiles of the stream; functional mode compares them like outputs.
@@ -182,7 +182,6 @@ class Stream(ShownInShort):
         Raises:
             ProgramError: the stream is a feedback, carries no tiles, or has an expectation already.
         """
-        place = calling_place()
         if self.node is None or not isinstance(self.value, TileType):
             what = "the stream that it is connected to" if self.node is None else "one of tiles"
             refuse(f"expect is told what {self} carries: expected {what}")
@@ -192,8 +191,8 @@ class Stream(ShownInShort):
                 f"expect: {self.name} is expected at {first} already: expected one function for "
                 "each stream"
             )
-        tolerance = Tolerance.of(rtol, atol, equal_nan)
-        self.node.expected[self.port] = Expectation(compute, tolerance, place)
+        tolerance = Tolerance(rtol, atol, equal_nan)
+        self.node.expected[self.port] = Expectation(compute, tolerance, calling_place())
 
     @override
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
