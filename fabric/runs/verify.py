@@ -13,7 +13,8 @@ import numpy as np
 
 from fabric.graph.arguments.checks import Unfit, array_of, is_masked
 from fabric.graph.values.block_scaled import block_format, blocks_of, numbers_of
-from fabric.graph.values.error_tracking import REACH, TrackedArray
+from fabric.graph.values.error_rules import REACH
+from fabric.graph.values.error_tracking import TrackedArray
 from fabric.graph.values.fit import unit_of
 from fabric.graph.values.stream_type import TileType
 from fabric.graph.values.value import Element, dtype_name

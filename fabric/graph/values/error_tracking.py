@@ -1,10 +1,7 @@
 """Arrays that carry how far off their numbers may be, for runs that are verified.
 
 Every numpy function that computes with a ``TrackedArray`` also computes the error of its result
-from the errors of its operands (running error analysis). Errors are independent, so their squares
-add. Functions that only move numbers move the errors with them.
-
-Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, chapter 3.
+from the errors of its operands. Functions that only move numbers move the errors with them.
 """
 
 from __future__ import annotations
@@ -16,30 +13,20 @@ from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, Final, NamedTuple, TypeAlias
 
-import ml_dtypes
 import numpy as np
 from typing_extensions import override
 
-from fabric.graph.values.block_scaled import block_format, blocks_of, numbers_of
+from fabric.graph.values import error_rules as rules
+from fabric.graph.values.block_scaled import block_format
 from fabric.graph.values.fit import unit_of
 
 Array: TypeAlias = np.ndarray
 
-REACH: Final = 5.0
-"""Errors that a number may be off by. Sums of many independent errors have tails: 5 standard
-deviations are exceeded by one number in 1.7 million."""
-
-_JUMP: Final = 1.45
-"""Errors that a jump counts as: a number that a step may have put to either side of a tie."""
 
 _GROUPS: Final = 64
 """Groups of summands of a product. The squares in a group are added before they are multiplied, so
 variances of products with more than 64 summands are estimates."""
 
-_FLOAT: Final = np.dtype(np.float32)
-
-_FEW: Final = 1024
-"""For fewer numbers, hypot is faster than five vectorised functions."""
 
 _tracking: ContextVar[bool] = ContextVar("tracking", default=False)
 
@@ -61,7 +48,7 @@ def tracks_errors() -> bool:
 
 def loaded(array: Array, source: Array) -> Array:
     """Return the numbers of ``source`` in their element type, tracked if the run tracks errors."""
-    if not _tracking.get() or not _is_float(array.dtype):
+    if not _tracking.get() or not rules.is_float(array.dtype):
         return array
     result = array.view(TrackedArray)
     if isinstance(source, TrackedArray):
@@ -75,20 +62,20 @@ def loaded(array: Array, source: Array) -> Array:
 def off_from(array: Array, exact: Array) -> Array:
     """Return ``array`` with its distances from the float64 numbers ``exact`` as errors."""
     with np.errstate(all="ignore"):
-        return _tracked(array, np.abs(exact - _numbers(array)).astype(_FLOAT), None)
+        return _tracked(array, np.abs(exact - rules.floats(array)).astype(rules.FLOAT), None)
 
 
 def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
     """Return the errors of rounding ``source`` to ``array``, or the type; None if all are 0."""
-    if not _is_float(source.dtype):
+    if not rules.is_float(source.dtype):
         return None
     if array.dtype.itemsize == 1:
-        errors = np.nan_to_num(_lost(source, array))
+        errors = np.nan_to_num(rules.lost(source, array))
         return errors if errors.any() else None
     first = slice(None, 4096)  # mostly shows it
     for part in (first, slice(None)):
         given, kept = (each.reshape(-1)[part] for each in (source, array))
-        if ((given != _numbers(kept)) & (given == given)).any():  # noqa: PLR0124 - NaNs
+        if ((given != rules.floats(kept)) & (given == given)).any():  # noqa: PLR0124 - NaNs
             return array.dtype
     return None
 
@@ -129,23 +116,23 @@ class TrackedArray(np.ndarray):
     def _off(self) -> Array | None:
         if self.kin is not None:
             return _alike(self, [self.kin])
-        return _joined(self.error, _last_rounding(self))  # type: ignore[no-any-return]
+        return rules.joined(self.error, _last_rounding(self))  # type: ignore[no-any-return]
 
     def become(self, result: Array) -> Array:
         """Return ``result``, which has these numbers converted to another element type."""
         kind, own = result.dtype, self.dtype
-        if not _is_rounded(own, kind):
+        if not rules.is_rounded(own, kind):
             return _tracked(result, self.error, self.rounding)
         with np.errstate(all="ignore"):
-            numbers, off = _numbers(self), self.off()
-            if block_format(kind) is not None or not _is_float(kind):
+            numbers, off = rules.floats(self), self.off()
+            if block_format(kind) is not None or not rules.is_float(kind):
                 # The reference rounds to blocks, too. Only numbers near a tie differ.
-                step = np.trunc if block_format(kind) is None else _in_blocks(kind)
-                error = None if off is None else _jumps(step, [numbers], [off])
+                step = np.trunc if block_format(kind) is None else rules.in_blocks(kind)
+                error = None if off is None else rules.jumps(step, [numbers], [off])
                 return result if off is None and step is np.trunc else _tracked(result, error, None)
             errors = None
             if kind.itemsize == 1 or (self.error is None and self.kin is None):
-                errors = _lost(numbers, result)
+                errors = rules.lost(numbers, result)
                 if self.error is None and not np.fmax.reduce(errors, axis=None, initial=0):
                     return _tracked(result, None, self.rounding)
             # An 8-bit type rounds coarsely.
@@ -172,7 +159,7 @@ class TrackedArray(np.ndarray):
     def _open(self) -> tuple[Array, Array]:
         """Return arrays of the errors, which views of this array share from now on."""
         if not self._is_open:
-            kind = _FLOAT if self.dtype.itemsize < 8 else np.float64
+            kind = rules.FLOAT if self.dtype.itemsize < 8 else np.float64
             self.error = np.array(np.broadcast_to(_before(self), self.shape), kind)
             self.rounding = np.array(np.broadcast_to(_as_array(self), self.shape), kind)
             self.kin, self._is_open = None, True
@@ -256,9 +243,10 @@ class TrackedArray(np.ndarray):
         with np.errstate(all="ignore"):
             if func in _MOVING:
                 return _move(func, args, kwargs)
-            rule = _FUNCTIONS.get(func)
-            if rule is not None:
-                return rule(*args, **kwargs)
+            if func in _UNTRACKED:
+                return func(*_plain(args), **kwargs)
+            if func in _FUNCTIONS:
+                return _FUNCTIONS[func](*args, **kwargs)
             return super().__array_function__(func, types, args, kwargs)
 
 
@@ -280,21 +268,10 @@ for _name in ("argmax", "argmin", "argsort"):
 def carried(result: Array, operands: Sequence[Array | None]) -> Array:
     """Return ``result`` with errors like those in ``operands``, if a function dropped them."""
     kin = [each for each in operands if isinstance(each, TrackedArray)]
-    if not kin or isinstance(result, TrackedArray) or not _is_float(result.dtype):
+    if not kin or isinstance(result, TrackedArray) or not rules.is_float(result.dtype):
         return result
     with np.errstate(all="ignore"):
         return _tracked(result, _alike(result, kin), result.dtype)
-
-
-def _is_rounded(own: np.dtype, kind: np.dtype) -> bool:
-    """Whether numbers of type ``own`` are rounded to become ``kind``."""
-    if kind == own or block_format(own) is not None or not _is_float(own):
-        return False
-    return not 0 < unit_of(kind) <= unit_of(own)
-
-
-def _is_float(dtype: np.dtype) -> bool:
-    return bool(unit_of(dtype)) or block_format(dtype) is not None
 
 
 def _plain(value: Any) -> Any:
@@ -305,47 +282,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _numbers(array: Any) -> Array:
-    """Return numbers that numpy computes with: float32 or float64."""
-    plain = np.asarray(_plain(array))
-    if plain.dtype in (_FLOAT, np.float64):
-        return plain
-    if block_format(plain.dtype) is not None:
-        return numbers_of(plain)
-    return plain.astype(_FLOAT if plain.dtype.itemsize < 4 else np.float64)
-
-
 def _operand(value: Any) -> Any:
     """Return an operand as its function can be called with it again."""
     plain = _plain(value)
-    is_float = isinstance(plain, np.ndarray) and _is_float(plain.dtype)
-    return _numbers(plain) if is_float else plain
-
-
-_HALVES: Final[dict[np.dtype, tuple[float, float]]] = {}
-
-
-def _half(dtype: np.dtype) -> tuple[float, float]:
-    """Return half of the distance between neighbours: relative, and of the smallest numbers."""
-    if dtype not in _HALVES:
-        finfo: Any = vars(ml_dtypes)["finfo"]
-        _HALVES[dtype] = unit_of(dtype) / 2, float(finfo(dtype).smallest_subnormal) / 2
-    return _HALVES[dtype]
-
-
-def _half_unit(array: Array, dtype: np.dtype) -> Array:
-    """Return the largest errors of rounding to ``dtype``, for numbers that became ``array``."""
-    unit, least = _half(dtype)
-    return unit * np.abs(_numbers(array)) + least  # type: ignore[no-any-return]
-
-
-def _lost(given: Array, kept: Array) -> Array:
-    """Return the errors of rounding ``given`` to ``kept``.
-
-    A number beyond the largest one of a type without infinities is cut off. That is not a rounding.
-    """
-    off = np.abs(given - _numbers(kept))
-    return np.minimum(off, _half_unit(kept, kept.dtype))  # type: ignore[no-any-return]
+    is_float = isinstance(plain, np.ndarray) and rules.is_float(plain.dtype)
+    return rules.floats(plain) if is_float else plain
 
 
 def _tracked(numbers: Any, error: Array | None, rounding: Array | np.dtype | None) -> TrackedArray:
@@ -364,52 +305,39 @@ def _tracked(numbers: Any, error: Array | None, rounding: Array | np.dtype | Non
 def _unknown(numbers: Any, inputs: Sequence[Any]) -> TrackedArray:
     plain = np.asarray(numbers)
     kin = [each for each in inputs if isinstance(each, TrackedArray)]
-    if plain.dtype == object or not _is_float(plain.dtype):
+    if plain.dtype == object or not rules.is_float(plain.dtype):
         result: TrackedArray = plain.view(TrackedArray)
         result.kin = kin[0]
         return result
     return _tracked(plain, _alike(plain, kin), plain.dtype)
 
 
-def _alike(array: Array, kin: Sequence[TrackedArray]) -> Array:
+def _alike(array: Array, kin: Sequence[TrackedArray]) -> Any:
     """Return errors of ``array`` with the largest ratio of error to number in ``kin``."""
     share = 0.0
     for each in kin:
         off = each.off()
         if off is not None:
-            share = max(share, float(_ratio(off, _numbers(each), None)))
-    numbers: Array = np.abs(_numbers(array))
+            share = max(share, float(rules.ratio(off, rules.floats(each), None)))
+    numbers: Array = np.abs(rules.floats(array))
     if not numbers.size:
         return numbers
     rows: Array = numbers
     if numbers.ndim:
         rows = np.sqrt(np.mean(np.square(numbers), axis=-1, keepdims=True))
-    found: Array = share * (numbers + rows)
-    return found
-
-
-def _ratio(off: Array, numbers: Array, axis: int | None) -> Array:
-    """Return the root mean square of the errors, divided by the root mean square of ``numbers``."""
-    most = np.max(np.abs(numbers), axis=axis, keepdims=True, initial=0)
-    most = np.where(np.isfinite(most) & (most > 0), most, 1)
-    errors, shares = (
-        np.sum(np.square(np.broadcast_to(each, numbers.shape) / most), axis=axis, keepdims=True)
-        for each in (off, numbers)
-    )
-    found: Array = np.where(shares > 0, np.sqrt(errors / np.where(shares > 0, shares, 1)), 0)
-    return found if axis is not None else found.reshape(())
+    return share * (numbers + rows)
 
 
 def _last_rounding(array: TrackedArray) -> Array | None:
     """Return the errors of the last rounding; None if it was exact."""
     rounding = array.rounding
-    return _half_unit(array, rounding) if isinstance(rounding, np.dtype) else rounding
+    return rules.half_unit(array, rounding) if isinstance(rounding, np.dtype) else rounding
 
 
 def _as_array(array: TrackedArray) -> Array:
     """Return the errors of the last rounding; the errors of an array with ``kin`` have it."""
     errors = None if array.kin is not None else _last_rounding(array)
-    return np.zeros((), _FLOAT) if errors is None else errors
+    return np.zeros((), rules.FLOAT) if errors is None else errors
 
 
 def _widest(roundings: Sequence[Array | np.dtype | None]) -> np.dtype | None:
@@ -437,22 +365,7 @@ _LOGIC: Final = {
     np.logical_xor,
 }
 
-_ROUNDED_ONCE: Final = {np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.square}
-"""Results are the nearest numbers of their type, as IEEE 754 has it."""
 
-_EXACT: Final = {
-    np.ceil,
-    np.floor,
-    np.floor_divide,
-    np.fmod,
-    np.remainder,
-    np.rint,
-    np.sign,
-    np.trunc,
-}
-"""Steps. Their results are exact or off by a jump."""
-
-_Errors: TypeAlias = "Sequence[Array | None]"
 _State: TypeAlias = "tuple[Array | None, Array | np.dtype | None]"
 
 
@@ -470,40 +383,26 @@ def _called(ufunc: Any, inputs: Any, found: Array) -> _State:
     rule = _KINDS.get(ufunc)
     if rule is not None:
         return rule(ufunc, inputs, found)
-    rounding = found.dtype if unit_of(found.dtype) and ufunc not in _EXACT else None
+    rounding = found.dtype if unit_of(found.dtype) and ufunc not in rules.STEPS else None
     off = _errors_of(inputs)
     error = None
     if any(each is not None for each in off):
         error = _computed(ufunc, inputs, off)
-    if rounding is not None and ufunc not in _ROUNDED_ONCE:
+    if rounding is not None and ufunc not in rules.ROUNDED_ONCE:
         # Libraries are off by a unit or two.
-        unit, least = _half(rounding)
-        error = _joined(error, 2 * unit * np.abs(_numbers(found)) + least)
+        unit, least = rules.half(rounding)
+        error = rules.joined(error, 2 * unit * np.abs(rules.floats(found)) + least)
     return error, rounding
 
 
-def _computed(ufunc: Any, inputs: Any, off: _Errors) -> Array:
+def _computed(ufunc: Any, inputs: Any, off: rules.Errors) -> Array:
     numbers = [_operand(each) for each in inputs]
-    rule = _RULES.get(ufunc)
+    rule = rules.RULES.get(ufunc)
     if rule is None:
-        return (_jumps if ufunc in _EXACT else _shifted)(ufunc, numbers, off)
+        return (rules.jumps if ufunc in rules.STEPS else rules.shifted)(ufunc, numbers, off)
     if ufunc in {np.add, np.multiply} and inputs[0] is inputs[1]:
-        return np.asarray(2 * _zeroed(off[0]) * (1 if ufunc is np.add else np.abs(numbers[0])))
+        return np.asarray(2 * rules.zeroed(off[0]) * (1 if ufunc is np.add else np.abs(numbers[0])))
     return np.asarray(rule(*numbers, *off))
-
-
-def _zeroed(errors: Array | None) -> Any:
-    return 0 if errors is None else errors
-
-
-def _joined(one: Array | None, other: Array | None) -> Any:
-    """Return independent errors together: the root of the sum of their squares."""
-    if one is None or other is None:
-        return other if one is None else one
-    if one.size < _FEW:
-        return np.hypot(one, other)
-    squares = one * one + other * other
-    return np.minimum(np.maximum(np.sqrt(squares), np.maximum(one, other)), one + other)
 
 
 def _signed(_: Any, inputs: Any, __: Array) -> _State:
@@ -515,7 +414,7 @@ def _selected(ufunc: Any, inputs: Any, __: Array) -> _State:
     tracked = [each for each in inputs if isinstance(each, TrackedArray)]
     if all(map(_is_copied, tracked)):
         return None, _widest([each.rounding for each in tracked])
-    return _shifted(ufunc, [_operand(each) for each in inputs], _errors_of(inputs)), None
+    return rules.shifted(ufunc, [_operand(each) for each in inputs], _errors_of(inputs)), None
 
 
 def _reasoned(_: Any, inputs: Any, __: Array) -> _State:
@@ -528,36 +427,8 @@ def _compared(_: Any, inputs: Any, __: Array) -> _State:
     if all(each is None for each in off):
         return None, None
     x, y = map(_operand, inputs)
-    reach = REACH * _joined(*off)
-    return (np.abs(x - y) <= reach).astype(_FLOAT) / _FLOAT.type(_JUMP), None
-
-
-def _multiplied(x: Array, y: Array, ex: Array | None, ey: Array | None) -> Any:
-    return _joined(_times(np.abs(y), ex), _times(np.abs(x), ey))
-
-
-def _quotient(x: Array, y: Array, ex: Array | None, ey: Array | None) -> Any:
-    return _joined(ex, _times(np.abs(x / y), ey)) / np.abs(y)
-
-
-def _added(x: Array, y: Array, ex: Array | None, ey: Array | None) -> Any:  # noqa: ARG001 - as other rules
-    return _joined(ex, ey)
-
-
-_RULES: Final[dict[Any, Callable[..., Any]]] = {
-    np.add: _added,
-    np.subtract: _added,
-    np.multiply: _multiplied,
-    np.divide: _quotient,
-    np.exp: lambda x, ex: np.exp(x) * np.expm1(ex),
-}
-"""Functions of operands and errors; other functions are called on shifted operands."""
-
-
-def _jumps(function: Callable[..., Array], numbers: Sequence[Array], off: _Errors) -> Array:
-    """Return the errors of a step: jumps that the errors of its operands reach."""
-    found: Array = _shifted(function, numbers, [_times(REACH, each) for each in off]) / _JUMP
-    return found
+    reach = rules.REACH * rules.joined(*off)
+    return (np.abs(x - y) <= reach).astype(rules.FLOAT) / rules.FLOAT.type(rules.JUMP), None
 
 
 def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -570,41 +441,9 @@ def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
             off = _errors_of(arrays)
             if all(each is None for each in off):
                 return found
-            return _tracked(found, _jumps(function, [*map(_operand, arrays)], off), None)
+            return _tracked(found, rules.jumps(function, [*map(_operand, arrays)], off), None)
 
     return called
-
-
-def _times(factor: Any, errors: Array | None) -> Array | None:
-    return None if errors is None else factor * errors
-
-
-def _shifted(function: Callable[..., Array], numbers: Sequence[Array], off: _Errors) -> Array:
-    """Return how far results change if operands change by their errors."""
-    found = _numbers(function(*numbers))
-    result: Any = None
-    for index, each in enumerate(off):
-        if each is None:
-            continue
-        worst: Any = 0.0
-        for shift in (-each, each):
-            moved = [*numbers]
-            moved[index] = (moved[index] + shift).astype(moved[index].dtype)
-            changed = np.abs(_numbers(function(*moved)) - found)
-            worst = np.fmax(worst, np.where(np.isfinite(changed), changed, 0))
-        result = _joined(result, worst)
-    return np.asarray(_zeroed(result))
-
-
-def _in_blocks(dtype: np.dtype) -> Callable[[Array], Array]:
-    def rounded(numbers: Array) -> Array:
-        return numbers_of(blocks_of(np.nan_to_num(numbers), dtype))
-
-    return rounded
-
-
-def _grouped(squares: Array, axis: int, starts: Array) -> Array:
-    return squares if len(starts) == squares.shape[axis] else np.add.reduceat(squares, starts, axis)
 
 
 class _Rows(NamedTuple):
@@ -628,16 +467,16 @@ def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
     keeps = isinstance(a, TrackedArray) and not a.flags.writeable
     if keeps and a.rows is not None:
         return a.rows  # type: ignore[no-any-return]
-    largest = _largest(x)
+    largest = rules.largest(x)
     sizes = np.diff(starts, append=x.shape[-1]).astype(x.dtype)
-    squares = _grouped(np.square(x / largest), -1, starts) / sizes
+    squares = rules.grouped(np.square(x / largest), -1, starts) / sizes
     (off,) = _errors_of([a])
     errors: Any = None
     shared: Any = 0.0
     if off is not None:
         off = np.broadcast_to(off, x.shape)
-        errors = _grouped(np.square(off / largest), -1, starts) / sizes
-        shared = _ratio(off, x, -1)
+        errors = rules.grouped(np.square(off / largest), -1, starts) / sizes
+        shared = rules.ratio(off, x, -1)
     found = _Rows(largest, squares, errors, shared)
     if keeps:
         a.rows = found
@@ -647,7 +486,7 @@ def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
 def _product(_: Any, inputs: Any, found: Array) -> _State:
     """Return error and rounding of ``a @ b``: the variance of sums, and shares of the result."""
     a, b = inputs
-    x, y = _numbers(a), _numbers(b)
+    x, y = rules.floats(a), rules.floats(b)
     count = x.shape[-1]
     if min(x.ndim, y.ndim) < 2 or not found.size or not count:
         tracked = [each for each in (a, b) if isinstance(each, TrackedArray)]
@@ -655,8 +494,8 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
     size = -(-count // _GROUPS)
     starts = np.arange(0, count, size)
     rows = _rows_of(a, x, starts)
-    held, right = _factor_squares(y, size, starts)
-    unit, least = _half(found.dtype) if unit_of(found.dtype) else (0.0, 0.0)
+    held, right = rules.factor_squares(y, size, starts)
+    unit, least = rules.half(found.dtype)
     summing = unit * math.sqrt(count) / 4
     share, wrong = _parts(b, y)
     weights = (share**2 + summing**2) * rows.squares
@@ -665,28 +504,13 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
     variance = weights @ held
     shares = rows.shared + (share + summing)
     if wrong is not None:
-        errors = _grouped(np.square(wrong / right), -2, starts)
+        errors = rules.grouped(np.square(wrong / right), -2, starts)
         variance = variance + rows.squares @ errors
-        shares = shares + _ratio(wrong, y, -2)
-    error = _joined(np.sqrt(variance) * (rows.largest * right), shares * np.abs(_numbers(found)))
+        shares = shares + rules.ratio(wrong, y, -2)
+    error = rules.joined(
+        np.sqrt(variance) * (rows.largest * right), shares * np.abs(rules.floats(found))
+    )
     return error + least, found.dtype
-
-
-def _factor_squares(y: Array, size: int, starts: Array) -> tuple[Array, Any]:
-    """Return sums of squares of groups of rows, and what the numbers are divided by before."""
-    if y.flags.c_contiguous and y.shape[-2] % size == 0:
-        groups = y.reshape(*y.shape[:-2], -1, size, y.shape[-1])
-        held = np.square(y) if size == 1 else np.einsum("...kn,...kn->...n", groups, groups)
-        most = held.max(initial=0)
-        if math.isfinite(most) and most > np.finfo(y.dtype).tiny / np.finfo(y.dtype).eps:
-            return held, y.dtype.type(1)
-    right = _largest(y)
-    return _grouped(np.square(y / right), -2, starts), right
-
-
-def _largest(numbers: Array) -> Any:
-    most = np.max(np.abs(numbers), initial=0)
-    return most if math.isfinite(most) and most > 0 else numbers.dtype.type(1)
 
 
 def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
@@ -694,7 +518,7 @@ def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
     if not isinstance(b, TrackedArray):
         return 0.0, None
     if b.error is None and b.kin is None and not isinstance(b.rounding, np.ndarray):
-        return 0.0 if b.rounding is None else _half(b.rounding)[0], None
+        return 0.0 if b.rounding is None else rules.half(b.rounding)[0], None
     off = b.off()
     return 0.0, None if off is None else np.broadcast_to(off, numbers.shape)
 
@@ -702,7 +526,7 @@ def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
 def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> _State:
     """Return error and rounding of ``found``, which ``ufunc.reduce`` or ``accumulate`` gave."""
     (x,) = inputs
-    numbers = _numbers(x)
+    numbers = rules.floats(x)
     if ufunc in _SELECTING and (_is_copied(x) or not numbers.size):
         return None, x.rounding
     along: dict[str, Any] = {"axis": kwargs.get("axis", 0)}
@@ -713,34 +537,20 @@ def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> 
         count = numbers.shape[along["axis"]]
     fold, largest = getattr(np.add, method), getattr(np.maximum, method)
     errors = x.off()
-    off = np.broadcast_to(_zeroed(errors), numbers.shape)
+    off = np.broadcast_to(rules.zeroed(errors), numbers.shape)
     rounding = found.dtype if unit_of(found.dtype) else None
     if ufunc in _SELECTING:
         ends = [getattr(ufunc, method)(numbers + each, **along) for each in (-off, off)]
-        return np.max([np.abs(each - _numbers(found)) for each in ends], axis=0), None
+        return np.max([np.abs(each - rules.floats(found)) for each in ends], axis=0), None
     if ufunc is np.add:
-        most = _largest(off)
+        most = rules.largest(off)
         independent = most * np.sqrt(fold(np.square(off / most), **along))
         sums, sum_off = (fold(each, **along) for each in (np.abs(numbers), off))
-        return _sum(found, sums, sum_off, independent, count), rounding
+        return rules.sum_errors(found, sums, sum_off, independent, count), rounding
     if ufunc is np.multiply:
         shares = off / np.where(numbers == 0, 1, np.abs(numbers))
-        return np.abs(_numbers(found)) * np.sqrt(fold(np.square(shares), **along)), rounding
+        return np.abs(rules.floats(found)) * np.sqrt(fold(np.square(shares), **along)), rounding
     return (None if errors is None or not off.size else largest(off, **along)), rounding
-
-
-def _sum(found: Array, sums: Array, errors: Array, independent: Array, count: float) -> Array:
-    """Return the errors of sums of ``count`` numbers.
-
-    ``sums`` are sums of magnitudes, ``errors`` sums of errors, and ``independent`` the roots of the
-    sums of squared errors.
-    """
-    unit, least = _half(found.dtype) if unit_of(found.dtype) else (0.0, 0.0)
-    # Errors that all summands share, as parts of themselves, are a part of the sum.
-    shared = np.abs(_numbers(found)) * errors / np.where(sums > 0, sums, 1)
-    summing = unit * (1 + math.sqrt(count) / 8) * sums + least
-    result: Array = np.hypot(independent, shared) + summing
-    return result
 
 
 _KINDS: Final[dict[Any, Callable[[Any, Any, Array], _State]]] = {
@@ -757,7 +567,7 @@ _KINDS: Final[dict[Any, Callable[[Any, Any, Array], _State]]] = {
 def _put(target: TrackedArray, key: Any, more: Sequence[Any]) -> None:
     """Add the errors of the numbers that ``ufunc.at`` joined with ``target``."""
     error = target.off()
-    whole = np.array(np.broadcast_to(0.0 if error is None else error, target.shape), _FLOAT)
+    whole = np.array(np.broadcast_to(0.0 if error is None else error, target.shape), rules.FLOAT)
     for each in _errors_of(more):
         if each is not None:
             np.add.at(whole, key, each)
@@ -776,7 +586,7 @@ def _move(func: Any, args: Any, kwargs: Any) -> Any:
             return type(value)([each(item, of) for item in value])
         if of is not None and isinstance(value, (np.ndarray, np.generic, float)):
             array = np.asarray(value)
-            return np.zeros(array.shape, _FLOAT) if _is_float(array.dtype) else value
+            return np.zeros(array.shape, rules.FLOAT) if rules.is_float(array.dtype) else value
         return value
 
     def called(of: Callable[[TrackedArray], Any] | None) -> Any:
@@ -816,7 +626,7 @@ def _where(condition: Any, *choices: Any) -> Any:
     flips = condition.error if isinstance(condition, TrackedArray) else None
     if flips is None or not flips.any():
         return found
-    either = np.abs(_numbers(x) - _numbers(y)) / _JUMP
+    either = np.abs(rules.floats(x) - rules.floats(y)) / rules.JUMP
     for each in _errors_of(choices):
         either = either if each is None else either + each
     off = found.off()
@@ -830,17 +640,17 @@ def _extreme(func: Any, sign: int) -> Callable[..., Any]:
         off = x.off() if isinstance(x, TrackedArray) else None
         if off is None or axis is None:
             return found
-        numbers, off = sign * _numbers(x), np.broadcast_to(off, x.shape)
+        numbers, off = sign * rules.floats(x), np.broadcast_to(off, x.shape)
         kept = np.expand_dims(func(_plain(x), axis=axis), axis)
         best, doubt = (np.take_along_axis(each, kept, axis) for each in (numbers, off))
-        reached = numbers + REACH * off >= best - REACH * doubt
+        reached = numbers + rules.REACH * off >= best - rules.REACH * doubt
         sizes = [1] * numbers.ndim
         sizes[axis] = -1
         places = np.arange(numbers.shape[axis]).reshape(sizes)
         away = np.max(np.where(reached, np.abs(places - kept), 0), axis=axis)
         if not away.any():
             return found
-        return _tracked(found, away.reshape(np.shape(found)) / _JUMP, None)
+        return _tracked(found, away.reshape(np.shape(found)) / rules.JUMP, None)
 
     return place
 
@@ -852,15 +662,15 @@ def _sorted_places(x: Any, axis: int = -1, **kwargs: Any) -> Any:
         return found
     numbers, off = (
         np.moveaxis(np.take_along_axis(each, found, axis), axis, -1)
-        for each in (_numbers(x), np.broadcast_to(off, x.shape))
+        for each in (rules.floats(x), np.broadcast_to(off, x.shape))
     )
-    tied = np.diff(numbers) <= REACH * (off[..., 1:] + off[..., :-1])
+    tied = np.diff(numbers) <= rules.REACH * (off[..., 1:] + off[..., :-1])
     if not tied.any():
         return found
-    error = np.zeros(numbers.shape, _FLOAT)
+    error = np.zeros(numbers.shape, rules.FLOAT)
     error[..., 1:] += tied
     error[..., :-1] += tied
-    error = np.where(error > 0, numbers.shape[-1] / _JUMP, 0)
+    error = np.where(error > 0, numbers.shape[-1] / rules.JUMP, 0)
     return _tracked(found, np.moveaxis(error, -1, axis), None)
 
 
@@ -869,12 +679,12 @@ def _taken_along(x: Any, places: Any, axis: int = -1) -> Any:
     doubt = places.error if isinstance(places, TrackedArray) else None
     if doubt is None or not doubt.any():
         return found
-    numbers, off = _numbers(x), _zeroed(found.off())
-    if _are_extremes(_numbers(found), numbers, axis):
+    numbers, off = rules.floats(x), rules.zeroed(found.off())
+    if _are_extremes(rules.floats(found), numbers, axis):
         # Near numbers may change their order, but no other number takes a place.
         return _tracked(_plain(found), 2 * off, None)
     spread = numbers.max(axis=axis, keepdims=True) - numbers.min(axis=axis, keepdims=True)
-    return _tracked(_plain(found), np.where(doubt > 0, spread / _JUMP, 0) + off, None)
+    return _tracked(_plain(found), np.where(doubt > 0, spread / rules.JUMP, 0) + off, None)
 
 
 def _are_extremes(taken: Array, numbers: Array, axis: int) -> bool:
@@ -892,11 +702,9 @@ _FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
     np.argmin: _extreme(np.argmin, -1),
     np.argsort: _sorted_places,
     np.take_along_axis: _taken_along,
-    np.zeros_like: lambda x, *args, **kwargs: np.zeros_like(_plain(x), *args, **kwargs),
-    np.ones_like: lambda x, *args, **kwargs: np.ones_like(_plain(x), *args, **kwargs),
-    np.full_like: lambda x, *args, **kwargs: np.full_like(_plain(x), *args, **kwargs),
-    np.empty_like: lambda x, *args, **kwargs: np.empty_like(_plain(x), *args, **kwargs),
 }
+
+_UNTRACKED: Final = {np.zeros_like, np.ones_like, np.full_like, np.empty_like}
 
 _MOVING: Final = {
     np.array_split,
