@@ -538,10 +538,11 @@ def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> 
     fold, largest = getattr(np.add, method), getattr(np.maximum, method)
     errors = x.off()
     off = np.broadcast_to(rules.zeroed(errors), numbers.shape)
-    rounding = found.dtype if unit_of(found.dtype) else None
-    if ufunc in _SELECTING:
-        ends = [getattr(ufunc, method)(numbers + each, **along) for each in (-off, off)]
+    if ufunc in _SELECTING and method == "reduce":
+        ends = [ufunc.reduce(numbers + each, **along) for each in (-off, off)]
         return np.max([np.abs(each - rules.floats(found)) for each in ends], axis=0), None
+    is_rounded = unit_of(found.dtype) and ufunc not in _SELECTING
+    rounding = found.dtype if is_rounded else None
     if ufunc is np.add:
         most = rules.largest(off)
         independent = most * np.sqrt(fold(np.square(off / most), **along))
