@@ -19,7 +19,6 @@ from fabric.graph.values.stream_type import StreamType, shape_text
 from fabric.graph.values.value import dtype_name
 from fabric.graph.wiring.memory_map import MemoryMap, Placed
 from fabric.graph.wiring.operator import Node
-from fabric.graph.wiring.stream import LaidOut
 from fabric.messages.output import print_line
 from fabric.messages.text import counted, merged_text, visible, without_numbers
 
@@ -82,7 +81,7 @@ def _wiring(group: tuple[Node, ...], console: Console) -> None:
     ):
         for text in dict.fromkeys(_ports(streams[0])):
             print_line(console, Text(f"  {label} {text}"), 6)
-    stated = [each for node in group for each in node.assumed if isinstance(each, LaidOut)]
+    stated = [each for node in group for each in node.assumed if each.stated_layout]
     for text in dict.fromkeys(str(each.layout) for each in stated):
         print_line(console, Text(f"  laid out {text}"), 6)
 

@@ -29,7 +29,7 @@ from fabric.graph.wiring.memory_map import Placed
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
-from fabric.graph.wiring.stream import LaidOut, Stream
+from fabric.graph.wiring.stream import Stream
 from fabric.messages.text import counted, families, merged_text
 from fabric.messages.users_code import users_values
 from fabric.timing.engine.tables import Counters
@@ -338,7 +338,7 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
 def _needless(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         for stream in node.assumed:
-            if isinstance(stream, LaidOut) or (stream.used and not stream.says_nothing):
+            if stream.stated_layout or (stream.used and not stream.says_nothing):
                 continue  # a layout says nothing of the shape
             why = "is what its operators say" if stream.says_nothing else "is used by no operator"
             yield (

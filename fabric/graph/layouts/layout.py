@@ -183,7 +183,21 @@ class Layout(Described):
 
         None if neither a loop nor a part of a loop begins there.
         """
-        return cut(self.loops, inside)
+        loops = self.loops
+        inner: tuple[Loop, ...] = ()
+        for at in reversed(range(len(loops))):
+            if inside == 1:
+                return loops[: at + 1], inner
+            trips, step, dim = loops[at]
+            if trips % inside == 0 and trips > inside:
+                step_outside = 1 if dim is None else step * inside
+                outer = (*loops[:at], Loop(trips // inside, step_outside, dim))
+                return outer, (Loop(inside, step, dim), *inner)
+            if inside % trips:
+                return None
+            inner = (loops[at], *inner)
+            inside //= trips
+        return None if inside > 1 else ((), inner)
 
     def again(self, times: int) -> Layout:
         """Return the layout with each tile ``times`` times in a row."""
@@ -205,18 +219,6 @@ class Layout(Described):
 
 def _sizes(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "one element"
-
-
-class Laid(NamedTuple):
-    """The layout of a stream, or the reason why it is unknown."""
-
-    layout: Layout | None
-    reason: str = ""
-
-    @property
-    def known(self) -> Layout | str:
-        """The layout, or the reason."""
-        return self.reason if self.layout is None else self.layout
 
 
 class Loop(NamedTuple):
@@ -251,24 +253,6 @@ def _continues(outer: Loop, inner: Loop) -> bool:
     if outer.dim is None or inner.dim is None:
         return outer.dim is inner.dim
     return outer.dim == inner.dim and outer.step == inner.trips * inner.step
-
-
-def cut(loops: Sequence[Loop], inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
-    """Split a nest such that the inner one has ``inside`` rounds; None if no loop ends there."""
-    inner: tuple[Loop, ...] = ()
-    for at in reversed(range(len(loops))):
-        if inside == 1:
-            return tuple(loops[: at + 1]), inner
-        trips, step, dim = loops[at]
-        if trips % inside == 0 and trips > inside:
-            step_outside = 1 if dim is None else step * inside
-            outer = (*loops[:at], Loop(trips // inside, step_outside, dim))
-            return outer, (Loop(inside, step, dim), *inner)
-        if inside % trips:
-            return None
-        inner = (loops[at], *inner)
-        inside //= trips
-    return None if inside > 1 else ((), inner)
 
 
 def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Annotated, NamedTuple, NoReturn, TypeAlias
 
 from fabric.graph.arguments.checks import Check, Unfit
 from fabric.graph.arguments.described import refuse
 from fabric.messages.place import Place
-from fabric.messages.text import found_text
 
 
 def _bound(value: object) -> float:
@@ -57,18 +56,3 @@ class Expectation(NamedTuple):
         refuse(
             f"program {program!r} expects an output {name!r}, but stores {known}", place=self.place
         )
-
-
-def expectations(
-    outputs: Mapping[str, object], tolerance: Tolerance, place: Place
-) -> dict[str, Expectation]:
-    """Return the arguments of ``expect`` at ``place``, by output."""
-    if not outputs:
-        refuse("expect: no output is named: expected one, such as y=lambda: x @ w")
-    found = {}
-    for name, compute in outputs.items():
-        if not callable(compute):
-            expected = f"a function that returns the array, such as {name}=lambda: array"
-            refuse(f"expect: {name} is {found_text(compute)}: expected {expected}")
-        found[name] = Expectation(compute, tolerance, place)
-    return found

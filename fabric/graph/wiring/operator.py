@@ -12,7 +12,7 @@ from typing_extensions import override
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, field_checks, refuse
 from fabric.graph.hardware.description import UnitKind
-from fabric.graph.layouts.layout import Laid, Layout
+from fabric.graph.layouts.layout import Layout
 from fabric.graph.values.dims import Dim, is_polynomial_in, is_ragged, symbol
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.stream_type import StreamType, ValueType, with_dims
@@ -294,11 +294,11 @@ class Node(Producer):
         self.place: Final = place
         self.outputs: tuple[Stream, ...] = ()
         self.index = -1
-        self._laid: tuple[Laid, ...] | None = None
+        self._laid: tuple[Layout | str, ...] | None = None
 
     @property
     @override
-    def laid(self) -> tuple[Laid, ...]:
+    def laid(self) -> tuple[Layout | str, ...]:
         waiting = [self]
         while waiting:
             node = waiting[-1]
@@ -317,9 +317,9 @@ class Node(Producer):
         assert self._laid is not None
         return self._laid
 
-    def _lay(self) -> tuple[Laid, ...]:
+    def _lay(self) -> tuple[Layout | str, ...]:
         found = self.operator.layouts(
-            tuple(stream.laid.known for stream in self.inputs), self.input_types, self.output_types
+            tuple(stream.laid for stream in self.inputs), self.input_types, self.output_types
         )
         if not is_own(self.operator):
             self._check_laid(found)
@@ -335,12 +335,12 @@ class Node(Producer):
                 place=defining_place(type(self.operator).layouts) or self.place,
             )
 
-    def _laid_as(self, layout: Layout | str, stream: StreamType) -> Laid:
+    def _laid_as(self, layout: Layout | str, stream: StreamType) -> Layout | str:
         if isinstance(layout, str):
-            passed_on = any(layout == each.laid.reason for each in self.inputs)
-            return Laid(None, layout if passed_on else f"{self.name}: {layout}")
+            passed_on = any(layout == each.laid for each in self.inputs)
+            return layout if passed_on else f"{self.name}: {layout}"
         misfit = unfit(layout, stream)
-        return Laid(layout) if misfit is None else Laid(None, f"{self.name}: {misfit}")
+        return layout if misfit is None else f"{self.name}: {misfit}"
 
     @property
     def input_types(self) -> tuple[StreamType, ...]:

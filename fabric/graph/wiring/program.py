@@ -26,7 +26,7 @@ from fabric.graph.values.dims import (
 )
 from fabric.graph.values.expression import Expression, Symbol
 from fabric.graph.wiring.collector import only_young_garbage
-from fabric.graph.wiring.expectation import Bound, Expectation, Tolerance, expectations
+from fabric.graph.wiring.expectation import Bound, Expectation, Tolerance
 from fabric.graph.wiring.mistakes import outputs_of, refuse_input, result_of
 from fabric.graph.wiring.names import Extra
 from fabric.graph.wiring.operator import (
@@ -43,7 +43,7 @@ from fabric.graph.wiring.stream import Stream, check_orders
 from fabric.messages.display import ShownInShort
 from fabric.messages.errors import ConfigurationError, ProgramError, said
 from fabric.messages.place import Place, calling_place, raising_place
-from fabric.messages.text import counted, visible
+from fabric.messages.text import counted, found_text, visible
 from fabric.messages.users_code import pass_signals
 
 Answer = TypeVar("Answer")
@@ -215,13 +215,18 @@ class Program(Wired):
                 or a tolerance is not a number from 0 on.
         """
         tolerance = Tolerance(rtol, atol, equal_nan)
-        for name, expectation in expectations(outputs, tolerance, calling_place()).items():
+        if not outputs:
+            refuse("expect: no output is named: expected one, such as y=lambda: x @ w")
+        for name, compute in outputs.items():
+            if not callable(compute):
+                expected = f"a function that returns the array, such as {name}=lambda: array"
+                refuse(f"expect: {name} is {found_text(compute)}: expected {expected}")
             if name in self.expected:
                 refuse(
                     f"expect: {name} is expected at {self.expected[name].place} already: "
                     "expected one function for each output"
                 )
-            self.expected[name] = expectation
+            self.expected[name] = Expectation(compute, tolerance, calling_place())
 
     @checked
     def bind(self, dim: Dim, size: int | Fraction) -> None:

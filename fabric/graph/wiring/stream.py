@@ -7,14 +7,14 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, Final, NoReturn
 
 from typing_extensions import override
 
 from fabric.graph.arguments.described import checked, refuse, settle
-from fabric.graph.layouts.layout import Laid, Layout
+from fabric.graph.layouts.layout import Layout
 from fabric.graph.values.dims import Claim, Dim, is_static, product, same
 from fabric.graph.values.stream_type import (
     BufferType,
@@ -54,7 +54,7 @@ class Producer:
         self.is_laid_out: Final[bool] = any(stream.is_laid_out for stream in inputs)
 
     @property
-    def laid(self) -> tuple[Laid, ...]:
+    def laid(self) -> tuple[Layout | str, ...]:
         """The layouts of the outputs, worked out at first use."""
         raise NotImplementedError
 
@@ -93,22 +93,21 @@ class Stream(ShownInShort):
         return "feedback" if self.node is None else f"{self.node.name}.{self.port}"
 
     @property
-    def laid(self) -> Laid:
+    def laid(self) -> Layout | str:
         """The layout, or the reason why it is unknown."""
         if self.node is None:
-            return Laid(None, "a feedback is used before its order is known")
+            return "a feedback is used before its order is known"
         return self.node.laid[self.port]
 
     @property
     def layout(self) -> Layout | None:
         """The coordinates of a tensor that its tiles hold, in their order; None if unknown."""
-        return self.laid.layout
+        return found if isinstance(found := self.laid, Layout) else None
 
     @property
     def no_layout(self) -> str | None:
         """The reason why the layout is unknown, else None."""
-        found = self.laid
-        return found.reason if found.layout is None else None
+        return found if isinstance(found := self.laid, str) else None
 
     def resolve(self) -> Stream:
         """The stream itself; for a feedback, the stream that it was connected to."""
@@ -140,7 +139,23 @@ class Stream(ShownInShort):
         Raises:
             ShapeError: the number of dimensions differs, or the stream has another size.
         """
-        return Assumed(self, shape, calling_place())
+        if self.node is None:
+            refuse(f"assume is told the shape of {self}: expected the shape in the Feedback itself")
+        if len(shape) != len(self.shape) or _differ(self.shape, shape):
+            refuse(
+                f"assume says that {self} has shape {shape_text(shape)}: expected "
+                f"{counted(len(self.shape), 'dimension')} that can be equal",
+                ShapeError,
+            )
+        for other in self.node.assumed:
+            if other.port == self.port and _differ(other.shape, shape):
+                refuse(
+                    f"assume says that {self} has shape {shape_text(shape)}: expected that of "
+                    f"{other.place}, {shape_text(other.shape)}",
+                    ShapeError,
+                )
+        self.node.assumed.append(assumed := Assumed(self, shape, None, calling_place()))
+        return assumed
 
     @checked
     def laid_out(self, layout: Layout) -> Stream:
@@ -155,7 +170,25 @@ class Stream(ShownInShort):
         Raises:
             ShapeError: the stream has another size or another order.
         """
-        return LaidOut(self, layout, calling_place())
+        if self.node is None:
+            refuse(
+                f"laid_out is told the order of {self}: expected the stream that it is connected to"
+            )
+        misfit = unfit(layout, self.type)
+        if misfit is not None:
+            refuse(
+                f"laid_out says that {self} is {layout}, {misfit}: "
+                "expected a layout of the stream's size",
+                ShapeError,
+            )
+        if self.layout is not None and differ(self.layout, layout):
+            refuse(
+                f"laid_out gives {self} another order than it has: "
+                f"{differ_text(self.layout, layout, self.type)}",
+                ShapeError,
+            )
+        self.node.assumed.append(assumed := Assumed(self, self.shape, layout, calling_place()))
+        return assumed
 
     @checked
     def expect(
@@ -262,11 +295,10 @@ class Feedback(Stream):
             )
         if self._source is not None:
             refuse(f"Feedback is connected to {self._source} already: expected one connection")
-        sizes = zip(self.shape, stream.shape, strict=False)
         if (
             stream.rank != self.rank
             or without_ragged(stream.value) != without_ragged(self.value)
-            or any(same(promised, found) is False for promised, found in sizes)
+            or _differ(self.shape, stream.shape)
         ):
             refuse(
                 f"Feedback was declared as {self.type}, but is connected to {stream}: "
@@ -292,33 +324,25 @@ class Feedback(Stream):
 
 
 class Assumed(Stream):
-    """A stream with a stated shape, as in listing 1 of the paper; its producers do not change.
+    """A stream with a stated shape, as in listing 1 of the paper, or with a stated layout.
 
     Attributes:
+        stated_layout: None if the shape is stated.
         used: an operator reads the stream with this shape.
+        says_nothing: its operators know the shape.
     """
 
-    def __init__(self, stream: Stream, shape: tuple[Dim, ...], place: Place) -> None:
+    def __init__(
+        self, stream: Stream, shape: tuple[Dim, ...], layout: Layout | None, place: Place
+    ) -> None:
         super().__init__(stream.node, stream.port, StreamType(shape, stream.value))
-        if stream.node is None:
-            refuse(
-                f"assume is told the shape of {stream}: expected the shape in the Feedback itself"
-            )
         self.place: Final = place
+        self.stated_layout: Final = layout
         self.used = False
-        self.is_laid_out = stream.is_laid_out
+        self.is_laid_out = layout is not None or stream.is_laid_out
         self._stream: Final = stream
-        known = [same(a, b) for a, b in zip(stream.shape, shape, strict=False)]
-        if len(shape) != len(stream.shape) or False in known:
-            refuse(
-                f"assume says that {stream} has shape {shape_text(shape)}: expected "
-                f"{counted(len(stream.shape), 'dimension')} that can be equal",
-                ShapeError,
-            )
         self._claims: Final = _claims(stream, shape, place)
-        self.says_nothing: Final = None not in known
-        _check_alike(stream, shape)
-        stream.node.assumed.append(self)
+        self.says_nothing: Final = self._claims == stream.claims
 
     @property
     @override
@@ -331,50 +355,13 @@ class Assumed(Stream):
 
     @property
     @override
-    def laid(self) -> Laid:
-        return self._stream.laid
+    def laid(self) -> Layout | str:
+        return self.stated_layout or self._stream.laid
 
     def note_reader(self) -> None:
         """Note that an operator reads the stream with this shape."""
         self.used = True
-
-
-class LaidOut(Assumed):
-    """A stream with a layout that the program states; its shape stays the same."""
-
-    def __init__(self, stream: Stream, layout: Layout, place: Place) -> None:
-        if stream.node is None:
-            refuse(
-                f"laid_out is told the order of {stream}: expected the stream that it is "
-                "connected to"
-            )
-        misfit = unfit(layout, stream.type)
-        if misfit is not None:
-            refuse(
-                f"laid_out says that {stream} is {layout}, {misfit}: "
-                "expected a layout of the stream's size",
-                ShapeError,
-            )
-        super().__init__(stream, stream.shape, place)
-        self.is_laid_out = True
-        self._layout: Final = layout
-        known = stream.layout
-        if known is not None and differ(known, layout):
-            refuse(
-                f"laid_out gives {stream} another order than it has: "
-                f"{differ_text(known, layout, stream.type)}",
-                ShapeError,
-            )
-
-    @property
-    @override
-    def laid(self) -> Laid:
-        return Laid(self._layout)
-
-    @override
-    def note_reader(self) -> None:
-        super().note_reader()
-        if isinstance(self._stream, Assumed):
+        if self.stated_layout is not None and isinstance(self._stream, Assumed):
             self._stream.note_reader()
 
 
@@ -388,17 +375,9 @@ def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim
     return (*stream.claims, *new)
 
 
-def _check_alike(stream: Stream, shape: tuple[Dim, ...]) -> None:
-    """Refuse a size that contradicts another statement about the same stream."""
-    assert stream.node is not None
-    for other in stream.node.assumed:
-        sizes = zip(other.shape, shape, strict=True)
-        if other.port == stream.port and any(same(*each) is False for each in sizes):
-            refuse(
-                f"assume says that {stream} has shape {shape_text(shape)}: expected that of "
-                f"{other.place}, {shape_text(other.shape)}",
-                ShapeError,
-            )
+def _differ(left: Sequence[Dim], right: Sequence[Dim]) -> bool:
+    """Whether two sizes differ in any case; symbols may be equal."""
+    return any(same(*sizes) is False for sizes in zip(left, right, strict=False))
 
 
 def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
@@ -407,12 +386,8 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
     Raises:
         ShapeError: the ranks or two sizes differ; symbols may be equal.
     """
-    if left.rank == right.rank and (
-        left.shape == right.shape
-        or all(same(a, b) is not False for a, b in zip(left.shape, right.shape, strict=True))
-    ):
-        return
-    raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")
+    if left.rank != right.rank or _differ(left.shape, right.shape):
+        raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")
 
 
 def check_orders(operator: str, inputs: tuple[Stream, ...]) -> None:
