@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.checks import Bounds, check_of
 from fabric.graph.arguments.described import checked, frozen_error, refuse
 from fabric.graph.hardware.description import Hardware, PlacementDescription
 from fabric.graph.hardware.latency import Hop, Site
@@ -41,7 +41,7 @@ from fabric.graph.wiring.operator import (
 from fabric.graph.wiring.sites import Placement
 from fabric.graph.wiring.stream import Stream, check_orders
 from fabric.messages.display import ShownInShort
-from fabric.messages.errors import ConfigurationError, ProgramError, said
+from fabric.messages.errors import ProgramError, said
 from fabric.messages.place import Place, calling_place, raising_place
 from fabric.messages.text import counted, found_text, visible
 from fabric.messages.users_code import pass_signals
@@ -91,31 +91,22 @@ class Program(Wired):
         self,
         name: str,
         *,
-        mode: str = "timing",
-        channel_depth: int | None = None,
-        flops_per_cycle: int | None = None,
+        mode: Annotated[str, check_of(Literal["timing", "functional"])] = "timing",
+        channel_depth: Annotated[int, Bounds(1)] | None = None,
+        flops_per_cycle: Annotated[int, Bounds(1)] | None = None,
         placement: PlacementDescription | None = None,
     ) -> None:
         """Start an empty program on the hardware in scope.
 
         Raises:
-            ProgramError: a value has another type.
-            ConfigurationError: another mode, or a depth or a bandwidth below 1.
+            ProgramError: a value has another type, or a depth or a bandwidth is below 1.
         """
-        if mode not in ("timing", "functional"):
-            refuse(
-                f"program {name!r}: mode is {mode!r}: expected timing or functional",
-                ConfigurationError,
-            )
         super().__init__(visible(name), (_hardware.get() or Hardware()).placed(placement))
         self.mode: Final = mode
         self.place: Final = calling_place()
         self.leaves_depth_open: Final = channel_depth is None
-        depth = self.hardware.channel.depth
-        self.channel_depth: Final = self._at_least_one("channel_depth", channel_depth, depth)
-        self.flops_per_cycle: Final = self._at_least_one(
-            "flops_per_cycle", flops_per_cycle, self.hardware.compute.flops_per_cycle
-        )
+        self.channel_depth: Final = channel_depth or self.hardware.channel.depth
+        self.flops_per_cycle: Final = flops_per_cycle or self.hardware.compute.flops_per_cycle
         self.depths: Final[dict[str, int]] = {}
         self.hops: Final[dict[str, Hop]] = {}
         self.deepened: Final[dict[str, Place]] = {}
@@ -129,15 +120,6 @@ class Program(Wired):
         self.undecided: list[tuple[Node, Dim, Dim]] = []
         self._pairs: list[tuple[Dim, Dim]] = []
         self._wiring = contextlib.ExitStack()
-
-    def _at_least_one(self, name: str, given: int | None, default: int) -> int:
-        if given is None:
-            return default
-        if given < 1:
-            refuse(
-                f"program {self.name!r}: {name} is {given}: expected at least 1", ConfigurationError
-            )
-        return given
 
     def __enter__(self) -> Self:
         """Collect the operators that are called from here on.
