@@ -159,7 +159,8 @@ class Layout(Described):
         cls, shape: Sequence[int], tile: Sequence[int], start: Sequence[int], loops: Sequence[Loop]
     ) -> Layout:
         """Return the layout with ``loops``, outermost first."""
-        trips, steps, dims = (tuple(loop[part] for loop in loops) for part in range(3))
+        trips, steps = tuple(loop.trips for loop in loops), tuple(loop.step for loop in loops)
+        dims = tuple(loop.dim for loop in loops)
         return cls(tuple(shape), tuple(tile), trips, steps, dims, tuple(start))
 
     def nested(self, loops: Sequence[Loop]) -> Layout:

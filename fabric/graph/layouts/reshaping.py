@@ -222,15 +222,13 @@ def permuted(layout: Layout, dims: tuple[int, ...]) -> Viewed | None:
             f"0 to {rank - 1}",
             ShapeError,
         )
-    tile = layout.tile
-    rows, cols = _in_tile(tile, range(rank))
-    new_rows, new_cols = _in_tile(tile, dims)
+    rows, cols = _in_tile(layout.tile, range(rank))
+    new_rows, new_cols = _in_tile(layout.tile, dims)
     transposed = (rows, cols) != (new_rows, new_cols)
     if transposed and (rows, cols) != (new_cols, new_rows):
         return None
-    shape, tile, start = (
-        [each[dim] for dim in dims] for each in (layout.shape, tile, layout.start)
-    )
+    parts = (layout.shape, layout.tile, layout.start)
+    shape, tile, start = ([part[dim] for dim in dims] for part in parts)
     loops = [
         loop if loop.dim is None else loop._replace(dim=dims.index(loop.dim))
         for loop in layout.loops

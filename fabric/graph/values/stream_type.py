@@ -195,5 +195,5 @@ def without_ragged(value: ValueType) -> ValueType:
 
 def kind_of(value: ValueType) -> str:
     """Return the kind of a value: tile, selector, buffer, bool or tuple."""
-    kind = next(each for each in VALUE_TYPES if isinstance(value, each))
-    return kind.__name__.removesuffix("Type").lower()
+    name: str = next(each.__name__ for each in VALUE_TYPES if isinstance(value, each))
+    return name.removesuffix("Type").lower()

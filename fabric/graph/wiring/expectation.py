@@ -13,7 +13,7 @@ from fabric.messages.place import Place
 
 
 def _bound(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
         raise Unfit
     return float(value)
 

@@ -212,21 +212,19 @@ class Initial(Operator):
         type_ = ports.input_types[0]
         value = _made(self.value, type_.value, functional=ports.functional)
         rank, expected = type_.rank, type_.shape[0]
-        kept = expected - self.count if self.keep_length and isinstance(expected, int) else None
+        dropped = self.count if self.keep_length else 0
         for left in reversed(range(ports.repeats)):
             for _ in range(self.count):
                 for stop in _stops(type_.shape[1:]):
                     await sink.send((value, stop))
             # Each input gets the same beginning. The end of an input is found by its length, if
             # known. In a loop no operator ends before the last element has passed here.
-            counts = isinstance(expected, int) and (left or kept is not None)
+            counts = isinstance(expected, int) and (left or self.keep_length)
             groups = expected if counts else -1
-            passed = 0
             while groups and (element := await source.receive()) is not None:
+                is_dropped = 0 <= groups <= dropped
                 groups -= element[1] >= rank
-                is_kept = kept is None or passed < kept
-                passed += element[1] >= rank
-                if not is_kept:
+                if is_dropped:
                     continue
                 if isinstance(element[0], Empty):
                     await sink.send_bare(element[1], element[0].dimension)
