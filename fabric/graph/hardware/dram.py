@@ -171,6 +171,11 @@ class _Piece(NamedTuple):
     width: int
     sources: tuple[str, ...]
 
+    @property
+    def bits(self) -> list[int]:
+        """A mask for each bit."""
+        return [1 << (self.low + bit) for bit in range(self.width)]
+
 
 def _interleaved(widths: Widths) -> tuple[str, ...]:
     group, bank = widths["bank_group"], widths["bank_group"] + widths["bank"]
@@ -184,18 +189,12 @@ def _interleaved(widths: Widths) -> tuple[str, ...]:
     )
 
 
-def _interleaved_with_hash(widths: Widths) -> tuple[str, ...]:
-    return ("channel ^ above", *_interleaved(widths)[1:])
-
-
-def _row_bank_rank_column_channel(_widths: Widths) -> tuple[str, ...]:
-    return ("channel", "column", "pseudo_channel", "bank_group", "bank", "row")
-
+_IN_TURN: Final = ("channel", "column", "pseudo_channel", "bank_group", "bank", "row")
 
 _NAMED: Final[dict[str, Callable[[Widths], tuple[str, ...]]]] = {
     "interleaved": _interleaved,
-    "interleaved with hash": _interleaved_with_hash,
-    "row-bank-rank-column-channel": _row_bank_rank_column_channel,
+    "interleaved with hash": lambda widths: ("channel ^ above", *_interleaved(widths)[1:]),
+    "row-bank-rank-column-channel": lambda _: _IN_TURN,
 }
 
 
@@ -208,21 +207,17 @@ def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tu
                 f"mapping is {mapping!r}: expected a list of bit fields, or {names}"
             )
         mapping = _NAMED[mapping](widths)
-    pieces = _pieces(mapping, widths)
+    pieces = [piece for piece in _pieces(mapping, widths) if piece.field != "unused"]
     placed: dict[str, list[int]] = {field: [] for field in _FIELDS}
-    used = 0
     for piece in pieces:
-        if piece.field != "unused":
-            bits = [1 << (piece.low + bit) for bit in range(piece.width)]
-            placed[piece.field] += bits
-            used |= sum(bits)
+        placed[piece.field] += piece.bits
+    used = sum(map(sum, placed.values()))
     masks: dict[str, list[int]] = {field: [] for field in _FIELDS}
     for piece in pieces:
-        if piece.field != "unused":
-            of_piece = [1 << (piece.low + bit) for bit in range(piece.width)]
-            for source in piece.sources:
-                of_piece = list(map(xor, of_piece, _source(source, piece, placed, used)))
-            masks[piece.field] += of_piece
+        bits = piece.bits
+        for source in piece.sources:
+            bits = list(map(xor, bits, _source(source, piece, placed, used)))
+        masks[piece.field] += bits
     found = {field: tuple(each) for field, each in masks.items()}
     _check_distinct(found)
     return found
@@ -240,9 +235,8 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
     for field in open_:
         if open_.count(field) > 1:
             raise ConfigurationError(
-                f"mapping has {field} {counted(open_.count(field), 'time')} without a number "
-                f"of bits: "
-                "expected one that takes what the others leave"
+                f"mapping has {field} {counted(open_.count(field), 'time')} without a number of "
+                "bits: expected one that takes what the others leave"
             )
     all_ = {**widths, "row": _ROW_BITS}
     left = {
@@ -253,8 +247,8 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
         if bits < 0 or (bits > 0 and field not in open_):
             does = "drops" if bits > 0 else "repeats"
             raise ConfigurationError(
-                f"mapping {does} {_bits(abs(bits))} of {field}: found {all_[field] - bits} in "
-                f"all, expected {all_[field]}"
+                f"mapping {does} {counted(abs(bits), 'bit')} of {field}: "
+                f"found {all_[field] - bits} in all, expected {all_[field]}"
             )
     pieces, low = [], 0
     for text, (field, width, sources) in zip(mapping, stated, strict=True):
@@ -265,7 +259,7 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
         low += pieces[-1].width
     if pieces[-1].low >= REQUEST_NUMBER_BITS:
         raise ConfigurationError(
-            f"mapping has {_bits(pieces[-1].low)} below the row: "
+            f"mapping has {counted(pieces[-1].low, 'bit')} below the row: "
             f"expected fewer than {REQUEST_NUMBER_BITS}"
         )
     return pieces
@@ -306,7 +300,7 @@ def _source(text: str, piece: _Piece, placed: dict[str, list[int]], used: int) -
     first, end, there = int(match["first"]), int(match["end"]), placed[match["field"]]
     if end - first != piece.width:
         raise ConfigurationError(
-            f"mapping has {piece.text!r}, {_bits(piece.width)} xor {max(end - first, 0)}: "
+            f"mapping has {piece.text!r}, {counted(piece.width, 'bit')} xor {max(end - first, 0)}: "
             "expected as many"
         )
     if end > len(there):
@@ -338,7 +332,3 @@ def _check_distinct(masks: dict[str, tuple[int, ...]]) -> None:
                     "fields by what they are xored with"
                 )
             leading[rest.bit_length()] = rest
-
-
-def _bits(count: int) -> str:
-    return f"{count} bit{'' if count == 1 else 's'}"

@@ -111,12 +111,12 @@ class TrackedArray(np.ndarray):
     def off(self) -> Array | None:
         """Return the absolute errors with the last rounding; None if all are 0."""
         with np.errstate(all="ignore"):
-            return self._off()
+            return self._off()  # type: ignore[no-any-return]
 
-    def _off(self) -> Array | None:
+    def _off(self) -> Any:
         if self.kin is not None:
             return _alike(self, [self.kin])
-        return rules.joined(self.error, _last_rounding(self))  # type: ignore[no-any-return]
+        return rules.joined(self.error, _last_rounding(self))
 
     def become(self, result: Array) -> Array:
         """Return ``result``, which has these numbers converted to another element type."""

@@ -199,7 +199,8 @@ class Program(Wired):
         tolerance = Tolerance(rtol, atol, equal_nan)
         if not outputs:
             refuse("expect: no output is named: expected one, such as y=lambda: x @ w")
-        for name, compute in outputs.items():
+        given: Mapping[str, object] = outputs
+        for name, compute in given.items():
             if not callable(compute):
                 expected = f"a function that returns the array, such as {name}=lambda: array"
                 refuse(f"expect: {name} is {found_text(compute)}: expected {expected}")
