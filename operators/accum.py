@@ -56,8 +56,7 @@ class Accumulating(ComputeOperator):
 
     def __call__(self, *inputs: Stream) -> Stream:
         """Return the stream of results."""
-        (result,) = self.wire(*inputs)
-        return result
+        return self.wire(*inputs)[0]
 
     @property
     @override

@@ -71,8 +71,7 @@ class ExpertAddresses(_Generator):
 
     def __call__(self, selectors: Stream) -> Stream:
         """Return the stream of addresses."""
-        (result,) = self.wire(selectors)
-        return result
+        return self.wire(selectors)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -139,8 +138,7 @@ class CacheReadAddresses(_Generator):
 
     def __call__(self, requests: Stream, lengths: Stream) -> Stream:
         """Return the stream of addresses."""
-        (result,) = self.wire(requests, lengths)
-        return result
+        return self.wire(requests, lengths)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -205,8 +203,7 @@ class FilterLastTile(_Generator):
 
     def __call__(self, lengths: Stream) -> Stream:
         """Return the stream of selectors: 0 for the last tile of a request, 1 for the others."""
-        (result,) = self.wire(lengths)
-        return result
+        return self.wire(lengths)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -85,8 +85,7 @@ class Bufferize(Operator):
 
     def __call__(self, source: Stream) -> Stream:
         """Return the stream of buffers."""
-        (buffers,) = self.wire(source)
-        return buffers
+        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -221,8 +220,7 @@ class Streamify(Operator):
 
     def __call__(self, buffers: Stream, reference: Stream | None = None) -> Stream:
         """Return the stream of tiles."""
-        (tiles,) = self.wire(buffers) if reference is None else self.wire(buffers, reference)
-        return tiles
+        return (self.wire(buffers) if reference is None else self.wire(buffers, reference))[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -89,8 +89,7 @@ class Repeat(_Repetition):
 
     def __call__(self, source: Stream) -> Stream:
         """Return the repeated stream."""
-        (result,) = self.wire(source)
-        return result
+        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -183,8 +182,7 @@ class Expand(_Repetition):
 
     def __call__(self, source: Stream, reference: Stream) -> Stream:
         """Return the source's elements in the reference's shape."""
-        (result,) = self.wire(source, reference)
-        return result
+        return self.wire(source, reference)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

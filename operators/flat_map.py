@@ -57,8 +57,7 @@ class FlatMap(Operator):
 
     def __call__(self, source: Stream) -> Stream:
         """Return the stream of parts."""
-        (result,) = self.wire(source)
-        return result
+        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -141,8 +141,7 @@ class LinearOffChipLoad(Load):
 
     def __call__(self, reference: Stream | None = None) -> Stream:
         """Return the stream of tiles."""
-        (tiles,) = self.wire() if reference is None else self.wire(reference)
-        return tiles
+        return (self.wire() if reference is None else self.wire(reference))[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -288,8 +287,7 @@ class RandomOffChipLoad(Load):
 
     def __call__(self, addresses: Stream) -> Stream:
         """Return the stream of tiles."""
-        (tiles,) = self.wire(addresses)
-        return tiles
+        return self.wire(addresses)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

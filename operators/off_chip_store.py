@@ -280,8 +280,7 @@ class RandomOffChipStore(Operator):
 
     def __call__(self, addresses: Stream, data: Stream) -> Stream:
         """Store ``data`` and return the stream of acknowledgements."""
-        (acknowledgements,) = self.wire(addresses, data)
-        return acknowledgements
+        return self.wire(addresses, data)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

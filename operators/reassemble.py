@@ -83,8 +83,7 @@ class Reassemble(Operator):
 
     def __call__(self, inputs: Sequence[Stream], selectors: Stream) -> Stream:
         """Return the reassembled stream."""
-        (result,) = self.wire(*inputs, selectors)
-        return result
+        return self.wire(*inputs, selectors)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -113,8 +113,7 @@ class Scatter(Operator):
 
     def __call__(self, addresses: Stream, values: Stream) -> Stream:
         """Return the words of each group."""
-        (words,) = self.wire(addresses, values)
-        return words
+        return self.wire(addresses, values)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

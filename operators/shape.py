@@ -81,8 +81,7 @@ class Flatten(Operator):
 
     def __call__(self, source: Stream) -> Stream:
         """Return the flattened stream."""
-        (result,) = self.wire(source)
-        return result
+        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -171,8 +170,7 @@ class Promote(Operator):
 
     def __call__(self, source: Stream) -> Stream:
         """Return the promoted stream."""
-        (result,) = self.wire(source)
-        return result
+        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

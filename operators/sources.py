@@ -57,8 +57,7 @@ class Metadata(Operator):
 
     def __call__(self) -> Stream:
         """Return the stream of integers."""
-        (result,) = self.wire()
-        return result
+        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -136,8 +135,7 @@ class RaggedIntegers(Operator):
 
     def __call__(self) -> Stream:
         """Return the stream of integers."""
-        (result,) = self.wire()
-        return result
+        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -212,8 +210,7 @@ class Selectors(Operator):
 
     def __call__(self) -> Stream:
         """Return the stream of selectors."""
-        (result,) = self.wire()
-        return result
+        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

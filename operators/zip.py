@@ -52,8 +52,7 @@ class Zip(Operator):
 
     def __call__(self, *inputs: Stream) -> Stream:
         """Return the stream of tuples."""
-        (result,) = self.wire(*inputs)
-        return result
+        return self.wire(*inputs)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -164,8 +164,7 @@ class Initial(Operator):
 
     def __call__(self, source: Stream) -> Stream:
         """Return the stream with its new beginning."""
-        (result,) = self.wire(source)
-        return result
+        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
