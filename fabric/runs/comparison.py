@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.symbolic.metrics import Metrics
 from fabric.analysis.symbolic.substitution import Size, Substitution, followed
+from fabric.graph.arguments.described import refuse
 from fabric.graph.values.dims import Dim, free_symbols, is_ragged, short_text
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.stream_type import StreamType, TileType, shape_text
 from fabric.graph.wiring.stream import Feedback
-from fabric.messages.errors import ProgramError
 from fabric.messages.text import counted
 from fabric.runs.counters import Compared, Comparison
 
@@ -109,11 +109,10 @@ def check_assumptions(
         stream = edge.consumer.inputs[edge.input]
         if channel.taken != (total := _count(sizes.stream(stream.type))):
             name, place = edge.claims[0].stream, edge.claims[0].place
-            raise ProgramError(
+            refuse(
                 f"{name} has {counted(channel.taken, 'element')}: expected {total:,}, since "
                 f"the program assumes {shape_text(stream.shape)}",
-                file=place.file,
-                line=place.line,
+                place=place,
             )
 
 

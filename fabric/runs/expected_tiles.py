@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fabric.graph.arguments.described import refuse
 from fabric.graph.values.value import Element, Tile
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.stream import Stream
-from fabric.messages.errors import ProgramError
 from fabric.messages.place import Place
 from fabric.messages.text import counted
 from fabric.timing.engine.observer import Observer, Sent, Stamp, Transferred, Watched
@@ -118,12 +118,11 @@ def _leaves(stream: Stream, given: Any, at: Index, place: Place) -> Iterator[tup
     try:
         parts = list(given)
     except TypeError:
-        raise ProgramError(
+        refuse(
             f"expect of {stream.name} returns {type(given).__name__} at {list(at)}: expected "
             f"{counted(len(stream.shape), 'dimension')} of tiles, as {stream} has",
-            file=place.file,
-            line=place.line,
-        ) from None
+            place=place,
+        )
     for number, part in enumerate(parts):
         yield from _leaves(stream, part, (*at, number), place)
 

@@ -26,7 +26,7 @@ from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.program import Program
 from fabric.messages.addresses import without_passwords
-from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
+from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.events import logger_of
 from fabric.messages.place import blamed_place
 from fabric.messages.text import JsonObject, untellable
@@ -315,10 +315,9 @@ def _extra(program: Program, name: str) -> object:
     found = program.ask(f"the text of {what}", partial(untellable, value))
     if found is not None:
         place = program.extra.place(name)
-        raise ProgramError(
+        refuse(
             f"{what} is {found}: expected numbers, text, and lists and dictionaries of them",
-            file=place.file,
-            line=place.line,
+            place=place,
         )
     return value
 
