@@ -40,7 +40,7 @@ from fabric.graph.wiring.operator import (
 )
 from fabric.graph.wiring.sites import Placement
 from fabric.graph.wiring.stream import Stream, check_orders
-from fabric.messages.display import ShownInShort
+from fabric.messages.display import ShownInShort, shown
 from fabric.messages.errors import ProgramError, said
 from fabric.messages.place import Place, calling_place, raising_place
 from fabric.messages.text import counted, found_text, visible
@@ -63,7 +63,7 @@ def hardware_scope(hardware: Hardware) -> Iterator[None]:
         _hardware.reset(token)
 
 
-class Program(Wired):
+class Program(ShownInShort, Wired):
     """A dataflow graph of operators.
 
     Use it in a ``with`` statement: operators that are called inside are added to it.
