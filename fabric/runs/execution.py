@@ -172,8 +172,8 @@ class Execution:
         runner = self._runner
         exact = exact_numbers(self.settings.exact)
         tracking = tracking_errors(self.functional and self.machine.plan.program.expects)
-        with exact, tracking, watched(runner.runtime.watched, self.settings.notify or _say):
-            return runner.run_under(
+        with exact, tracking, watched(runner.watched, self.settings.notify or _say):
+            return runner.run(
                 self._interrupts,
                 lambda: "livelock" if self.watch.moving else None,
                 beside=self._beside(),

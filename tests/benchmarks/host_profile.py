@@ -13,7 +13,7 @@ from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.operator import Node
 from fabric.timing.engine.unit import Unit
-from fabric.timing.machine.runtime import Runtime
+from fabric.timing.machine.runner import Runner
 from fabric.timing.memories.flat import FlatMemory
 from tests.benchmarks.points import Point
 
@@ -63,18 +63,18 @@ class _TimedMachine:
 
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
-        self._operate = Runtime.operate
+        self._operate = Runner.operate
         self._advance = FlatMemory.advance
 
     def __enter__(self) -> None:
         clock, operate, advance = self._clock, self._operate, self._advance
 
-        async def timed_operate(runtime: Runtime, node: Node) -> None:
+        async def timed_operate(runner: Runner, node: Node) -> None:
             kind = type(node.operator).__name__
             inner = getattr(node.operator, "function", getattr(node.operator, "reduction", None))
             if inner is not None:
                 kind += f"({type(inner).__name__})"
-            await _Timed(operate(runtime, node), kind, clock)
+            await _Timed(operate(runner, node), kind, clock)
 
         def timed_advance(memory: FlatMemory, horizon_cycle: int) -> list[Unit]:
             start = time.perf_counter()
@@ -84,11 +84,11 @@ class _TimedMachine:
             clock.count("HBM", spent)
             return done
 
-        patched: Any = Runtime, FlatMemory
+        patched: Any = Runner, FlatMemory
         patched[0].operate, patched[1].advance = timed_operate, timed_advance
 
     def __exit__(self, *_: object) -> None:
-        patched: Any = Runtime, FlatMemory
+        patched: Any = Runner, FlatMemory
         patched[0].operate, patched[1].advance = self._operate, self._advance
 
 

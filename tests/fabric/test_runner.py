@@ -11,6 +11,7 @@ from fabric import Program, Stream
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.guards.tasks import unawaited
 from fabric.timing.machine.assembly import Setup
+from fabric.timing.machine.interrupts import Interrupts
 from fabric.timing.machine.runner import Runner
 from tests.deadlock.parts import Script, feedback, sink
 from tests.fabric.scripted import Ticks
@@ -53,25 +54,25 @@ def _runner(
 def test_run_of_all_operators_completes() -> None:
     runner = _runner(_pipe())
 
-    assert runner.run(lambda: "livelock") == "completed"
+    assert runner.run(Interrupts(), lambda: "livelock") == "completed"
     assert runner.machine.failures.first is None
 
 
 def test_run_at_rest_is_a_deadlock() -> None:
-    assert _runner(_ring(("r0", "s0"))).run(lambda: None) == "deadlock"
+    assert _runner(_ring(("r0", "s0"))).run(Interrupts(), lambda: None) == "deadlock"
 
 
 @pytest.mark.parametrize("ending", ["livelock", "interrupted"])
 def test_stopped_run_has_the_reason_given(ending: str) -> None:
     runner = _runner(_ring(("r0", "s0")))
 
-    assert runner.run(lambda: ending) == ending  # type: ignore[arg-type,return-value]
+    assert runner.run(Interrupts(), lambda: ending) == ending  # type: ignore[arg-type,return-value]
 
 
 def test_failed_operator_is_an_error() -> None:
     runner = _runner(_pipe(broken=True))
 
-    assert runner.run(lambda: "livelock") == "error"
+    assert runner.run(Interrupts(), lambda: "livelock") == "error"
     assert runner.machine.failures.first is not None
     assert runner.machine.failures.nodes == {1}
 
@@ -87,7 +88,7 @@ def test_run_at_rest_continues_if_released() -> None:
 
     runner = _runner(_ring(("s0", "s0", "s0", "r0")), released=released)
 
-    assert runner.run(lambda: None) == "deadlock"
+    assert runner.run(Interrupts(), lambda: None) == "deadlock"
     assert len(asked) == 3
     assert asked[0] < asked[2]
 
@@ -102,12 +103,8 @@ def test_tasks_beside_the_operators_end_with_them() -> None:
         finally:
             seen.append("ended")
 
-    def starts() -> None:
-        assert trio.lowlevel.in_trio_run()
-        seen.append("start")
-
-    _runner(_pipe()).run(lambda: None, on_start=starts, beside=[waits_for_ever])
-    assert seen == ["start", "beside", "ended"]
+    _runner(_pipe()).run(Interrupts(), lambda: None, beside=[waits_for_ever])
+    assert seen == ["beside", "ended"]
 
 
 async def _forgotten() -> None:

@@ -155,7 +155,7 @@ class Trial:
         interrupts = Interrupts()
         ending: Ending = "interrupted"
         with interrupts.handled():
-            ending = self._runner.run_under(interrupts, self._given_up)
+            ending = self._runner.run(interrupts, self._given_up)
         if interrupts.seen:
             interrupts.again()
         return ending

@@ -1,22 +1,34 @@
-"""One run of a program on its own machine, for users and for trial remedies."""
+"""Runs the operators of a machine as trio tasks, for users and for trial remedies."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import trio
+from trio import Cancelled, CancelScope, current_effective_deadline, open_nursery
 
-from fabric.timing.engine.clock import VirtualClock
-from fabric.timing.guards.tasks import unawaited
+from fabric.messages.place import raising_place
+from fabric.messages.users_code import first_of, pass_signals
+from fabric.timing.engine.channel import LaterSink
+from fabric.timing.engine.clock import Stopped, VirtualClock
+from fabric.timing.guards.operators import Circling, GuardedUnit
+from fabric.timing.guards.tasks import Watched, guarded, stack_of, unawaited
 from fabric.timing.machine.assembly import Setup, assemble
-from fabric.timing.machine.runtime import Runtime
+from fabric.timing.machine.machine import users_among
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
+    from fabric.graph.wiring.operator import Node
+    from fabric.timing.compiled.region import Region
+    from fabric.timing.engine.ports import Ports
+    from fabric.timing.engine.unit import Unit, Wait
     from fabric.timing.machine.interrupts import Interrupts
 
 
@@ -37,8 +49,28 @@ def _no_wakeups() -> Iterator[None]:
             signal.set_wakeup_fd(before)
 
 
+def rounds(ports: Ports) -> Iterator[Ports]:
+    """Yield the ports of an operator without inputs for each of its runs.
+
+    Cycles of ``send_at`` continue after those of the previous run: cycles 0 to 9 are 10 to 19 in
+    the second run.
+    """
+    if ports.repeats == 1:
+        yield ports
+        return
+    since_cycle = 0
+    for _ in range(ports.repeats):
+        sinks = tuple(
+            LaterSink(sink, since_cycle)
+            for sink in ports.outputs
+            if not isinstance(sink, LaterSink)
+        )
+        yield replace(ports, outputs=sinks, since_cycle=since_cycle)
+        since_cycle = max((sink.next_cycle for sink in sinks), default=0)
+
+
 class Runner:
-    """Runs a program once."""
+    """Runs a program once, with one trio task for each operator."""
 
     def __init__(
         self,
@@ -58,23 +90,27 @@ class Runner:
         """
         clock = VirtualClock(self._rest, on_heartbeat, beat_cycles)
         self.machine: Final = assemble(setup, clock)
-        self.runtime: Final = Runtime(self.machine)
         self._released: Final = released
+        self._scope: Final = CancelScope()
+        self._abandoned = False
+        self._at_rest: list[tuple[Unit, Wait | None, int]] = []
 
     def run(
         self,
+        interrupts: Interrupts,
         given_up: Callable[[], Ending | None],
         *,
-        on_start: Callable[[], object] = lambda: None,
         beside: Iterable[Callable[[], Awaitable[object]]] = (),
     ) -> Ending:
-        """Run to the end and return how it ended.
+        """Run to the end, or to a signal of ``interrupts``, and return how it ended.
 
-        ``given_up`` returns the ending of an abandoned run, ``on_start`` is called inside trio, and
-        tasks ``beside`` run with the operators.
+        ``given_up`` returns the ending of an abandoned run. Tasks ``beside`` run with the
+        operators.
         """
-        with _no_wakeups(), unawaited(self.runtime.dropped):
-            trio.run(self._main, on_start, beside, restrict_keyboard_interrupt_to_checkpoints=True)
+        with _no_wakeups(), unawaited(self.dropped):
+            trio.run(
+                self._main, interrupts, beside, restrict_keyboard_interrupt_to_checkpoints=True
+            )
         machine = self.machine
         machine.publish()
         if machine.region is not None:
@@ -87,31 +123,127 @@ class Runner:
             return "livelock"
         return given_up() or "deadlock"
 
-    def run_under(
-        self,
-        interrupts: Interrupts,
-        given_up: Callable[[], Ending | None],
-        *,
-        beside: Iterable[Callable[[], Awaitable[object]]] = (),
-    ) -> Ending:
-        """Run like ``run``, and end at the signals of ``interrupts``."""
-        runtime = self.runtime
-        return self.run(
-            given_up,
-            on_start=lambda: interrupts.ends(runtime.cancel, runtime.abandon),
-            beside=beside,
-        )
-
     async def _main(
-        self, on_start: Callable[[], object], beside: Iterable[Callable[[], Awaitable[object]]]
+        self, interrupts: Interrupts, beside: Iterable[Callable[[], Awaitable[object]]]
     ) -> None:
-        on_start()
-        async with trio.open_nursery() as host:
-            for task in beside:
+        interrupts.ends(self._scope.cancel, self._abandon)
+        machine = self.machine
+        machine.clock.running += len(machine.units)
+        async with open_nursery() as host:
+            for task in (*beside, machine.clock.conductor.run):
                 host.start_soon(task)
-            await self.runtime.run()
+            with self._scope:
+                async with open_nursery() as nursery:
+                    if machine.region is not None:
+                        nursery.start_soon(self._compiled, machine.region)
+                    for node in machine.plan.nodes:
+                        if not machine.is_compiled(node):
+                            nursery.start_soon(self.operate, node, name=node.name)
+            machine.publish()
+            for unit, wait, now in self._at_rest:
+                unit.wait, unit.now = wait, now
             host.cancel_scope.cancel()
 
     def _rest(self) -> None:
         if not self._released():
-            self.runtime.stop()
+            self._stop()
+
+    async def _compiled(self, region: Region) -> None:
+        await region.run()
+        if region.gave_up:
+            self._stop()
+
+    def _abandon(self) -> None:
+        """Start no further operators; started ones will be cancelled."""
+        self._abandoned = True
+        self.machine.clock.stopped = True
+
+    def _stop(self) -> None:
+        """Cancel the operators and freeze the machine, even if they send in a ``finally``."""
+        machine = self.machine
+        machine.publish()
+        self._at_rest = [(unit, unit.wait, unit.now) for unit in machine.units]
+        for channel in machine.channels:
+            channel.stop()
+        machine.clock.stopped = True
+        self._scope.cancel()
+        for unit in machine.units:
+            unit.strand.interrupt(Stopped())
+
+    def _is_over(self) -> bool:
+        """Whether the run was abandoned or stopped."""
+        return self._abandoned or self._scope.cancel_called or self.machine.clock.stopped
+
+    def dropped(self, name: str) -> bool:
+        """Note a coroutine that was not awaited; return whether an operator has dropped it."""
+        machine = self.machine
+        found = self.watched.unit_in(stack_of(sys._getframe()))
+        if found is None or not isinstance(found[0], GuardedUnit):
+            return False
+        unit, place = found
+        if not machine.clock.stopped:
+            node, ports = machine.plan.nodes[unit.index], machine.ports[unit.index]
+            what = name.rpartition(".")[2].lstrip("_")
+            failure = ports.failure(f"{what}() is not awaited: expected `await` at once", place)
+            machine.failures.keep(failure, node, ports)
+        return True
+
+    @property
+    def watched(self) -> Watched:
+        """Input of a watchdog."""
+        machine = self.machine
+        users = users_among(node.operator for node in machine.plan.nodes)
+        return Watched(machine.units, users, machine.channels, Runner._operate)
+
+    async def operate(self, node: Node) -> None:
+        """Run one operator until it ends; keep its error."""
+        ports = self.machine.ports[node.index]
+        unit = ports.unit
+        unit.strand.begin(conducted=not isinstance(unit, GuardedUnit))
+        await self._operate(node, ports, unit)
+        await self.machine.clock.conductor.end(unit.strand)
+
+    async def _operate(self, node: Node, ports: Ports, unit: Unit) -> None:
+        if self._abandoned:
+            return
+        clock, failures = self.machine.clock, self.machine.failures
+        try:
+            running = self._run(node, ports)
+            if isinstance(unit, GuardedUnit):
+                await guarded(running, unit, self._is_over)
+            else:
+                await running
+            if clock.stopped:
+                return
+            ports.finish()
+            await ports.drain()
+        except BaseException as error:
+            if isinstance(error, Cancelled) and current_effective_deadline() == -math.inf:
+                raise
+            first = first_of(error)
+            pass_signals(first)
+            if clock.stopped:
+                return
+            if isinstance(unit, GuardedUnit):
+                unit.guard.let_go()
+            if isinstance(first, Circling):
+                failures.circling.append((unit, raising_place(first)))
+            else:
+                failures.keep(first, node, ports)
+            await self._stop_in_turn(unit)
+        else:
+            unit.finished = True
+            clock.leave()
+
+    async def _run(self, node: Node, ports: Ports) -> None:
+        for each in rounds(ports) if not node.inputs else (ports,):
+            await node.operator.run(each)
+
+    async def _stop_in_turn(self, unit: Unit) -> None:
+        """Stop the run once no unit can fail before ``unit``."""
+        clock = self.machine.clock
+        with contextlib.suppress(Stopped):
+            clock.bound(None)
+            await clock.reach(unit, unit.now)
+            clock.stopping = True
+            clock.leave()
