@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import duckdb
-
 from fabric.analysis.trace.analysis.timeline import STATES, occupancy, slices, timelines
+from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.analysis.trace.reading.wording import Names
@@ -23,7 +22,6 @@ from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import output_file
 from fabric.messages.text import one_of
 from fabric.messages.users_code import users_code
-from fabric.timing.machine.signal_shield import shielded
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.timeline import Timelines
@@ -46,7 +44,6 @@ def _perfetto(trace: Trace, output: Path) -> int:
 
 
 def _vcd(trace: Trace, output: Path) -> int:
-
     return write_vcd(trace, output)
 
 
@@ -62,21 +59,14 @@ def _csv(trace: Trace, output: Path) -> int:
         "JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element"
     )
     # The trace's own database writes no files; in one thread, rows stay in their order.
-    with (
-        duckdb.connect(config={"threads": 1}) as database,
-        output_file(output, "wb"),
-        plain(output) as file,
-        system_errors(),
-    ):
-
-        def copy() -> None:
-            database.register("transfers", transfers)
-            database.execute(
-                f"COPY transfers TO {literal(file)} "
-                "(FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
-            )
-
-        shielded(copy, database.interrupt)
+    database = Connection()
+    database.execute("SET threads = 1")
+    with output_file(output, "wb"), plain(output) as file, system_errors():
+        copy = (
+            f"COPY transfers TO {literal(file)} "
+            "(FORMAT csv, HEADER, COMPRESSION none, USE_TMP_FILE false)"
+        )
+        database.call(lambda connection: connection.register("transfers", transfers).execute(copy))
     return len(transfers)
 
 
