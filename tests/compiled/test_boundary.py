@@ -13,8 +13,7 @@ import trio
 
 from fabric import Program, simulate
 from fabric.messages.standard_error import Snapshot
-from fabric.timing.compiled import arrays
-from fabric.timing.engine import conductor
+from fabric.timing.compiled import arrays, region
 from fabric.timing.machine import assembly
 from fabric.timing.memories import registry
 from fabric.timing.memories.flat import FlatMemory
@@ -45,7 +44,7 @@ def test_snapshots_change_nothing(name: str, order: str | int, tmp_path: Path) -
 
     alone = run(build, "compiled", tmp_path)
     looking = Looking()
-    with mock.patch.object(conductor, "_TURN", 1), schedule(order):
+    with mock.patch.object(region, "_BUDGET", 7), schedule(order):
         found = run(build, "compiled", tmp_path, progress=looking)
 
     assert alone.state == found.state

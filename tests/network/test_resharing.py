@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.timing.network.fair_share import PIECE_BITS, TICK_BITS
-from fabric.timing.network.links import NO_CYCLE, Links
+from fabric.timing.network.fair_share import NEVER, PIECE_BITS, TICK_BITS
+from fabric.timing.network.links import Links
 from tests.network.transfers import fill, world
 from tests.profiles import examples
 
@@ -67,8 +67,8 @@ def test_incremental_rates_equal_rates_computed_from_scratch(of: Traffic) -> Non
     for flow, cycle, size_bytes in of.sent:
         links.begin(flow, cycle, size_bytes)
     pieces = 1 << (PIECE_BITS - TICK_BITS)
-    while links.next_cycle != NO_CYCLE:
-        links.advance(0)
+    while links.next_cycle != NEVER:
+        links.advance(0, 0)
         flows = links.world.flows
         under_way = np.flatnonzero(flows.rows["under_way"]).tolist()
         assert flows.rows["rate"][under_way].tolist() == _rates(of, under_way, pieces)

@@ -19,6 +19,7 @@ from fabric.timing.compiled.codes import Codes
 from fabric.timing.compiled.kernel import run_loop
 from fabric.timing.compiled.world import GrowingTable, World
 from fabric.timing.engine.tables import Counters, Table
+from fabric.timing.memories.flat import NO_MEMORY, FlatMemory
 from fabric.timing.network.links import NO_LINKS, Links
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Arrays:
         joints: Sequence[Joint],
         *,
         network: Links | None = None,
+        memory: FlatMemory | None = None,
         recorded: bool = False,
     ) -> None:
         self.codes: Final = codes
@@ -96,6 +98,7 @@ class Arrays:
         self.stages: Final = stages
         self.joints: Final = joints
         self.network: Final = network
+        self.memory: Final = memory
         self.number: Final = {joint.channel: number for number, joint in enumerate(joints)}
         count = len(stages)
         channels, dimensions = self._channels()
@@ -110,14 +113,17 @@ class Arrays:
             dimensions=dimensions, inputs=self._inputs(), outputs=np.array([*outputs, 0], np.int64),
             stamps=np.zeros(count * c.STAMPS, np.int64), states=tables.states.table,
             known=tables.known, transitions=tables.transitions.table,
-            operations=tables.operations.table, kinds=codes.kinds.table, ready=ready,
-            ledger=Table.zeros(c.Change, _LEDGER), submitted=Table.zeros(c.Submission, count),
+            operations=tables.operations.table, kinds=codes.kinds.table,
+            bursts=codes.bursts.table, ready=ready,
+            ledger=Table.zeros(c.Change, _LEDGER),
             journal=np.zeros(_JOURNAL if recorded else 0, np.int64),
             control=Table.zeros(c.Control, 1)[0], ends=self._ends(channels), links=NO_LINKS,
+            memory=NO_MEMORY if memory is None else memory.world,
         )  # fmt: skip
+        self.world.control.horizon_cycle = c.OUTSIDE
         self.world.control.live = self.world.control.ready_count = count
         self._next_look = _FIRST_LOOK
-        self._linked: tuple[object, ...] = (None,) * 7
+        self._linked: tuple[object, ...] = (None,) * 8
         self.link()
 
     def _channels(self) -> tuple[Table[c.ChannelRow], Table[c.Dimension]]:
@@ -182,28 +188,34 @@ class Arrays:
         rows["first_input"] = _starts(rows["inputs"])
         rows["outputs"] = [len(stage.outputs) for stage in stages]
         rows["first_output"] = _starts(rows["outputs"])
+        rows["client"] = c.OUTSIDE
+        if self.memory is not None:
+            for number, stage in enumerate(stages):
+                rows["client"][number] = self.memory.connect(stage.unit, number)
         return table
 
     def link(self) -> None:
         """Pass the tables to the loop, after some have grown."""
         tables = self.tables
-        growing = (
-            self.slots.table, tables.states.table, tables.known, tables.transitions.table,
-            tables.operations.table, self.codes.kinds.table,
-            NO_LINKS if self.network is None else self.network.world,
-        )  # fmt: skip
-        if not all(map(is_, growing, self._linked)):
-            self._linked = growing
-            slots, states, known, transitions, operations, kinds, links = growing
-            self.world = self.world._replace(
-                slots=slots, states=states, known=known, transitions=transitions,
-                operations=operations, kinds=kinds, links=links,
-            )  # fmt: skip
+        # Any: the types of the world's fields.
+        growing: dict[str, Any] = {
+            "slots": self.slots.table,
+            "states": tables.states.table,
+            "known": tables.known,
+            "transitions": tables.transitions.table,
+            "operations": tables.operations.table,
+            "kinds": self.codes.kinds.table,
+            "bursts": self.codes.bursts.table,
+            "links": NO_LINKS if self.network is None else self.network.world,
+        }
+        if not all(map(is_, growing.values(), self._linked)):
+            self._linked = tuple(growing.values())
+            self.world = self.world._replace(**growing)
             self._loop = run_loop.over(self.world)
 
-    def run(self, pace_cycle: int, horizon_cycle: int, operations: int) -> tuple[int, int]:
+    def run(self, pace_cycle: int, operations: int) -> tuple[int, int]:
         """Run the loop; see ``kernel.run_loop``."""
-        reason, about = self._loop(pace_cycle, horizon_cycle, operations)
+        reason, about = self._loop(pace_cycle, operations)
         return reason, about
 
     def pays(self) -> bool:

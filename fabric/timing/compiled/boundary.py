@@ -228,6 +228,8 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
         # A burst may have been answered since the loop ran, which has advanced the unit's clock.
         unit.now = max(unit.now, row.now) if row.status == c.OFF_CHIP else row.now
         unit.busy_cycles, unit.flops = row.busy, row.flops
+        if row.client >= 0:
+            unit.off_chip_cycles, unit.off_chip_bytes = row.off_chip_cycles, row.off_chip_bytes
         unit.finished = row.status == c.FINISHED
         if unit.wait is not None:
             unit.wait = None if unit.finished else _wait(arrays, stage, row)

@@ -19,6 +19,7 @@ from fabric.timing.compiled.world import (
     NUMBER_BITS,
     NUMBER_MASK,
     NUMBER_SHIFT,
+    BurstSize,
     GrowingTable,
     Kind,
 )
@@ -90,12 +91,12 @@ class Codes:
 
     Attributes:
         kinds: of values.
-        bursts: by number, rows and bytes per row of HBM tiles.
+        bursts: sizes of HBM tiles.
     """
 
     def __init__(self) -> None:
         self.kinds: Final = GrowingTable(Kind)
-        self.bursts: list[tuple[int, int]] = []
+        self.bursts: Final = GrowingTable(BurstSize)
         self._numbers: dict[tuple[int, int], int] = {}
         self._kinds: dict[Key, int] = {}
         self._values: list[Value] = []
@@ -153,9 +154,9 @@ class Codes:
     def burst(self, rows: int, row_bytes: int) -> int:
         """Return the number of bursts of this size."""
         burst = index(rows), index(row_bytes)
-        number = self._numbers.setdefault(burst, len(self.bursts))
-        if number == len(self.bursts):
-            self.bursts.append(burst)
+        number = self._numbers.get(burst)
+        if number is None:
+            self._numbers[burst] = number = self.bursts.extend([burst])
         return number
 
     def same_kind(self, tile: OpaqueTile, level: int) -> int:

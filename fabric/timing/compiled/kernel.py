@@ -10,6 +10,7 @@ from functools import partial
 from fabric.timing.compiled import kernel_channels
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.kernel_channels import (
+    answer,
     arrive,
     close,
     drop,
@@ -26,16 +27,17 @@ from fabric.timing.compiled.kernel_channels import (
 from fabric.timing.compiled.world import Operation, StageRow, World
 from fabric.timing.engine import channel_rule
 from fabric.timing.engine.machine_code import MachineCode
+from fabric.timing.memories.flat import MOST_REQUESTS, advance_flat, begin
 from fabric.timing.network import fair_share
 from fabric.timing.network.fair_share import advance_links, next_cycle
 
 
 @partial(MachineCode, uses=(channel_rule, kernel_channels, fair_share))
-def run_loop(w: World, pace: int, horizon: int, budget: int) -> tuple[int, int]:
+def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
     """Run every ready stage until it waits.
 
-    A stage at ``pace`` does not send, links advance up to ``horizon`` while all stages wait, and
-    about ``budget`` operations are done.
+    A stage at ``pace`` does not send. Links and memory advance while all stages wait, up to the
+    horizon in ``control``. About ``budget`` operations and requests are done.
 
     Returns:
         Why it returns, and for which stage or channel: AT_REST if all wait; ASKS for an unknown
@@ -58,13 +60,35 @@ def run_loop(w: World, pace: int, horizon: int, budget: int) -> tuple[int, int]:
                 drain(w, stage)
             control.ready_head = (control.ready_head + 1) & (w.ready.size - 1)
             control.ready_count -= 1
-        outward = control.touched + control.submitted + control.outward + control.too_far
-        if outward or next_cycle(w.links) > horizon:
+        outward = control.touched + control.submitted + control.answered
+        outward += control.outward + control.too_far
+        if outward or next_event(w) > control.horizon_cycle:
+            control.horizon_cycle = c.OUTSIDE
             return c.AT_REST, 0
-        budget -= 1
+        budget = advance_to_event(w, budget)
         if budget < 0:
             return c.TIRED, 0
+
+
+def next_event(w: World) -> int:
+    """Return a cycle before which nothing arrives over links and no burst is seen complete."""
+    progress = w.memory.progress
+    return min(next_cycle(w.links), progress.silent_until, progress.seen_cycle)
+
+
+def advance_to_event(w: World, budget: int) -> int:
+    """Advance to the next arrival or answer; return the budget left, negative if it ran out."""
+    control, progress = w.control, w.memory.progress
+    arrival = next_cycle(w.links)
+    if next_event(w) < arrival:
+        budget = advance_flat(w.memory, min(arrival, control.horizon_cycle), budget)
+        if budget < 0 or progress.finished == 0:
+            return budget
+        answer(w)
+    else:
         arrive(w, advance_links(w.links))
+    control.horizon_cycle = min(control.horizon_cycle, control.quiet_cycle)
+    return budget - 1
 
 
 def run_stage(
@@ -81,7 +105,7 @@ def run_stage(
         elif stage.pc < stage.end:
             operation = w.operations[stage.pc]
             now, status, reason = operate(w, number, stage, operation, now, pace)
-            if reason == c.AT_REST and status in (c.READY, c.OFF_CHIP):
+            if reason == c.AT_REST and (status == c.READY or status >= c.OFF_CHIP):
                 stage.pc += 1
         else:
             now, status, reason = turn(w, number, stage, now)
@@ -115,8 +139,7 @@ def operate(
     elif what == c.HOLD:
         return now, c.READY, hold(w, now, amount)
     else:
-        submit(w, number, stage, operation)
-        return now, c.OFF_CHIP, c.AT_REST
+        return now, *submit(w, stage, operation, now)
     return now, c.READY, c.AT_REST
 
 
@@ -131,15 +154,18 @@ def hold(w: World, now: int, size_bytes: int) -> int:
     return c.AT_REST
 
 
-def submit(w: World, number: int, stage: StageRow, operation: Operation) -> None:
-    """Note that a stage waits for a burst, and its tile."""
-    submission = w.submitted[w.control.submitted]
-    submission.stage = number
-    submission.size = operation.amount
-    submission.tile = operation.sends
-    if operation.source >= 0:
-        submission.tile = number_in(w, stage, operation.source)
-    w.control.submitted += 1
+def submit(w: World, stage: StageRow, operation: Operation, now: int) -> tuple[int, int]:
+    """Begin a burst; return the status, and why the loop returns, if it does."""
+    if stage.client < 0:
+        w.control.submitted = 1
+        return c.SUBMITS, c.AT_REST
+    size = w.bursts[operation.amount]
+    requests = size.rows * -(-size.row_bytes // w.memory.progress.request_bytes)
+    if requests > MOST_REQUESTS:
+        return c.OFF_CHIP, c.FAILS
+    stage.off_chip_bytes += size.rows * size.row_bytes
+    begin(w.memory, stage.client, now, requests)
+    return c.OFF_CHIP, c.AT_REST
 
 
 def work(w: World, number: int, stage: StageRow, operation: Operation, now: int) -> int:

@@ -1,4 +1,4 @@
-"""Channels in the compiled loop, including those over shared links."""
+"""Arrivals in the compiled loop: on channels, over shared links, and from the memory."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from fabric.timing.engine.channel_rule import (
     usable_from,
     visible_from,
 )
+from fabric.timing.memories.flat import NEVER
 from fabric.timing.network.fair_share import depart, has_room
 
 
@@ -248,3 +249,23 @@ def arrive(w: World, cycle: int) -> None:
                 channel.arrived += 1
             wake_reader(w, w.ends[at])
         flow.arrived = 0
+
+
+def answer(w: World) -> None:
+    """Wake stages whose bursts are complete; ``Region`` wakes tasks."""
+    memory, tasks = w.memory, 0
+    memory.progress.now_cycle = memory.progress.seen_cycle
+    for place in range(memory.progress.finished):
+        client = memory.clients[memory.done[place]]
+        if client.stage < 0:
+            memory.done[tasks] = memory.done[place]
+            tasks += 1
+            continue
+        stage = w.stages[client.stage]
+        waited = client.ready + 1 - stage.now
+        stage.now += waited
+        stage.off_chip_cycles += waited
+        wake(w, client.stage)
+    w.control.answered = tasks
+    memory.progress.finished = 0
+    memory.progress.seen_cycle = NEVER

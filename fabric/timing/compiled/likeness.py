@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, is_dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -101,24 +100,12 @@ class Likeness:
         return tuple(map(self._plain, parts))
 
 
-def _reader(names: Sequence[str]) -> Callable[[object], tuple[object, ...]]:
-    if not names:
-        return lambda _: ()
-    read = attrgetter(*names)
-    return read if len(names) > 1 else lambda described: (read(described),)
-
-
 def _parts_of(kind: type) -> _Plainly:
     besides = "name" if issubclass(kind, Operator) else None
     names = [each.name for each in fields(kind) if each.name != besides]
-    number, values = id(kind), _reader(names)
 
     def parts(likeness: Likeness, described: object) -> tuple[Hashable, ...]:
-        plain = [
-            each if each.__class__ in _PLAIN else likeness._plainly(each)(likeness, each)
-            for each in values(described)
-        ]
-        return (number, *plain)
+        return (kind, *[likeness._plain(getattr(described, name)) for name in names])
 
     return parts
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+
+# Any: the fields have many types.
+from typing import TYPE_CHECKING, Any, Final
 
 from fabric.timing.engine.ports import Ports
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.observation import Observation
     from fabric.timing.engine.off_chip import OffChip
     from fabric.timing.engine.on_chip import OnChipMemory
-    from fabric.timing.engine.ports import Sink, Stored
+    from fabric.timing.engine.ports import Sink
     from fabric.timing.engine.unit import Unit
 
 
@@ -28,34 +30,34 @@ class Views:
         units: Sequence[Unit],
         inputs: Sequence[tuple[Channel, ...]],
         outputs: Sequence[tuple[Sink, ...]],
-        *,
-        functional: bool,
-        clock: VirtualClock,
-        off_chip: OffChip | None,
-        on_chip: OnChipMemory,
-        stored: Stored,
-        observation: Observation | None,
-        repeats: int,
+        **shared: Any,
     ) -> None:
+        """Keep what ports are made of; ``shared`` are the fields that are equal in all ports."""
         self.units: Final = units
         self.inputs: Final = inputs
         self.outputs: Final = outputs
-        self.clock: Final = clock
-        self.off_chip: Final = off_chip
-        self.on_chip: Final = on_chip
-        self.observation: Final = observation
+        self.clock: Final[VirtualClock] = shared["clock"]
+        self.off_chip: Final[OffChip | None] = shared["off_chip"]
+        self.on_chip: Final[OnChipMemory] = shared["on_chip"]
+        self.observation: Final[Observation | None] = shared["observation"]
         self._plan: Final = plan
-        self._functional: Final = functional
-        self._stored: Final = stored
-        self._repeats: Final = repeats
+        self._shared: Final = shared
         self._made: Final[dict[int, Ports]] = {}
 
     def __getitem__(self, index: int) -> Ports:
         """Return the ports of node ``index``."""
-        ports = self._made.get(index)
-        if ports is None:
-            ports = self._made[index] = self._make(index)
-        return ports
+        if index not in self._made:
+            node = self._plan.nodes[index]
+            self._made[index] = Ports(
+                unit=self.units[index],
+                inputs=self.inputs[index],
+                outputs=self.outputs[index],
+                input_types=node.input_types,
+                output_types=node.output_types,
+                region=self.region(index),
+                **self._shared,
+            )
+        return self._made[index]
 
     def __iter__(self) -> Iterator[Ports]:
         """Iterate over all ports, in node order."""
@@ -70,23 +72,4 @@ class Views:
         region = self._plan.memory_map.regions.get(self._plan.nodes[index])
         if region is None or not region.write:
             return region
-        return region._replace(size_bytes=self._repeats * region.size_bytes)
-
-    def _make(self, index: int) -> Ports:
-        node = self._plan.nodes[index]
-        return Ports(
-            unit=self.units[index],
-            inputs=self.inputs[index],
-            outputs=self.outputs[index],
-            input_types=node.input_types,
-            output_types=node.output_types,
-            functional=self._functional,
-            clock=self.clock,
-            off_chip=self.off_chip,
-            region=self.region(index),
-            on_chip=self.on_chip,
-            stored=self._stored,
-            observation=self.observation,
-            repeats=self._repeats,
-            interval_cycles=self._plan.program.hardware.channel.interval_cycles,
-        )
+        return region._replace(size_bytes=self._shared["repeats"] * region.size_bytes)

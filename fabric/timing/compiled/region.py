@@ -5,7 +5,8 @@ For the clock and for channels at its boundary they are units like any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from fabric.timing.compiled.arrays import Arrays, Joint, Journal, Stage
 from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.boundary import Boundary, publish
 from fabric.timing.compiled.codes import Codes, UncodedError
+from fabric.timing.compiled.kernel import next_event, number_in
 from fabric.timing.compiled.kernel_channels import wake
 from fabric.timing.compiled.likeness import Likeness
 from fabric.timing.compiled.stand_ins import UnfitError
@@ -28,7 +30,7 @@ from fabric.timing.engine.conductor import Strand
 from fabric.timing.engine.off_chip import prefetching
 from fabric.timing.engine.ports import Sink
 from fabric.timing.engine.unit import Wait
-from fabric.timing.network.fair_share import NEVER
+from fabric.timing.memories.flat import FlatMemory
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.elaborate import Plan
@@ -38,76 +40,23 @@ if TYPE_CHECKING:
     from fabric.timing.network.links import Links
 
 
-class Carrier:
-    """Advances shared links, in the loop if possible.
-
-    Attributes:
-        horizon_cycle: up to which the loop may advance links while all stages wait; -1 if not at
-            all.
-    """
-
-    def __init__(self, links: Links, wake: Callable[[], None]) -> None:
-        self.links: Final = links
-        self.horizon_cycle = -1
-        self._wake: Final = wake
-
-    @property
-    def next_cycle(self) -> int:
-        """See ``Network``."""
-        return self.links.next_cycle
-
-    def advance(self, horizon_cycle: int) -> None:
-        """See ``Network``."""
-        self.horizon_cycle = min(max(horizon_cycle, self.next_cycle), NEVER - 1)
-        self._wake()
-
-    def rest(self) -> int:
-        """Note that all stages wait; return the cycle that links have reached."""
-        self.links.see()
-        return self.links.cycle
-
-
 _BUDGET: Final = 2_000_000
 """Operations between two checks for signals."""
-
 
 _ASKED: Final = 1_000
 """Operators asked before other tasks have a turn."""
 
 
-class _Woken(Strand):
-    __slots__ = ("_number", "_woken")
-
-    def __init__(self, woken: Callable[[int], None], number: int) -> None:
-        self.task = None
-        self.parked = True
-        self.cancelled = False
-        self.suspension = None
-        self._woken = woken
-        self._number = number
-
-    def step(self, _: object) -> None:
-        self._woken(self._number)
-
-    def interrupt(self, error: BaseException) -> None:
-        """Do nothing: stages have no task."""
-
-
 class Region:
-    """Runs stages.
+    """Runs stages. For the clock it is the network, with the memory of the loop.
 
     Attributes:
         gave_up: no table holds what an operator does; the run begins again as tasks.
     """
 
     def __init__(
-        self,
-        arrays: Arrays,
-        likeness: Likeness,
-        views: Views,
-        journal: Journal | None = None,
+        self, arrays: Arrays, likeness: Likeness, views: Views, journal: Journal | None
     ) -> None:
-        self._views: Final = views
         self._clock: Final = views.clock
         self._on_chip: Final = views.on_chip
         self._off_chip: Final = views.off_chip
@@ -122,19 +71,17 @@ class Region:
         self._woken = list(range(len(arrays.stages)))
         self._touched: list[int] = []
         self._scheduled = False
-        self._pacing: set[int] = set()
         self._is_published = True
-        network = arrays.network
-        self._carrier: Final = None if network is None else Carrier(network, self._carry)
-        if self._carrier is not None:
-            self._clock.network = self._carrier
+        self._clock.network = self
+        if arrays.memory is not None:
+            self._clock.memory = None
         self._carries = 0
         self._waiting: Final = Wait(Operation.RECEIVE, (), 0)
         self._strand: Final = Strand()
         self._strand.step = self._go
-        touch = self._touch
         for number, stage in enumerate(arrays.stages):
-            stage.unit.strand = _Woken(touch, number)
+            stage.unit.strand.parked = True
+            stage.unit.strand.step = partial(self._touch, number)
 
     async def run(self) -> None:
         """Run the stages in the conductor until all have ended, or the region gives up."""
@@ -147,20 +94,27 @@ class Region:
             # Tasks run first, so that the elements they send are fetched together.
             self._clock.conductor.resume_last(self._strand)
 
-    def _carry(self) -> None:
+    @property
+    def next_cycle(self) -> int:
+        """See ``Network``: no burst is seen complete before this cycle."""
+        return next_event(self._arrays.world)
+
+    @property
+    def cycle(self) -> int:
+        """See ``Network``."""
+        network, memory = self._arrays.network, self._arrays.world.memory
+        return max(0 if network is None else network.cycle, memory.progress.now_cycle)
+
+    def advance(self, horizon_cycle: int, quiet_cycle: int) -> None:
+        """Let the loop advance while all stages wait."""
+        control = self._arrays.world.control
+        control.horizon_cycle = horizon_cycle
+        control.quiet_cycle = quiet_cycle
         self._carries += 1
         self._clock.come()
         self._schedule()
 
-    def _rest_links(self) -> int:
-        """Note the progress of links; return the number of calls to advance."""
-        carrier, carries = self._carrier, self._carries
-        if carrier is not None:
-            self._clock.now = max(self._clock.now, carrier.rest())
-        self._carries = 0
-        return carries
-
-    def _touch(self, stage: int) -> None:
+    def _touch(self, stage: int, _: object) -> None:
         self._woken.append(stage)
         self._touched.append(stage)
         self._schedule()
@@ -172,7 +126,9 @@ class Region:
             return
         self._is_published = False
         try:
-            self._absorb_touched()
+            touched, self._touched = self._touched, []
+            for stage in touched:
+                self._absorb(stage)
             while True:
                 self._arrays.link()
                 if not self._run():
@@ -181,6 +137,7 @@ class Region:
                     self._schedule()
                     return
                 self._submit()
+                self._answer()
                 self._boundary.emit()
                 if not self._boundary.arm():
                     break
@@ -189,25 +146,14 @@ class Region:
         else:
             self._rest()
 
-    def _absorb_touched(self) -> None:
-        absorbed = 0
-        try:
-            for stage in self._touched:
-                self._absorb(stage)
-                absorbed += 1
-        finally:
-            del self._touched[:absorbed]
-
     def _absorb(self, number: int) -> None:
         """Make a woken stage ready, if its element or credit is available."""
         arrays = self._arrays
         stage = arrays.world.stages[number]
         status = stage.status
-        if status == c.PACED:
-            self._pacing.discard(number)
-        elif status == c.OFF_CHIP:
+        if status == c.OFF_CHIP:
             stage.now = arrays.stages[number].unit.now
-        elif not self._boundary.is_there(number):
+        elif status != c.WAITS_FOR_PACE and not self._boundary.is_there(number):
             return
         wake(arrays.world, number)
 
@@ -216,20 +162,18 @@ class Region:
         arrays, asked = self._arrays, 0
         control = arrays.world.control
         while asked < _ASKED and not self._clock.stopped:
-            horizon = -1 if self._carrier is None else self._carrier.horizon_cycle
-            reason, about = arrays.run(self._clock.pace_cycle, horizon, _BUDGET)
+            reason, about = arrays.run(self._clock.pace_cycle, _BUDGET)
             if control.changes:
                 self._on_chip.record(arrays.world.ledger.rows[: control.changes].tolist())
                 control.changes = 0
             if reason == c.FAILS:
                 raise UnfitError
             if reason in (c.AT_REST, c.TIRED):
-                # At rest, the next event may precede the next event of the links.
-                if self._carrier is not None and reason == c.AT_REST:
-                    self._carrier.horizon_cycle = -1
                 return bool(reason == c.AT_REST)
             if reason == c.ASKS:
-                self._ask(about)
+                arrays.stages[about].automaton.ask(control.asked_state, control.asked_code)
+                if not arrays.pays():
+                    raise UnfitError
                 asked += 1
             elif reason == c.GROWS:
                 arrays.grow(about)
@@ -240,33 +184,40 @@ class Region:
             arrays.link()
         return False
 
-    def _ask(self, stage: int) -> None:
-        arrays, control = self._arrays, self._arrays.world.control
-        arrays.stages[stage].automaton.ask(control.asked_state, control.asked_code)
-        arrays.link()
-        if not arrays.pays():
-            raise UnfitError
-
     def _submit(self) -> None:
         arrays, control = self._arrays, self._arrays.world.control
         if not control.submitted:
             return
-        asked = arrays.world.submitted.rows[: control.submitted].tolist()
         control.submitted = 0
-        bursts, stages = arrays.codes.bursts, arrays.world.stages
-        for number, size, tile in asked:
+        world = arrays.world
+        for number in np.flatnonzero(world.stages.rows["status"] == c.SUBMITS).tolist():
             assert self._off_chip is not None
-            stage = arrays.stages[number]
-            unit, region = stage.unit, stage.region
+            row = world.stages[number]
+            unit, region = arrays.stages[number].unit, arrays.stages[number].region
             assert region is not None
-            burst = region.burst(*bursts[size], tile)
-            unit.now = stages[number].now
+            operation = world.operations[row.pc - 1]
+            tile = operation.sends
+            if operation.source >= 0:
+                tile = number_in(world, row, operation.source)
+            size = world.bursts[operation.amount]
+            burst = region.burst(size.rows, size.row_bytes, tile)
+            row.status = c.OFF_CHIP
+            unit.now = row.now
             try:
                 self._off_chip.submit(unit, burst)
             except BaseException as error:
                 pass_signals(error)
                 raise UnfitError from error
             unit.off_chip_bytes += burst.rows * burst.row_bytes
+
+    def _answer(self) -> None:
+        """Wake the tasks whose bursts are complete."""
+        control, memory = self._arrays.world.control, self._arrays.memory
+        if control.answered:
+            assert memory is not None
+            for unit in memory.answered(control.answered):
+                self._clock.wake(unit)
+            control.answered = 0
 
     def _give_up(self) -> None:
         self.publish()
@@ -286,13 +237,13 @@ class Region:
         if control.too_far:
             control.too_far = 0
             for number in np.flatnonzero(stages.rows["status"] == c.PACED).tolist():
-                if number in self._pacing:
-                    continue
-                self._pacing.add(number)
+                stages[number].status = c.WAITS_FOR_PACE
                 unit = arrays.stages[number].unit
                 unit.now = stages[number].now
                 clock.note_pacing(unit)
-        clock.leave(len(woken) + self._rest_links())
+        carries, self._carries = self._carries, 0
+        clock.now = max(clock.now, self.cycle)
+        clock.leave(len(woken) + carries)
         if not control.live:
             self._over.set()
 
@@ -315,6 +266,7 @@ class Region:
         for automaton in {stage.automaton for stage in self._arrays.stages}:
             automaton.close()
         self._is_published = self._is_over = True
+        self._clock.network, self._clock.memory = self._arrays.network, self._off_chip
         del self._arrays, self._boundary
 
 
@@ -356,9 +308,12 @@ def region_of(
     if not stages:
         return None
     recorded = views.observation is not None
+    memory = views.off_chip if type(views.off_chip) is FlatMemory else None
     try:
         joints = _joints(plan, views, channels, number)
-        arrays = Arrays(codes, tables, stages, joints, network=network, recorded=recorded)
+        arrays = Arrays(
+            codes, tables, stages, joints, network=network, memory=memory, recorded=recorded
+        )
     except OverflowError:
         return None
     return Region(arrays, likeness, views, Journal(arrays) if recorded else None)

@@ -84,6 +84,8 @@ class Recording:
     def burst(self, rows: int, row_bytes: int, number: int | OpaqueNumber) -> None:
         """Note an HBM burst, relative to the operator's tensor."""
         port = -1
+        if rows * row_bytes > c.FAR:
+            raise UnfitError
         if isinstance(number, OpaqueNumber):
             self.check_shown(number.tile)
             port, number = number.tile.port, 0

@@ -9,6 +9,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fabric.timing.engine.tables import Counters, Row, Table
+from fabric.timing.memories.flat import FlatWorld
 from fabric.timing.network.fair_share import LinkWorld
 
 OUTSIDE: Final = -1
@@ -36,6 +37,9 @@ class StageRow(Row):
     times: int  # Rounds of a repetition that are done
     chose: int
     began: int
+    client: int  # Its port at the memory in the loop, or OUTSIDE
+    off_chip_cycles: int
+    off_chip_bytes: int
 
 
 # Status of a stage.
@@ -47,6 +51,8 @@ DRAINING: Final = 4
 STUCK: Final = 5
 FINISHED: Final = 6
 OFF_CHIP: Final = 7
+SUBMITS: Final = 8  # A burst to a memory outside of the loop
+WAITS_FOR_PACE: Final = 9  # Noted by the clock
 
 
 class InputRow(Row):
@@ -203,12 +209,11 @@ class Change(Row):
     size_bytes: int
 
 
-class Submission(Row):
-    """A burst: its size is a number of ``Codes.bursts``."""
+class BurstSize(Row):
+    """The size of a tile."""
 
-    stage: int
-    size: int
-    tile: int
+    rows: int
+    row_bytes: int
 
 
 class Control(Row):
@@ -222,10 +227,13 @@ class Control(Row):
     live: int
     touched: int
     submitted: int
+    answered: int  # Tasks among the memory's ``done``
     outward: int
     too_far: int
     journal: int
     arrival_cycle: int
+    horizon_cycle: int  # Up to which links and memory advance while all stages wait
+    quiet_cycle: int  # The horizon after their next event
 
 
 class World(NamedTuple):
@@ -251,13 +259,14 @@ class World(NamedTuple):
     transitions: Table[Transition]
     operations: Table[Operation]
     kinds: Table[Kind]
+    bursts: Table[BurstSize]
     ready: Counters
     ledger: Table[Change]
-    submitted: Table[Submission]
     journal: Counters
     control: Control
     ends: Counters
     links: LinkWorld
+    memory: FlatWorld
 
 
 # Why the loop returns.

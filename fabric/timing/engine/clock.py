@@ -19,7 +19,7 @@ from fabric.graph.values.fit import whole
 from fabric.messages.causes import Operation
 from fabric.messages.errors import ProgramError
 from fabric.timing.engine.conductor import WOKEN, Conductor, Switching
-from fabric.timing.engine.off_chip import Foreseeing, OffChip
+from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.unit import Awaited, Unit, Wait
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ class VirtualClock:
 
     Attributes:
         now: every event before this cycle has happened.
-        foresees: the memory, if it can foresee how long it will be silent.
         stopping: stop when no unit can run, instead of advancing.
         stopped: the run is over; work of cancelled operators does not count.
         pace_cycle: units with later clocks wait until no other unit can run.
@@ -56,7 +55,6 @@ class VirtualClock:
         self.stopped = False
         self.conductor: Final = Conductor()
         self.memory: OffChip | None = None
-        self.foresees: Foreseeing | None = None
         self.network: Network | None = None
         self.chose: Callable[[Unit], object] | None = None
         self._on_quiescence: Final = on_quiescence
@@ -93,7 +91,7 @@ class VirtualClock:
     def spent(self) -> bool:
         """Whether only units that can run now can still act."""
         pending = self.memory is not None and self.memory.pending
-        carries = self.network is not None and self.network.next_cycle <= _NEVER
+        carries = self.network is not None and self.network.next_cycle < _NEVER
         return not (pending or carries or self._pacing or self._next_reach())
 
     def pace_after(self, cycle: int) -> int:
@@ -246,24 +244,21 @@ class VirtualClock:
         earlier ones. So the earlier of the two advances first.
         """
         network = self.network
-        while network is not None and (cycle := network.next_cycle) <= horizon:
-            foresees = self.foresees
-            is_silent = foresees is not None and cycle <= foresees.silent_until
-            if not is_silent and self._answered(cycle):
+        last = min(horizon, _NEVER - 1)
+        while network is not None and (cycle := network.next_cycle) <= last:
+            if self._answered(cycle):
                 return True
-            self.now = max(self.now, cycle)
-            network.advance(self._quiet_until(horizon))
+            network.advance(last, self._quiet_until(horizon))
+            self.now = max(self.now, network.cycle)
             if self.running:
                 return True
         return False
 
     def _quiet_until(self, horizon: int) -> int:
         """Return the last cycle before which only the network acts."""
-        quiet = min(horizon, self.pace_cycle, self._next_beat - 1)
-        memory, foresees = self.memory, self.foresees
-        if memory is None or not memory.pending:
-            return quiet
-        return 0 if foresees is None else min(quiet, foresees.silent_until)
+        if self.memory is not None and self.memory.pending:
+            return 0
+        return min(horizon, self.pace_cycle, self._next_beat - 1)
 
     def _next_reach(self) -> list[tuple[int, int, int, Unit, Wait]]:
         reaching = self._reaching
@@ -293,16 +288,21 @@ class Network(Protocol):
 
     @property
     def next_cycle(self) -> int:
-        """The cycle of the next event, unless more is sent; 1 << 63 without an event.
+        """The cycle of the next event, unless more is sent; 1 << 62 without an event.
 
         Elements that arrive with this event have later stamps.
         """
         ...
 
-    def advance(self, horizon_cycle: int) -> None:
-        """Advance to the next event, and hand over elements that have arrived.
+    @property
+    def cycle(self) -> int:
+        """The cycle of the latest event."""
+        ...
 
-        It may process further events up to ``horizon_cycle`` that concern no other unit.
+    def advance(self, horizon_cycle: int, quiet_cycle: int) -> None:
+        """Advance to the next event up to ``horizon_cycle``, and hand over what has arrived.
+
+        It may process further events up to ``quiet_cycle`` that concern no other unit.
         """
         ...
 

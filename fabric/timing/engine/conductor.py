@@ -148,10 +148,9 @@ class Strand:
         reschedule(self.task, WOKEN)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise ``error`` in the parked task."""
-        if self.parked:
+        """Raise ``error`` in the parked task, if there is one."""
+        if self.parked and self.task is not None:
             self.parked = False
-            assert self.task is not None
             reschedule(self.task, Error(error))
 
     def _abort(self, _: object) -> Abort:

@@ -68,22 +68,6 @@ class Counting(Protocol):
         ...
 
 
-@runtime_checkable
-class Foreseeing(Protocol):
-    """A memory that knows how long it will be silent."""
-
-    @property
-    def silent_until(self) -> int:
-        """A cycle before which no burst under way completes, whatever is submitted later."""
-        ...
-
-
-def foreseeing(memory: OffChip | None) -> Foreseeing | None:
-    """Return ``memory`` if it knows how long it will be silent."""
-    itself: object = memory
-    return itself if isinstance(itself, Foreseeing) else None
-
-
 def counters_of(memory: OffChip) -> MemoryCounters | None:
     """Return the counters so far; None if the model has none."""
     return memory.counters() if isinstance(memory, Counting) else None

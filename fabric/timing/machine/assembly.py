@@ -21,7 +21,7 @@ from fabric.timing.compiled.region import region_of
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.clock import VirtualClock
 from fabric.timing.engine.observer import Observer
-from fabric.timing.engine.off_chip import OffChip, foreseeing
+from fabric.timing.engine.off_chip import OffChip
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.engine.ports import Sink, Stored
 from fabric.timing.engine.unit import ComputeUnit, MemoryUnit, Unit
@@ -83,7 +83,6 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     channels = _channels(setup, units, clock, routes)
     on_chip = _on_chip(plan, clock, setup.capacity_bytes, observation)
     clock.memory = off_chip = _off_chip(plan, units, failures, observation)
-    clock.foresees = foreseeing(off_chip)
     clock.chose = None if observation is None else observation.chose
     inputs, outputs, assumed = _ends(plan, channels)
     stored = Stored()
@@ -99,6 +98,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
         stored=stored,
         observation=observation,
         repeats=repeats,
+        interval_cycles=plan.program.hardware.channel.interval_cycles,
     )
     region = None
     if may_compile:

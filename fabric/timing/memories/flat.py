@@ -33,56 +33,91 @@ MOST_REQUESTS: Final = 86_400 * REQUESTS_PER_SECOND
 """The most requests of one tile, which take a day of the host's time."""
 
 
-class _Client(Row):
+class Client(Row):
+    """A port."""
+
     next_bundle: int  # The cycle in which its next requests are handed over
     left: int  # Requests not yet handed over
     ready: int  # When its latest request is ready
+    asked: int  # Requests of its latest burst
+    stage: int  # Its number in the compiled loop; negative for a task
 
 
-class _World(NamedTuple):
+class Progress(Row):
+    """The description, and the state of all ports."""
+
+    request_bytes: int
+    bundle: int  # Requests of a client in a cycle
+    answer_cycles: int
+    interval_cycles: int
+    offset: int
+    requests: int
+    silent_until: int  # A cycle before which no unfinished burst is seen complete
+    finished: int
+    seen_cycle: int  # When the first finished burst is seen complete, or NEVER
+    now_cycle: int  # The latest such cycle, in the compiled loop
+
+
+class FlatWorld(NamedTuple):
     """State of the loop."""
 
     free: Counters  # by channel, the first idle cycle
-    clients: Table[_Client]
+    clients: Table[Client]
     active: Counters  # scratch space
-    done: Counters  # clients with complete bursts
+    done: Counters  # clients with finished bursts
+    progress: Progress
+
+
+NEVER: Final = 1 << 62
+"""An infinite cycle."""
+
+
+def _world(clients: int, channels: int) -> FlatWorld:
+    active, done = np.zeros((2, clients), np.int64)
+    table, progress = Table.zeros(Client, clients), Table.zeros(Progress, 1)[0]
+    table.rows["stage"] = -1
+    progress.silent_until = progress.seen_cycle = NEVER
+    return FlatWorld(np.zeros(channels, np.int64), table, active, done, progress)
+
+
+NO_MEMORY: Final = _world(0, 0)
+"""Tables of a run without a flat memory, or with one outside of the compiled loop."""
 
 
 class FlatMemory:
     """Memory channels of fixed-size requests behind one port per client.
 
+    Tasks and the compiled loop share the tables.
+
     Attributes:
-        requests_per_call: the compiled loop returns after this many requests.
+        requests_per_call: the compiled function returns after about this many requests.
     """
 
     def __init__(
         self, description: FlatDescription, readers: list[Unit], writers: list[Unit]
     ) -> None:
-        self._description: Final = description
         self._clients: Final = [*readers, *writers]
         self._port: Final = {unit.index: port for port, unit in enumerate(self._clients)}
-        clients = len(self._clients)
-        free = np.zeros(description.channels, np.int64)
-        active, done = np.zeros((2, clients), np.int64)
-        self._world: Final = _World(free, Table.zeros(_Client, clients), active, done)
-        self._advance: Final = advance.over(self._world)
-        self._asked = [0] * clients
-        self._offset = 0
-        self._bursts = 0
-        self.requests = 0
-        self.silent_until = _NEVER
+        self.world: Final = _world(len(self._clients), description.channels)
+        progress = self.world.progress
+        self._progress: Final = progress
+        progress.request_bytes = description.request_bytes
+        progress.bundle = description.requests_per_bundle
+        progress.answer_cycles = description.startup_cycles + description.latency_cycles
+        progress.interval_cycles = description.initiation_interval_cycles
+        self._advance: Final = advance.over(self.world)
         self.requests_per_call = REQUESTS_PER_CALL
 
     @property
     def pending(self) -> bool:
         """Whether a burst is under way."""
-        return self._bursts > 0
+        return self._progress.silent_until < NEVER
 
     @property
     def bytes_moved(self) -> int:
         """Bytes of all requests that the memory has taken, whole requests each."""
-        taken = self.requests - int(self._world.clients.rows["left"].sum())
-        return taken * self._description.request_bytes
+        taken = self._progress.requests - int(self.world.clients.rows["left"].sum())
+        return taken * self._progress.request_bytes
 
     @property
     def final_cycle(self) -> int | None:
@@ -91,10 +126,17 @@ class FlatMemory:
             return None
         return max(unit.now for unit in self._clients) + SHUTDOWN_CYCLES
 
+    def connect(self, unit: Unit, stage: int) -> int:
+        """Let the compiled loop answer ``unit``; return its port, or -1."""
+        port = self._port.get(unit.index, -1)
+        if port >= 0:
+            self.world.clients[port].stage = stage
+        return port
+
     def served(self, unit: Unit) -> int:
         """Return how many requests of the burst under way have been taken."""
-        port = self._port[unit.index]
-        return self._asked[port] - self._world.clients[port].left
+        client = self.world.clients[self._port[unit.index]]
+        return client.asked - client.left
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock.
@@ -102,44 +144,29 @@ class FlatMemory:
         Raises:
             Refusal: it would take more than a day to simulate.
         """
-        requests = burst.requests(self._description.request_bytes)
+        requests = burst.requests(self._progress.request_bytes)
         if requests > MOST_REQUESTS:
             raise Refusal(_too_long(burst, requests))
-        port = self._port[unit.index]
-        client = self._world.clients[port]
-        client.next_bundle = unit.now + 1
-        client.left = self._asked[port] = requests
-        client.ready = 0
-        self._bursts += 1
-        self.requests += requests
-        description = self._description
-        bundles = -(-requests // description.requests_per_bundle)
-        answer_cycles = description.startup_cycles + description.latency_cycles
-        # A bundle a cycle, and an answer that is seen a cycle after it has come.
-        self.silent_until = min(self.silent_until, unit.now + 1 + bundles + answer_cycles)
+        begin(self.world, self._port[unit.index], unit.now, requests)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Advance to the first completion, or to ``horizon_cycle``."""
-        description = self._description
-        finished, cycle = 0, 0
-        while cycle <= horizon_cycle:
-            # Between two calls Python looks whether there was a signal.
-            self._offset, finished, cycle, horizon_cycle, self.silent_until = self._advance(
-                horizon_cycle,
-                self.requests_per_call,
-                finished,
-                self._offset,
-                description.requests_per_bundle,
-                description.startup_cycles + description.latency_cycles,
-                description.initiation_interval_cycles,
-            )
-        self._bursts -= finished
-        done = []
-        for port in sorted(self._world.done[:finished].tolist()):
+        if horizon_cycle < self._progress.silent_until:
+            return []
+        # Between two calls Python looks whether there was a signal.
+        while self._advance(horizon_cycle, self.requests_per_call)[0] < 0:
+            pass
+        return self.answered(self._progress.finished)
+
+    def answered(self, count: int) -> list[Unit]:
+        """Answer the units of the first ``count`` of ``done``, and return them."""
+        units = []
+        for port in sorted(self.world.done[:count].tolist()):
             unit = self._clients[port]
-            unit.answered(self._world.clients[port].ready + 1)
-            done.append(unit)
-        return done
+            unit.answered(self.world.clients[port].ready + 1)
+            units.append(unit)
+        self._progress.finished, self._progress.seen_cycle = 0, NEVER
+        return units
 
 
 def _too_long(burst: Burst, requests: int) -> str:
@@ -151,31 +178,42 @@ def _too_long(burst: Burst, requests: int) -> str:
     )
 
 
-_NEVER = 1 << 62
+def begin(w: FlatWorld, port: int, cycle: int, requests: int) -> None:
+    """Take a burst of a client at ``cycle``."""
+    client, progress = w.clients[port], w.progress
+    client.next_bundle = cycle + 1
+    client.left = client.asked = requests
+    client.ready = 0
+    progress.requests += requests
+    note_silence(progress, client)
+
+
+def note_silence(progress: Progress, client: Client) -> None:
+    """Note when a burst is seen complete at the earliest: a bundle is handed over in a cycle."""
+    seen = client.next_bundle - (-client.left // progress.bundle) + progress.answer_cycles
+    progress.silent_until = min(progress.silent_until, seen)
 
 
 @MachineCode
-def advance(  # noqa: C901 - one loop, compiled as one function
-    w: _World,
-    horizon: int,
-    budget: int,
-    finished: int,
-    offset: int,
-    bundle: int,
-    answer: int,
-    interval: int,
-) -> tuple[int, int, int, int, int]:
+def advance(w: FlatWorld, horizon: int, budget: int) -> tuple[int]:
+    """Advance; see ``advance_flat``."""
+    return (advance_flat(w, horizon, budget),)
+
+
+def advance_flat(w: FlatWorld, horizon: int, budget: int) -> int:  # noqa: C901 - one loop
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
-    It may return earlier, after about ``budget`` requests, so that signals are handled; call it
-    again with its results. ``done`` is filled with ``finished`` clients. ``bundle`` counts
-    requests, ``answer`` and ``interval`` cycles.
+    Finished clients are added to ``done``.
 
     Returns:
-        The new offset, the number of finished clients, the first unprocessed cycle, the last one to
-        process, and a cycle before which no other burst is complete.
+        The rest of ``budget``, in requests. If it is negative, the function has returned earlier,
+        so that signals are handled: call it again.
     """
     channels = w.free.size
+    progress = w.progress
+    bundle, answer, interval = progress.bundle, progress.answer_cycles, progress.interval_cycles
+    offset = progress.offset
+    horizon = min(horizon, progress.seen_cycle)
     count = 0
     cycle = horizon + 1
     for number in range(w.clients.size):
@@ -184,9 +222,7 @@ def advance(  # noqa: C901 - one loop, compiled as one function
             w.active[count] = number
             count += 1
             cycle = min(cycle, client.next_bundle)
-    turns = budget // max(1, count * bundle) + 1
-    while count > 0 and cycle <= horizon and turns > 0:
-        turns -= 1
+    while count > 0 and cycle <= horizon and budget >= 0:
         step = 0
         kept = 0
         following = horizon + 1
@@ -195,6 +231,7 @@ def advance(  # noqa: C901 - one loop, compiled as one function
             client = w.clients[number]
             if client.next_bundle <= cycle:
                 requests = min(bundle, client.left)
+                budget -= requests
                 ready = client.ready
                 for _ in range(requests):
                     start = max(w.free[offset], cycle + 1)
@@ -210,8 +247,8 @@ def advance(  # noqa: C901 - one loop, compiled as one function
                 client.left -= requests
                 client.next_bundle = cycle + 1
                 if client.left == 0:
-                    w.done[finished] = number
-                    finished += 1
+                    w.done[progress.finished] = number
+                    progress.finished += 1
                     horizon = min(horizon, ready + 1)
                     continue
             following = min(following, client.next_bundle)
@@ -219,9 +256,10 @@ def advance(  # noqa: C901 - one loop, compiled as one function
             kept += 1
         count = kept
         cycle = following
-    silent_until = _NEVER
+    progress.offset = offset
+    if progress.finished > 0:
+        progress.seen_cycle = horizon
+    progress.silent_until = NEVER
     for slot in range(count):
-        client = w.clients[w.active[slot]]
-        bundles = -(-client.left // bundle)
-        silent_until = min(silent_until, client.next_bundle + bundles + answer)
-    return offset, finished, cycle, horizon, silent_until
+        note_silence(progress, w.clients[w.active[slot]])
+    return budget

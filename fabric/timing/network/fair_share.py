@@ -252,27 +252,19 @@ def advance_links(w: LinkWorld) -> int:
 
 
 @MachineCode
-def begin(w: LinkWorld, number: int, cycle: int, size_bytes: int) -> tuple[int, int]:
-    """Send ``size_bytes`` on one of the channels of a flow; see ``depart``.
-
-    Returns:
-        1 if there is room, else 0; the cycle of the next event.
-    """
+def begin(w: LinkWorld, number: int, cycle: int, size_bytes: int) -> tuple[int]:
+    """Send ``size_bytes`` on one of the channels of a flow; return 1, or 0 if there is no room."""
     if not has_room(w, number):
-        return 0, next_cycle(w)
+        return (0,)
     depart(w, number, cycle, size_bytes)
-    return 1, next_cycle(w)
+    return (1,)
 
 
 @MachineCode
-def advance(w: LinkWorld) -> tuple[int, int, int]:
-    """Advance to the next event.
-
-    Returns:
-        The cycle of the arrivals, the number of flows with arrivals, the cycle of the next event.
-    """
+def advance(w: LinkWorld) -> tuple[int, int]:
+    """Advance to the next event; return its cycle, and the number of flows with arrivals."""
     cycle = advance_links(w)
-    return cycle, w.progress.arrivals, next_cycle(w)
+    return cycle, w.progress.arrivals
 
 
 def mark(w: LinkWorld, number: int) -> None:

@@ -13,9 +13,6 @@ from fabric.timing.engine.tables import Counters, Table
 from fabric.timing.network import fair_share as f
 from fabric.timing.network.fair_share import NEVER, NONE, LinkWorld, Queued, advance, begin
 
-NO_CYCLE: Final = 1 << 63
-"""A cycle after all others: nothing is under way."""
-
 _FIRST_QUEUED: Final = 2
 """Initial queue length of a flow."""
 
@@ -61,7 +58,6 @@ class Links:
         limited = [[place[link] for link in route if link in place] for route in routes]
         count = len(routes)
         self.ends: Sequence[Sequence[Channel]] = ()
-        self.next_cycle = NO_CYCLE
         numbers = [link for links in limited for link in links]
         world = self.world = _world(count, len(numbers), len(used))
         ends = np.cumsum([*map(len, limited)])
@@ -103,17 +99,12 @@ class Links:
 
     def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
         """See ``SharedLinks``."""
-        while True:
-            begun, next_cycle = self._linked[0](flow, cycle, size_bytes)
-            if begun:
-                self._note(next_cycle)
-                return
+        while not self._linked[0](flow, cycle, size_bytes)[0]:
             self.grow(flow)
 
-    def advance(self, horizon_cycle: int) -> None:  # noqa: ARG002 - units do what comes of it
+    def advance(self, horizon_cycle: int, quiet_cycle: int) -> None:  # noqa: ARG002 - one event
         """See ``Network``."""
-        cycle, count, next_cycle = self._linked[1]()
-        self._note(next_cycle)
+        cycle, count = self._linked[1]()
         self.hand_over(self.world.arrived[:count], cycle)
 
     def hand_over(self, flows: Counters, cycle: int) -> None:
@@ -131,12 +122,10 @@ class Links:
         """The current cycle."""
         return self.world.progress.now_cycle + bool(self.world.progress.now_tick)
 
-    def see(self) -> None:
-        """Update the next event after another loop has advanced the links."""
-        self._note(f.next_cycle(self.world))
-
-    def _note(self, cycle: int) -> None:
-        self.next_cycle = NO_CYCLE if cycle == NEVER else cycle
+    @property
+    def next_cycle(self) -> int:
+        """See ``Network``."""
+        return f.next_cycle(self.world)
 
     @property
     def _linked(self) -> tuple[Loop, Loop]:
