@@ -48,7 +48,7 @@ class ProgramError(FabricError):
 
 
 class ShapeError(ProgramError):
-    """Streams whose shapes or element types do not fit the operator they are wired to."""
+    """Shapes or element types of streams that do not fit their operator."""
 
 
 class CapacityError(FabricError):
@@ -125,5 +125,5 @@ def said(error: BaseException) -> str:
     try:
         text = str(error).strip()
     except BaseException as inner:  # noqa: BLE001 - whatever the user's code raises
-        return f"{name}, whose text raised {type(inner).__name__}"
+        return f"{name}, and its text raised {type(inner).__name__}"
     return f"{name}: {text}" if text else name

@@ -50,10 +50,10 @@ def line_logger(
     return logger
 
 
-def logger_of(log: Log, who: str, run: str) -> BindableLogger:
+def logger_of(log: Log, caller: str, run: str) -> BindableLogger:
     """Return the logger or the processors of a user as a logger bound to ``run``.
 
-    The output of processors is written to standard error. ``who`` is for messages.
+    The output of processors is written to standard error. Errors name the function ``caller``.
     """
     found, wrong = found_text(log), ": expected a logger of structlog, or a list of its processors"
     if isinstance(log, BindableLogger) and not isinstance(log, type):
@@ -61,19 +61,19 @@ def logger_of(log: Log, who: str, run: str) -> BindableLogger:
             bound = log.bind(run=run)
         except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
             pass_signals(error)
-            wrong = f", whose bind() raised {said(error)}"
+            wrong = f", and its bind() raised {said(error)}"
         else:
             if not inspect.iscoroutinefunction(getattr(bound, "info", None)):
                 return bound
-            wrong = ", whose methods are awaited: expected one whose methods are called"
+            wrong = " with methods that are awaited: expected methods that are called"
     elif isinstance(log, list | tuple) and log and all(map(callable, log)):
         return line_logger(sys.stderr, log).bind(run=run)
     file, line = calling_place()
-    raise ConfigurationError(f"{who}: log is {found}{wrong}", file=file, line=line)
+    raise ConfigurationError(f"{caller}: log is {found}{wrong}", file=file, line=line)
 
 
 def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
-    """Tell ``logger`` of an event of ``fabric.messages.vocabulary``, at its level."""
+    """Log an event of ``fabric.messages.vocabulary`` at its level."""
     method: Callable[..., object] = getattr(logger, LEVELS[event])
     method(event, **fields)
 

@@ -1,6 +1,6 @@
 """Calls of users' code: exceptions of the code become errors, exceptions of signals do not.
 
-Users' code may raise SystemExit, KeyboardInterrupt or any BaseException. Calls of it are inside
+Users' code may raise SystemExit, KeyboardInterrupt or any BaseException. Its calls are inside
 ``users_code``, or catch BaseException and convert it with ``raised``.
 """
 
@@ -57,11 +57,11 @@ def first_of(error: BaseException) -> BaseException:
 
 
 def raised(
-    who: str, error: BaseException, place: Place | None = None, when: str = ""
+    called: str, error: BaseException, place: Place | None = None, when: str = ""
 ) -> FabricError:
     """Return the error for an exception of a user's code; a FabricError is returned as it is.
 
-    Signals are raised again. The message names ``who``, and ends with ``when``.
+    Signals are raised again. The message begins with ``called`` and ends with ``when``.
     """
     pass_signals(error)
     # Imported only for errors, since it takes a while.
@@ -69,19 +69,19 @@ def raised(
 
     file, line = raising_place(error) or place or (None, None)
     if not isinstance(error, FabricError):
-        return ProgramError(f"{who} raised {said(error)}{when}", file=file, line=line)
+        return ProgramError(f"{called} raised {said(error)}{when}", file=file, line=line)
     if error.file is None:
         error.file, error.line = file, line
     return error
 
 
 @contextlib.contextmanager
-def users_code(who: str, place: Place | None = None, when: str = "") -> Iterator[None]:
+def users_code(called: str, place: Place | None = None, when: str = "") -> Iterator[None]:
     """Wrap a call of a user's code: its exceptions become errors, as ``raised`` makes them."""
     try:
         yield
     except BaseException as error:
-        failure = raised(who, error, place, when)
+        failure = raised(called, error, place, when)
         if failure is error:
             raise
         raise failure from error

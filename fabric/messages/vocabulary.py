@@ -11,7 +11,7 @@ from fabric.messages.causes import COUNTED, PARKED, WAITS, Step
 from fabric.messages.text import listed
 
 SCHEMA_VERSION: Final = 6
-"""Of the trace folder; a reader refuses newer and older ones."""
+"""The version of trace folders; a reader refuses others."""
 
 
 class Field(NamedTuple):
@@ -22,10 +22,10 @@ class Field(NamedTuple):
 
 
 FIELDS: Final[dict[str, Field]] = {
-    "absolute_error": Field("", "largest difference between an output and what is expected"),
+    "absolute_error": Field("", "largest difference between an output and the expected one"),
     "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
     "backward_cycles": Field("cycles", "from a dequeue until its credit is usable"),
-    "awaited_stop": Field("", "lowest level that would close a sub-tensor whose stream has ended"),
+    "awaited_stop": Field("", "lowest level that would close the sub-tensor of an ended stream"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
     "bytes": Field("bytes", "moved, in whole requests"),
     "carries": Field("", "what a channel carries: tile, selector, buffer, bool or tuple"),
@@ -54,7 +54,7 @@ FIELDS: Final[dict[str, Field]] = {
     "held": Field("elements", "sent and not dequeued, bare stops included"),
     "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
     "in_all": Field("elements", "of a whole stream in a loop: a number or an expression"),
-    "hint": Field("", "what is missing in a loop that no depth releases"),
+    "hint": Field("", "missing part of a loop that no depth releases"),
     "kind": Field("", "of a unit: compute, memory or routing"),
     "left_over": Field("elements", "values that arrived after their reader had ended"),
     "line": Field("", "the line in the user's file"),
@@ -147,7 +147,7 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "open_wait": ("cycle", "unit", "cause", "channel", "start_cycle", "wait_cycles", "bytes"),
 }  # fmt: skip
-"""Events and their fields, in the run log up to ``run_ended``, the others in the event trace.
+"""Events and their fields: of the run log up to ``run_ended``, then of the event trace.
 
 ``cycle`` of a transfer is its dequeue, of a burst its completion. ``held`` is an element that was
 sent in that cycle and never dequeued, ``reserve`` a reserved slot without an element, ``idle`` a

@@ -170,7 +170,7 @@ class Measured(NamedTuple):
         sizes: of every symbol (the mean over groups if it is ragged); by the program or 0 if no
             channel shows it.
         guessed: symbols that occur only in a product, and symbols derived from these.
-        shown: symbols whose size the channels determine.
+        shown: symbols with a size that the channels determine.
     """
 
     sizes: dict[Symbol, Size]

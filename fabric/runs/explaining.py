@@ -62,7 +62,7 @@ def explain(
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
         told = expected_of(machine.plan, state, waited_for)
         if run.repeats > 1:
-            # Shapes tell what one input has in all.
+            # Shapes state the elements of one input only.
             told = {each: its._replace(in_all=UNTOLD.in_all) for each, its in told.items()}
         report = describe_deadlock(state, stuck, told, why_not)
         log_blocked(run.log, report, status, state.waiting, state.cycles)

@@ -44,7 +44,7 @@ class Options(Described):
     Attributes:
         mode: ``timing`` or ``functional``; by default the mode that the program states.
         exact: run in functional mode and keep all floats in float64. Sizes, traffic and cycles
-            are those of the declared types. Outputs are compared at 1e-9, so that a difference
+            are as in the declared types. Outputs are compared at 1e-9, so that a difference
             means wrong wiring and not rounding. If the run completes, the program runs once more
             in the declared types, without observers and trace, for
             ``report.signal_to_noise_db``.
@@ -93,7 +93,7 @@ class Settings(Options):
     """The options of one run, its observers, and the places of its files.
 
     Attributes:
-        trace: ``events`` records every transfer and wait, TraceOptions a part of them, and
+        trace: ``events`` records every transfer and wait, TraceOptions selects a part, and
             ``counters`` (the default) nothing. ``report.trace()`` opens the trace, which is in the
             run's folder, or without ``log_dir`` in a temporary folder that is removed with the
             report. A second run with other depths is recorded beside it, in ``trace-grown``.
@@ -111,7 +111,7 @@ class Settings(Options):
         parameters, program_file: for the report.
         engine: ``compiled``: in timing mode, and if no observer watches, operators run in a
             compiled loop if their behaviour in time can be written down as a table. ``tasks``:
-            every operator runs as a task. The report is the same. If the loop comes to something
+            every operator runs as a task. The report is the same. If the loop reaches something
             that only tasks can do, usually an error, the run begins again as tasks. A program runs
             as tasks from the start if a class of its operators, functions or memory, or of
             ``progress``, states ``effects = True``, or if only a part of the run is traced.

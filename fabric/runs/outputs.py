@@ -35,7 +35,7 @@ class OutputShape:
         Raises:
             ConfigurationError: always.
         """
-        refuse(f"{self} is no array: expected a run in functional mode", ConfigurationError)
+        refuse(f"{self} is not an array: expected a run in functional mode", ConfigurationError)
 
     @override
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class Outputs(Mapping[str, Output]):
             path: the file; nothing is added to its name.
 
         Raises:
-            ConfigurationError: the run has no arrays, or numpy's file cannot hold one of them.
+            ConfigurationError: the run has no arrays, or numpy's file cannot hold an array.
             OSError: the file cannot be written; no incomplete file is left behind.
         """
         if not self:

@@ -31,7 +31,7 @@ _PICO: Final = 1e-12
 
 @dataclass(frozen=True)
 class Spending:
-    """The energy that one kind of event took.
+    """The energy of one kind of event.
 
     Attributes:
         cause: ``hbm``, ``memory_write``, ``memory_read``, ``fifo``, ``hop``, ``bfloat16_flop`` (and

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from heapq import nlargest
 from math import floor, log10
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final
 
 from fabric.messages.causes import Cause
@@ -29,7 +29,7 @@ from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_ch
 if TYPE_CHECKING:
     from fabric.runs.cost import Cost
     from fabric.timing.engine.off_chip import MemoryCounters
-    from fabric.timing.state.resource_use import NetworkUse
+    from fabric.timing.state.resource_use import LinkUse, NetworkUse
 
 _SHOWN: Final = 8
 _VALUE: Final = 24
@@ -80,7 +80,7 @@ def _tables(report: Report) -> Sheet:
     if report.hbm is not None:
         yield from _hbm(report.hbm)
     if report.network is not None:
-        yield from _network(report.network, report.cycles or 0)
+        yield from _network(report, report.network)
     if report.signal_to_noise_db:
         yield line()
         noise = [
@@ -145,28 +145,26 @@ def _hbm(counters: MemoryCounters) -> Sheet:
             yield line(each)
 
 
-def _network(used: NetworkUse, cycles: int) -> Sheet:
+def _network(report: Report, used: NetworkUse) -> Sheet:
     """Yield placement, the worst links, and the channels that wait for them."""
     where = "row by row" if used.placement is None else f"as {visible(used.placement)} says"
     sites = f"{counted(used.sites, 'site')} with at most {counted(used.most_units, 'unit')} each"
     yield line()
     yield line(f"Units are placed {where}, on {sites}.")
-    shares = [(link, link.share(cycles)) for link in used.links]
-    limited = [(link, share) for link, share in shares if share is not None]
     worst = [
         (link.name, link.bytes, f"{100 * share:.1f}", len(link.channels))
-        for link, share in sorted(limited, key=lambda each: -each[1])[:_LINKS_SHOWN]
+        for link, share in nlargest(_LINKS_SHOWN, _limited(report), key=itemgetter(1))
     ]
     if worst:
-        yield Rows(("busiest links", "bytes", "% of what it can carry", "channels"), worst)
-    held_up = sorted(
-        (each for each in used.routes if each.links_cycles), key=lambda each: -each.links_cycles
-    )
-    if held_up:
-        rows = [(each.channel, each.links_cycles, each.hop_cycles, each.bytes) for each in held_up]
-        titles = ("channels whose readers wait for links", "cycles waited", "hop", "bytes")
+        yield Rows(("busiest links", "bytes", "% of capacity", "channels"), worst)
+    waits = [
+        (route.channel, route.links_cycles, route.hop_cycles, route.bytes)
+        for route in nlargest(_LINKS_SHOWN, used.routes, key=attrgetter("links_cycles"))
+        if route.links_cycles
+    ]
+    if waits:
         yield line()
-        yield Rows(titles, rows[:_LINKS_SHOWN])
+        yield Rows(("channels delayed by links", "cycles waited", "hop", "bytes"), waits)
 
 
 def _comparison(report: Report) -> Rows:
@@ -249,9 +247,6 @@ _AREAS: Final = {
     "slot": "slots of channels",
     "link": "links of the network",
 }
-_CHANNELS: Final = 2
-"""The most channels of a link that are named."""
-
 _CAUSES: Final = {
     "hbm": "moved by the HBM",
     "memory_write": "written to memory units",
@@ -329,16 +324,19 @@ def told_of_prices(report: Report) -> JsonObject:
 
 
 def told_of_links(report: Report) -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, bytes, percent of capacity and first channel of each limited link."""
-    if report.network is None:
-        return
-    for link in report.network.links:
-        share = link.share(report.cycles or 0)
-        if share is None:
-            continue
-        more = len(link.channels) - _CHANNELS
-        users = ", ".join(link.channels[:_CHANNELS]) + (f", {more:,} more" if more > 0 else "")
+    """Yield name, bytes, percent of capacity and first channels of each limited link."""
+    for link, share in _limited(report):
+        more = len(link.channels) - 2
+        users = ", ".join(link.channels[:2]) + (f", {more:,} more" if more > 0 else "")
         yield link.name, f"{link.bytes:,}", f"{100 * share:.1f}", users
+
+
+def _limited(report: Report) -> Iterator[tuple[LinkUse, float]]:
+    """Yield each limited link with the used share of its capacity."""
+    for link in () if report.network is None else report.network.links:
+        share = link.share(report.cycles or 0)
+        if share is not None:
+            yield link, share
 
 
 def _spent(report: Report) -> Iterator[tuple[str, str, str, str]]:

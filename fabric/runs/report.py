@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from signal import SIGINT
 
-# Any: a field stands for its default.
+# Any: a field is declared by its default.
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from typing_extensions import override
@@ -92,7 +92,7 @@ class Report(ShownInShort):
     Attributes:
         exact: whether floats were kept in float64.
         on_chip_peak_pages: None if the hardware states no ``page_bytes``.
-        on_chip_map_bytes: of a map with the number of each of these pages in its memory unit.
+        on_chip_map_bytes: of a map with the number of each page in its memory unit.
         on_chip_peak_empty_bytes: the most bytes that held pages left empty in any cycle.
         spilled_bytes: of tiles of buffers that found no room on chip; None if the hardware does not
             spill.
@@ -118,7 +118,7 @@ class Report(ShownInShort):
         signal_to_noise_db: of an exact run, for each output of floats, the sum of the squares of
             its numbers over that of the errors that the declared types make, in decibels; None
             without errors.
-        explained: why the run stood still; ``deadlock`` is the same as plain data.
+        explained: why the run stopped moving; ``deadlock`` is the same as plain data.
         failure: what made the run fail; ``error`` is the same as plain data.
         warnings: sentences about a run that completed nevertheless.
         hbm: counters of the off-chip memory; None if its model has none. ``run --json`` leaves out
@@ -260,14 +260,14 @@ class Report(ShownInShort):
 
         Args:
             first: open the trace of the run that stopped, if the program ran again with deeper
-                channels; otherwise that of the second run, which this report describes.
+                channels; otherwise the trace of the second run, which this report describes.
 
         Raises:
             ConfigurationError: nothing was recorded, or the trace was removed.
         """
         expected = 'simulate(..., trace="events")'
         if self.traced_in is None:
-            refuse(f"{self!r} has no trace: expected that of {expected}", ConfigurationError)
+            refuse(f"{self!r} has no trace: expected a run of {expected}", ConfigurationError)
         path = self.traced_in.path
         if not path.is_dir():
             refuse(

@@ -94,7 +94,7 @@ class RunLog(AbstractContextManager["RunLog"]):
             except ProgramError as error:
                 # A failing log must not stop the run.
                 self._users = None
-                self._tell(f"{error}; it is told nothing more")
+                self._tell(f"{error}; it gets no further event")
 
     def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
         """Log the end of an operator, and its cycles."""
@@ -185,7 +185,7 @@ def log_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...
 def log_blocked(
     log: RunLog, found: DeadlockReport, status: str, waiting: int, cycle: int | None
 ) -> None:
-    """Log a deadlock, before a remedy is searched; ``cycle`` is None if units were active."""
+    """Log a deadlock, before a remedy is searched; ``cycle`` is unknown if units were active."""
     since_cycle = None if cycle is None else found.cycle
     log.event("stopped", cycle, status=status, waiting=waiting, since_cycle=since_cycle)
     for loop in found.loops:

@@ -316,7 +316,7 @@ def _extra(program: Program, name: str) -> object:
     if found is not None:
         place = program.extra.place(name)
         refuse(
-            f"{what} is {found}: expected numbers, text, and lists and dictionaries of them",
+            f"{what} is {found}: expected numbers, text, and lists and dictionaries",
             place=place,
         )
     return value

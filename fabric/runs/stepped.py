@@ -203,8 +203,8 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         if cycle is not None:
             if cycle < self.cycle:
                 refuse(
-                    f"until: cycle {cycle:,} is past: expected one from {self.cycle:,} on, where "
-                    "the run is held; open it again to go back",
+                    f"until: cycle {cycle:,} is past: expected one from {self.cycle:,} on, "
+                    "since the run is held there; open it again to go back",
                     ConfigurationError,
                 )
             self._go("until()", AtCycle(cycle))
@@ -328,7 +328,9 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
                 ConfigurationError,
             )
         if self._using.locked():
-            refuse(f"{of} while it goes on: expected one call after the other", ConfigurationError)
+            refuse(
+                f"{of} while it continues: expected one call after the other", ConfigurationError
+            )
 
     def _had(self, goal: AtElement) -> int:
         """Return the number of values that a unit has taken, or sent if ``goal`` counts those."""

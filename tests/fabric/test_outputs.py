@@ -138,7 +138,7 @@ class TestShapes:
         shape = simulate(copied(np.ones((1, 32))), mode="timing").outputs["y"]
 
         assert "OutputShape([1, 32] of bfloat16)" == repr(shape)
-        with pytest.raises(ConfigurationError, match="is no array: expected a run in functional"):
+        with pytest.raises(ConfigurationError, match="is not an array: expected a run in"):
             np.asarray(shape)
 
 

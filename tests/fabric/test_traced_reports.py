@@ -165,7 +165,7 @@ class TestKept:
     def test_run_without_a_trace_is_refused(self, tmp_path: Path) -> None:
         report = simulate(build(), log_dir=tmp_path)
         with pytest.raises(
-            ConfigurationError, match=r'has no trace: expected that of .*"events"\)'
+            ConfigurationError, match=r'has no trace: expected a run of .*"events"\)'
         ):
             report.trace()
 

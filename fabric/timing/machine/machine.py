@@ -135,7 +135,7 @@ class Machine:
     """Units, channels and memories of one run; see ``assemble``.
 
     Attributes:
-        assumed: sinks of streams whose shape the program states.
+        assumed: sinks of streams with a shape that the program states.
         off_chip: None if the program does not use it.
         region: of units without a task, if any.
         routes: None if units have no sites.
@@ -160,7 +160,7 @@ class Machine:
             self.region.publish()
 
     def is_compiled(self, node: Node) -> bool:
-        """Whether ``node`` has no task of its own."""
+        """Whether ``node`` runs without a task."""
         return self.region is not None and node.index in self.region.indices
 
     @cached_property
@@ -206,7 +206,7 @@ class Machine:
 
     @property
     def sinks(self) -> tuple[Channel, ...]:
-        """Channels whose readers have no outputs."""
+        """Channels to readers without outputs."""
         ends = zip(self.channels, self.plan.edges, strict=True)
         return tuple(channel for channel, edge in ends if not edge.consumer.outputs)
 
@@ -232,7 +232,7 @@ class Machine:
 
 
 class Companion(Observer):
-    """An observer with a task of its own."""
+    """An observer with a task."""
 
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
         """Prepare for the run of ``machine``; ``interrupt`` abandons it, from any thread."""
@@ -247,7 +247,7 @@ class Routes(NamedTuple):
     """Routes of the channels of a program.
 
     Attributes:
-        hops: in edge order: one cycle within a site, else that of the route.
+        hops: in edge order: one cycle within a site, else the latency of the route.
         network: None if no link is limited.
         shared: by channel; None without limited links. Channels of one Broadcast share a flow.
         trees: by flow, its links by number, and its channels.
@@ -262,7 +262,7 @@ class Routes(NamedTuple):
 def routes_of(plan: Plan, floor: Floor) -> Routes:
     """Return routes along the row, then the column; a Broadcast uses each link of its routes once.
 
-    Credits take as many cycles back.
+    Credits take the same number of cycles back.
     """
     mesh = floor.mesh
     sites = [floor.site_of(node) for node in plan.nodes]
@@ -341,7 +341,7 @@ def shutdown_cycles_of(machine: Machine) -> int:
 
 
 def memory_use(machine: Machine) -> MemoryUse:
-    """Return the traffic of memories of ``machine``, whose run has ended."""
+    """Return the traffic of memories of ``machine`` after its run."""
     moved: Counter[str | None] = Counter()
     for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
         if unit.off_chip_bytes:

@@ -245,7 +245,7 @@ def test_an_operator_that_lets_nobody_go_on() -> None:
     other = threading.Thread(target=_until_error, args=(run,))
     other.start()
     Spins.began.wait()
-    with pytest.raises(fab.ConfigurationError, match="while it goes on"):
+    with pytest.raises(fab.ConfigurationError, match="while it continues"):
         _ = run.state
     run.close()
     other.join(60)

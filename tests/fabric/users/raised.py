@@ -71,8 +71,8 @@ async def _several(_ports: Any) -> None:
 
 
 RAISED = {
-    "no text": (_wordless, "_WordlessError, whose text raised RuntimeError"),
-    "text that is none": (_unprintable, "_UnprintableError, whose text raised TypeError"),
+    "no text": (_wordless, "_WordlessError, and its text raised RuntimeError"),
+    "text that is none": (_unprintable, "_UnprintableError, and its text raised TypeError"),
     "nothing said": (_without_words, "ValueError"),
     "several lines": (_several_lines, "ValueError: one\ntwo\x1b[2J"),
     "KeyboardInterrupt": (_interrupts, "KeyboardInterrupt"),
