@@ -8,9 +8,10 @@ when there is room. A client has one port for each part that may be under way.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from typing import Final, NamedTuple
+from itertools import accumulate
+from typing import Final
 
 import numpy as np
 
@@ -22,7 +23,15 @@ from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic, ClientTraff
 from fabric.timing.engine.tables import Table
 from fabric.timing.engine.unit import Unit
 from fabric.timing.memories.banked_kernel import advance, settle
-from fabric.timing.memories.banked_rows import CLIENT_MASK, FATES, Command, Queued, World
+from fabric.timing.memories.banked_rows import (
+    FATES,
+    PORT_MASK,
+    ROWS_MET,
+    Command,
+    Port,
+    Queued,
+    World,
+)
 from fabric.timing.memories.banked_tables import world_of
 
 REQUESTS_PER_CALL: Final = 1 << 17
@@ -58,28 +67,28 @@ class BankedMemory:
         """
         self._description: Final = description
         each = most_ports(description)
-        count = len(readers) * each + len(writers)
-        if count > CLIENT_MASK:
+        widths = [each] * len(readers) + [1] * len(writers)
+        count = sum(widths)
+        if count > PORT_MASK:
             raise ConfigurationError(
                 f"prefetch_requests is {description.prefetch_requests} in a program with "
                 f"{counted(len(readers), 'reading operator')}: expected at most "
-                f"{(CLIENT_MASK - len(writers)) // len(readers) - 2:,}"
+                f"{(PORT_MASK - len(writers)) // len(readers) - 2:,}"
             )
-        starts = range(0, len(readers) * each, each)
-        ports = [range(start, start + each) for start in starts]
-        ports += [range(port, port + 1) for port in range(len(readers) * each, count)]
+        self._world = world_of(description, count, logged)
+        ports = self._world.ports
         self._clients: Final = [
-            Client(unit, its, description)
-            for unit, its in zip((*readers, *writers), ports, strict=True)
+            Client(unit, range(end - width, end), ports, description)
+            for unit, width, end in zip(
+                (*readers, *writers), widths, accumulate(widths), strict=True
+            )
         ]
         self._of_unit: Final = {client.unit.index: client for client in self._clients}
         self._of_port: Final = [client for client in self._clients for _ in client.ports]
-        self._world = world_of(description, count, logged)
         self.log: Final[Table[Command]] = self._world.log
         self._advance = advance.over(self._world)
         self._bursts = 0
         self._fetched: list[Client] = []
-        self.requests = 0
         self.requests_per_call = REQUESTS_PER_CALL
 
     @property
@@ -88,9 +97,14 @@ class BankedMemory:
         return self._bursts > 0
 
     @property
+    def requests(self) -> int:
+        """Requests of all bursts that have begun."""
+        return sum(client.requests for client in self._clients)
+
+    @property
     def bytes_moved(self) -> int:
         """Bytes of all requests that the memory has taken, whole requests each."""
-        taken = self.requests - int(self._world.clients.rows["left"].sum())
+        taken = self.requests - int(self._world.ports.rows["left"].sum())
         return taken * self._description.request_bytes
 
     final_cycle = None
@@ -103,15 +117,14 @@ class BankedMemory:
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
         """Begin to fetch the next bursts of a reader."""
-        for part in self._of_unit[unit.index].announce(bursts):
-            self._begin(part)
+        self._of_unit[unit.index].announce(bursts)
 
     def served(self, unit: Unit) -> int:
         """Return how many requests of the burst under way have been taken."""
         asked = self._of_unit[unit.index].asked
         if asked is None:
             return 0
-        return asked.requests - int(self._world.clients.rows["left"][asked.ports].sum())
+        return asked.requests - int(self._world.ports.rows["left"][asked.ports].sum())
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock.
@@ -127,59 +140,27 @@ class BankedMemory:
                 f"{counted(requests, 'request')} to the HBM: expected at most {MOST_REQUESTS:,}"
             )
         client = self._of_unit[unit.index]
-        for part in client.ask(burst):
-            self._begin(part)
+        client.ask(burst, requests)
         self._bursts += 1
-        if self._is_complete(client):
+        if client.answer_cycle() is not None:
             self._fetched.append(client)
-
-    def _begin(self, part: Part) -> None:
-        burst, client = part.tile.burst, self._world.clients[part.port]
-        row_requests = -(-burst.row_bytes // self._description.request_bytes)
-        rows, in_row = divmod(part.first, row_requests)
-        client.next_bundle = part.cycle
-        client.left = client.open = part.requests
-        client.ready = 0
-        client.write = burst.write
-        client.row_address = burst.address + rows * burst.pitch_bytes
-        client.pitch = burst.pitch_bytes
-        client.row_requests = row_requests
-        client.in_row = in_row
-        self.requests += part.requests
-
-    def _is_complete(self, client: Client) -> bool:
-        """Whether all answers of the submitted tile are scheduled."""
-        asked = client.asked
-        if asked is None:
-            return False
-        return not any(self._world.clients[port].open for port in asked.ports)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Advance to the first completion of a submitted burst, or to ``horizon_cycle``."""
-        done: list[Client] = []
+        done: dict[Client, int] = {}
         # A prefetched tile is answered after the bursts that complete in earlier cycles.
-        answers = [(self._answer_cycle(client), client) for client in self._fetched]
-        first_cycle = min((cycle for cycle, _ in answers), default=horizon_cycle)
-        horizon_cycle = min(horizon_cycle, first_cycle)
+        fetched = _answers(self._fetched)
+        horizon_cycle = min((horizon_cycle, *fetched.values()))
         while not done and self._world.memory.cycle < horizon_cycle:
-            ports = self._completed(horizon_cycle)
-            clients = dict.fromkeys(self._of_port[port] for port in ports)
-            done = [client for client in clients if self._is_complete(client)]
-        done += [
-            client for cycle, client in answers if cycle <= horizon_cycle and client not in done
-        ]
+            done = _answers(self._of_port[port] for port in self._completed(horizon_cycle))
+        done |= {client: cycle for client, cycle in fetched.items() if cycle <= horizon_cycle}
         self._fetched = [client for client in self._fetched if client not in done]
-        done.sort(key=lambda client: client.ports.start)
         self._bursts -= len(done)
-        for client in done:
-            client.unit.answered(self._answer_cycle(client))
+        clients = sorted(done, key=lambda client: client.ports.start)
+        for client in clients:
+            client.unit.answered(done[client])
             client.asked = None
-        return [client.unit for client in done]
-
-    def _answer_cycle(self, client: Client) -> int:
-        assert client.asked is not None
-        ready = (self._world.clients[port].ready for port in client.asked.ports)
-        return max(client.unit.now, *ready) + 1
+        return [client.unit for client in clients]
 
     def _completed(self, horizon_cycle: int) -> list[int]:
         memory = self._world.memory
@@ -208,7 +189,7 @@ class BankedMemory:
     def counters(self) -> MemoryCounters:
         """Return the counters up to the end of the last data."""
         # The last burst that is written is on the bus for longer than its command takes.
-        written = int(self._world.clients.rows["ready"].max(initial=0))
+        written = int(self._world.ports.rows["ready"].max(initial=0))
         cycle = max(written + self._world.dram.burst_cycles, self._world.memory.cycle)
         # A copy is settled, because a running memory may still issue commands in earlier cycles.
         world = deepcopy(self._world._replace(queues=Table.zeros(Queued, 0)))
@@ -223,23 +204,18 @@ class BankedMemory:
         )
 
     def _traffic(self, client: Client) -> ClientTraffic:
-        clients = self._world.clients
-        names = ("hits", "misses", "conflicts", "queued", "waited", "served")
         ports = slice(client.ports.start, client.ports.stop)
-        counts = [int(clients.rows[name][ports].sum()) for name in names]
-        return ClientTraffic(client.unit.index, sum(counts[:3]), *counts)
+        met = self._world.ports_met.reshape(-1, ROWS_MET)[ports].sum(axis=0).tolist()
+        rows = self._world.ports.rows[ports]
+        cycles = [int(rows[name].sum()) for name in ("queued", "waited", "served")]
+        return ClientTraffic(client.unit.index, sum(met), *met, *cycles)
 
 
 def _channel(world: World, number: int) -> ChannelTraffic:
-    channel, fates = world.channels[number], world.fates.reshape(-1, FATES)[number].tolist()
-    return ChannelTraffic(
-        world.windows[2 * number].served,
-        world.windows[2 * number + 1].served,
-        channel.hits,
-        channel.misses,
-        channel.conflicts,
-        BusCycles(*fates),
-    )
+    reads, writes = world.windows[2 * number].served, world.windows[2 * number + 1].served
+    hits, misses, conflicts = world.channels_met.reshape(-1, ROWS_MET)[number].tolist()
+    bus = BusCycles(*world.fates.reshape(-1, FATES)[number].tolist())
+    return ChannelTraffic(reads, writes, hits, misses, conflicts, bus)
 
 
 def most_ports(description: BankedDescription) -> int:
@@ -253,7 +229,7 @@ def most_ports(description: BankedDescription) -> int:
 
 
 class Tile:
-    """A burst that has begun."""
+    """A burst, of which ``begun`` requests are handed over by ``ports``."""
 
     def __init__(self, burst: Burst, requests: int) -> None:
         self.burst: Final = burst
@@ -262,28 +238,22 @@ class Tile:
         self.ports: Final[list[int]] = []
 
 
-class Part(NamedTuple):
-    """Consecutive requests of a tile.
+class Client:
+    """A unit and its ports.
 
     Attributes:
-        first: the index of its first request in the tile.
-        cycle: when the first bundle is handed over.
+        asked: the submitted tile.
+        requests: of all tiles that have begun.
     """
 
-    port: int
-    tile: Tile
-    first: int
-    requests: int
-    cycle: int
-
-
-class Client:
-    """A unit and its ports."""
-
-    def __init__(self, unit: Unit, ports: range, description: BankedDescription) -> None:
+    def __init__(
+        self, unit: Unit, ports: range, table: Table[Port], description: BankedDescription
+    ) -> None:
         self.unit: Final = unit
         self.ports: Final = ports
         self.asked: Tile | None = None
+        self.requests = 0
+        self._table: Final = table
         self._description: Final = description
         self._announced: Iterator[Burst] = iter(())
         self._ahead: Final[deque[Tile]] = deque()
@@ -291,31 +261,36 @@ class Client:
         self._parts = 0
         self._free_cycle = 0
 
-    def announce(self, bursts: Iterator[Burst]) -> list[Part]:
-        """Add the next bursts; return the parts that begin now.
-
-        All bursts announced before have been submitted.
-        """
+    def announce(self, bursts: Iterator[Burst]) -> None:
+        """Begin the next bursts; all bursts announced before have been submitted."""
         self._announced = bursts
         self._room_requests = self._description.prefetch_requests
-        return list(self._begin_ahead())
+        self._begin_ahead()
 
-    def ask(self, burst: Burst) -> list[Part]:
-        """Submit ``burst``; return the parts that begin now. Another announced burst is refused."""
-        requests = burst.requests(self._description.request_bytes)
+    def ask(self, burst: Burst, requests: int) -> None:
+        """Submit ``burst``, and begin further requests. Another announced burst is refused."""
+        # An announcement always has room for a part of its first tile.
         if not self._ahead:
-            # Nothing was announced: an announcement always has room for a part of its first tile.
             self.asked = Tile(burst, requests)
-            return [self._begin(self.asked, requests)]
+            self._begin(self.asked, requests)
+            return
         expected = self._ahead[0].burst
         if burst != expected:
             raise Refusal(f"{burst} is asked for: expected {expected}, as announced")
         self._room_requests += requests
-        begun = list(self._begin_ahead())
+        self._begin_ahead()
         self.asked = self._ahead.popleft()
-        return begun
 
-    def _begin_ahead(self) -> Iterator[Part]:
+    def answer_cycle(self) -> int | None:
+        """Return when the unit sees the submitted tile; None if not all answers are scheduled."""
+        if self.asked is None:
+            return None
+        ports = [self._table[port] for port in self.asked.ports]
+        if any(port.open for port in ports):
+            return None
+        return max(self.unit.now, *(port.ready for port in ports)) + 1
+
+    def _begin_ahead(self) -> None:
         while self._room_requests:
             if not self._ahead or self._ahead[-1].begun == self._ahead[-1].requests:
                 burst = next(self._announced, None)
@@ -325,14 +300,28 @@ class Client:
             tile = self._ahead[-1]
             requests = min(self._room_requests, tile.requests - tile.begun)
             self._room_requests -= requests
-            yield self._begin(tile, requests)
+            self._begin(tile, requests)
 
-    def _begin(self, tile: Tile, requests: int) -> Part:
-        port = self.ports[self._parts % len(self.ports)]
+    def _begin(self, tile: Tile, requests: int) -> None:
+        """Hand over the next ``requests`` of a tile, by the next port."""
+        number = self.ports[self._parts % len(self.ports)]
         self._parts += 1
-        cycle = max(self.unit.now + 1, self._free_cycle)
-        self._free_cycle = cycle - (-requests // self._description.requests_per_bundle)
-        part = Part(port, tile, tile.begun, requests, cycle)
+        burst, port = tile.burst, self._table[number]
+        port.row_requests = -(-burst.row_bytes // self._description.request_bytes)
+        row, port.in_row = divmod(tile.begun, port.row_requests)
+        port.row_address = burst.address + row * burst.pitch_bytes
+        port.pitch = burst.pitch_bytes
+        port.next_bundle = max(self.unit.now + 1, self._free_cycle)
+        port.left = port.open = requests
+        port.ready = 0
+        port.write = burst.write
+        self._free_cycle = port.next_bundle - (-requests // self._description.requests_per_bundle)
         tile.begun += requests
-        tile.ports.append(port)
-        return part
+        tile.ports.append(number)
+        self.requests += requests
+
+
+def _answers(clients: Iterable[Client]) -> dict[Client, int]:
+    """Return the clients with complete tiles, and when they see them."""
+    cycles = ((client, client.answer_cycle()) for client in clients)
+    return {client: cycle for client, cycle in cycles if cycle is not None}

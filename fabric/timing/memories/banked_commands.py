@@ -119,7 +119,7 @@ def read_or_write(w: World, channel: Channel, slot: int, cycle: int) -> None:
     request.left_bursts -= 1
     if request.left_bursts == 0:
         _leave(w, channel, window, slot)
-        _serve_client(w, channel, window, request, cycle)
+        _serve_port(w, channel, window, request, cycle)
     if bank.precharge_from != rows.BLOCKED:
         bank.precharge_from = bank.held
     if bank.newest != slot or request.following != rows.NONE:
@@ -150,25 +150,21 @@ def _classify(w: World, slot: int, request: Request, bank: Bank) -> None:
     w.gate[slot] = bank.gate + what * w.memory.channel_groups
 
 
-def _serve_client(w: World, channel: Channel, window: Window, request: Request, cycle: int) -> None:
+def _serve_port(w: World, channel: Channel, window: Window, request: Request, cycle: int) -> None:
     """Count a request as its last column is issued in ``cycle``."""
-    memory, client, met = w.memory, w.clients[request.client], request.met
+    memory, port = w.memory, w.ports[request.port]
     ready = cycle if request.write else cycle + w.dram.cl_cycles + w.dram.burst_cycles
-    channel.hits += met == rows.HIT
-    channel.misses += met == rows.MISS
-    channel.conflicts += met == rows.CONFLICT
-    client.hits += met == rows.HIT
-    client.misses += met == rows.MISS
-    client.conflicts += met == rows.CONFLICT
+    w.channels_met[channel.number * rows.ROWS_MET + request.met] += 1
+    w.ports_met[request.port * rows.ROWS_MET + request.met] += 1
     window.served += 1
     memory.unserved -= 1
     memory.unserved_writes -= request.write
-    client.ready = max(client.ready, ready)
-    client.waited += request.started - request.admitted
-    client.served += ready - request.started
-    client.open -= 1
-    if client.open == 0:
-        w.done[memory.finished] = request.client
+    port.ready = max(port.ready, ready)
+    port.waited += request.started - request.admitted
+    port.served += ready - request.started
+    port.open -= 1
+    if port.open == 0:
+        w.done[memory.finished] = request.port
         memory.finished += 1
 
 
@@ -207,10 +203,10 @@ def _note(w: World, channel: Channel, what: int, cycle: int, bank: Bank) -> None
         w.memory.logged += 1
 
 
-def take(w: World, channel: Channel, window: Window, arrived: int, client: int, where: int) -> None:
+def take(w: World, channel: Channel, window: Window, arrived: int, port: int, where: int) -> None:
     """Queue a request outside a window, at the end."""
     queued = _queued(w, window, window.queued)
-    queued.when = arrived << rows.CLIENT_BITS | client
+    queued.when = arrived << rows.PORT_BITS | port
     queued.where = where
     if window.queued == 0:
         # A request behind others changes nothing before these have left the queue.
@@ -251,12 +247,12 @@ def admit(w: World, channel: Channel, cycle: int, write: int) -> int:
     queued = _queued(w, window, 0)
     request = w.requests[slot]
     window.free_slot = request.following
-    request.client = queued.when & rows.CLIENT_MASK
+    request.port = queued.when & rows.PORT_MASK
     request.admitted = cycle
     request.started = rows.FAR
     request.left_bursts = w.memory.bursts
     request.met = rows.HIT
-    w.clients[request.client].queued += cycle - window.comes
+    w.ports[request.port].queued += cycle - window.comes
     _line_up(w, channel, slot, request, queued.where)
     w.ready[slot] = max(w.ready[slot], cycle + 1)
     channel.requests += 1
@@ -287,7 +283,7 @@ def _move_up(w: World, channel: Channel, window: Window, cycle: int) -> None:
     window.queued -= 1
     window.comes = rows.FAR
     if window.queued:
-        window.comes = _queued(w, window, 0).when >> rows.CLIENT_BITS
+        window.comes = _queued(w, window, 0).when >> rows.PORT_BITS
     number = 2 * channel.number
     since = min(w.windows[number].comes, w.windows[number + 1].comes) + 1
     if since > cycle:

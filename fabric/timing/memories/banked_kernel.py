@@ -1,6 +1,6 @@
 """The compiled loop of the banked memory: clients hand over requests, channels issue commands.
 
-In every cycle each client with a burst under way hands over one bundle, in client order. A channel
+In every cycle each port with a burst under way hands over one bundle, in port order. A channel
 processes a cycle once all earlier requests have arrived, so results do not depend on call times.
 
 A channel issues the earliest possible command. In one cycle, requests that have opened their row
@@ -25,7 +25,7 @@ from fabric.timing.memories.banked_commands import (
     refresh,
     take,
 )
-from fabric.timing.memories.banked_rows import Channel, Client, World
+from fabric.timing.memories.banked_rows import Channel, Port, World
 
 LEAST_ANSWER: Final = 4
 """Cycles from a channel's progress to the first answer of a later command."""
@@ -47,8 +47,8 @@ def advance(w: World, horizon: int, budget: int) -> tuple[int]:
     """
     memory = w.memory
     count = 0
-    for number in range(w.clients.size):
-        if w.clients[number].left > 0:
+    for number in range(w.ports.size):
+        if w.ports[number].left > 0:
             w.active[count] = number
             count += 1
     while memory.cycle < horizon and budget > 0 and not memory.is_short:
@@ -73,7 +73,7 @@ def advance(w: World, horizon: int, budget: int) -> tuple[int]:
                 budget -= 1
                 _serve(w, channel, cycle + 2)
         for at in range(memory.finished):
-            horizon = min(horizon, w.clients[w.done[at]].ready + 1)
+            horizon = min(horizon, w.ports[w.done[at]].ready + 1)
         memory.cycle = cycle
     return (horizon,)
 
@@ -87,11 +87,11 @@ def _ahead(w: World, count: int) -> tuple[int, int]:
     cycles = LEAST_ANSWER + w.dram.cl_cycles + w.dram.burst_cycles
     ending = w.memory.unserved_writes
     for at in range(count):
-        client = w.clients[w.active[at]]
-        before = min(before, client.next_bundle - 1)
-        if client.write:
-            ending -= client.open - client.left
-            bundles = -(-client.left // w.memory.requests_per_bundle)
+        port = w.ports[w.active[at]]
+        before = min(before, port.next_bundle - 1)
+        if port.write:
+            ending -= port.open - port.left
+            bundles = -(-port.left // w.memory.requests_per_bundle)
             cycles = min(cycles, LEAST_ANSWER - 1 + bundles)
     return before, LEAST_ANSWER if ending else cycles
 
@@ -102,27 +102,27 @@ def _gather(w: World, count: int, cycle: int) -> int:
     kept = 0
     for at in range(count):
         number = w.active[at]
-        client = w.clients[number]
+        port = w.ports[number]
         if memory.longest + memory.requests_per_bundle > memory.room:
             memory.is_short = 1
-        elif client.next_bundle <= cycle:
-            _hand_over(w, number, client, cycle)
+        elif port.next_bundle <= cycle:
+            _hand_over(w, number, port, cycle)
         w.active[kept] = number
-        if client.left > 0:
+        if port.left > 0:
             kept += 1
     return kept
 
 
-def _hand_over(w: World, number: int, client: Client, cycle: int) -> None:
-    requests = min(w.memory.requests_per_bundle, client.left)
-    client.left -= requests
-    client.next_bundle = cycle + 1
+def _hand_over(w: World, number: int, port: Port, cycle: int) -> None:
+    requests = min(w.memory.requests_per_bundle, port.left)
+    port.left -= requests
+    port.next_bundle = cycle + 1
     for _ in range(requests):
-        request = (client.row_address >> w.memory.request_bits) + client.in_row
-        client.in_row += 1
-        if client.in_row == client.row_requests:
-            client.in_row = 0
-            client.row_address += client.pitch
+        request = (port.row_address >> w.memory.request_bits) + port.in_row
+        port.in_row += 1
+        if port.in_row == port.row_requests:
+            port.in_row = 0
+            port.row_address += port.pitch
         place = 0
         values = 0
         while request > 0:
@@ -130,7 +130,7 @@ def _hand_over(w: World, number: int, client: Client, cycle: int) -> None:
             request >>= 8
             values += 256
         channel = w.channels[place & CHANNEL_MASK]
-        window = w.windows[2 * channel.number + client.write]
+        window = w.windows[2 * channel.number + port.write]
         take(w, channel, window, cycle + 1, number, place >> rows.BANK_SHIFT)
 
 

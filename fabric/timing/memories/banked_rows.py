@@ -21,9 +21,9 @@ NONE: Final = -1
 BANK_SHIFT: Final = 16
 BANK_BITS: Final = 16
 
-# Bits of a queued request: client, cycle of arrival.
-CLIENT_BITS: Final = 20
-CLIENT_MASK: Final = (1 << CLIENT_BITS) - 1
+# Bits of a queued request: port, cycle of arrival.
+PORT_BITS: Final = 20
+PORT_MASK: Final = (1 << PORT_BITS) - 1
 
 # Bits of an order: slot, age, whether no row was opened for the request. A key has the cycle above.
 SLOT_BITS: Final = 10
@@ -47,6 +47,7 @@ PRECHARGE_ALL: Final = 5
 HIT: Final = 0
 MISS: Final = 1
 CONFLICT: Final = 2
+ROWS_MET: Final = 3
 
 # Fates of a cycle of a data bus, in the order of ``BusCycles``.
 DATA: Final = 0
@@ -83,7 +84,7 @@ class Memory(Row):
     is_short: int  # of room
 
 
-class Client(Row):
+class Port(Row):
     """A port; ``left`` requests are not handed over yet, ``open`` ones are not served."""
 
     next_bundle: int
@@ -95,9 +96,6 @@ class Client(Row):
     pitch: int
     row_requests: int
     in_row: int
-    hits: int
-    misses: int
-    conflicts: int
     queued: int
     waited: int
     served: int
@@ -124,9 +122,6 @@ class Channel(Row):
     requests: int
     active: int  # requests that have opened their row
     age: int
-    hits: int
-    misses: int
-    conflicts: int
     first_bank: int
     first_pseudo: int
     first_slot: int
@@ -193,7 +188,7 @@ class Request(Row):
     write: int
     bank: int
     row: int
-    client: int
+    port: int
     admitted: int
     started: int
     left_bursts: int
@@ -202,7 +197,7 @@ class Request(Row):
 
 
 class Queued(Row):
-    """A request that waits for a slot: cycle and client, bank and row."""
+    """A request that waits for a slot: cycle and port, bank and row."""
 
     when: int
     where: int
@@ -233,7 +228,7 @@ class World(NamedTuple):
 
     memory: Memory
     dram: Dram
-    clients: Table[Client]
+    ports: Table[Port]
     channels: Table[Channel]
     windows: Table[Window]  # two for each channel: reads, writes
     pseudos: Table[Pseudo]
@@ -243,6 +238,8 @@ class World(NamedTuple):
     order: Counters  # by slot, the order among equal cycles
     gate: Counters  # by slot, the gate of the next command
     gates: Counters  # by channel, command and group, the first cycle in which others allow it
+    channels_met: Counters  # by channel, requests that have met each kind of row
+    ports_met: Counters  # the same by port
     fates: Counters  # by channel, cycles of its buses with each fate
     periods: Counters  # by period, cycles of all buses with each fate
     mapping: Counters  # by byte and value of a request number, bits of the location that flip

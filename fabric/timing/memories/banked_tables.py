@@ -97,7 +97,7 @@ def _tables(contributions: Counters) -> Counters:
     return tables.reshape(-1)
 
 
-def world_of(description: BankedDescription, clients: int, logged: int) -> rows.World:
+def world_of(description: BankedDescription, ports: int, logged: int) -> rows.World:
     """Return the tables of a memory that keeps the latest ``logged`` commands."""
     dram = description.dram
     groups = dram.pseudo_channels * dram.bank_groups
@@ -107,7 +107,7 @@ def world_of(description: BankedDescription, clients: int, logged: int) -> rows.
     world = rows.World(
         memory=memory,
         dram=_dram(description),
-        clients=Table.zeros(rows.Client, clients),
+        ports=Table.zeros(rows.Port, ports),
         channels=Table.zeros(rows.Channel, channels),
         windows=Table.zeros(rows.Window, 2 * channels),
         pseudos=Table.zeros(rows.Pseudo, channels * dram.pseudo_channels),
@@ -117,11 +117,13 @@ def world_of(description: BankedDescription, clients: int, logged: int) -> rows.
         order=_aligned(channels * sum(slots), rows.EMPTY),
         gate=_aligned(channels * sum(slots), 0),
         gates=np.zeros(channels * 4 * groups, np.int64),
+        channels_met=np.zeros(channels * rows.ROWS_MET, np.int64),
+        ports_met=np.zeros(ports * rows.ROWS_MET, np.int64),
         fates=np.zeros(channels * rows.FATES, np.int64),
         periods=np.zeros(rows.PERIODS * rows.FATES, np.int64),
         mapping=AddressMapping(description).tables,
-        active=np.zeros(clients, np.int64),
-        done=np.zeros(clients, np.int64),
+        active=np.zeros(ports, np.int64),
+        done=np.zeros(ports, np.int64),
         queues=Table.zeros(rows.Queued, 2 * channels * memory.room),
         log=Table.zeros(rows.Command, logged),
     )
