@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import bisect
 from collections import deque
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 
@@ -19,22 +20,36 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.memory_models import PortDescription
     from fabric.timing.engine.unit import Unit
 
-T = TypeVar("T")
-
 REORDER_CYCLES: Final = 2
 """Cycles from an answer of the memory until it can leave the reorder buffer."""
 
 
-class _Fifo(Generic[T]):
-    def __init__(self, every: list[_Fifo[object]], room: int = 2) -> None:
-        self.items: Final[deque[T]] = deque()
+@dataclass(eq=False, slots=True)
+class Request:
+    """A request on its way; ``address`` is relative to the port's stream."""
+
+    port: int
+    address: int
+    write: bool
+    back_cycle: int | None = None
+
+
+class _Fifo:
+    """Requests or their answers; ``held`` is their number at the start of the cycle."""
+
+    def __init__(self, every: list[_Fifo], room: int = 2) -> None:
+        self.items: Final[deque[Request]] = deque()
         self.held = 0
         self._room: Final = room
-        every.append(self)  # type: ignore[arg-type]  # its items are not looked at there
+        every.append(self)
 
     @property
     def full(self) -> bool:
         return self.held >= self._room
+
+    def pass_on(self, following: _Fifo) -> None:
+        if self.held and not following.full:
+            following.items.append(self.items.popleft())
 
 
 class _Client:
@@ -51,12 +66,13 @@ class _Client:
         free_cycle: after the cycle in which the last burst was complete.
     """
 
-    def __init__(self, unit: Unit, every: list[_Fifo[object]], answers: int) -> None:
+    def __init__(self, unit: Unit, port: int, every: list[_Fifo], answers: int) -> None:
         self.unit: Final = unit
-        self.requests: Final[_Fifo[Request]] = _Fifo(every)
-        self.buffer: Final[_Fifo[None]] = _Fifo(every, answers)
-        self.answers: Final[_Fifo[None]] = _Fifo(every, answers)
-        self.response: Final[_Fifo[None]] = _Fifo(every)
+        self.port: Final = port
+        self.requests: Final = _Fifo(every)
+        self.buffer: Final = _Fifo(every, answers)
+        self.answers: Final = _Fifo(every, answers)
+        self.response: Final = _Fifo(every)
         self.asked = self.seen = self.first = self.end = self.begin_cycle = 0
         self.stream_bytes = self.before_bytes = self.free_cycle = 0
         self.since_cycle: int | None = None
@@ -81,25 +97,21 @@ class ArbitratedMemory:
     ) -> None:
         self._description: Final = description
         self._behind: Final = behind_arbiter(description)
-        self._fifos: Final[list[_Fifo[object]]] = []
+        fifos: Final[list[_Fifo]] = []
         self._clients: Final = [
-            _Client(unit, self._fifos, description.answers) for unit in (*readers, *writers)
+            _Client(unit, port, fifos, description.answers)
+            for port, unit in enumerate((*readers, *writers))
         ]
         self._of_unit: Final = {client.unit.index: client for client in self._clients}
-        self._sent: Final[_Fifo[Request]] = _Fifo(self._fifos)
-        self._into: Final[_Fifo[Request]] = _Fifo(self._fifos)
-        self._last: Final[_Fifo[Request]] = _Fifo(self._fifos)
-        self._flying: Final[_Fifo[Request]] = _Fifo(self._fifos, description.reads_in_flight)
-        self._out: Final[_Fifo[Request]] = _Fifo(self._fifos)
-        self._back: Final[_Fifo[Request]] = _Fifo(self._fifos)
+        self._sent, self._into, self._last, self._out, self._back = (_Fifo(fifos) for _ in range(5))
+        self._flying: Final = _Fifo(fifos, description.reads_in_flight)
+        self._fifos: Final = fifos
         self._cycle = self._first = self._bursts = self._taken = 0
 
     @property
     def bytes_moved(self) -> int:
         """Bytes of the requests carried out so far, whole requests each."""
-        return (self._taken - self._behind.open_requests(self._cycle)) * (
-            self._description.request_bytes
-        )
+        return (self._taken - self._behind.open_requests) * (self._description.request_bytes)
 
     @property
     def pending(self) -> bool:
@@ -173,17 +185,16 @@ class ArbitratedMemory:
             client = self._clients[number]
             if client.requests.held:
                 self._first = (number + 1) % count
-                if not self._sent.full and not client.answers.full:
-                    self._sent.items.append(client.requests.items.popleft())
+                if not client.answers.full:
+                    client.requests.pass_on(self._sent)
                 return
 
     def _send(self, cycle: int) -> None:
-        if self._sent.held and not self._into.full:
-            self._into.items.append(self._sent.items.popleft())
+        self._sent.pass_on(self._into)
         if self._into.held and not self._last.full:
             request = self._into.items[0]
             if request.write or not self._flying.full:
-                self._last.items.append(self._into.items.popleft())
+                self._into.pass_on(self._last)
                 if not request.write:
                     self._flying.items.append(request)
         if self._last.held and self._behind.take(self._last.items[0], cycle):
@@ -195,26 +206,18 @@ class ArbitratedMemory:
         answered = self._behind.step(cycle)
         if answered is not None:
             answered.back_cycle = cycle + REORDER_CYCLES
-        if self._flying.held and not self._out.full:
+        if self._flying.held:
             back_cycle = self._flying.items[0].back_cycle
             if back_cycle is not None and back_cycle <= cycle:
-                self._out.items.append(self._flying.items.popleft())
-        if self._out.held and not self._back.full:
-            self._back.items.append(self._out.items.popleft())
+                self._flying.pass_on(self._out)
+        self._out.pass_on(self._back)
         if self._back.held:
-            client = self._clients[self._back.items[0].port]
-            if not client.buffer.full:
-                self._back.items.popleft()
-                client.buffer.items.append(None)
-        for client in self._clients:
-            if client.buffer.held and not client.answers.full:
-                client.answers.items.append(client.buffer.items.popleft())
+            self._back.pass_on(self._clients[self._back.items[0].port].buffer)
 
     def _ask(self, client: _Client) -> None:
         if not client.requests.full:
-            port = self._clients.index(client)
             address = client.asked * self._description.request_bytes
-            client.requests.items.append(Request(port, address, client.write))
+            client.requests.items.append(Request(client.port, address, client.write))
             client.asked += 1
 
     def _complete(self, client: _Client, cycle: int) -> bool:
@@ -239,42 +242,11 @@ class ArbitratedMemory:
         if client.response.held and client.seen < client.needs(self._description.request_bytes):
             client.response.items.popleft()
             client.seen += 1
-        if client.answers.held and not client.response.full:
-            client.response.items.append(client.answers.items.popleft())
+        client.answers.pass_on(client.response)
+        client.buffer.pass_on(client.answers)
 
 
-ACTIVATE, PRECHARGE, READ, WRITE = range(4)
-
-
-class Request:
-    """A request on its way; ``address`` is relative to the port's stream."""
-
-    __slots__ = ("address", "back_cycle", "port", "write")
-
-    def __init__(self, port: int, address: int, write: bool) -> None:
-        self.port: Final = port
-        self.address: Final = address
-        self.write: Final = write
-        self.back_cycle: int | None = None
-
-
-class Behind(Protocol):
-    """Serves the requests that the arbiter passes."""
-
-    def take(self, request: Request, cycle: int) -> bool:
-        """Take a request at the start of ``cycle``; return whether there is room."""
-        ...
-
-    def step(self, cycle: int) -> Request | None:
-        """Advance by ``cycle``; return the read that is answered in it."""
-        ...
-
-    def open_requests(self, cycle: int) -> int:
-        """Return how many of the taken requests move data in ``cycle`` or later."""
-        ...
-
-
-def behind_arbiter(description: PortDescription) -> Behind:
+def behind_arbiter(description: PortDescription) -> _Steady | _Channel:
     """Return the memory behind the arbiter of ``description``."""
     if isinstance(description, ArbitratedBanksDescription):
         return _Channel(description)
@@ -287,7 +259,7 @@ class _Steady:
 
     def __init__(self, description: ArbitratedDescription) -> None:
         self._description: Final = description
-        self._free_cycle = 0
+        self._cycle = self._free_cycle = 0
         self._due: Final[deque[tuple[int, Request]]] = deque()
 
     def take(self, request: Request, cycle: int) -> bool:
@@ -299,65 +271,47 @@ class _Steady:
         return True
 
     def step(self, cycle: int) -> Request | None:
+        self._cycle = cycle + 1
         if self._due and self._due[0][0] <= cycle:
             return self._due.popleft()[1]
         return None
 
-    def open_requests(self, cycle: int) -> int:
-        return max(0, -((cycle - self._free_cycle) // self._description.interval_cycles))
+    @property
+    def open_requests(self) -> int:
+        """How many of the taken requests still move data."""
+        return max(0, -((self._cycle - self._free_cycle) // self._description.interval_cycles))
 
 
-class _Waiting:
-    """A request in a channel's window, its next command, and the cycle in which it came."""
-
-    __slots__ = ("bank", "command", "request", "row", "since_cycle")
-
-    def __init__(self, request: Request, bank: _Bank, row: int, since_cycle: int) -> None:
-        self.request: Final = request
-        self.bank: Final = bank
-        self.row: Final = row
-        self.since_cycle: Final = since_cycle
-        self.command = ACTIVATE
+ACTIVATE, PRECHARGE, READ, WRITE = range(4)
 
 
-class _Level:
-    """A bank or a group of banks: by command, the first cycle in which it can be issued."""
-
-    __slots__ = ("_after", "ready")
-
-    def __init__(self, after: dict[int, list[tuple[int, int]]]) -> None:
-        """Allow all commands; ``after`` has, by command, the commands it delays and the cycles."""
-        self.ready: Final = [0, 0, 0, 0]
-        self._after: Final = after
-
-    def issue(self, command: int, cycle: int) -> None:
-        for other, cycles in self._after.get(command, ()):
-            self.ready[other] = max(self.ready[other], cycle + cycles)
-
-
-class _Bank(_Level):
-    """A bank and its groups.
+@dataclass(eq=False, slots=True)
+class _Bank:
+    """A bank.
 
     Attributes:
-        levels: the bank, its bank group, its pseudo channel and the channel.
+        levels: of the bank, its group, its pseudo channel and the channel, the first cycle of each
+            command.
         activated: cycles of the latest four activations in the pseudo channel.
         row: None if closed.
         opening: a request for which its row was opened waits.
     """
 
-    __slots__ = ("activated", "levels", "opening", "row")
+    levels: tuple[list[int], ...]
+    activated: deque[int]
+    row: int | None = None
+    opening: bool = False
 
-    def __init__(
-        self,
-        after: dict[int, list[tuple[int, int]]],
-        above: tuple[_Level, ...],
-        activated: deque[int],
-    ) -> None:
-        super().__init__(after)
-        self.levels: Final = (self, *above)
-        self.activated: Final = activated
-        self.row: int | None = None
-        self.opening = False
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A request in a channel's window, the cycle in which it came, and its next command."""
+
+    request: Request
+    bank: _Bank
+    row: int
+    since_cycle: int
+    command: int = ACTIVATE
 
 
 class _Channel:
@@ -368,13 +322,21 @@ class _Channel:
 
     def __init__(self, description: ArbitratedBanksDescription) -> None:
         self._description: Final = description
-        self._banks: Final = _banks_of(description)
+        self._delays: Final = _delays(description)
+        self._banks: Final[list[_Bank]] = []
         self._opened: Final[list[_Waiting]] = []
         self._reads: Final[list[_Waiting]] = []
         self._writes: Final[list[_Waiting]] = []
         self._writing = False
         self._data: Final[deque[tuple[int, Request]]] = deque()
         self._written: Final[deque[int]] = deque()
+        channel = [0] * 4
+        for _ in range(description.pseudo_channels):
+            pseudo_channel, activated = [0] * 4, deque[int]()
+            for _ in range(description.bank_groups):
+                above = [0] * 4, pseudo_channel, channel
+                banks = (_Bank(([0] * 4, *above), activated) for _ in range(description.banks))
+                self._banks.extend(banks)
 
     def take(self, request: Request, cycle: int) -> bool:
         window = self._writes if request.write else self._reads
@@ -406,7 +368,9 @@ class _Channel:
             self._issue(chosen, window, cycle)
         return answered
 
-    def open_requests(self, cycle: int) -> int:  # noqa: ARG002 - steady memories use it
+    @property
+    def open_requests(self) -> int:
+        """How many of the taken requests still move data."""
         waiting = len(self._opened) + len(self._reads) + len(self._writes)
         return waiting + len(self._data) + len(self._written)
 
@@ -419,8 +383,9 @@ class _Channel:
 
     def _issue(self, chosen: _Waiting, window: list[_Waiting], cycle: int) -> None:
         bank, command = chosen.bank, chosen.command
-        for level in bank.levels:
-            level.issue(command, cycle)
+        for ready, delays in zip(bank.levels, self._delays, strict=True):
+            for delayed, cycles in delays.get(command, {}).items():
+                ready[delayed] = max(ready[delayed], cycle + cycles)
         if command == PRECHARGE:
             bank.row = None
             return
@@ -441,11 +406,10 @@ class _Channel:
 
     def _limit_activations(self, bank: _Bank, cycle: int) -> None:
         """Delay the fourth activation after the latest one."""
-        pseudo_channel = bank.levels[2]
         bank.activated.append(cycle)
         if len(bank.activated) == 4:
             first_cycle = bank.activated.popleft()
-            ready = pseudo_channel.ready
+            ready = bank.levels[2]
             ready[ACTIVATE] = max(ready[ACTIVATE], first_cycle + self._description.faw_cycles)
 
 
@@ -458,44 +422,36 @@ def _first_ready(window: list[_Waiting], cycle: int) -> _Waiting | None:
             command = PRECHARGE
         else:
             command = WRITE if waiting.request.write else READ
-        if all(level.ready[command] <= cycle for level in bank.levels):
+        if all(ready[command] <= cycle for ready in bank.levels):
             waiting.command = command
             return waiting
     return None
 
 
-def _banks_of(made_of: ArbitratedBanksDescription) -> list[_Bank]:
+def _delays(made_of: ArbitratedBanksDescription) -> tuple[dict[int, dict[int, int]], ...]:
+    """Return, by level and command, the commands that it delays, and the cycles."""
     written = made_of.cwl_cycles + made_of.burst_cycles
     turned = made_of.cl_cycles + made_of.burst_cycles + 2 - made_of.cwl_cycles
-    of_channel = {ACTIVATE: [(ACTIVATE, 2), (PRECHARGE, 2)]}
-    of_pseudo_channel = {
-        ACTIVATE: [(ACTIVATE, made_of.rrd_s_cycles)],
-        READ: [(READ, made_of.burst_cycles), (WRITE, turned)],
-        WRITE: [(WRITE, made_of.burst_cycles), (READ, written + made_of.wtr_s_cycles)],
+    of_bank = {
+        ACTIVATE: {
+            ACTIVATE: made_of.rc_cycles,
+            READ: made_of.rcd_read_cycles,
+            WRITE: made_of.rcd_write_cycles,
+            PRECHARGE: made_of.ras_cycles,
+        },
+        PRECHARGE: {ACTIVATE: made_of.rp_cycles},
+        READ: {PRECHARGE: made_of.rtp_cycles},
+        WRITE: {PRECHARGE: written + made_of.wr_cycles},
     }
     of_group = {
-        ACTIVATE: [(ACTIVATE, made_of.rrd_l_cycles)],
-        READ: [(READ, made_of.ccd_l_cycles)],
-        WRITE: [(WRITE, made_of.ccd_l_cycles), (READ, written + made_of.wtr_l_cycles)],
+        ACTIVATE: {ACTIVATE: made_of.rrd_l_cycles},
+        READ: {READ: made_of.ccd_l_cycles},
+        WRITE: {WRITE: made_of.ccd_l_cycles, READ: written + made_of.wtr_l_cycles},
     }
-    of_bank = {
-        ACTIVATE: [
-            (ACTIVATE, made_of.rc_cycles),
-            (READ, made_of.rcd_read_cycles),
-            (WRITE, made_of.rcd_write_cycles),
-            (PRECHARGE, made_of.ras_cycles),
-        ],
-        PRECHARGE: [(ACTIVATE, made_of.rp_cycles)],
-        READ: [(PRECHARGE, made_of.rtp_cycles)],
-        WRITE: [(PRECHARGE, written + made_of.wr_cycles)],
+    of_pseudo_channel = {
+        ACTIVATE: {ACTIVATE: made_of.rrd_s_cycles},
+        READ: {READ: made_of.burst_cycles, WRITE: turned},
+        WRITE: {WRITE: made_of.burst_cycles, READ: written + made_of.wtr_s_cycles},
     }
-    channel = _Level(of_channel)
-    banks = []
-    for _ in range(made_of.pseudo_channels):
-        pseudo_channel = _Level(of_pseudo_channel)
-        activated: deque[int] = deque()
-        for _ in range(made_of.bank_groups):
-            group = _Level(of_group)
-            above = (group, pseudo_channel, channel)
-            banks += [_Bank(of_bank, above, activated) for _ in range(made_of.banks)]
-    return banks
+    of_channel = {ACTIVATE: {ACTIVATE: 2, PRECHARGE: 2}}
+    return of_bank, of_group, of_pseudo_channel, of_channel
