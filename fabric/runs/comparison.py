@@ -101,7 +101,7 @@ def check_assumptions(
             expected = sizes.dim(claim.assumed)
             for size in sink.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
-                    raise claim.refuted_by(size, expected)
+                    claim.refuse(size, expected)
     # Groups of ragged sizes are counted together; operators compare them one by one.
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         if not edge.claims:

@@ -280,7 +280,7 @@ columns = 4
                 "preset is 'HBM2': expected one of HBM2 1600 Mbps, HBM2 2000 Mbps, "
                 "HBM2 2400 Mbps, HBM3 6400 Mbps",
             ),
-            ("mapping = ['row']", "mapping drops 5 bits of channel: found 0 in all, expected 5"),
+            ("mapping = ['row']", "mapping drops 5 bits of channel (found 0): expected 5 in all"),
             ("mapping = 3", "mapping is 3: expected text or a tuple of texts"),
         ],
     )

@@ -203,14 +203,14 @@ BANKS = ["channel", "pseudo_channel", "bank_group", "bank"]
             "mapping has no field colum (found 'colum:4'): expected one of channel, "
             "pseudo_channel, bank_group, bank, column, row, unused (did you mean column?)",
         ),
-        ((*BANKS, "row"), "mapping drops 4 bits of column: found 0 in all, expected 4"),
+        ((*BANKS, "row"), "mapping drops 4 bits of column (found 0): expected 4 in all"),
         (
             (*BANKS, "column:3", "column:2", "row"),
-            "mapping repeats 1 bit of column: found 5 in all, expected 4",
+            "mapping repeats 1 bit of column (found 5): expected 4 in all",
         ),
         (
             (*BANKS, "column", "unused", "row"),
-            "mapping has 'unused': expected how many bits are unused, as in unused:3",
+            "mapping has 'unused': expected the number of unused bits, as in unused:3",
         ),
         (
             (*BANKS, "column ^ row", "row"),
@@ -223,8 +223,8 @@ BANKS = ["channel", "pseudo_channel", "bank_group", "bank"]
         ),
         (
             (*BANKS[:2], "bank_group ^ bank[0:2]", "bank ^ bank_group[0:2]", "column", "row"),
-            "mapping repeats a bit: bit 0 of bank follows from those of other fields by what they "
-            "are xored with",
+            "mapping repeats a bit: bit 0 of bank follows from xored bits of other fields: "
+            "expected independent bits",
         ),
     ],
 )

@@ -29,6 +29,7 @@ from typing import (
     Literal,
     NamedTuple,
     Never,
+    NoReturn,
     TypeAlias,
     TypeVar,
     get_args,
@@ -203,9 +204,7 @@ def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tu
     if isinstance(mapping, str):
         if mapping not in _NAMED:
             names = one_of([repr(name) for name in _NAMED], repr(mapping))
-            raise ConfigurationError(
-                f"mapping is {mapping!r}: expected a list of bit fields, or {names}"
-            )
+            _refuse(f"is {mapping!r}", f"a list of bit fields, or {names}")
         mapping = _NAMED[mapping](widths)
     pieces = [piece for piece in _pieces(mapping, widths) if piece.field != "unused"]
     placed: dict[str, list[int]] = {field: [] for field in _FIELDS}
@@ -225,19 +224,16 @@ def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tu
 
 def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
     if not mapping:
-        raise ConfigurationError("mapping is empty: expected bit fields, the last one row")
+        _refuse("is empty", "bit fields, the last one row")
     stated = [_read(text) for text in mapping]
     if stated[-1][:2] != ("row", None):
-        raise ConfigurationError(
-            f"mapping ends with {mapping[-1]!r}: expected row, which takes the bits above"
-        )
+        _refuse(f"ends with {mapping[-1]!r}", "row, which takes the bits above")
     open_ = [field for field, width, _ in stated if width is None]
     for field in open_:
         if open_.count(field) > 1:
-            raise ConfigurationError(
-                f"mapping has {field} {counted(open_.count(field), 'time')} without a number of "
-                "bits: expected one that takes what the others leave"
-            )
+            times = counted(open_.count(field), "time")
+            found = f"has {field} {times} without a number of bits"
+            _refuse(found, "one that takes what the others leave")
     all_ = {**widths, "row": _ROW_BITS}
     left = {
         field: bits - sum(width or 0 for each, width, _ in stated if each == field)
@@ -246,10 +242,8 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
     for field, bits in left.items():
         if bits < 0 or (bits > 0 and field not in open_):
             does = "drops" if bits > 0 else "repeats"
-            raise ConfigurationError(
-                f"mapping {does} {counted(abs(bits), 'bit')} of {field}: "
-                f"found {all_[field] - bits} in all, expected {all_[field]}"
-            )
+            found = f"{does} {counted(abs(bits), 'bit')} of {field} (found {all_[field] - bits})"
+            _refuse(found, f"{all_[field]} in all")
     pieces, low = [], 0
     for text, (field, width, sources) in zip(mapping, stated, strict=True):
         room = REQUEST_NUMBER_BITS - low
@@ -258,10 +252,8 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
         )
         low += pieces[-1].width
     if pieces[-1].low >= REQUEST_NUMBER_BITS:
-        raise ConfigurationError(
-            f"mapping has {counted(pieces[-1].low, 'bit')} below the row: "
-            f"expected fewer than {REQUEST_NUMBER_BITS}"
-        )
+        found = f"has {counted(pieces[-1].low, 'bit')} below the row"
+        _refuse(found, f"fewer than {REQUEST_NUMBER_BITS}")
     return pieces
 
 
@@ -270,17 +262,13 @@ def _read(text: str) -> tuple[str, int | None, tuple[str, ...]]:
     first, *sources = [each.strip() for each in text.split("^")]
     match = _PIECE.fullmatch(first)
     if match is None:
-        raise ConfigurationError(
-            f"mapping has {text!r}: expected FIELD:BITS or FIELD, as in column:4 and row, "
-            "and what it is xored with"
-        )
+        forms = "FIELD:BITS or FIELD, as in column:4 and row, and what it is xored with"
+        _refuse(f"has {text!r}", forms)
     field, width = match["field"], match["width"]
     if field != "unused":
         _check_field(field, text)
     elif width is None:
-        raise ConfigurationError(
-            f"mapping has {text!r}: expected how many bits are unused, as in unused:3"
-        )
+        _refuse(f"has {text!r}", "the number of unused bits, as in unused:3")
     return field, None if width is None else int(width), tuple(sources)
 
 
@@ -288,10 +276,8 @@ def _source(text: str, piece: _Piece, placed: dict[str, list[int]], used: int) -
     """Return the bits of the operand ``text``, in groups as wide as the piece."""
     match = _SOURCE.fullmatch(text)
     if match is None:
-        raise ConfigurationError(
-            f"mapping has {piece.text!r}, xor {text!r}: expected above, or bits of a field, as in "
-            "row[0:2]"
-        )
+        found = f"has {piece.text!r}, xor {text!r}"
+        _refuse(found, "above, or bits of a field, as in row[0:2]")
     if text == "above":
         end = piece.low + piece.width
         above = [1 << bit for bit in range(end, REQUEST_NUMBER_BITS) if used >> bit & 1]
@@ -299,23 +285,16 @@ def _source(text: str, piece: _Piece, placed: dict[str, list[int]], used: int) -
     _check_field(match["field"], piece.text)
     first, end, there = int(match["first"]), int(match["end"]), placed[match["field"]]
     if end - first != piece.width:
-        raise ConfigurationError(
-            f"mapping has {piece.text!r}, {counted(piece.width, 'bit')} xor {max(end - first, 0)}: "
-            "expected as many"
-        )
+        bits = f"{counted(piece.width, 'bit')} xor {max(end - first, 0)}"
+        _refuse(f"has {piece.text!r}, {bits}", "as many")
     if end > len(there):
-        raise ConfigurationError(
-            f"mapping has {piece.text!r}: expected bits of the {len(there)} of {match['field']}"
-        )
+        _refuse(f"has {piece.text!r}", f"bits of the {len(there)} of {match['field']}")
     return there[first:end]
 
 
 def _check_field(field: str, text: str) -> None:
     if field not in _FIELDS:
-        raise ConfigurationError(
-            f"mapping has no field {field} (found {text!r}): "
-            f"expected {one_of([*_FIELDS, 'unused'], field)}"
-        )
+        _refuse(f"has no field {field} (found {text!r})", one_of([*_FIELDS, "unused"], field))
 
 
 def _check_distinct(masks: dict[str, tuple[int, ...]]) -> None:
@@ -327,8 +306,10 @@ def _check_distinct(masks: dict[str, tuple[int, ...]]) -> None:
             while rest.bit_length() in leading:
                 rest ^= leading[rest.bit_length()]
             if not rest:
-                raise ConfigurationError(
-                    f"mapping repeats a bit: bit {bit} of {field} follows from those of other "
-                    "fields by what they are xored with"
-                )
+                why = f"bit {bit} of {field} follows from xored bits of other fields"
+                _refuse(f"repeats a bit: {why}", "independent bits")
             leading[rest.bit_length()] = rest
+
+
+def _refuse(found: str, expected: str) -> NoReturn:
+    raise ConfigurationError(f"mapping {found}: expected {expected}")

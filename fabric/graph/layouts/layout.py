@@ -59,33 +59,21 @@ class Layout(Described):
         rank = len(self.shape)
         if not self.start:
             object.__setattr__(self, "start", (0,) * rank)
+        what = f"Layout of {_sizes(self.shape)}"
         if len(self.tile) != rank or len(self.start) != rank:
-            refuse(
-                f"Layout of {_sizes(self.shape)} has tiles of {_sizes(self.tile)} and starts at "
-                f"{self.start}: expected {counted(rank, 'dimension')} in each",
-                ShapeError,
-            )
+            what += f" has tiles of {_sizes(self.tile)} and starts at {self.start}"
+            refuse(f"{what}: expected {counted(rank, 'dimension')} in each", ShapeError)
         if not len(self.trips) == len(self.steps) == len(self.map):
-            refuse(
-                f"Layout has trips {list(self.trips)}, steps {list(self.steps)} and map "
-                f"{self.map}: expected one of each for every loop",
-                ShapeError,
-            )
+            what = f"trips {list(self.trips)}, steps {list(self.steps)} and map {self.map}"
+            refuse(f"Layout has {what}: expected one of each for every loop", ShapeError)
         if any(dim is not None and dim >= rank for dim in self.map):
-            refuse(
-                f"Layout of {_sizes(self.shape)} has the map {self.map}: "
-                f"expected dimensions below {rank}",
-                ShapeError,
-            )
-        for dim, (end, size) in enumerate(
-            zip(ends(rank, self.tile, self.start, self.loops), self.shape, strict=True)
-        ):
+            what += f" has the map {self.map}"
+            refuse(f"{what}: expected dimensions below {rank}", ShapeError)
+        found = ends(rank, self.tile, self.start, self.loops)
+        for dim, (end, size) in enumerate(zip(found, self.shape, strict=True)):
             if end > size:
-                refuse(
-                    f"Layout ({self}) ends behind element {end - 1} of dimension {dim}: "
-                    f"expected at most {size - 1}",
-                    ShapeError,
-                )
+                what = f"Layout ({self}) ends behind element {end - 1} of dimension {dim}"
+                refuse(f"{what}: expected at most {size - 1}", ShapeError)
 
     @classmethod
     @checked

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from fabric.graph.arguments.checks import Alias, Check, Unfit
+from fabric.graph.arguments.described import refuse
 from fabric.graph.values.expression import (
     AtLeastOne,
     CeilDiv,
@@ -26,7 +27,6 @@ from fabric.graph.values.expression import (
     product_of,
     total,
 )
-from fabric.messages.errors import ProgramError
 from fabric.messages.place import Place
 from fabric.messages.text import folded_sum
 
@@ -256,14 +256,13 @@ class Claim(NamedTuple):
     assumed: Dim
     place: Place
 
-    def refuted_by(self, size: int, expected: int, group: int | None = None) -> ProgramError:
-        """Return the error for a run's ``size`` of a group; groups are counted from 1."""
+    def refuse(self, size: int, expected: int, group: int | None = None) -> NoReturn:
+        """Refuse a run's ``size`` of a group; groups are counted from 1."""
         where = "" if group is None else f" in group {group:,}"
         said = dim_text(self.assumed)
         value = said if said == str(expected) else f"{said}, here {expected:,}"
-        return ProgramError(
+        refuse(
             f"{self.stream}: dimension {self.dimension} ({dim_text(self.found)}) is "
             f"{size:,}{where}: expected {value}, as the program assumes",
-            file=self.place.file,
-            line=self.place.line,
+            place=self.place,
         )

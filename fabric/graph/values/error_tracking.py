@@ -602,15 +602,9 @@ def _move(func: Any, args: Any, kwargs: Any) -> Any:
     if any(isinstance(source.rounding, np.ndarray) for source in sources):
         rounding = called(_as_array)
     if isinstance(found, (list, tuple)):
-        count = len(found)
-        return type(found)(
-            _tracked(
-                found[at],
-                None if error is None else error[at],
-                rounding[at] if isinstance(rounding, (list, tuple)) else rounding,
-            )
-            for at in range(count)
-        )
+        errors = [None] * len(found) if error is None else error
+        roundings = rounding if isinstance(rounding, (list, tuple)) else [rounding] * len(found)
+        return type(found)(map(_tracked, found, errors, roundings))
     return _tracked(found, error, rounding)
 
 

@@ -81,25 +81,17 @@ def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
         )
     nodes = {node.name: node for node in plan.nodes}
     for name, site in placement.units.items():
+        found = f"{name} is at {[*site]}"
         if name not in nodes:
-            raise placement.refuse(
-                f"{name} is no unit of {program.name!r}: expected {close_to(sorted(nodes), name)}",
-                "units",
-                name,
-            )
-        if site not in mesh.sites:
-            raise placement.refuse(
-                f"{name} is at {[*site]}: expected a column below {mesh.columns} and a row below "
-                f"{mesh.rows}",
-                "units",
-                name,
-            )
-        if nodes[name].operator.off_chip is not None and site not in mesh.edge:
-            raise placement.refuse(
-                f"{name} is at {[*site]}: expected a site of the edge for an off-chip operator",
-                "units",
-                name,
-            )
+            found = f"{name} is no unit of {program.name!r}"
+            expected = close_to(sorted(nodes), name)
+        elif site not in mesh.sites:
+            expected = f"a column below {mesh.columns} and a row below {mesh.rows}"
+        elif nodes[name].operator.off_chip is not None and site not in mesh.edge:
+            expected = "a site of the edge for an off-chip operator"
+        else:
+            continue
+        raise placement.refuse(f"{found}: expected {expected}", "units", name)
     missing = [node.name for node in program.nodes if node.name not in placement.units]
     if missing:
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
@@ -119,10 +111,7 @@ def _check_room(placement: Placement, room: int, nodes: Sequence[Node]) -> None:
         names = at.setdefault(placement.units[node.name], [])
         names.append(node.name)
         if len(names) > room:
-            raise placement.refuse(
-                f"{node.name} is at {[*placement.units[node.name]]}, where "
-                f"{', '.join(names[:room][:_NAMED])} {'is' if room == 1 else 'are'}: expected at "
-                f"most {counted(room, 'unit')}, as [network] units_per_site says",
-                "units",
-                node.name,
-            )
+            others = f"{', '.join(names[:room][:_NAMED])} {'is' if room == 1 else 'are'}"
+            expected = f"at most {counted(room, 'unit')}, as [network] units_per_site says"
+            found = f"{node.name} is at {[*placement.units[node.name]]}, where {others}"
+            raise placement.refuse(f"{found}: expected {expected}", "units", node.name)

@@ -79,11 +79,8 @@ def read_placement(path: Path | str) -> Placement:
         raise placed.refuse(f"units is {given}: expected a table, [units], of sites", "units")
     sites = {}
     for name, site in units.items():
-        if not (
-            isinstance(site, list) and len(site) == 2 and all(type(each) is int for each in site)
-        ):
-            raise placed.refuse(
-                f"{name} is {found_text(site)}: expected [column, row]", "units", name
-            )
+        if not isinstance(site, list) or [*map(type, site)] != [int, int]:
+            what = f"{name} is {found_text(site)}: expected [column, row]"
+            raise placed.refuse(what, "units", name)
         sites[name] = Site(*site)
     return placed._replace(program=program, units=sites)

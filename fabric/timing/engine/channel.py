@@ -725,9 +725,7 @@ class AssumedSink:
         if claim is not None and size != claim.assumed:
             outermost = dimension == len(self._counts) - 1
             assert isinstance(claim.assumed, int)
-            raise claim.refuted_by(
-                size, claim.assumed, None if outermost else self._groups[dimension]
-            )
+            claim.refuse(size, claim.assumed, None if outermost else self._groups[dimension])
 
 
 class LaterSink:
