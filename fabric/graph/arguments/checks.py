@@ -71,15 +71,6 @@ class Bounds(NamedTuple):
     least: int
     most: int | None = None
 
-    @property
-    def text(self) -> str:
-        """The words after ``an integer``."""
-        return (
-            f"of at least {self.least}"
-            if self.most is None
-            else f"from {self.least} to {self.most}"
-        )
-
 
 class Alias:
     """A named type with a text for ``help``, which unions cannot have."""
@@ -276,7 +267,9 @@ def _bounded(number: Check, bounds: Bounds) -> Check:
             raise Unfit
         return settled
 
-    return Check(f"{number.text} {bounds.text}", f"{number.plural} {bounds.text}", settle)
+    least, most = bounds
+    text = f"of at least {least}" if most is None else f"from {least} to {most}"
+    return Check(f"{number.text} {text}", f"{number.plural} {text}", settle)
 
 
 def ordered_items(value: object) -> tuple[Any, ...]:
@@ -380,10 +373,6 @@ def _path(value: object) -> Path:
     return value if isinstance(value, Path) else Path(value)
 
 
-def _none(_value: object) -> None:
-    raise TypeError
-
-
 def _settled_array(value: object) -> np.ndarray:
     try:
         return array_of(value if hasattr(type(value), "__array__") else ordered_items(value))
@@ -400,7 +389,7 @@ _ARRAY: Final = Check(
     _settled_array,
     lambda value: " without masked elements" if is_masked(value) else "",
 )
-_NONE: Final = _plain(type(None), "None", "None", _none)
+_NONE: Final = _fitting("None", "None", lambda value: value is None)
 _PLAIN: Final[dict[object, Check]] = {
     int: _plain(int, "an integer", "integers", _integer),
     float: _plain(float, "a number", "numbers", _number),

@@ -29,11 +29,8 @@ class TensorLayout(NamedTuple):
 
     def size_bytes(self, tensor: OffChipTensor | None) -> int | None:
         """Return the size of ``tensor``; None if unknown."""
-        size_bytes = None if tensor is None else tensor.size_bytes
-        if tensor is None or not isinstance(size_bytes, int):
+        if tensor is None or not isinstance(size_bytes := tensor.size_bytes, int):
             return None
-        if not self.padding_bytes:
-            return size_bytes
         rows: int = product(tensor.shape) // max(1, tensor.columns)
         return size_bytes + rows * self.padding_bytes
 
@@ -90,16 +87,9 @@ def _row_major_reason(said: Sequence[OffChipTensor | None]) -> str | None:
 
 
 def _padding_bytes(said: Sequence[OffChipTensor | None], padding_bytes: int) -> int:
-    pitches = {
-        row_bytes(each.columns, each.dtype)
-        for each in said
-        if each is not None and each.tile is not None
-    }
-    if (
-        not padding_bytes
-        or len(pitches) != 1
-        or any(each is None or each.tile is None for each in said)
-    ):
+    tiled = [each for each in said if each is not None and each.tile is not None]
+    pitches = {row_bytes(each.columns, each.dtype) for each in tiled}
+    if len(tiled) < len(said) or len(pitches) != 1:
         return 0
     (pitch_bytes,) = pitches
     is_power = pitch_bytes & (pitch_bytes - 1) == 0
