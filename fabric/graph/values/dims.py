@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, T
 from fabric.graph.arguments.checks import Alias, Check, Unfit
 from fabric.graph.arguments.described import refuse
 from fabric.graph.values.expression import (
-    AtLeastOne,
     CeilDiv,
     Expression,
     Monomial,
@@ -97,7 +96,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 def _without_flags(monomial: Monomial) -> Monomial:
     """Leave out flags that follow from another factor, and powers of flags."""
     factors = [base for base, power in monomial if power > 0]
-    flags = [base for base in factors if isinstance(base, AtLeastOne)]
+    flags = [base for base in factors if isinstance(base, CeilDiv) and base.divisor is None]
     if not flags:
         return monomial
     powers = dict(monomial) | dict.fromkeys(flags, 1)
@@ -109,7 +108,7 @@ def _without_flags(monomial: Monomial) -> Monomial:
 
 def _implies(factor: Expression, flag: Expression) -> bool:
     """Whether ``flag`` is 1 wherever ``factor`` is not 0."""
-    if not isinstance(flag, AtLeastOne):
+    if not isinstance(flag, CeilDiv) or flag.divisor is not None:
         return False
     terms = flag.dim.terms
     return min(terms.values()) > 0 and any(
@@ -121,7 +120,7 @@ def _vanishes_with(factor: Expression, dim: Dim) -> bool:
     """Whether ``factor`` is 0 wherever the non-negative ``dim`` is."""
     if factor == dim:
         return True
-    if isinstance(factor, CeilDiv | AtLeastOne):
+    if isinstance(factor, CeilDiv):
         return _vanishes_with(factor.dim, dim)
     return isinstance(factor, Polynomial) and all(
         any(power > 0 and _vanishes_with(base, dim) for base, power in monomial)
@@ -232,7 +231,7 @@ def least_of(dim: Dim) -> int:
 
 def _only_grows(dim: Expression) -> bool:
     """Whether ``dim`` is not smaller for larger sizes."""
-    if isinstance(dim, CeilDiv | AtLeastOne):
+    if isinstance(dim, CeilDiv):
         return _only_grows(dim.dim)
     return isinstance(dim, Symbol) or all(
         not monomial

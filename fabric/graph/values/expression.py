@@ -111,11 +111,11 @@ class Expression:
         match self:
             case Symbol():
                 return sympy.Symbol(self.name, integer=True, nonnegative=True)
-            case CeilDiv():
-                return sympy.ceiling(sympy.sympify(self.dim) / self.divisor)
-            case AtLeastOne():
+            case CeilDiv(divisor=None):
                 # Min(1, dim) is the same for integers; sympy takes 16 ms to make it.
                 return sympy.sign(self.dim)
+            case CeilDiv():
+                return sympy.ceiling(sympy.sympify(self.dim) / self.divisor)
         terms = [
             sympy.Mul(coefficient, *[sympy.Pow(base, power) for base, power in monomial])
             for monomial, coefficient in self.terms.items()
@@ -315,17 +315,23 @@ def sympy_of(size: Any) -> Any:
 
 
 class CeilDiv(Expression):
-    """``ceil(dim / divisor)`` of a non-negative ``dim``, for an integer ``divisor`` from 1 on."""
+    """``ceil(dim / divisor)`` of a non-negative ``dim``, for an integer ``divisor`` from 1 on.
+
+    Without a ``divisor`` it is a flag: 1 where ``dim`` is positive, else 0, as for a divisor
+    beyond all sizes.
+    """
 
     __slots__ = ("dim", "divisor")
 
-    def __init__(self, dim: Expression, divisor: int) -> None:
+    def __init__(self, dim: Expression, divisor: int | None) -> None:
         super().__init__((dim, divisor), (dim,))
         self.dim: Final = dim
         self.divisor: Final = divisor
 
     @override
     def __str__(self) -> str:
+        if self.divisor is None:
+            return f"min(1, {self.dim})"
         dim = f"({self.dim})" if len(self.dim.terms) > 1 else str(self.dim)
         return f"ceil({dim}/{self.divisor})"
 
@@ -334,32 +340,18 @@ class CeilDiv(Expression):
         return ceil_div(self.dim.with_sizes(sizes), self.divisor)
 
 
-class AtLeastOne(Expression):
-    """1 where the non-negative ``dim`` is positive, else 0."""
-
-    __slots__ = ("dim",)
-
-    def __init__(self, dim: Expression) -> None:
-        super().__init__(dim, (dim,))
-        self.dim: Final = dim
-
-    @override
-    def __str__(self) -> str:
-        return f"min(1, {self.dim})"
-
-    @override
-    def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        return at_least_one(self.dim.with_sizes(sizes))
-
-
-def ceil_div(dim: Any, divisor: int) -> int | Any:
-    """Return ``ceil(dim / divisor)``."""
+def ceil_div(dim: Any, divisor: int | None) -> int | Any:
+    """Return ``ceil(dim / divisor)``, the flag of ``dim`` without a divisor."""
     if not isinstance(dim, Expression):
-        return -(-dim // divisor)
-    if isinstance(dim, AtLeastOne):
-        return dim
+        return int(dim > 0) if divisor is None else -(-dim // divisor)
     if isinstance(dim, CeilDiv):
-        return ceil_div(dim.dim, dim.divisor * divisor)
+        if dim.divisor is None:
+            return dim
+        return ceil_div(dim.dim, None if divisor is None else dim.divisor * divisor)
+    if divisor is None:
+        ((monomial, coefficient), *others) = dim.terms.items()
+        is_multiple = not others and coefficient > 0
+        return CeilDiv(polynomial({monomial: 1}) if is_multiple else dim, None)
     # Integers that the divisor divides need no rounding.
     outside: dict[Monomial, Number] = {}
     inside: dict[Monomial, Number] = {}
@@ -377,14 +369,4 @@ def ceil_div(dim: Any, divisor: int) -> int | Any:
 
 def at_least_one(dim: Any) -> int | Any:
     """Return 1 where ``dim`` is positive, else 0."""
-    if not isinstance(dim, Expression):
-        return int(dim > 0)
-    if isinstance(dim, AtLeastOne):
-        return dim
-    if isinstance(dim, CeilDiv):
-        return at_least_one(dim.dim)
-    if len(dim.terms) == 1:
-        ((monomial, coefficient),) = dim.terms.items()
-        if coefficient > 0 and coefficient != 1:
-            return at_least_one(polynomial({monomial: 1}))
-    return AtLeastOne(dim)
+    return ceil_div(dim, None)
