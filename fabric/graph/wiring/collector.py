@@ -42,10 +42,8 @@ def everything_stays() -> None:
         gc.freeze()
 
 
-@cache
-def imports_stay() -> None:
-    """Exempt imported objects at the first command of this process; later calls do nothing."""
-    everything_stays()
+imports_stay: Final = cache(everything_stays)
+"""Exempts imported objects at the first command of this process; later calls do nothing."""
 
 
 @contextmanager

@@ -33,7 +33,6 @@ class Wired:
     """The part of a program that its operators use.
 
     Attributes:
-        hardware: values that the program leaves open, and the placement of its tensors.
         names: the names of its operators and stored outputs.
         sizes: sizes of symbols from ``bind``.
         listed_sizes: sizes of symbols that follow from lists given to operators.

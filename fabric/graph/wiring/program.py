@@ -69,6 +69,7 @@ class Program(ShownInShort, Wired):
     Use it in a ``with`` statement: operators that are called inside are added to it.
 
     Attributes:
+        hardware: values that the program leaves open, and the placement of its tensors.
         channel_depth: the depth of channels without a stated depth, in elements.
         leaves_depth_open: whether ``channel_depth`` is the hardware's.
         depths: stated depths of single channels, in elements, by ``consumer.input``.
@@ -402,11 +403,7 @@ TokenPhase: TypeAlias = Literal["decode", "prefill"]
 
 @dataclass(frozen=True)
 class TokenCount:
-    """Tokens of a run, of all requests together.
-
-    The ``phase`` is ``decode`` (one new token for each request) or ``prefill`` (tokens are read,
-    and a request has its first token when the run ends).
-    """
+    """Tokens of a run, of all requests together, with the phase of ``Program.tokens``."""
 
     count: int
     phase: TokenPhase
