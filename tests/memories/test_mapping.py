@@ -100,7 +100,7 @@ def _described(pieces: list[_Piece]) -> BankedDescription | None:
     try:
         return BankedDescription(mapping=tuple(piece.text for piece in pieces), **SMALL)  # type: ignore[arg-type]
     except ConfigurationError as error:
-        assert "follows from those of other fields" in str(error)  # noqa: PT017 - others are fine
+        assert "follows from xored bits of other fields" in str(error)  # noqa: PT017 - others are fine
         return None
 
 

@@ -349,9 +349,7 @@ def ceil_div(dim: Any, divisor: int | None) -> int | Any:
             return dim
         return ceil_div(dim.dim, None if divisor is None else dim.divisor * divisor)
     if divisor is None:
-        ((monomial, coefficient), *others) = dim.terms.items()
-        is_multiple = not others and coefficient > 0
-        return CeilDiv(polynomial({monomial: 1}) if is_multiple else dim, None)
+        return _flag(dim)
     # Integers that the divisor divides need no rounding.
     outside: dict[Monomial, Number] = {}
     inside: dict[Monomial, Number] = {}
@@ -365,6 +363,12 @@ def ceil_div(dim: Any, divisor: int | None) -> int | Any:
     if not any(outside.values()):
         return CeilDiv(dim, divisor)
     return total((polynomial(outside), ceil_div(polynomial(inside), divisor)))
+
+
+def _flag(dim: Expression) -> int | Any:
+    ((monomial, coefficient), *others) = dim.terms.items()
+    is_multiple = not others and coefficient > 0 and coefficient != 1
+    return ceil_div(polynomial({monomial: 1}), None) if is_multiple else CeilDiv(dim, None)
 
 
 def at_least_one(dim: Any) -> int | Any:
