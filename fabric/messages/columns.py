@@ -31,13 +31,8 @@ def aligned(
     """Return the lines of ``rows`` with aligned cells, in at most ``room`` characters.
 
     Columns at the end move to further lines of a row if necessary; then text is broken between
-    words. Cells may have several lines. A shorter row does not widen columns.
-
-    Args:
-        rows: of cells.
-        room: characters of a line, or None.
-        indent: of every line.
-        right: right-aligned columns.
+    words. Cells may have several lines. A shorter row does not widen columns. ``right`` are the
+    right-aligned columns.
     """
     return [
         line for lines in aligned_rows(rows, room, indent=indent, right=right) for line in lines

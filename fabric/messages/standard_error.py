@@ -16,15 +16,14 @@ import structlog
 import trio
 from typing_extensions import override
 
+from fabric.messages.events import line_logger
 from fabric.messages.output import harmless
 from fabric.messages.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
     from rich.text import Text
-    from structlog.typing import Processor
+    from structlog.typing import BindableLogger
 
 _REFRESH_SECONDS: Final = 0.2
 _RATE_OVER: Final = 10
@@ -90,15 +89,11 @@ class _StandardError(io.TextIOBase):
         return len(text)
 
 
-def standard_error() -> TextIO:
-    """Return a file that writes lines to standard error, without cursor movements."""
-    return cast("TextIO", _StandardError())
-
-
-def console_processors() -> Sequence[Processor]:
-    """Return structlog's processors for people; in colour on a terminal that wants it."""
+def standard_error_logger(level: str, *, as_json: bool) -> BindableLogger:
+    """Return a logger to standard error, for people in colour on a terminal that wants it."""
+    file = cast("TextIO", _StandardError())
+    if as_json:
+        return line_logger(file, level=level)
     colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    return (
-        structlog.processors.add_log_level,
-        structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False),
-    )
+    renderer = structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False)
+    return line_logger(file, [structlog.processors.add_log_level, renderer], level=level)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -19,6 +18,7 @@ from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.placing import placed
 from fabric.graph.wiring.program import Program
 from fabric.messages.errors import ConfigurationError
+from fabric.messages.output import tell
 from fabric.messages.text import counted
 from fabric.messages.users_code import first_of, raised
 from fabric.runs import counters
@@ -172,7 +172,8 @@ class Execution:
         runner = self._runner
         exact = exact_numbers(self.settings.exact)
         tracking = tracking_errors(self.functional and self.machine.plan.program.expects)
-        with exact, tracking, watched(runner.watched, self.settings.notify or _say):
+        say = self.settings.notify or (lambda text: tell(f"fabric: {text}"))
+        with exact, tracking, watched(runner.watched, say):
             return runner.run(
                 self._interrupts,
                 lambda: "livelock" if self.watch.moving else None,
@@ -247,10 +248,6 @@ def _recorder(settings: Settings) -> Recorder | None:
     from fabric.analysis.trace.recorder import Recorder
 
     return Recorder(settings.traced)
-
-
-def _say(text: str) -> None:
-    print(f"fabric: {text}", file=sys.stderr)  # noqa: T201 - a notice
 
 
 def check_site_memory(plan: Plan) -> None:

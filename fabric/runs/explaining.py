@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -34,7 +34,8 @@ def grown_settings(
     notes.append(
         f"stopped at cycle {explained.cycle:,} ({explained.code}); ran again with {options}"
     )
-    return settings.deepened(explained)
+    depths = {depth.option: depth.after for depth in remedy.depths}
+    return replace(settings, depths={**(settings.depths or {}), **depths})
 
 
 def explain(

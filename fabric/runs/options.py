@@ -22,7 +22,6 @@ from fabric.messages.text import found_text
 from fabric.timing.engine.observer import Observer
 
 if TYPE_CHECKING:
-    from fabric.analysis.deadlock.document import DeadlockReport
     from fabric.graph.wiring.program import Program
     from fabric.messages.standard_error import Snapshot
 
@@ -154,8 +153,3 @@ class Settings(Options):
         return replace(
             self, mode="functional", exact=False, progress=None, trace=None, observers=()
         )
-
-    def deepened(self, explained: DeadlockReport) -> Settings:
-        """Return the same with the depths that help."""
-        found = {depth.option: depth.after for depth in explained.remedy.depths}
-        return replace(self, depths={**(self.depths or {}), **found})

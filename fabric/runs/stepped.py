@@ -7,6 +7,7 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -360,31 +361,30 @@ def _close_at_exit() -> None:
 
 
 class RunThread:
-    """Runs a program, and passes its exceptions on; ``ended`` also if it could not begin."""
+    """Runs a program in a thread."""
 
     def __init__(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
-        self.ended = False
-        self._run: Final = run
-        self._at_end: Final = at_end
-        self._report: Report | None = None
-        self._error: BaseException | None = None
-        self._thread: Final = threading.Thread(target=self._main, name="run", daemon=True)
+        self._outcome: Final[Future[Report]] = Future()
+        self._thread: Final = threading.Thread(
+            target=self._main, args=(run, at_end), name="run", daemon=True
+        )
         self._thread.start()
 
-    def _main(self) -> None:
+    def _main(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
         try:
-            self._report = self._run()
+            self._outcome.set_result(run())
         except BaseException as error:  # noqa: BLE001 - raised by ``result``
-            self._error = error
-        self.ended = True
-        self._at_end()
+            self._outcome.set_exception(error)
+        at_end()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended, or could not begin."""
+        return self._outcome.done()
 
     def result(self) -> Report:
-        """Return the report, or raise what was raised instead."""
-        if self._error is not None:
-            raise self._error
-        assert self._report is not None
-        return self._report
+        """Return the report, or raise the exception of the run."""
+        return self._outcome.result()
 
     def end(self, interrupt: Callable[[], bool]) -> None:
         """Wait until the run has ended; call ``interrupt`` for code that does not stop.

@@ -204,12 +204,10 @@ def _log(to: str | None, level: str) -> Iterator[Log | None]:
         yield None
         return
     from fabric.messages.events import line_logger
-    from fabric.messages.standard_error import console_processors, standard_error
+    from fabric.messages.standard_error import standard_error_logger
 
-    if to == "json":
-        yield line_logger(standard_error(), level=level)
-    elif to == "console":
-        yield line_logger(standard_error(), console_processors(), level=level)
+    if to in ("json", "console"):
+        yield standard_error_logger(level, as_json=to == "json")
     else:
         try:
             file = Path(to).open("w", encoding="utf-8")  # noqa: SIM115 - closed below
