@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,45 +55,40 @@ class SentTiles(Observer):
             self.kept[self._edges[channel.number]].append(element)
 
 
-class Tiles(NamedTuple):
-    """Found and expected tiles of a stream.
+class Pair(NamedTuple):
+    """Found and expected arrays: of an output, or of each tile of a stream.
 
     Attributes:
-        found, wanted: one array a tile.
         indices: of each found tile in the stream, outermost dimension first.
         misfit: the first missing or extra tile, or tile of another size.
     """
 
     found: list[np.ndarray]
     wanted: list[Any]
-    indices: list[Index]
-    misfit: str | None
+    indices: list[Index] | None = None
+    misfit: str | None = None
 
 
-def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Place) -> Tiles:
+def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Place) -> Pair:
     """Return the ``sent`` tiles beside the tiles expected at ``place``."""
-    tiles = list(_found(sent, len(stream.shape)))
-    leaves = list(_leaves(stream, given, (), place))
-    indices, found = [index for index, _ in tiles], [tile for _, tile in tiles]
-    others, wanted = [index for index, _ in leaves], [array for _, array in leaves]
-    if indices != others:
-        return Tiles([_numbers(each) for each in found], wanted, indices, _misfit(indices, others))
-    arrays = []
-    for index, tile, array in zip(indices, found, wanted, strict=True):
-        numbers, shape = _numbers(tile), np.shape(array)
-        valid = (tile.valid_rows, tile.valid_cols)
-        known = [
-            shape[axis] in (numbers.shape[axis], valid[axis]) for axis in range(len(shape[:2]))
-        ]
+    tiles = dict(_found(sent, len(stream.shape)))
+    leaves = dict(_leaves(stream, given, (), place))
+    pair = Pair([_numbers(tile) for tile in tiles.values()], [*leaves.values()], [*tiles])
+    if [*tiles] != [*leaves]:
+        return pair._replace(misfit=_misfit(tiles, leaves))
+    trimmed = []
+    for (index, tile), numbers, array in zip(tiles.items(), pair.found, pair.wanted, strict=True):
+        shape, valid = np.shape(array), (tile.valid_rows, tile.valid_cols)
+        known = [size in sizes for size, *sizes in zip(shape, numbers.shape, valid, strict=False)]
         if len(shape) != 2 or not all(known):
             size = " x ".join(map(str, shape)) or "one number"
             misfit = (
-                f"tile {list(index)} is {tile.rows} x {tile.cols}, {valid[0]} x {valid[1]} of it "
-                f"valid: expected {size}"
+                f"tile {list(index)} is {tile.rows} x {tile.cols}, valid {valid[0]} x {valid[1]}: "
+                f"expected {size}"
             )
-            return Tiles([_numbers(each) for each in found], wanted, indices, misfit)
-        arrays.append(numbers[: shape[0], : shape[1]])
-    return Tiles(arrays, wanted, indices, None)
+            return pair._replace(misfit=misfit)
+        trimmed.append(numbers[: shape[0], : shape[1]])
+    return pair._replace(found=trimmed)
 
 
 def _numbers(tile: Tile) -> np.ndarray:
@@ -127,10 +122,9 @@ def _leaves(stream: Stream, given: Any, at: Index, place: Place) -> Iterator[tup
         yield from _leaves(stream, part, (*at, number), place)
 
 
-def _misfit(found: list[Index], wanted: list[Index]) -> str:
-    others = set(wanted)
-    more = next((index for index in found if index not in others), None)
+def _misfit(found: Mapping[Index, object], wanted: Mapping[Index, object]) -> str:
+    more = next((index for index in found if index not in wanted), None)
     if more is not None:
-        return f"has a tile {list(more)}: expected none there"
-    missing = next(index for index in wanted if index not in set(found))
+        return f"has a tile {list(more)}: expected no tile there"
+    missing = next(index for index in wanted if index not in found)
     return f"has no tile {list(missing)}: expected one there"

@@ -24,7 +24,7 @@ from fabric.messages.errors import ProgramError
 from fabric.messages.place import Place
 from fabric.messages.text import found_text
 from fabric.messages.users_code import raised, users_code
-from fabric.runs.expected_tiles import tiles_of
+from fabric.runs.expected_tiles import Pair, tiles_of
 from fabric.runs.verification import Errors, Mismatch, Number, OutputVerification, Verification
 
 Array = np.ndarray
@@ -76,19 +76,18 @@ def verify(
             stream = node.outputs[port]
             given = program.ask(f"expect of {stream.name}", expectation.compute)
             with users_code(f"what expect of {stream.name} returns", expectation.place):
-                tiles = tiles_of(stream, sent[node.index, port], given, expectation.place)
+                pair = tiles_of(stream, sent[node.index, port], given, expectation.place)
             what = f"expect of {stream.name} returns"
-            wanted = [_real(what, each, expectation.place) for each in tiles.wanted]
+            pair = pair._replace(wanted=[_real(what, x, expectation.place) for x in pair.wanted])
             assert isinstance(stream.value, TileType)  # other streams cannot be expected
             compared = OutputVerification(
                 kind="stream",
                 output=stream.name,
                 dtype=dtype_name(stream.value.dtype),
-                shape=(len(tiles.found),),
-                wanted_shape=(len(tiles.wanted),),
-                misfit=tiles.misfit,
+                shape=(len(pair.found),),
+                wanted_shape=(len(pair.wanted),),
+                misfit=pair.misfit,
             )
-            pair = _Pair(tiles.found, wanted, tiles.indices)
             streams.append(_judged(compared, pair, expectation.tolerance, exact))
     outputs = []
     for name, expectation in program.expected.items():
@@ -103,11 +102,11 @@ def verify(
             shape=output.shape,
             wanted_shape=array.shape,
         )
-        judged = _judged(compared, _Pair([output], [array]), expectation.tolerance, exact)
+        judged = _judged(compared, Pair([output], [array]), expectation.tolerance, exact)
         finer = None if judged.agrees else program.ask(f"expect({name}=...)", expectation.finer)
         if finer is not None:
             array = _closer(_plain_numbers(output), array, np.asarray(finer))
-            judged = _judged(compared, _Pair([output], [array]), expectation.tolerance, exact)
+            judged = _judged(compared, Pair([output], [array]), expectation.tolerance, exact)
         outputs.append(judged)
     return Verification(
         streams=tuple(streams),
@@ -158,34 +157,28 @@ class _Rows(NamedTuple):
     dtype: np.dtype
 
 
-class _Pair(NamedTuple):
-    """Arrays to compare: of an output, or of each tile of a stream, with its indices."""
+def _rows_of(pair: Pair) -> Iterator[_Rows]:
+    """Yield rows; successive arrays with the same number of columns are joined."""
+    arrays = [
+        _rows(found, wanted)
+        for found, wanted in zip(pair.found, pair.wanted, strict=True)
+        if found.size
+    ]
+    for _, alike in groupby(arrays, lambda each: each.found.shape[1]):
+        found, wanted, errors, dtypes = zip(*alike, strict=True)
+        yield _Rows(_joined(found), _joined(wanted), _joined(errors), dtypes[0])
 
-    found: list[Array]
-    wanted: list[Array]
-    indices: list[tuple[int, ...]] | None = None
 
-    def rows(self) -> Iterator[_Rows]:
-        """Yield rows; successive arrays with the same number of columns are joined."""
-        pairs = [
-            _rows(found, wanted)
-            for found, wanted in zip(self.found, self.wanted, strict=True)
-            if found.size
-        ]
-        for _, alike in groupby(pairs, lambda each: each.found.shape[1]):
-            found, wanted, errors, dtypes = zip(*alike, strict=True)
-            yield _Rows(_joined(found), _joined(wanted), _joined(errors), dtypes[0])
-
-    def mismatch(self, place: int, allowed: float) -> Mismatch:
-        """Return the numbers at a place, counted over all arrays in row-major order."""
-        for number, (found, wanted) in enumerate(zip(self.found, self.wanted, strict=True)):
-            if place < found.size:
-                index = tuple(map(int, np.unravel_index(place, found.shape)))
-                tile = None if self.indices is None else self.indices[number]
-                numbers = _plain_numbers(found)
-                return Mismatch(index, _plain(numbers[index]), _plain(wanted[index]), tile, allowed)
-            place -= found.size
-        raise AssertionError(place)
+def _mismatch(pair: Pair, place: int, allowed: float) -> Mismatch:
+    """Return the numbers at a place, counted over all arrays in row-major order."""
+    for number, (found, wanted) in enumerate(zip(pair.found, pair.wanted, strict=True)):
+        if place < found.size:
+            index = tuple(map(int, np.unravel_index(place, found.shape)))
+            tile = None if pair.indices is None else pair.indices[number]
+            numbers = _plain_numbers(found)
+            return Mismatch(index, _plain(numbers[index]), _plain(wanted[index]), tile, allowed)
+        place -= found.size
+    raise AssertionError(place)
 
 
 def _plain_numbers(array: Array) -> Array:
@@ -228,7 +221,7 @@ def _joined(arrays: Sequence[Array]) -> Array:
 
 
 def _judged(
-    compared: OutputVerification, pair: _Pair, tolerance: Tolerance, exact: bool
+    compared: OutputVerification, pair: Pair, tolerance: Tolerance, exact: bool
 ) -> OutputVerification:
     size = max(sum(each.size for each in arrays) for arrays in (pair.found, pair.wanted))
     compared = replace(compared, elements=size, mismatched=size)
@@ -365,7 +358,7 @@ def _judged_rows(
 
 
 def _counted(
-    compared: OutputVerification, pair: _Pair, equal_nan: bool, exact: bool
+    compared: OutputVerification, pair: Pair, equal_nan: bool, exact: bool
 ) -> OutputVerification:
     """Return ``compared`` with counts, errors and places of mismatches."""
     mismatched, before = 0, 0
@@ -373,7 +366,7 @@ def _counted(
     absolute, relative, share = 0.0, -1.0, 0.0
     row_error, row_place, squares, count = 0.0, (0, 0.0), 0.0, 0
     wrong: list[tuple[int, float]] = []
-    for piece in pair.rows():
+    for piece in _rows_of(pair):
         cols = piece.found.shape[1]
         for part in _blocks(piece.found):
             rows = _Rows(piece.found[part], piece.wanted[part], piece.errors[part], piece.dtype)
@@ -411,7 +404,7 @@ def _counted(
         used=used,
         absolute_error=absolute,
         relative_error=None if relative < 0 else relative,
-        places=tuple(pair.mismatch(place, bound) for place, bound in wrong),
+        places=tuple(_mismatch(pair, place, bound) for place, bound in wrong),
     )
 
 

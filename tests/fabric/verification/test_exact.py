@@ -178,14 +178,14 @@ def test_expected_ragged_groups_are_lists(exact: bool) -> None:
             lambda: [*X.reshape(8, 1, 64), X[:1]],
             "stream flatten_1.0: has no tile [8]: expected",
         ),
-        (lambda: X, "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 64"),
+        (lambda: X, "stream flatten_1.0: tile [0] is 1 x 64, valid 1 x 64: expected 64"),
         (
             lambda: X.reshape(8, 1, 64).repeat(2, axis=1),
-            "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 2 x 64",
+            "stream flatten_1.0: tile [0] is 1 x 64, valid 1 x 64: expected 2 x 64",
         ),
         (
             lambda: X.reshape(8, 1, 64)[..., :63],
-            "stream flatten_1.0: tile [0] is 1 x 64, 1 x 64 of it valid: expected 1 x 63",
+            "stream flatten_1.0: tile [0] is 1 x 64, valid 1 x 64: expected 1 x 63",
         ),
         (lambda: -X.reshape(8, 1, 64), "stream flatten_1.0: 512 of 512 elements wrong"),
     ],
