@@ -108,30 +108,7 @@ FIELDS: Final[dict[str, Field]] = {
     **{cause.column: Field("cycles", cause.meaning) for cause in COUNTED},
 }
 
-_COUNTERS: Final = tuple(cause.column for cause in COUNTED)
-_BLOCKED: Final = (
-    "cycle", "unit", "operator", "waits_for", "on", "any_of", "peers", "since_cycle", "needs",
-    "seen_stop", "awaited_stop", "file", "line",
-)  # fmt: skip
-
 EVENTS: Final[dict[str, tuple[str, ...]]] = {
-    "run_started": ("cycle", "program", "parameters", "mode", "operators", "channels"),
-    "operator_finished": ("cycle", "operator", "elements", *_COUNTERS),
-    "heartbeat": ("cycle", "elements", "waiting"),
-    "long_stall": ("cycle", "unit", "waits_for", "on", "peers", "since_cycle", "cycles"),
-    "partial_deadlock": ("cycle", "loop", "on", "since_cycle"),
-    "stopped": ("cycle", "status", "waiting", "since_cycle"),
-    "stuck_loop": ("cycle", "code", "loop", "root", "hint"),
-    "blocked": _BLOCKED,
-    "blocked_behind": _BLOCKED,
-    "deadlock": ("cycle", "code", "summary", "remedy"),
-    "livelock": ("cycle", "code", "summary", "remedy"),
-    "run_again": ("cycle", "depths"),
-    "left_over": ("cycle", "code", "channel", "unit", "left_over"),
-    "warning": ("cycle", "message"),
-    "wrong_output": ("cycle", "output", "compared", "mismatched", "absolute_error", "message"),
-    "failure": ("cycle", "message", "file", "line"),
-    "run_ended": ("cycle", "status", "verified", "cycles", "elements"),
     "transfer": (
         "cycle", "channel", "element", "stop", "bare", "reserved_cycle", "sent_cycle",
         "visible_cycle", "seen_cycle", "send_wait_cycles", "receive_wait_cycles",
@@ -147,16 +124,12 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "open_wait": ("cycle", "unit", "cause", "channel", "start_cycle", "wait_cycles", "bytes"),
 }  # fmt: skip
-"""Events and their fields: of the run log up to ``run_ended``, then of the event trace.
+"""The events of a trace and their fields.
 
 ``cycle`` of a transfer is its dequeue, of a burst its completion. ``held`` is an element that was
 sent in that cycle and never dequeued, ``reserve`` a reserved slot without an element, ``idle`` a
 wait for an element that is looked at later, and ``open_wait`` a wait that lasts to the run's last
-cycle, with the bytes that its burst had moved.
-
-A ``long_stall`` is an open wait of a million cycles. ``heartbeat``, ``long_stall`` and
-``partial_deadlock`` are logged about every million cycles; the engine and the schedule decide which
-units have then run how far. All other events depend on the program alone."""
+cycle, with the bytes that its burst had moved."""
 
 _LEVELS: Final = {
     "info": ("run_started", "heartbeat", "run_again", "run_ended"),
@@ -167,10 +140,12 @@ _LEVELS: Final = {
     ),
 }  # fmt: skip
 
-LEVELS: Final[dict[str, str]] = dict.fromkeys(EVENTS, "debug") | {
-    event: level for level, events in _LEVELS.items() for event in events
-}
-"""The level of each event; ``debug`` for single operations and ends of operators."""
+LEVELS: Final = {event: level for level, events in _LEVELS.items() for event in events}
+"""The levels of the run log's events; ends of operators and events of a trace have ``debug``.
+
+A ``long_stall`` is an open wait of a million cycles. ``heartbeat``, ``long_stall`` and
+``partial_deadlock`` are logged about every million cycles; the engine and the schedule decide which
+units have then run how far. All other events depend on the program alone."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle", "family"),

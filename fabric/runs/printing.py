@@ -8,13 +8,13 @@ from math import floor, log10
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final
 
+from fabric.analysis.trace.reading.wording import percent
 from fabric.messages.causes import Cause
 from fabric.messages.display import Rows, Sheet, Title, line
 from fabric.messages.place import Place
 from fabric.messages.text import (
     Family,
     JsonObject,
-    Spread,
     absent_line,
     counted,
     outcome,
@@ -196,46 +196,32 @@ def _units(
     found: Sequence[Family[UnitCounters]],
 ) -> Sheet:
     """Yield families with the largest ``measure``, by their median units, without zero columns."""
-    spreads = [spread(family.members, measure) for family in found]
-    largest = nlargest(_SHOWN, range(len(found)), key=lambda at: measure(spreads[at].most))
-    shown = [at for at in largest if measure(spreads[at].most)]
-    cycles = report.cycles
-    if not shown or not cycles:
+    spreads = [(family, spread(family.members, measure)) for family in found]
+    largest = nlargest(_SHOWN, spreads, key=lambda each: measure(each[1].most))
+    shown = [(family, of) for family, of in largest if measure(of.most)]
+    if not shown:
         return
-    causes = [cause for cause in Cause if any(_of(spreads[at].median, cause) for at in shown)]
-    many = any(len(found[at].members) > 1 for at in shown)
-
-    def row(family: Family[UnitCounters], of: Spread[UnitCounters]) -> Iterator[object]:
-        yield family.title
-        if many:
-            yield len(family.members)
-            several = len(family.members) > 1
-            for end in (of.least, of.most):
-                yield _percent(measure(end), cycles) if several else None
-        yield from (_percent(_of(of.median, cause), cycles) for cause in causes)
-        yield of.median.elements
-        yield Place(of.median.file, of.median.line).brief
-
-    yield Title(title, _note(len(shown), len(found), report, many=many))
+    whole = report.cycles or 0
+    causes = [each for each in Cause if any(getattr(of.median, each.column) for _, of in shown)]
+    many = any(len(family.members) > 1 for family, _ in shown)
+    rows: list[tuple[object, ...]] = []
+    for (name, members), (least, median, most) in shown:
+        ends = (
+            percent(measure(each), whole) if len(members) > 1 else None for each in (least, most)
+        )
+        shares = (percent(getattr(median, cause.column), whole) for cause in causes)
+        counts = (len(members), *ends) if many else ()
+        place = Place(median.file, median.line).brief
+        rows.append((name, *counts, *shares, median.elements, place))
+    note = f" units, {len(shown)} of {len(report.units)}; % of all cycles"
+    if many:
+        units = counted(len(report.units), "unit")
+        note = f" families, {len(shown)} of {len(found)}, of {units}; % of all cycles"
+        note += ", of the median unit"
+    yield Title(title, note)
     counts = ("units", "least", "most") if many else ()
     titles = ("unit", *counts, *(cause.label for cause in causes), "elements", "wired at")
-    yield Rows(titles, [(*row(found[at], spreads[at]),) for at in shown])
-
-
-def _note(shown: int, found: int, report: Report, *, many: bool) -> str:
-    if not many:
-        return f" units, {shown} of {len(report.units)}; % of all cycles"
-    units = counted(len(report.units), "unit")
-    return f" families, {shown} of {found}, of {units}; % of all cycles, of the median unit"
-
-
-def _of(unit: UnitCounters, cause: Cause) -> int:
-    cycles: int = getattr(unit, cause.column)
-    return cycles
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}"
+    yield Rows(titles, rows)
 
 
 _PREFIXES: Final = {
@@ -350,7 +336,7 @@ def _spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
         if each.unit != "seconds":
             amount = f"{each.amount:,.0f} {each.unit}"
         joules = _quantity(each.joules, "J", "no price")
-        share = "" if not report.joules else f"{100 * (each.joules or 0) / report.joules:.1f}"
+        share = f"{100 * (each.joules or 0) / report.joules:.1f}" if report.joules else ""
         yield name, amount, joules, share
 
 

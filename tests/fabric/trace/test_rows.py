@@ -92,10 +92,10 @@ def test_nodes_pattern_without_a_match_is_refused(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_vocabulary_explains_exactly_the_fields_in_use() -> None:
+def test_vocabulary_explains_every_field_of_a_trace() -> None:
     used = {field for fields in (*TABLES.values(), *EVENTS.values()) for field in fields}
 
-    assert used == set(FIELDS)
+    assert used <= set(FIELDS)
 
 
 def test_trace_has_the_documentation_of_its_columns(tmp_path: Path) -> None:
