@@ -1,7 +1,7 @@
 """An independent model of the banked memory that looks at every request in every cycle.
 
-It computes the commands of each channel, the answers and the counters without the tables and
-packed words of the compiled memory.
+It computes the commands of each channel, the answers and the counters without the packed words of
+the compiled memory. Locations of addresses are tested in ``test_mapping``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
-from fabric.timing.memories.banked_tables import AddressMapping, Location
-from tests.memories.commands import Command, What
+from tests.memories.commands import Command, Location, What, locations
 from tests.memories.random_memories import Script
 
 # Uses of a bus cycle, the first that applies counts; a cycle without one is idle.
@@ -273,7 +272,7 @@ class Channel:
         for number, fates in enumerate(self.fates):
             last = max(self._columns[number, not writing].values(), default=_NEVER)
             first = max(cycle, last + self._timing.burst_cycles)
-            free = self._column_free(Location(0, number, 0, 0, 0, 0), write=writing)
+            free = self._column_free(Location(0, number, 0, 0, 0), write=writing)
             fates["turnaround"].update(range(first, free))
 
     def _refresh(self) -> None:
@@ -320,11 +319,11 @@ class Served:
     answered: list[list[int]]
 
 
-def locations(hbm: BankedDescription, mapping: AddressMapping, burst: Burst) -> Iterable[Location]:
+def _addresses(hbm: BankedDescription, burst: Burst) -> Iterable[int]:
     for row in range(burst.rows):
         first = (burst.address + row * burst.pitch_bytes) // hbm.request_bytes
         for number in range(first, first - -burst.row_bytes // hbm.request_bytes):
-            yield mapping.locate(number * hbm.request_bytes)
+            yield number * hbm.request_bytes
 
 
 def _hand_over(
@@ -340,7 +339,6 @@ def _hand_over(
 
 
 def serve(hbm: BankedDescription, script: Script) -> Served:
-    mapping = AddressMapping(hbm)
     channels = [Channel(hbm, number) for number in range(hbm.channels)]
     clients = [_Client(deque((each.gap_cycles, each.burst) for each in its)) for its in script]
     cycle = 0
@@ -349,7 +347,8 @@ def serve(hbm: BankedDescription, script: Script) -> Served:
         if client.todo:
             gap, burst = client.todo.popleft()
             client.next_cycle, client.ready = now + gap + 1, 0
-            client.left.extend((where, burst.write) for where in locations(hbm, mapping, burst))
+            places = locations(hbm, _addresses(hbm, burst))
+            client.left.extend((where, burst.write) for where in places)
             client.open = len(client.left)
 
     for client in clients:

@@ -1,12 +1,17 @@
-"""Reads the commands of DRAM channels from the log of a banked memory."""
+"""Reads the commands and locations of a banked memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, Never, TypeAlias
 
+import numpy as np
+
 from fabric.graph.hardware.dram import DramDescription
+from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.timing.memories import banked_rows as rows
 from fabric.timing.memories.banked import BankedMemory
+from fabric.timing.memories.banked_tables import AddressMapping
 
 What: TypeAlias = Literal["activate", "precharge", "precharge all", "read", "write", "refresh"]
 
@@ -41,3 +46,18 @@ def commands(memory: BankedMemory, dram: DramDescription[Never]) -> list[Command
         what = _WHAT[row.what]
         found.append(Command(row.cycle, row.channel, what, pseudo, group, bank, row.row))
     return found
+
+
+class Location(NamedTuple):
+    channel: int
+    pseudo_channel: int
+    bank_group: int
+    bank: int
+    row: int
+
+
+def locations(hbm: BankedDescription, addresses: Iterable[int]) -> list[Location]:
+    found = AddressMapping(hbm).locate(np.array([*addresses], np.int64))
+    groups, banks = np.divmod(found.banks, hbm.dram.banks)
+    columns = found.channels, *np.divmod(groups, hbm.dram.bank_groups), banks, found.rows
+    return list(map(Location, *(column.tolist() for column in columns)))

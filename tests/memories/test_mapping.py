@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.messages.errors import ConfigurationError
-from fabric.timing.memories.banked_tables import AddressMapping, Location
+from tests.memories.commands import Location, locations
 
 FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
 NAMES = ("interleaved", "interleaved with hash", "row-bank-rank-column-channel")
@@ -104,28 +104,15 @@ def _described(pieces: list[_Piece]) -> BankedDescription | None:
         return None
 
 
-def _of_tables(mapping: AddressMapping, description: BankedDescription, address: int) -> Location:
-    number, packed = address >> mapping.request_shift, 0
-    for byte in range(7):
-        packed ^= int(mapping.tables[byte * 256 + (number >> 8 * byte & 255)])
-    made_of = description.dram
-    groups, bank = divmod(packed >> 16 & 0xFFFF, made_of.banks)
-    pseudo_channel, group = divmod(groups, made_of.bank_groups)
-    return Location(packed & 0xFFFF, pseudo_channel, group, bank, packed >> 32, 0)
-
-
 @given(pieces=_mappings(), number=st.integers(0, 2**56 - 1), offset=st.integers(0, 63))
-def test_places_and_tables_equal_the_definition(
-    pieces: list[_Piece], number: int, offset: int
-) -> None:
+def test_locations_equal_the_definition(pieces: list[_Piece], number: int, offset: int) -> None:
     description = _described(pieces)
     assume(description is not None)
     assert description is not None
-    mapping = AddressMapping(description)
-    expected = Location(**_defined(pieces, number))
+    expected = _defined(pieces, number)
+    expected.pop("column")
 
-    assert expected == mapping.locate(number * 64 + offset)
-    assert expected._replace(column=0) == _of_tables(mapping, description, number * 64 + offset)
+    assert [Location(**expected)] == locations(description, [number * 64 + offset])
 
 
 # Row bits above the pieces are not changed: 8 rows decide for all.
@@ -134,13 +121,10 @@ def test_places_and_tables_equal_the_definition(
 def test_mapping_is_accepted_if_places_are_unique(pieces: list[_Piece]) -> None:
     pieces = [piece for piece in pieces if piece.field != "unused"]
     numbers = range(2 ** (sum(BITS.values()) + 3))
-    places = {Location(**_defined(pieces, number)) for number in numbers}
+    places = {tuple(_defined(pieces, number).values()) for number in numbers}
     description = _described(pieces)
 
     assert (description is None) == (len(places) < len(numbers))
-    if description is not None:
-        mapping = AddressMapping(description)
-        assert places == {mapping.locate(64 * number) for number in numbers}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -160,18 +144,17 @@ def test_named_mappings_equal_their_definition(
         banks=banks,
         row_bytes=64 * columns,
     )
-    mapping = AddressMapping(description)
     for number in numbers:
         rest, channel = divmod(number, channels)
         above = rest
         if name == "row-bank-rank-column-channel":
-            rest, column = divmod(rest, columns)
+            rest //= columns
             rest, rank = divmod(rest, pseudo)
             rest, group = divmod(rest, groups)
         else:
             rest, rank = divmod(rest, pseudo)
             rest, group = divmod(rest, groups)
-            rest, column = divmod(rest, columns)
+            rest //= columns
         row, bank = divmod(rest, banks)
         row %= 2**31
         if name != "row-bank-rank-column-channel":
@@ -183,9 +166,8 @@ def test_named_mappings_equal_their_definition(
             while above and channels > 1:
                 above, low = divmod(above, channels)
                 channel ^= low
-        expected = Location(channel, rank, group, bank, row, column)
-        assert expected == mapping.locate(64 * number)
-        assert expected._replace(column=0) == _of_tables(mapping, description, 64 * number)
+        expected = Location(channel, rank, group, bank, row)
+        assert [expected] == locations(description, [64 * number])
 
 
 BANKS = ["channel", "pseudo_channel", "bank_group", "bank"]

@@ -14,9 +14,9 @@ from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.analysis.symbolic.check import Crowded, check, first_addresses
 from fabric.extend import BankedDescription, PlacementDescription
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.timing.memories.banked_tables import AddressMapping
 from operators import Consumer, LinearOffChipLoad, LinearOffChipStore, Metadata, Tensor
 from operators.off_chip_load import RandomOffChipLoad
+from tests.memories.commands import locations
 from tests.operators.recording_memory import RECORDING, recorded
 from tests.profiles import examples
 
@@ -159,16 +159,15 @@ def test_report_of_a_load_is_that_of_its_first_requests(
 
 
 def _expected(addresses: list[int], hbm: BankedDescription) -> str | None:
-    mapping, channels, count = AddressMapping(hbm), hbm.channels, len(addresses)
+    channels, count = hbm.channels, len(addresses)
     spread = "expected other tiles, or a [placement] that spreads them"
     if count < 4 * channels:
         return None
-    places = [mapping.locate(address) for address in addresses]
+    places = locations(hbm, addresses)
     used = len({place.channel for place in places})
     if used < channels / 4:
         return f"its first {count:,} requests are on {used} of {channels} channels: {spread}"
-    opened = {(at.channel, at.pseudo_channel, at.bank_group, at.bank, at.row) for at in places}
-    banks = Counter(each[:-1] for each in opened)
+    banks = Counter(each[:-1] for each in set(places))
     most = max(banks.values())
     (channel, pseudo, group, bank) = min(each for each, rows in banks.items() if rows == most)
     busiest = max(Counter(place.channel for place in places).values())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 # Any: sympy has no types.
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -33,8 +33,7 @@ from fabric.graph.wiring.stream import Stream
 from fabric.messages.text import counted, families, merged_text
 from fabric.messages.users_code import users_values
 from fabric.timing.engine.tables import Counters
-from fabric.timing.memories.banked_rows import BANK_SHIFT
-from fabric.timing.memories.banked_tables import BYTE_VALUES, BYTES, ROW_SHIFT, AddressMapping
+from fabric.timing.memories.banked_tables import AddressMapping, Locations
 
 
 @dataclass(frozen=True, repr=False)
@@ -355,14 +354,6 @@ _FEW: Final = 4
 _SLOW: Final = 2
 """Times as long in one bank as all requests would take."""
 
-_FIELD: Final = (1 << BANK_SHIFT) - 1
-
-
-class _Requests(NamedTuple):
-    channels: Counters
-    banks: Counters
-    rows: Counters
-
 
 class Crowded:
     """Tells of streams that do not use what the memory has side by side."""
@@ -370,7 +361,7 @@ class Crowded:
     def __init__(self, plan: Plan) -> None:
         """Look at the loads of ``plan``; at none where its memory has no banks."""
         self._plan: Final = plan
-        self._requests: Final[dict[Node, _Requests]] = {}
+        self._requests: Final[dict[Node, Locations]] = {}
         hbm = plan.program.hardware.hbm
         if not isinstance(hbm, BankedDescription):
             return
@@ -379,7 +370,7 @@ class Crowded:
         for node in plan.nodes:
             addresses = first_addresses(node, plan.memory_map.regions.get(node), hbm)
             if addresses is not None:
-                self._requests[node] = _located(addresses, mapping)
+                self._requests[node] = mapping.locate(addresses)
 
     def of(self, node: Node) -> str | None:
         """Say what is wrong with the stream of ``node``, if anything is."""
@@ -404,7 +395,7 @@ class Crowded:
                 "expected [placement] stagger_bytes, so that they are on different banks"
             )
 
-    def _few_channels(self, requests: _Requests) -> str | None:
+    def _few_channels(self, requests: Locations) -> str | None:
         used, channels = len(np.unique(requests.channels)), self._hbm.channels
         if _FEW * used >= channels:
             return None
@@ -414,7 +405,7 @@ class Crowded:
             "them"
         )
 
-    def _one_bank(self, requests: _Requests) -> str | None:
+    def _one_bank(self, requests: Locations) -> str | None:
         hbm, count = self._hbm, len(requests.rows)
         opened = np.unique(np.stack(requests, 1), axis=0)
         banks, rows = np.unique(opened[:, :2], axis=0, return_counts=True)
@@ -466,11 +457,3 @@ def _numbers(layout: Layout, count: int) -> list[int]:
     down = (offsets[:, :-1] @ np.array(strides, np.int64)) // layout.rows
     numbers: list[int] = (down * (last // layout.cols) + offsets[:, -1] // layout.cols).tolist()
     return numbers
-
-
-def _located(addresses: Counters, mapping: AddressMapping) -> _Requests:
-    numbers = addresses >> mapping.request_shift
-    packed = np.zeros_like(numbers)
-    for byte in range(BYTES):
-        packed ^= mapping.tables[byte * BYTE_VALUES + (numbers >> 8 * byte & BYTE_VALUES - 1)]
-    return _Requests(packed & _FIELD, packed >> BANK_SHIFT & _FIELD, packed >> ROW_SHIFT)

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.memory_models import BankedDescription
     from fabric.timing.engine.tables import Counters
 
-ROW_SHIFT: Final = BANK_SHIFT + BANK_BITS
+_ROW_SHIFT: Final = BANK_SHIFT + BANK_BITS
 """Bits of a packed location; the channel is in the lowest ones."""
 
-BYTES: Final = REQUEST_NUMBER_BITS // 8
+_FIELD: Final = (1 << BANK_SHIFT) - 1
 
-BYTE_VALUES: Final = 256
+_BYTES: Final = REQUEST_NUMBER_BITS // 8
+
+_BYTE_VALUES: Final = 256
 
 _NEVER: Final = -(1 << 40)
 """A cycle long before any other."""
@@ -37,46 +39,38 @@ _ROOM: Final = 256
 """Initial room for requests outside of a window."""
 
 
-class Location(NamedTuple):
-    """Location of a request; ``column`` counts requests."""
+class Locations(NamedTuple):
+    """Locations of requests; banks are numbered within their channel."""
 
-    channel: int
-    pseudo_channel: int
-    bank_group: int
-    bank: int
-    row: int
-    column: int
+    channels: Counters
+    banks: Counters
+    rows: Counters
 
 
 class AddressMapping:
     """The ``[hbm] mapping`` of addresses.
 
     Attributes:
-        request_shift: low bits of an address within a request.
         tables: 256 entries for each byte of the request number, lowest byte first; their xor is
-            ``channel | bank << 16 | row << 32``, with banks numbered within the channel.
-        end_address: locations repeat from this address on.
+            ``channel | bank << 16 | row << 32``.
     """
 
     def __init__(self, description: BankedDescription) -> None:
-        self._bits: Final = address_bits(description.mapping, description.widths)
-        self.request_shift: Final = description.request_bytes.bit_length() - 1
-        banks = self._bits["bank"] + self._bits["bank_group"] + self._bits["pseudo_channel"]
-        contributions = _contributions(self._bits["channel"], 0)
+        bits = address_bits(description.mapping, description.widths)
+        banks = bits["bank"] + bits["bank_group"] + bits["pseudo_channel"]
+        contributions = _contributions(bits["channel"], 0)
         contributions ^= _contributions(banks, BANK_SHIFT)
-        contributions ^= _contributions(self._bits["row"], ROW_SHIFT)
+        contributions ^= _contributions(bits["row"], _ROW_SHIFT)
         self.tables: Final = _tables(contributions)
-        number_bits = max(mask.bit_length() for each in self._bits.values() for mask in each)
-        self.end_address: Final = 1 << (number_bits + self.request_shift)
+        self._request_shift: Final = description.request_bytes.bit_length() - 1
 
-    def locate(self, address: int) -> Location:
-        """Return the location of the request with ``address``."""
-        number = address >> self.request_shift
-        found = {
-            field: sum((number & mask).bit_count() % 2 << bit for bit, mask in enumerate(masks))
-            for field, masks in self._bits.items()
-        }
-        return Location(**found)
+    def locate(self, addresses: Counters) -> Locations:
+        """Return the locations of the requests with these addresses."""
+        numbers = addresses >> self._request_shift
+        packed = np.zeros_like(numbers)
+        for byte in range(_BYTES):
+            packed ^= self.tables[byte * _BYTE_VALUES + (numbers >> 8 * byte & _BYTE_VALUES - 1)]
+        return Locations(packed & _FIELD, packed >> BANK_SHIFT & _FIELD, packed >> _ROW_SHIFT)
 
 
 def _contributions(masks: Sequence[int], shift: int) -> Counters:
@@ -90,8 +84,8 @@ def _contributions(masks: Sequence[int], shift: int) -> Counters:
 
 def _tables(contributions: Counters) -> Counters:
     """Return, by byte and value, the xor of its set bits' contributions."""
-    tables = np.zeros((BYTES, BYTE_VALUES), np.int64)
-    for byte, flips in enumerate(contributions.reshape(BYTES, 8)):
+    tables = np.zeros((_BYTES, _BYTE_VALUES), np.int64)
+    for byte, flips in enumerate(contributions.reshape(_BYTES, 8)):
         for bit, flip in enumerate(flips):
             tables[byte, 1 << bit : 2 << bit] = tables[byte, : 1 << bit] ^ flip
     return tables.reshape(-1)
