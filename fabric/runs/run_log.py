@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -57,14 +57,15 @@ class RunLog(AbstractContextManager["RunLog"]):
 
     def __init__(
         self,
-        tell: Callable[[str], object] = lambda _: None,
+        notify: Callable[[str], object] | None = None,
         *,
         folder: Path | None = None,
         run: str = "",
         log: BindableLogger | None = None,
     ) -> None:
-        """Open the log; ``tell`` receives failures to write."""
-        self._tell = tell
+        """Open the log; ``notify`` receives failures to write."""
+        self.unwritten: Final[list[str]] = []
+        self._notify: Final = notify
         self._failed = False
         self._folder = folder
         self._users = log
@@ -80,6 +81,12 @@ class RunLog(AbstractContextManager["RunLog"]):
             with self._writing("events.jsonl"):
                 self._file.close()
 
+    def missing(self, sentence: str) -> None:
+        """Report that a part of the log or of the trace could not be written."""
+        self.unwritten.append(sentence)
+        if self._notify is not None:
+            self._notify(sentence)
+
     def event(self, name: str, cycle: int | None, **fields: object) -> None:
         """Log an event at ``cycle``, None if unknown."""
         if not self.is_kept:
@@ -94,7 +101,7 @@ class RunLog(AbstractContextManager["RunLog"]):
             except ProgramError as error:
                 # A failing log must not stop the run.
                 self._users = None
-                self._tell(f"{error}; it gets no further event")
+                self.missing(f"{error}; it gets no further event")
 
     def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
         """Log the end of an operator, and its cycles."""
@@ -129,7 +136,7 @@ class RunLog(AbstractContextManager["RunLog"]):
             yield
         except OSError as error:
             if not self._failed:
-                self._tell(f"{self._folder}: {name} could not be written: {error.strerror}")
+                self.missing(f"{self._folder}: {name} could not be written: {error.strerror}")
             self._failed = True
 
 
@@ -206,8 +213,8 @@ def _log_unit(log: RunLog, event: str, cycle: int | None, unit: BlockedUnit) -> 
     log.event(event, cycle, **fields)
 
 
-def log_end(log: RunLog, report: Report, state: RunState, unwritten: Sequence[str]) -> None:
-    """Log the faults and the end of a run; ``unwritten`` are failures to write."""
+def log_end(log: RunLog, report: Report, state: RunState) -> None:
+    """Log the faults and the end of a run."""
     cycle = report.cycles
     said = counters.warnings(state)
     if cycle is not None:
@@ -221,7 +228,7 @@ def log_end(log: RunLog, report: Report, state: RunState, unwritten: Sequence[st
                     unit=state.units[channel.consumer].name,
                     left_over=channel.left_over,
                 )
-    for sentence in (*report.warnings, *unwritten):
+    for sentence in (*report.warnings, *log.unwritten):
         if sentence not in said:
             log.event("warning", cycle, message=sentence)
     verification = report.verification

@@ -45,7 +45,6 @@ from fabric.timing.machine.machine import memory_use, network_use
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from fabric.analysis.deadlock.document import DeadlockReport
     from fabric.graph.hardware.description import OnChipDescription
@@ -92,30 +91,23 @@ def simulated(program: Program, settings: Settings) -> Report:
         traced_in = passing_folder() if kept is None else RunFolder(kept)
     # Messages spell the folder as the user did.
     folder = traced_in.path if kept is None and traced_in is not None else kept
-    unwritten: list[str] = []
-
-    def missing(sentence: str) -> None:
-        unwritten.append(sentence)
-        if settings.notify is not None:
-            settings.notify(sentence)
-
     logger = None if settings.log is None else logger_of(settings.log, "simulate", program.name)
-    with RunLog(missing, folder=kept, run=program.name, log=logger) as log:
+    with RunLog(settings.notify, folder=kept, run=program.name, log=logger) as log:
         head = _head(program, settings, kept)
         notes: list[str] = []
-        run, explained = _executed(run, log, folder, head, missing, notes)
+        run, explained = _executed(run, log, folder, head, notes)
         declared = None
         if settings.exact and run.status == "completed":
             declared = Execution(program, run.settings.as_declared(), run.machine.plan)
             declared.execute()
         report = _report(run, declared, head, explained, notes)
         run.conclude_trace(report)
-        log_end(log, report, run.state, tuple(unwritten))
+        log_end(log, report, run.state)
         log.write_report(report)
     return replace(
         report,
-        warnings=(*report.warnings, *unwritten),
-        unwritten=tuple(unwritten),
+        warnings=(*report.warnings, *log.unwritten),
+        unwritten=tuple(log.unwritten),
         traced_in=traced_in,
     )
 
@@ -141,7 +133,6 @@ def _executed(
     log: RunLog,
     folder: Path | None,
     head: JsonObject,
-    missing: Callable[[str], None],
     notes: list[str],
 ) -> tuple[Execution, DeadlockReport | None]:
     """Run, and run again with deeper channels if the settings want it."""
@@ -150,7 +141,7 @@ def _executed(
     def execute(run: Execution, trace: str) -> Ending:
         run.log = log
         if folder is not None:
-            run.start_trace(folder / trace, head, missing)
+            run.start_trace(folder / trace, head, log.missing)
         return run.execute()
 
     log.event(
@@ -172,7 +163,7 @@ def _executed(
     explained = explain(run, status, folder)
     if folder is not None:
         for failed in write_files(folder, explained):
-            missing(failed)
+            log.missing(failed)
     grown = settings.on_deadlock == "grow" and grown_settings(explained, settings, notes)
     if not grown:
         return run, explained
