@@ -41,10 +41,10 @@ def print_sheet(sheet: Iterable[Part], console: Console) -> None:
                 for each in lines(terminal_columns(console)):
                     console.print(Text(each), soft_wrap=True)
             case Rows():
-                print_table(part, console)
+                _print_table(part, console)
 
 
-def print_table(table: Rows, console: Console) -> None:
+def _print_table(table: Rows, console: Console) -> None:
     """Print ``table``; titles are broken first, then columns move to further lines."""
     cells = [[cell_text(value) for value in row] for row in table.rows[: table.shown]]
     right = table.right | {

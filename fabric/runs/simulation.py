@@ -45,7 +45,6 @@ from fabric.timing.machine.machine import memory_use, network_use
 from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
-
     from fabric.analysis.deadlock.document import DeadlockReport
     from fabric.graph.hardware.description import OnChipDescription
     from fabric.runs.comparison import Measured

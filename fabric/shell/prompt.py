@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmd
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,18 +13,16 @@ from typing_extensions import override
 from fabric.analysis.trace import printing
 from fabric.graph.values.value import BufferReference, Tile
 from fabric.messages.causes import COUNTED, Cause
-from fabric.messages.display import Rows
+from fabric.messages.display import Block, Rows, Sheet, line
 from fabric.messages.errors import ConfigurationError, FabricError
-from fabric.messages.output import print_text, printed
-from fabric.messages.tables import print_table
+from fabric.messages.output import PIPED_COLUMNS, print_text
+from fabric.messages.tables import printed_sheet
 from fabric.messages.text import visible
 from fabric.runs.counters import unit_counters
 from fabric.timing.machine.terminations import was_terminated
 from fabric.timing.state.run_state import open_waits
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fabric.runs.stepped import SteppedRun
     from fabric.timing.state.run_state import OpenWait, RunState, UnitState
 
@@ -111,21 +108,18 @@ class Prompt(cmd.Cmd):
 
     def do_where(self, _: str) -> None:
         """Print what every unit does."""
-        self._print(lambda console: print_where(self._run, console))
+        _print(where_sheet(self._run))
 
     def do_unit(self, name: str) -> None:
         """Print one unit."""
         if not name:
             print_text(f"unit: expected its name, such as unit {self._run.state.units[0].name}\n")
             return
-        self._print(lambda console: print_unit(self._run, console, name))
+        _print(unit_sheet(self._run, name))
 
     def do_channel(self, name: str) -> None:
         """Print one channel, or all."""
-        if not name:
-            self._print(lambda console: print_channels(self._run, console))
-            return
-        self._print(lambda console: print_channel(self._run, console, name))
+        _print(channel_sheet(self._run, name) if name else channels_sheet(self._run))
 
     def do_tile(self, given: str) -> None:
         """Print a value that a channel holds."""
@@ -135,11 +129,7 @@ class Prompt(cmd.Cmd):
         name, _, number = given.rpartition(" ")
         if not name or not number.isdecimal():
             name, number = given, ""
-        self._print(
-            lambda console: print_tile(
-                self._run, console, name.strip(), int(number) if number else None
-            )
-        )
+        _print(tile_sheet(self._run, name.strip(), int(number) if number else None))
 
     def do_step(self, count: str) -> None:
         """Go on to where something moves."""
@@ -170,9 +160,9 @@ class Prompt(cmd.Cmd):
             print_text("\n")
         return True
 
-    def _print(self, show: Callable[[Console], object]) -> None:
-        text = printed(show)
-        print_text("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
+
+def _print(sheet: Sheet) -> None:
+    print_text(printed_sheet(sheet))
 
 
 _NEVER: Final = 1 << 62
@@ -184,44 +174,43 @@ _ROWS: Final = 30
 _UNIT: Final = ("unit", "since", "wired at", "is")
 
 
-def print_where(run: SteppedRun, console: Console) -> None:
-    """Print what units do: first those that work, then those that wait, the latest first."""
+def where_sheet(run: SteppedRun) -> Sheet:
+    """Yield what units do: first those that work, then those that wait, the latest first."""
     state = run.state
     waits = open_waits(state)
     going = [unit for unit in state.units if not unit.finished]
     going.sort(key=lambda unit: (unit.wait is not None, -unit.cycle))
     waiting = state.waiting
     ended = len(state.units) - len(going)
-    console.print(
+    yield line(
         f"cycle {run.cycle:,}; units: {len(going) - waiting:,} busy, {waiting:,} waiting, "
         f"{ended:,} ended; elements: {state.elements:,} taken, "
-        f"{sum(channel.held for channel in state.channels):,} held",
-        soft_wrap=True,
+        f"{sum(channel.held for channel in state.channels):,} held"
     )
     rows = [_unit_row(state, unit, waits[unit.number]) for unit in going]
     if rows:
-        print_table(Rows(_UNIT, rows, _ROWS), console)
+        yield Rows(_UNIT, rows, _ROWS)
 
 
-def print_unit(run: SteppedRun, console: Console, name: str) -> None:
-    """Print a unit, its cycles and its channels."""
+def unit_sheet(run: SteppedRun, name: str) -> Sheet:
+    """Yield a unit, its cycles and its channels."""
     unit, state = run.unit(name), run.state
     wait = open_waits(state)[unit.number]
-    print_table(Rows(_UNIT, [_unit_row(state, unit, wait)]), console)
+    yield Rows(_UNIT, [_unit_row(state, unit, wait)])
     counters = unit_counters(state)[unit.number]
     spent = [(cause.label, getattr(counters, cause.column)) for cause in (*COUNTED, Cause.IDLE)]
     cycles = ", ".join(f"{cause} {cycles:,}" for cause, cycles in spent if cycles)
-    console.print(f"cycles: {cycles or 'none so far'}", soft_wrap=True)
+    yield line(f"cycles: {cycles or 'none so far'}")
     its = [each for each in state.channels if unit.number in (each.producer, each.consumer)]
-    print_table(printing.channels_table(its, _ROWS), console)
+    yield printing.channels_table(its, _ROWS)
 
 
-def print_channel(run: SteppedRun, console: Console, name: str) -> None:
-    """Print a channel and its elements."""
+def channel_sheet(run: SteppedRun, name: str) -> Sheet:
+    """Yield a channel and its elements."""
     channel, held = run.channel(name), run.held(name)
-    print_table(printing.channels_table([channel]), console)
+    yield printing.channels_table([channel])
     if channel.closed_cycle is not None:
-        console.print(f"its stream ended at cycle {channel.closed_cycle:,}", soft_wrap=True)
+        yield line(f"its stream ended at cycle {channel.closed_cycle:,}")
     if held:
         rows = [
             (
@@ -234,17 +223,17 @@ def print_channel(run: SteppedRun, console: Console, name: str) -> None:
             for each in held
         ]
         titles = ("element", "value", "stop", "sent", "visible")
-        print_table(Rows(titles, rows, _ROWS), console)
+        yield Rows(titles, rows, _ROWS)
 
 
-def print_channels(run: SteppedRun, console: Console) -> None:
-    """Print all channels, those that hold most first."""
+def channels_sheet(run: SteppedRun) -> Sheet:
+    """Yield all channels, the fullest first."""
     fullest = sorted(run.state.channels, key=lambda each: -each.held)
-    print_table(printing.channels_table(fullest, _ROWS), console)
+    yield printing.channels_table(fullest, _ROWS)
 
 
-def print_tile(run: SteppedRun, console: Console, name: str, number: int | None) -> None:
-    """Print an element of a channel, with data if it has any."""
+def tile_sheet(run: SteppedRun, name: str, number: int | None) -> Sheet:
+    """Yield an element of a channel, with data if it has any."""
     held = run.held(name)
     found = [each for each in held if number in (None, each.number)]
     if not found:
@@ -254,19 +243,24 @@ def print_tile(run: SteppedRun, console: Console, name: str, number: int | None)
             + (f"one of {there}" if held else "a channel that holds one")
         )
     value = found[0].value
-    console.print(f"element {found[0].number}: {_text(value)}", soft_wrap=True)
+    yield line(f"element {found[0].number}: {_text(value)}")
     tiles = [value]
     if isinstance(value, BufferReference):
         tiles = [tile for tile, _ in value.elements]
     for tile in tiles[:_ROWS]:
         if isinstance(tile, Tile):
-            data = "no data in timing mode"
-            if tile.data is not None:
-                # Own element types are written like the others.
-                floats = tile.data.dtype.kind not in "iub"
-                numbers = tile.data.astype(np.float32) if floats else tile.data
-                data = np.array2string(numbers, console.width, precision=4)
-            console.print(data, soft_wrap=True)
+            if tile.data is None:
+                yield line("no data in timing mode")
+                continue
+            # Own element types are written like the others.
+            floats = tile.data.dtype.kind not in "iub"
+            yield _array(tile.data.astype(np.float32) if floats else tile.data)
+
+
+def _array(numbers: np.ndarray) -> Block:
+    return Block(
+        lambda columns: np.array2string(numbers, columns or PIPED_COLUMNS, precision=4).split("\n")
+    )
 
 
 def _unit_row(

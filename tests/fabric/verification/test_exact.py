@@ -173,7 +173,7 @@ def test_expected_ragged_groups_are_lists(exact: bool) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (lambda: X.reshape(8, 1, 64)[:7], "stream flatten_1.0: has a tile [7]: expected none"),
+        (lambda: X.reshape(8, 1, 64)[:7], "stream flatten_1.0: has a tile [7]: expected no tile"),
         (
             lambda: [*X.reshape(8, 1, 64), X[:1]],
             "stream flatten_1.0: has no tile [8]: expected",
