@@ -39,7 +39,7 @@ def _compile(worker: dict[str, Any]) -> None:
     every = (
         *(banked_kernel.advance, flat.advance),
         timing_loop.blame,
-        *(run_loop, timing_loop.retime, fair_share.advance, fair_share.begin),
+        *(run_loop, timing_loop.retime, fair_share.advance),
         tally.count_events,
     )
     number = int(worker.get("workerid", "gw0").removeprefix("gw"))

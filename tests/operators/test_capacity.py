@@ -250,13 +250,10 @@ def test_most_at_once(seed: int) -> None:
         amount = AmountOverTime(lambda: now)
         for _ in range(60):
             now += source.choice([0, 0, 1, 4])
-            some = [(now + source.randrange(9), source.randint(-9, 12)) for _ in range(3)]
+            count = source.choice([1, 3])
+            some = [(now + source.randrange(9), source.randint(-9, 12)) for _ in range(count)]
             changes += some
-            if source.random() < 0.5:
-                amount.extend(some)
-            else:
-                for cycle, change in some:
-                    amount.record(cycle, change)
+            amount.record(some)
     assert amount.level == sum(change for _, change in changes)
     assert amount.peak == max(0, *np.cumsum([change for _, change in sorted(changes)]))
     assert (amount.peak, amount.level) == (amount.peak, sum(change for _, change in changes))

@@ -124,8 +124,7 @@ class OnChipMemory:
             if room_bytes and not spills:
                 await self._wait_for_room(unit, room_bytes)
             self.held_by[unit] += room_bytes
-        self._bytes.record(unit.now, size_bytes)
-        self._record_pages(unit.now, room_bytes, size_bytes)
+        self._count(unit.now, size_bytes, room_bytes)
         if self._observation is not None:
             self._observation.allocated(unit, room_bytes, unit.now - before_cycle)
         return True
@@ -133,8 +132,7 @@ class OnChipMemory:
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
         """Free at ``cycle`` a whole allocation of ``size_bytes`` of ``owner``."""
         room_bytes = self._room(size_bytes)
-        self._bytes.record(cycle, -size_bytes)
-        self._record_pages(cycle, -room_bytes, -size_bytes)
+        self._count(cycle, -size_bytes, -room_bytes)
         if self.capacity_bytes is not None:
             self.held_by[owner] -= room_bytes
             heapq.heappush(self._releases, (cycle, room_bytes))
@@ -148,7 +146,7 @@ class OnChipMemory:
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
         """Count allocations and releases from elsewhere, as cycles and bytes."""
-        self._bytes.extend(changes)
+        self._bytes.record(changes)
 
     @property
     def requests(self) -> list[tuple[Unit, int]]:
@@ -242,10 +240,11 @@ class OnChipMemory:
         if self._waiting:
             self._clock.wake(self._waiting[0][2])
 
-    def _record_pages(self, cycle: int, room_bytes: int, size_bytes: int) -> None:
+    def _count(self, cycle: int, size_bytes: int, room_bytes: int) -> None:
+        self._bytes.record(((cycle, size_bytes),))
         if self.pages is not None:
-            self._paged_bytes.record(cycle, room_bytes)
-            self._empty_bytes.record(cycle, room_bytes - size_bytes)
+            self._paged_bytes.record(((cycle, room_bytes),))
+            self._empty_bytes.record(((cycle, room_bytes - size_bytes),))
 
     def _room(self, size_bytes: int) -> int:
         pages = self.pages
@@ -290,13 +289,7 @@ class AmountOverTime:
         self._level = 0
         self._peak = 0
 
-    def record(self, cycle: int, change: int) -> None:
-        """Count a change."""
-        self._changes.append((cycle, change))
-        if len(self._changes) >= self._fold_at:
-            self._fold(before=self._now())
-
-    def extend(self, changes: Iterable[tuple[int, int]]) -> None:
+    def record(self, changes: Iterable[tuple[int, int]]) -> None:
         """Count changes: cycles and amounts."""
         self._changes.extend(changes)
         if len(self._changes) >= self._fold_at:

@@ -252,15 +252,6 @@ def advance_links(w: LinkWorld) -> int:
 
 
 @MachineCode
-def begin(w: LinkWorld, number: int, cycle: int, size_bytes: int) -> tuple[int]:
-    """Send ``size_bytes`` on one of the channels of a flow; return 1, or 0 if there is no room."""
-    if not has_room(w, number):
-        return (0,)
-    depart(w, number, cycle, size_bytes)
-    return (1,)
-
-
-@MachineCode
 def advance(w: LinkWorld) -> tuple[int, int]:
     """Advance to the next event; return its cycle, and the number of flows with arrivals."""
     cycle = advance_links(w)

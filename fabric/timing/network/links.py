@@ -11,7 +11,7 @@ from fabric.timing.engine.channel import Channel
 from fabric.timing.engine.machine_code import Loop
 from fabric.timing.engine.tables import Counters, Table
 from fabric.timing.network import fair_share as f
-from fabric.timing.network.fair_share import NEVER, NONE, LinkWorld, Queued, advance, begin
+from fabric.timing.network.fair_share import NEVER, NONE, LinkWorld, Queued, advance
 
 _FIRST_QUEUED: Final = 2
 """Initial queue length of a flow."""
@@ -95,16 +95,19 @@ class Links:
 
     def _replace_queue(self, queue: Table[Queued]) -> None:
         self.world = self.world._replace(queue=queue)
-        self._loops: tuple[Loop, Loop] | None = None
+        self._advance: Loop | None = None
 
     def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
         """See ``SharedLinks``."""
-        while not self._linked[0](flow, cycle, size_bytes)[0]:
+        if not f.has_room(self.world, flow):
             self.grow(flow)
+        f.depart(self.world, flow, cycle, size_bytes)
 
     def advance(self, horizon_cycle: int, quiet_cycle: int) -> None:  # noqa: ARG002 - one event
         """See ``Network``."""
-        cycle, count = self._linked[1]()
+        if self._advance is None:
+            self._advance = advance.over(self.world)
+        cycle, count = self._advance()
         self.hand_over(self.world.arrived[:count], cycle)
 
     def hand_over(self, flows: Counters, cycle: int) -> None:
@@ -126,9 +129,3 @@ class Links:
     def next_cycle(self) -> int:
         """See ``Network``."""
         return f.next_cycle(self.world)
-
-    @property
-    def _linked(self) -> tuple[Loop, Loop]:
-        if self._loops is None:
-            self._loops = begin.over(self.world), advance.over(self.world)
-        return self._loops
