@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fabric.runs.counters import UnitCounters
     from fabric.runs.options import Progress, Settings
     from fabric.runs.report import Report
+    from fabric.timing.engine.log import Keeper
     from fabric.timing.state.run_state import RunState
 
 
@@ -68,13 +69,19 @@ class Execution:
         settings: Settings,
         plan: Plan | None = None,
         repeats: int = 1,
+        keepers: Sequence[Keeper] = (),
     ) -> None:
+        self._keepers: Final = keepers
         self.settings: Final = settings
         self.functional: Final = settings.mode_of(program) == "functional"
         self.repeats: Final = repeats
         self._plan: Final = placed(plan or elaborate(program), settings.placement)
         check_site_memory(self._plan)
-        self._recorder = _recorder(settings)
+        self._recorder: Recorder | None = None
+        if settings.traced is not None:
+            from fabric.analysis.trace.recorder import Recorder
+
+            self._recorder = Recorder(settings.traced)
         self.log = RunLog()
         self.wall_seconds = 0.0
         self.on_chip_bytes: tuple[int, ...] = ()
@@ -90,7 +97,7 @@ class Execution:
 
     def _build(self, *, compiles: bool) -> None:
         settings = self.settings
-        recorded = () if self._recorder is None else (self._recorder.observer,)
+        recorded = () if self._recorder is None else (self._recorder.spool,)
         expected = (self.expected,) if self.functional and self.expected.watches else ()
         setup = Setup(
             plan=self._plan,
@@ -98,7 +105,8 @@ class Execution:
             depths=settings.depths or {},
             hops=settings.hops or {},
             capacity_bytes=self._plan.program.hardware.on_chip.capacity_bytes,
-            observers=(*recorded, *settings.observers, *expected),
+            observers=(*settings.observers, *expected),
+            keepers=(*recorded, *self._keepers),
             compiles=compiles,
             repeats=self.repeats,
         )
@@ -240,14 +248,6 @@ class Execution:
             running=len(machine.units) - waiting - finished,
             waiting=waiting,
         )
-
-
-def _recorder(settings: Settings) -> Recorder | None:
-    if settings.traced is None:
-        return None
-    from fabric.analysis.trace.recorder import Recorder
-
-    return Recorder(settings.traced)
 
 
 def check_site_memory(plan: Plan) -> None:

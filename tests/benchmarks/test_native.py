@@ -13,7 +13,7 @@ from fabric import Program
 from fabric.explore.sizing.running import recorded
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
-from fabric.timing.retiming import events as e
+from fabric.timing.engine import log as e
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import Retimer
 from tests.benchmarks.yardsticks import seconds_alone

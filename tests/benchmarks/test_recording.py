@@ -32,12 +32,11 @@ class _Taken(NamedTuple):
 def _taken(program: Program, *, recorded: bool) -> _Taken:
     begun = time.process_time()
     plan = elaborate(program)
-    observers = (Recording(plan),) if recorded else ()
-    settings = Settings(mode="timing", observers=observers)
-    execution = Execution(program, settings, plan=plan)
+    keepers = (Recording(plan),) if recorded else ()
+    execution = Execution(program, Settings(mode="timing"), plan, keepers=keepers)
     assert execution.execute() == "completed"
     done = time.process_time()
-    for each in observers:
+    for each in keepers:
         assert each.record(execution.machine).cycles == execution.state.cycles
     return _Taken(done - begun, time.process_time() - done)
 

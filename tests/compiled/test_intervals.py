@@ -15,7 +15,7 @@ from fabric.explore.sizing import running
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.options import Options
-from fabric.timing.retiming import events as e
+from fabric.timing.engine import log as e
 from fabric.timing.retiming.retimer import Retimer
 from tests.compiled.both import both
 from tests.compiled.test_both_engines import SHIPPED, check_network, check_program, hopped

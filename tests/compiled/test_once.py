@@ -287,16 +287,12 @@ def test_program_with_effects_starts_once(kind: type, monkeypatch: pytest.Monkey
     assert sorted(book.starts) == OPERATORS
 
 
-class Watching(ext.Observer):
-    needs_tasks = False
-
-
 def test_program_with_a_users_observer_starts_once() -> None:
     book = Book()
     with fab.Program("once", mode="timing") as wired:
         _reads_the_clock(book, 5)
 
-    assert fab.simulate(wired, observers=[Watching()]).status == "completed"
+    assert fab.simulate(wired, observers=[ext.Observer()]).status == "completed"
     assert sorted(book.starts) == OPERATORS
 
 

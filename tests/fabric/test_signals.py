@@ -37,7 +37,7 @@ def test_signalled_run_keeps_report_and_trace(number: signal.Signals, tmp_path: 
         command, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT, cwd=tmp_path
     ) as run:
         folder = tmp_path / "logs" / "small-1"
-        while not list(folder.glob("trace/short-*.parquet")):
+        while not list(folder.glob("trace/operations-*.parquet")):
             assert run.poll() is None
             time.sleep(0.05)
         run.send_signal(number)

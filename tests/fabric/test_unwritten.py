@@ -172,7 +172,7 @@ class TestRuns:
         def wait_for_rows() -> None:
             (folder,) = tmp_path.glob("*/trace")
             deadline = time.monotonic() + 60
-            while not list(folder.glob("short-*.parquet")):
+            while not list(folder.glob("operations-*.parquet")):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             kept.extend(Trace(folder).rows("SELECT count(*), max(element) FROM transfers"))

@@ -113,7 +113,7 @@ class Trial:
             depths={edge.key: depths[edge.key] for edge in plan.edges if edge.key in depths},
             hops={edge.key: hops[edge.key] for edge in plan.edges if edge.key in hops},
             capacity_bytes=capacity_bytes,
-            observers=() if recording is None else (recording,),
+            keepers=() if recording is None else (recording,),
         )
         self._runner = Runner(
             setup, on_heartbeat=self._check, beat_cycles=check_cycles, released=self._released

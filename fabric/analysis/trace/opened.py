@@ -24,7 +24,7 @@ from fabric.messages.causes import Step
 from fabric.messages.events import Log, line_logger, logger_of, tell_event, tell_user
 from fabric.messages.files import output_file
 from fabric.messages.vocabulary import EVENTS, TABLES
-from fabric.timing.log.log_rows import END, IDLE, RESERVE
+from fabric.timing.engine.log import ALLOCATE
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import DeadlockReport
@@ -60,16 +60,16 @@ _SELECTS: Final[dict[str, str]] = {
         "LEFT JOIN bursts b ON b.open AND b.unit = w.unit WHERE w.open ORDER BY w.end_cycle, u.name"
     ),
     "allocate": (
-        "SELECT cycle, name, wait_cycles, amount FROM recorded_operations "
-        "JOIN units USING (unit) WHERE operation = 1 ORDER BY cycle, name"
+        "SELECT cycle, name, waited, amount FROM entries JOIN units USING (unit) "
+        f"WHERE operation = {ALLOCATE} ORDER BY cycle, name"
     ),
     **{
         event: (
-            "SELECT cycle, u.name, c.name, wait_cycles FROM recorded_operations "
-            f"JOIN units u USING (unit) JOIN channels c USING (channel) WHERE operation = {code} "
-            "ORDER BY cycle, u.name, c.name"
+            "SELECT cycle, u.name, c.name, wait_cycles FROM every_operation "
+            "JOIN units u USING (unit) JOIN channels c USING (channel) "
+            f"WHERE operation = '{event}' AND element IS NULL ORDER BY cycle, u.name, c.name"
         )
-        for event, code in ((Step.END, END), (Step.RESERVE, RESERVE), (Step.IDLE, IDLE))
+        for event in (Step.END, Step.RESERVE, Step.IDLE)
     },
 }
 

@@ -1,8 +1,8 @@
 """The recorder of a run, which writes into ``<run>/trace``.
 
 The folder has ``meta.json``, ``units``, ``channels`` and ``columns`` from the start. Segments of
-``short``, ``long`` and ``operations`` rows follow during the run, and ``pending``, ``waiting`` and
-``states`` now and then and at the end. ``end.json`` is last.
+``operations`` follow during the run, and ``waiting`` and ``states`` now and then and at the end.
+``end.json`` is last.
 """
 
 from __future__ import annotations
@@ -29,17 +29,13 @@ from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import write_whole
 from fabric.messages.text import JsonObject, json_text
 from fabric.messages.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
-from fabric.timing.log.log_rows import LONG_COLUMNS
-from fabric.timing.log.watcher import Watcher
 from fabric.timing.machine.machine import clients_of
-from fabric.timing.retiming.log_tables import LogWriter
 from fabric.timing.state.run_state import Expected, expected_of, open_waits
 
 if TYPE_CHECKING:
     from fabric.graph.values.stream_type import StreamType
     from fabric.graph.wiring.elaborate import Plan
     from fabric.timing.machine.machine import Machine
-    from fabric.timing.retiming.log_tables import Table
     from fabric.timing.state.run_state import RunState
 
 _SNAPSHOT_SECONDS: Final = 1.0
@@ -56,11 +52,8 @@ class Recorder:
     def __init__(self, options: TraceOptions) -> None:
         """Record what ``options`` select, once ``start`` has a folder."""
         self._options: Final = options
-        self._spool: Final = Spool(options.window)
-        self.observer: Final = Watcher(self._spool.rows, options.keeps, options.check)
-        self.observer.needs_tasks = options != TraceOptions()
+        self.spool: Final = Spool(options)
         self._end: dict[str, object] = {}
-        self._log: LogWriter | None = None
         self._snapshots = 0
 
     def start(
@@ -81,10 +74,6 @@ class Recorder:
         self._look = look
         self._served = served
         self._folder = folder
-        self._region = region = machine.region
-        if region is not None and region.journal is not None:
-            number = {channel: at for at, channel in enumerate(machine.channels)}
-            self._log = LogWriter(region.journal, number)
         options = {"window": self._options.window, "nodes": self._options.nodes}
         memory = plan.program.hardware.hbm
         # Whoever reads the trace may not know the model.
@@ -94,7 +83,6 @@ class Recorder:
             "clients": list(clients_of(plan)),
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
-        about["compiled"] = self._log is not None
         # For pictures: an operator with its functions, and what its streams carry.
         about["functions"] = [operator_text(node) for node in plan.nodes]
         about["streams"] = [
@@ -104,13 +92,13 @@ class Recorder:
             about["shared_links"] = _shared_links(machine)
         try:
             folder.mkdir()
-            self._spool.open(folder, tell)
+            units = [unit.name for unit in machine.unit_facts]
+            ends = [(channel.producer, channel.consumer) for channel in machine.channel_facts]
+            self.spool.open(folder, tell, units, ends)
             self._json("meta", about)
-            self._spool.write("units", unit_table(machine))
-            self._spool.write("channels", channel_table(machine))
-            self._spool.write("columns", column_table())
-            if self._log is not None:
-                self._spool.write("ports", self._log.ports())
+            self.spool.write("units", unit_table(machine))
+            self.spool.write("channels", channel_table(machine))
+            self.spool.write("columns", column_table())
         except OSError as error:
             reason = error.strerror or error
             raise ConfigurationError(
@@ -119,14 +107,14 @@ class Recorder:
 
     def anew(self) -> Recorder:
         """Return a recorder for the run that begins again; remove the files of this one."""
-        self._spool.close()
+        self.spool.close()
         shutil.rmtree(self._folder, ignore_errors=True)
         return Recorder(self._options)
 
     async def run(self) -> None:
         """Write what there is about once a second, so that a killed run keeps it."""
         seconds = _SNAPSHOT_SECONDS
-        with self._spool.written():
+        with self.spool.written():
             while True:
                 await trio.sleep(seconds)
                 start = time.perf_counter()
@@ -138,7 +126,7 @@ class Recorder:
 
         ``shutdown_cycles``: from the last client's end to the memory's; None for an incomplete run.
         """
-        self.observer.finish()
+        self.spool.finish()
         self._snapshot(state)
         self._end = {
             "status": status,
@@ -146,8 +134,8 @@ class Recorder:
             "shutdown_cycles": shutdown_cycles,
             "hbm": _counted(state),
         }
-        self._spool.attempt("its end", lambda: self._json("end", self._end))
-        self._spool.close()
+        self.spool.attempt("its end", lambda: self._json("end", self._end))
+        self.spool.close()
 
     def conclude(
         self,
@@ -162,31 +150,24 @@ class Recorder:
         end["on_chip_bytes"] = list(on_chip_bytes)
         if links:
             end["links"] = [list(row) for row in links]
-        self._spool.attempt("its end", lambda: self._json("end", end))
+        self.spool.attempt("its end", lambda: self._json("end", end))
 
     def _snapshot(self, state: RunState | None = None) -> None:
         """Write ``state``, or the present state."""
         self._snapshots += 1
-        self._spool.attempt(
+        self.spool.attempt(
             f"snapshot {self._snapshots}", lambda: self._write_snapshot(state or self._look())
         )
 
     def _write_snapshot(self, state: RunState) -> None:
         number = self._snapshots
-        of_log: tuple[tuple[str, Table], ...] = ()
-        if self._region is not None and self._log is not None:
-            self._region.keep_journal()
-            of_log = self._log.new()
-        next_order = self.observer.next_order()
         for name, table in (
-            *of_log,
-            ("pending", pending_table(self.observer.pending)),
             ("waiting", waiting_table(state, self._plan)),
-            ("states", state_table(state, self._served_in(state), next_order)),
+            ("states", state_table(state, self._served_in(state), self.spool.places)),
         ):
             if len(next(iter(table.values()))):
-                self._spool.write(f"{name}-{number:06}", table)
-        for name in ("states", "waiting", "pending", "stages"):
+                self.spool.write(f"{name}-{number:06}", table)
+        for name in ("states", "waiting"):
             (self._folder / f"{name}-{number - 1:06}{SUFFIX}").unlink(missing_ok=True)
 
     def _served_in(self, state: RunState) -> dict[int, int]:
@@ -269,17 +250,10 @@ def column_table() -> Columns:
     }
 
 
-def pending_table(rows: Sequence[tuple[int, ...]]) -> Columns:
-    """Return one row for each element that is sent and not dequeued; -1 for what is to come."""
-    columns = np.array(rows, np.int64).reshape(-1, len(LONG_COLUMNS)).T
-    return dict(zip(LONG_COLUMNS, np.ascontiguousarray(columns), strict=True))
-
-
-def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> Columns:
+def state_table(state: RunState, served: Mapping[int, int], next_place: int) -> Columns:
     """Return one row a unit: its clock and its wait.
 
-    ``next_order``: operations with this number or a later one, and those after the unit's clock,
-    happened after the state.
+    ``next_place``: rows of the log from this one on happened after the state.
     """
     units = state.units
     return {
@@ -290,7 +264,7 @@ def state_table(state: RunState, served: Mapping[int, int], next_order: int) -> 
         "finished": np.array([unit.finished for unit in units], np.bool_),
         **_parked(state),
         **_stalled(state, served),
-        "next_order": np.full(len(units), next_order, np.int64),
+        "next_place": np.full(len(units), next_place, np.int64),
     }
 
 

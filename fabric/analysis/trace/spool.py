@@ -1,4 +1,4 @@
-"""Writes the rows of a run in segments about twice a second.
+"""Writes the rows of a run's log in segments about twice a second.
 
 A thread does this, because a user's function may block the main thread for long.
 """
@@ -6,38 +6,66 @@ A thread does this, because a user's function may block the main thread for long
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from typing_extensions import override
 
 from fabric.analysis.trace.connection import Connection
+from fabric.analysis.trace.selection import TraceOptions
 from fabric.analysis.trace.table_file import SUFFIX, write_table
-from fabric.timing.log.log_rows import OPERATION_COLUMNS, Packed, Rows
+from fabric.timing.engine.log import Entries, Keeper, Log
+from fabric.timing.engine.unit import Unit
+from fabric.timing.log.transfers import COLUMNS
+from fabric.timing.log.window import Window
 
 _SECONDS: Final = 0.5
 
 
-class Spool:
-    """Writes the rows of one run."""
+class Spool(Keeper):
+    """Writes the rows of one run.
 
-    def __init__(self, window: tuple[int, int] | None) -> None:
-        """Keep rows that touch the cycles of ``window``; all of them where it is None."""
-        self.rows: Final = Rows(self._make_room)
+    Attributes:
+        places: rows written, but for those from before the window.
+    """
+
+    def __init__(self, options: TraceOptions) -> None:
+        self._options: Final = options
+        self.places = 0
         self._failed = False
-        self._window: Final = window
         self._segments = 0
-        self._operations_written = 0
+        self._seen = 0
         self._lock: Final = threading.Lock()
+        self._log: Log
+        self._window: Window | None = None
 
-    def open(self, folder: Path, tell: Callable[[str], object]) -> None:
-        """Write into ``folder`` from here on; ``tell`` of what cannot be written."""
+    @override
+    def follow(self, log: Log, units: Sequence[Unit]) -> None:
+        self._options.check([unit.name for unit in units])
+        self._log = log
+
+    def open(
+        self,
+        folder: Path,
+        tell: Callable[[str], object],
+        units: Sequence[str],
+        ends: Sequence[tuple[int, int]],
+    ) -> None:
+        """Write into ``folder`` from here on; ``tell`` what cannot be written.
+
+        ``ends``: by channel, its producer and its consumer among ``units``.
+        """
         self._folder = folder
         self._tell = tell
         self._database = Connection()
         self._database.execute("SET threads = 1")
+        self._keeps = keeps = np.array([self._options.keeps(unit) for unit in units], np.bool_)
+        self._keeps_channel = np.array([*(keeps[[*each]].any() for each in ends), False], np.bool_)
+        if self._options.window is not None:
+            self._window = Window(*self._options.window, len(ends))
 
     def write(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
         """Write one table."""
@@ -46,7 +74,7 @@ class Spool:
     def attempt(self, what: str, write: Callable[[], None]) -> None:
         """Write what is new, and then ``what``; where that fails, write nothing more."""
         with self._lock:
-            self._write_rows()
+            self._write_new()
             self._attempt(what, write)
 
     @contextmanager
@@ -57,7 +85,7 @@ class Spool:
         def keep_writing() -> None:
             while not done.wait(_SECONDS):
                 with self._lock:
-                    self._write_rows()
+                    self._write_new()
 
         thread = threading.Thread(target=keep_writing, name="trace", daemon=True)
         thread.start()
@@ -67,62 +95,51 @@ class Spool:
             done.set()
             thread.join()
 
-    def close(self) -> None:
-        """Free the buffers and the database."""
-        self._database.close()
-        self.rows.short.release()
-        self.rows.long.release()
-
-    def _make_room(self) -> None:
-        """Write the new rows and empty the buffer; only the recording thread may do this."""
-        rows = self.rows
+    def finish(self) -> None:
+        """Write the last rows."""
         with self._lock:
-            self._write_rows()
-            for packed in (rows.short, rows.long):
-                packed.offset = packed.written = 0
-            rows.operations.clear()
-            self._operations_written = 0
+            if self._window is not None:
+                self._window.end()
+            self._write_new()
 
-    def _write_rows(self) -> None:
-        """Write a segment, short rows last: they mark it complete."""
-        rows = self.rows
-        while True:
-            # Until nothing was recorded in between: one moment's long and short rows.
-            ends = rows.long.offset, rows.short.offset, len(rows.operations)
-            if ends == (rows.long.offset, rows.short.offset, len(rows.operations)):
-                break
-        if ends == (rows.long.written, rows.short.written, self._operations_written):
-            return
-        self._attempt(f"segment {self._segments + 1}", lambda: self._write_segment(*ends))
-        rows.long.written, rows.short.written, self._operations_written = ends
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
 
-    def _write_segment(self, long: int, short: int, operations: int) -> None:
-        rows = self.rows
-        number = self._segments + 1
-        new = np.array(rows.operations[self._operations_written : operations], np.int64)
-        new = new.reshape(-1, len(OPERATION_COLUMNS))
-        for name, columns, table, waits, ended in (
-            ("operations", OPERATION_COLUMNS, new, {"cycle": "wait_cycles"}, "cycle"),
-            ("long", *_taken(rows.long, long, "reserved_cycle", "seen_cycle")),
-            ("short", *_taken(rows.short, short, "sent_cycle", "taken_cycle")),
-        ):
-            kept = self._in_window(columns, table, waits, ended)
-            if len(kept) or name == "short":
-                arrays = dict(zip(columns, np.ascontiguousarray(kept.T), strict=True))
-                self.write(f"{name}-{number:06}", arrays)
-        self._segments = number
+    @override
+    def keep(self, rows: Entries) -> None:
+        with self._lock:
+            self._write_rows(rows)
+            self._seen = 0
 
-    def _in_window(
-        self, columns: tuple[str, ...], table: np.ndarray, waits: Mapping[str, str], ended: str
-    ) -> np.ndarray:
-        """Return the rows that overlap the window, with their waits."""
-        if self._window is None:
-            return table
-        first, last = self._window
-        column = {name: table[:, number] for number, name in enumerate(columns)}
-        starts = [column[end] - column[waited] for end, waited in waits.items()]
-        kept: np.ndarray = table[(column[ended] >= first) & (np.minimum.reduce(starts) <= last)]
-        return kept
+    def _write_new(self) -> None:
+        rows = self._log.table.rows[: self._log.count]
+        # Otherwise the main thread has emptied the buffer and waits for the lock in ``keep``.
+        if len(rows) >= self._seen:
+            self._write_rows(rows)
+
+    def _write_rows(self, rows: Entries) -> None:
+        """Write a segment of the rows behind those that were seen."""
+        new, self._seen = rows[self._seen :], len(rows)
+        if len(new) or self._window is not None:
+            self._attempt(f"segment {self._segments + 1}", lambda: self._write_segment(new))
+
+    def _write_segment(self, rows: Entries) -> None:
+        if not self._keeps.all():
+            rows = rows[self._keeps[rows["unit"]] | self._keeps_channel[rows["channel"]]]
+        window = self._window
+        in_window = len(rows)
+        if window is not None:
+            rows = window.select(rows)
+            in_window = int(np.count_nonzero(rows["cycle"] >= window.first))
+        if len(rows):
+            columns = {name: np.ascontiguousarray(rows[name]) for name in COLUMNS}
+            self.write(f"operations-{self._segments + 1:06}", columns)
+            self._segments += 1
+            self.places += in_window
+        if window is not None:
+            # After the rows: a killed run has all rows of the channels in it.
+            self.write("window", window.known())
 
     def _attempt(self, what: str, write: Callable[[], None]) -> None:
         if self._failed:
@@ -133,12 +150,3 @@ class Spool:
             reason = error.strerror or str(error)
             self._failed = True
             self._tell(f"trace {self._folder}: {what} could not be written: {reason}")
-
-
-def _taken(
-    packed: Packed, end: int, begun: str, seen: str
-) -> tuple[tuple[str, ...], np.ndarray, dict[str, str], str]:
-    """Return the new rows of a buffer up to ``end``, and which of their columns are waits."""
-    table = np.frombuffer(packed.buffer[packed.written : end], np.int64)
-    waits = {begun: "send_wait_cycles", seen: "receive_wait_cycles"}
-    return packed.columns, table.reshape(-1, len(packed.columns)), waits, "taken_cycle"

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from fabric.explore.sizing.problem import Depths, Problem
 from fabric.explore.sizing.search import sized_at_most, slots_in_use
 from fabric.messages.errors import ConfigurationError
+from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters
-from fabric.timing.retiming import events as e
 from fabric.timing.retiming.retimer import Retimer
 
 
@@ -181,7 +181,7 @@ def _first(of: Counters, which: NDArray[np.bool_], count: int) -> Counters:
 def _own_cycles(retimer: Retimer, kinds: Counters) -> Counters:
     """Return by event the time of units without waits for channels."""
     events, clocks = retimer.record.events, retimer.clocks
-    works = (kinds <= e.LAST_WORKED) | (kinds == e.WORK) | (kinds == e.WAIT)
+    works = kinds <= e.BURST
     own = np.where(works, events[:, 1], 0)
     busy = np.flatnonzero(kinds == e.UNTIL)
     own[busy] = clocks[busy] - clocks[busy - 1]

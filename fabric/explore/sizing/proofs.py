@@ -13,7 +13,7 @@ from fabric.explore.sizing.checker import MOST, digest_of
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import output_file
 from fabric.messages.text import counted
-from fabric.timing.retiming import events as e
+from fabric.timing.engine import log as e
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 
 if TYPE_CHECKING:

@@ -125,9 +125,9 @@ def _completed(
         mode="timing",
         depths={**(options.depths or {}), **depths},
         on_deadlock="describe",
-        observers=() if recording is None else (recording,),
     )
-    run = Execution(plan.program, settings, plan, repeats)
+    keepers = () if recording is None else (recording,)
+    run = Execution(plan.program, settings, plan, repeats, keepers)
     ending = run.execute()
     if ending == "interrupted":
         raise Interrupted(run.signal or SIGINT)

@@ -1,7 +1,4 @@
-"""The arrays of the compiled loop.
-
-If the run is recorded, they keep the transitions of stages, which determine all events.
-"""
+"""The arrays of the compiled loop."""
 
 from __future__ import annotations
 
@@ -11,13 +8,13 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.codes import Codes
 from fabric.timing.compiled.kernel import run_loop
 from fabric.timing.compiled.world import GrowingTable, World
+from fabric.timing.engine.log import Entry
 from fabric.timing.engine.tables import Counters, Table
 from fabric.timing.memories.flat import NO_MEMORY, FlatMemory
 from fabric.timing.network.links import NO_LINKS, Links
@@ -25,6 +22,7 @@ from fabric.timing.network.links import NO_LINKS, Links
 if TYPE_CHECKING:
     from fabric.graph.hardware.address_space import Region
     from fabric.timing.engine.channel import AssumedSink, Channel
+    from fabric.timing.engine.log import Log
     from fabric.timing.engine.unit import Unit
 
 _ANY_SIZE: Final = 1 << 62
@@ -33,8 +31,6 @@ _FIRST_SLOTS: Final = 128
 """Initial slots of a channel at most."""
 
 _LEDGER: Final = 1 << 14
-
-_JOURNAL: Final = 1 << 16
 
 _FIRST_LOOK: Final = 1 << 14
 """Elements handed to operators, in half a second, before the first look at ``pays``."""
@@ -61,10 +57,12 @@ class Joint(NamedTuple):
     """A channel of a stage.
 
     Attributes:
+        number: in edge order.
         assumed: counts groups, if the program states a shape.
         producer, consumer: numbers of stages; OUTSIDE for tasks.
     """
 
+    number: int
     channel: Channel
     rank: int
     assumed: AssumedSink | None
@@ -91,7 +89,7 @@ class Arrays:
         *,
         network: Links | None = None,
         memory: FlatMemory | None = None,
-        recorded: bool = False,
+        log: Log | None = None,
     ) -> None:
         self.codes: Final = codes
         self.tables: Final = tables
@@ -99,6 +97,7 @@ class Arrays:
         self.joints: Final = joints
         self.network: Final = network
         self.memory: Final = memory
+        self.log: Final = log
         self.number: Final = {joint.channel: number for number, joint in enumerate(joints)}
         count = len(stages)
         channels, dimensions = self._channels()
@@ -116,7 +115,7 @@ class Arrays:
             operations=tables.operations.table, kinds=codes.kinds.table,
             bursts=codes.bursts.table, ready=ready,
             ledger=Table.zeros(c.Change, _LEDGER),
-            journal=np.zeros(_JOURNAL if recorded else 0, np.int64),
+            log=Table.zeros(Entry, 0) if log is None else log.table,
             control=Table.zeros(c.Control, 1)[0], ends=self._ends(channels), links=NO_LINKS,
             memory=NO_MEMORY if memory is None else memory.world,
         )  # fmt: skip
@@ -138,6 +137,7 @@ class Arrays:
         rows["interval"] = [channel.interval_cycles for channel in channels]
         rows["closed"] = rows["counted"] = rows["flow"] = c.OUTSIDE
         rows["peak"] = 1
+        rows["number"] = [joint.number for joint in joints]
         rows["rank"] = [joint.rank for joint in joints]
         rows["producer"] = [joint.producer for joint in joints]
         rows["consumer"] = [joint.consumer for joint in joints]
@@ -181,7 +181,8 @@ class Arrays:
         stages, table = self.stages, Table.zeros(c.StageRow, len(self.stages))
         rows = table.rows
         rows["state"] = [stage.automaton.first_state for stage in stages]
-        rows["pc"] = rows["began"] = [stage.automaton.first_stretch[0] for stage in stages]
+        rows["unit"] = [stage.unit.index for stage in stages]
+        rows["pc"] = [stage.automaton.first_stretch[0] for stage in stages]
         rows["end"] = [stage.automaton.first_stretch[1] for stage in stages]
         rows["wait"] = c.OUTSIDE
         rows["inputs"] = [len(stage.inputs) for stage in stages]
@@ -215,7 +216,14 @@ class Arrays:
 
     def run(self, pace_cycle: int, operations: int) -> tuple[int, int]:
         """Run the loop; see ``kernel.run_loop``."""
+        control = self.world.control
+        if self.log is not None:
+            control.entries = self.log.count
         reason, about = self._loop(pace_cycle, operations)
+        if self.log is not None:
+            self.log.count = control.entries
+            if reason == c.RECORDS:
+                self.log.flush()
         return reason, about
 
     def pays(self) -> bool:
@@ -255,39 +263,3 @@ def _first_slots(depth: int) -> int:
 def _starts(sizes: Counters) -> Counters:
     starts: Counters = np.cumsum(sizes) - sizes
     return starts
-
-
-class Journal:
-    """Transitions of ``stages``, their elements as ``codes``, and each stage's progress."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        self.stages: Final[Sequence[Stage]] = arrays.stages
-        self.tables: Final[Tables] = arrays.tables
-        self.codes: Final[Codes] = arrays.codes
-        self.standing: NDArray[np.void] = arrays.world.stages.rows.copy()
-        self._small: Final = np.min_scalar_type(len(self.stages))
-        self._stages: list[NDArray[Any]] = []
-        self._taken: list[NDArray[np.int32]] = []
-
-    def keep(self, arrays: Arrays) -> None:
-        """Copy the loop's journal and clear it there."""
-        world = arrays.world
-        rows = world.journal[: world.control.journal]
-        self._stages.append((rows >> c.STAGE_SHIFT).astype(self._small))
-        self._taken.append(rows.astype(np.int32))
-        world.control.journal = 0
-        self.standing = world.stages.rows.copy()
-
-    def rows(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Return stages and their transitions, in the order of the loop."""
-        stages = np.concatenate([np.zeros(0, self._small), *self._stages])
-        return stages, np.concatenate([np.zeros(0, np.int32), *self._taken])
-
-    def forget(self) -> None:
-        """Drop the rows so far and keep the stages' progress."""
-        self._stages, self._taken = [], []
-
-    @property
-    def chose(self) -> Counters:
-        """Stages with work that depends on which input came first."""
-        return np.flatnonzero(self.standing["chose"])

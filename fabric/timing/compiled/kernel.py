@@ -16,6 +16,8 @@ from fabric.timing.compiled.kernel_channels import (
     drop,
     goes_on,
     head_shown,
+    is_full,
+    lacks,
     look,
     see,
     see_end,
@@ -23,16 +25,17 @@ from fabric.timing.compiled.kernel_channels import (
     take,
     wake_reader,
     wake_writer,
+    write,
 )
-from fabric.timing.compiled.world import Operation, StageRow, World
-from fabric.timing.engine import channel_rule
+from fabric.timing.compiled.world import ChannelRow, Operation, StageRow, World
+from fabric.timing.engine import channel_rule, log
 from fabric.timing.engine.machine_code import MachineCode
 from fabric.timing.memories.flat import MOST_REQUESTS, advance_flat, begin
 from fabric.timing.network import fair_share
 from fabric.timing.network.fair_share import advance_links, next_cycle
 
 
-@partial(MachineCode, uses=(channel_rule, kernel_channels, fair_share))
+@partial(MachineCode, uses=(channel_rule, kernel_channels, fair_share, log))
 def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
     """Run every ready stage until it waits.
 
@@ -42,10 +45,12 @@ def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
     Returns:
         Why it returns, and for which stage or channel: AT_REST if all wait; ASKS for an unknown
         transition, in ``control``; TIRED after the budget; GROWS if a channel and CROWDS if a flow
-        needs more room; RECORDS if the ledger or the journal is full; FAILS on errors.
+        needs more room; RECORDS if the ledger or the log is full; FAILS on errors.
     """
     control = w.control
     while True:
+        if (control.arrives and not arrive(w)) or lacks(w, w.memory.clients.size):
+            return c.RECORDS, 0
         while control.ready_count > 0:
             number = w.ready[control.ready_head]
             stage = w.stages[number]
@@ -56,8 +61,8 @@ def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
             if reason != c.AT_REST:
                 return reason, number
             stage.status = status
-            if status == c.DRAINING:
-                drain(w, stage)
+            if status == c.DRAINING and not drain(w, stage):
+                return c.RECORDS, number
             control.ready_head = (control.ready_head + 1) & (w.ready.size - 1)
             control.ready_count -= 1
         outward = control.touched + control.submitted + control.answered
@@ -86,7 +91,8 @@ def advance_to_event(w: World, budget: int) -> int:
             return budget
         answer(w)
     else:
-        arrive(w, advance_links(w.links))
+        control.arrival_cycle = advance_links(w.links)
+        control.arrives = 1
     control.horizon_cycle = min(control.horizon_cycle, control.quiet_cycle)
     return budget - 1
 
@@ -100,6 +106,8 @@ def run_stage(
         budget -= 1
         if budget < 0:
             reason = c.TIRED
+        elif is_full(w):
+            reason = c.RECORDS
         elif now > c.FAR or stage.flops > c.FAR:
             reason = c.FAILS
         elif stage.pc < stage.end:
@@ -108,7 +116,7 @@ def run_stage(
             if reason == c.AT_REST and (status == c.READY or status >= c.OFF_CHIP):
                 stage.pc += 1
         else:
-            now, status, reason = turn(w, number, stage, now)
+            now, status, reason = turn(w, stage, now)
     stage.now = now
     return status, reason, budget
 
@@ -121,6 +129,8 @@ def operate(
     if what == c.TAKE:
         ch = w.inputs[stage.first_input + port].channel
         take(w, w.channels[ch], now)
+        waited = stage.waited if amount == c.AT_ONCE else 0
+        write(w, stage.unit, log.TAKE, w.channels[ch].number, 0, 0, now, waited)
         wake_writer(w, ch)
     elif what <= c.LAST_WORK:
         now = work(w, number, stage, operation, now)
@@ -176,9 +186,12 @@ def work(w: World, number: int, stage: StageRow, operation: Operation, now: int)
         return now
     if what == c.NOTE:
         w.stamps[number * c.STAMPS + operation.stamp] = now
+        write(w, stage.unit, log.NOTE, c.OUTSIDE, 0, operation.stamp, now, 0)
         return now
     charged = amount if what == c.CHARGE else max(0, stage.arrival + amount - now)
     stage.busy += charged
+    if what == c.UNTIL:
+        write(w, stage.unit, log.UNTIL, c.OUTSIDE, amount, 0, now + charged, charged)
     return now + charged
 
 
@@ -189,19 +202,37 @@ def send_on(
     ch = w.outputs[stage.first_output + operation.port]
     if ch < 0:
         return now, c.READY, c.AT_REST
-    what, code, requested = operation.what, operation.sends, 0
+    what, code, requested, before = operation.what, operation.sends, 0, now
     if operation.source >= 0:
         code |= w.inputs[stage.first_input + operation.source].seen & c.NUMBER_MASK
     if what == c.SEND_AT:
-        stamp = operation.stamp
-        requested = w.stamps[number * c.STAMPS + stamp] if stamp >= 0 else now
-        requested += operation.amount
+        requested = w.stamps[number * c.STAMPS + operation.stamp] + operation.amount
     now, status, reason = send(w, w.channels[ch], what, code, now, pace, requested)
     if status != c.READY:
         wait_for(w, stage, ch, status)
-    elif reason == c.AT_REST and what != c.RESERVE:
-        wake_reader(w, ch)
+    elif reason == c.AT_REST:
+        log_send(w, stage, operation, code, requested, before, now)
+        if what != c.RESERVE:
+            wake_reader(w, ch)
     return now, status, reason
+
+
+def log_send(
+    w: World, stage: StageRow, op: Operation, code: int, requested: int, before: int, now: int
+) -> None:
+    """Write the rows of an operation on an output."""
+    unit, what = stage.unit, op.what
+    ch = w.channels[w.outputs[stage.first_output + op.port]].number
+    if what == c.RESERVE:
+        write(w, unit, log.RESERVE, ch, 0, 0, now, now - before)
+        return
+    if what == c.SEND_AT:
+        write(w, unit, log.LATE, ch, requested, op.stamp, before, 0)
+    size_bytes = w.kinds[code >> c.KIND_SHIFT].size_bytes
+    level = code & (c.BARE - 1)
+    stop = ~level if code & c.BARE else level
+    kind = log.PUT if what == c.PUT else log.SEND
+    write(w, unit, kind, ch, size_bytes, stop, now, now - before)
 
 
 def wait_for(w: World, stage: StageRow, ch: int, status: int) -> None:
@@ -239,10 +270,12 @@ def earliest(w: World, stage: StageRow) -> int:
     return best
 
 
-def pop(w: World, stage: StageRow, arrival: int) -> None:
+def pop(w: World, stage: StageRow, arrival: int, now: int) -> None:
     """Remove a noted arrival."""
     if stage.marks > 1:
-        stage.chose = 1
+        write(w, stage.unit, log.CHOICE, c.OUTSIDE, 0, 0, now, 0)
+    channel = w.channels[w.inputs[stage.first_input + w.inputs[arrival].mark_port].channel]
+    write(w, stage.unit, log.ARRIVAL, channel.number, channel.taken, 0, now, 0)
     stage.arrival = w.inputs[arrival].mark_cycle
     stage.marks -= 1
     for at in range(arrival, stage.first_input + stage.marks):
@@ -250,7 +283,7 @@ def pop(w: World, stage: StageRow, arrival: int) -> None:
         w.inputs[at].mark_port = w.inputs[at + 1].mark_port
 
 
-def turn(w: World, number: int, stage: StageRow, now: int) -> tuple[int, int, int]:
+def turn(w: World, stage: StageRow, now: int) -> tuple[int, int, int]:
     """Take the next transition; see ``operate``."""
     state, control = w.states[stage.state], w.control
     if state.kind == c.END:
@@ -274,23 +307,33 @@ def turn(w: World, number: int, stage: StageRow, now: int) -> tuple[int, int, in
         control.asked_state = stage.state
         control.asked_code = code
         return now, c.READY, c.ASKS
-    if w.journal.size > 0:
-        if control.journal == w.journal.size:
-            return now, c.READY, c.RECORDS
-        w.journal[control.journal] = number << c.STAGE_SHIFT | known
-        control.journal += 1
-    # The returns above come first: their element does not count as seen yet.
-    if state.kind == c.POP:
-        pop(w, stage, at)
-    else:
-        now = see(w, w.channels[w.inputs[at].channel], now)
-        if shown >= 0:
-            w.inputs[at].seen = shown
     transition = w.transitions[known]
-    stage.began = stage.pc = transition.start
+    stage.pc = transition.start
     stage.end = transition.stop
     stage.state = transition.next
+    # The returns above come first: their element does not count as seen yet.
+    if state.kind == c.POP:
+        pop(w, stage, at, now)
+    elif shown >= 0:
+        w.inputs[at].seen = shown
+        now = see_next(w, stage, w.channels[w.inputs[at].channel], now)
+    else:
+        now = see_end(w, stage.unit, w.channels[w.inputs[at].channel], now)
     return now, c.READY, c.AT_REST
+
+
+def see_next(w: World, stage: StageRow, channel: ChannelRow, now: int) -> int:
+    """See the next element, which the next operation may dequeue; return the clock."""
+    shown = see(w, stage.unit, channel, now)
+    stage.waited = shown - now
+    if stage.pc < stage.end:
+        operation = w.operations[stage.pc]
+        if operation.what == c.TAKE and operation.amount == c.AT_ONCE:
+            return shown
+    if channel.seen == 0:
+        channel.seen = 1
+        write(w, stage.unit, log.SEE, channel.number, 0, 0, shown, shown - now)
+    return shown
 
 
 def entry_of(state: int, code: int, entries: int) -> int:
@@ -316,15 +359,17 @@ def look_up(w: World, number: int, code: int) -> int:
     return c.OUTSIDE
 
 
-def drain(w: World, stage: StageRow) -> None:
-    """Discard the rest of the inputs of an ended operator."""
+def drain(w: World, stage: StageRow) -> bool:
+    """Discard the rest of the inputs of an ended operator; False if the log is full."""
     first, end = stage.first_input, stage.first_input + stage.inputs
     going_on = False
     for at in range(first, end):
         ch = w.inputs[at].channel
         channel = w.channels[ch]
         while channel.taken < channel.arrived:
-            drop(w, channel, stage.drain)
+            if is_full(w):
+                return False
+            drop(w, stage.unit, channel, stage.drain)
             wake_writer(w, ch)
         going_on = going_on or goes_on(channel)
         if channel.producer < 0:
@@ -332,10 +377,13 @@ def drain(w: World, stage: StageRow) -> None:
     stage.wait = 0
     if not going_on:
         for at in range(first, end):
-            stage.now = see_end(w.channels[w.inputs[at].channel], stage.now)
+            if is_full(w):
+                return False
+            stage.now = see_end(w, stage.unit, w.channels[w.inputs[at].channel], stage.now)
         stage.status = c.FINISHED
         stage.wait = c.OUTSIDE
         w.control.live -= 1
+    return True
 
 
 def finish(w: World, stage: StageRow, now: int) -> None:
@@ -346,3 +394,4 @@ def finish(w: World, stage: StageRow, now: int) -> None:
             close(w.channels[ch], now)
             wake_reader(w, ch)
     stage.drain = now
+    write(w, stage.unit, log.FINISH, c.OUTSIDE, 0, 0, now, 0)

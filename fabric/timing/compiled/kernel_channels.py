@@ -16,8 +16,35 @@ from fabric.timing.engine.channel_rule import (
     usable_from,
     visible_from,
 )
+from fabric.timing.engine.log import BURST, CROSS, DROP, END, LINKS
 from fabric.timing.memories.flat import NEVER
 from fabric.timing.network.fair_share import depart, has_room
+
+
+def write(
+    w: World, unit: int, operation: int, ch: int, amount: int, stop: int, cycle: int, waited: int
+) -> None:
+    """Write a row of the log, if the run has one."""
+    if w.log.size > 0:
+        row = w.log[w.control.entries]
+        row.unit = unit
+        row.operation = operation
+        row.channel = ch
+        row.amount = amount
+        row.stop = stop
+        row.cycle = cycle
+        row.waited = waited
+        w.control.entries += 1
+
+
+def lacks(w: World, rows: int) -> bool:
+    """Whether there is a log without room for ``rows``."""
+    return 0 < w.log.size < w.control.entries + rows
+
+
+def is_full(w: World) -> bool:
+    """Whether the log has no room for one more step of a stage."""
+    return lacks(w, c.STEP_ENTRIES)
 
 
 def wake(w: World, number: int) -> None:
@@ -77,26 +104,28 @@ def look(w: World, channel: ChannelRow) -> tuple[int, int]:
     return (c.NO_ELEMENT if goes_on(channel) else c.READY), c.ENDED_CODE
 
 
-def see(w: World, channel: ChannelRow, now: int) -> int:
-    """See the next element, or the end, which has arrived; return the clock."""
-    if channel.arrived == channel.taken:
-        return see_end(channel, now)
+def see(w: World, unit: int, channel: ChannelRow, now: int) -> int:
+    """See the next element, which has arrived; return the clock."""
     shown = max(now, head_shown(w, channel))
     if channel.flow >= 0:
         slot = slot_of(w, channel, channel.taken)
-        channel.links += links_part(now, shown, slot.visible, slot.late)
+        links = links_part(now, shown, slot.visible, slot.late)
+        channel.links += links
+        if links > 0:
+            write(w, unit, LINKS, channel.number, links, 0, shown, 0)
     channel.empty += shown - now
     return shown
 
 
-def see_end(channel: ChannelRow, now: int) -> int:
+def see_end(w: World, unit: int, channel: ChannelRow, now: int) -> int:
     """See the end, which has arrived; return the clock."""
-    if channel.ended == 0:
-        channel.ended = 1
-        if channel.closed > now:
-            channel.empty += channel.closed - now
-            return channel.closed
-    return now
+    if channel.ended > 0:
+        return now
+    channel.ended = 1
+    shown = max(now, channel.closed)
+    channel.empty += shown - now
+    write(w, unit, END, channel.number, 0, 0, shown, shown - now)
+    return shown
 
 
 def take(w: World, channel: ChannelRow, now: int) -> None:
@@ -114,12 +143,15 @@ def take(w: World, channel: ChannelRow, now: int) -> None:
     slot.usable = channel.last_credit = usable_from(now, channel.backward)
     channel.next_take = next_from(now, channel.interval)
     channel.taken += 1
+    channel.seen = 0
 
 
-def drop(w: World, channel: ChannelRow, cycle: int) -> None:
+def drop(w: World, unit: int, channel: ChannelRow, cycle: int) -> None:
     """Discard the oldest element: the operator ended at ``cycle``."""
     slot = slot_of(w, channel, channel.taken)
-    slot.usable = usable_from(dropped_at(slot.visible, cycle), channel.backward)
+    dropped = dropped_at(slot.visible, cycle)
+    slot.usable = usable_from(dropped, channel.backward)
+    write(w, unit, DROP, channel.number, 0, 0, dropped, 0)
     channel.taken += 1
     if slot.code & c.BARE == 0:
         channel.left_over += 1
@@ -230,25 +262,39 @@ def close(channel: ChannelRow, now: int) -> None:
     channel.closed = closed_from(now, channel.forward, channel.interval)
 
 
-def arrive(w: World, cycle: int) -> None:
-    """Deliver elements that left the links at ``cycle``; ``Boundary`` delivers tasks' elements."""
-    w.control.arrival_cycle = cycle
+def arrive(w: World) -> bool:
+    """Deliver elements that have left the links; False if the log is full before all are.
+
+    ``Boundary`` delivers the elements of tasks.
+    """
+    cycle = w.control.arrival_cycle
     for place in range(w.links.progress.arrivals):
         number = w.links.arrived[place]
-        if w.ends[number] == w.ends[number + 1]:
+        first, end = w.ends[number], w.ends[number + 1]
+        if first == end:
             w.control.touched = 1
             continue
         flow = w.links.flows[number]
-        for at in range(w.ends[number], w.ends[number + 1]):
-            channel = w.channels[w.ends[at]]
-            for _ in range(flow.arrived):
-                slot = slot_of(w, channel, channel.arrived)
-                requested = slot.visible
-                slot.visible = visible_from(cycle, channel.forward, requested)
-                slot.late = slot.visible - visible_from(slot.set_out, channel.forward, requested)
-                channel.arrived += 1
-            wake_reader(w, w.ends[at])
-        flow.arrived = 0
+        while flow.arrived > 0:
+            if lacks(w, end - first):
+                return False
+            for at in range(first, end):
+                show(w, w.channels[w.ends[at]], cycle)
+                wake_reader(w, w.ends[at])
+            flow.arrived -= 1
+    w.control.arrives = 0
+    return True
+
+
+def show(w: World, channel: ChannelRow, cycle: int) -> None:
+    """Deliver the next element of a channel, which left the links at ``cycle``."""
+    slot = slot_of(w, channel, channel.arrived)
+    requested = slot.visible
+    slot.visible = visible_from(cycle, channel.forward, requested)
+    slot.late = slot.visible - visible_from(slot.set_out, channel.forward, requested)
+    unit = w.stages[channel.producer].unit
+    write(w, unit, CROSS, channel.number, slot.visible, 0, cycle, 0)
+    channel.arrived += 1
 
 
 def answer(w: World) -> None:
@@ -265,6 +311,7 @@ def answer(w: World) -> None:
         waited = client.ready + 1 - stage.now
         stage.now += waited
         stage.off_chip_cycles += waited
+        write(w, stage.unit, BURST, c.OUTSIDE, client.asked, 0, stage.now, waited)
         wake(w, client.stage)
     w.control.answered = tasks
     memory.progress.finished = 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fabric.graph.wiring.elaborate import Plan
     from fabric.timing.engine.channel import Channel
     from fabric.timing.engine.clock import VirtualClock
-    from fabric.timing.engine.observation import Observation
+    from fabric.timing.engine.log import Log
     from fabric.timing.engine.off_chip import OffChip
     from fabric.timing.engine.on_chip import OnChipMemory
     from fabric.timing.engine.ports import Sink
@@ -39,7 +39,7 @@ class Views:
         self.clock: Final[VirtualClock] = shared["clock"]
         self.off_chip: Final[OffChip | None] = shared["off_chip"]
         self.on_chip: Final[OnChipMemory] = shared["on_chip"]
-        self.observation: Final[Observation | None] = shared["observation"]
+        self.log: Final[Log | None] = shared["log"]
         self._plan: Final = plan
         self._shared: Final = shared
         self._made: Final[dict[int, Ports]] = {}

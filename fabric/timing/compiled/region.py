@@ -17,7 +17,7 @@ from fabric.graph.wiring.operator import behaving_as
 from fabric.messages.causes import Operation
 from fabric.messages.users_code import pass_signals
 from fabric.timing.compiled import world as c
-from fabric.timing.compiled.arrays import Arrays, Joint, Journal, Stage
+from fabric.timing.compiled.arrays import Arrays, Joint, Stage
 from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.boundary import Boundary, publish
 from fabric.timing.compiled.codes import Codes, UncodedError
@@ -27,7 +27,7 @@ from fabric.timing.compiled.likeness import Likeness
 from fabric.timing.compiled.stand_ins import UnfitError
 from fabric.timing.engine.channel import AssumedSink, Channel
 from fabric.timing.engine.conductor import Strand
-from fabric.timing.engine.off_chip import prefetching
+from fabric.timing.engine.off_chip import LoggedOffChip, OffChip, prefetching
 from fabric.timing.engine.ports import Sink
 from fabric.timing.engine.unit import Wait
 from fabric.timing.memories.flat import FlatMemory
@@ -54,18 +54,14 @@ class Region:
         gave_up: no table holds what an operator does; the run begins again as tasks.
     """
 
-    def __init__(
-        self, arrays: Arrays, likeness: Likeness, views: Views, journal: Journal | None
-    ) -> None:
+    def __init__(self, arrays: Arrays, likeness: Likeness, views: Views) -> None:
         self._clock: Final = views.clock
         self._on_chip: Final = views.on_chip
         self._off_chip: Final = views.off_chip
         self._arrays: Final = arrays
         self._boundary: Final = Boundary(arrays)
         self.likeness: Final = likeness
-        self.journal: Final = journal
         self.gave_up = False
-        self._is_over = False
         self.indices: Final = frozenset(stage.unit.index for stage in arrays.stages)
         self._over: Final = trio.Event()
         self._woken = list(range(len(arrays.stages)))
@@ -179,8 +175,6 @@ class Region:
                 arrays.grow(about)
             elif reason == c.CROWDS:
                 arrays.crowd(about)
-            else:
-                self.keep_journal()
             arrays.link()
         return False
 
@@ -215,7 +209,10 @@ class Region:
         control, memory = self._arrays.world.control, self._arrays.memory
         if control.answered:
             assert memory is not None
-            for unit in memory.answered(control.answered):
+            units = memory.answered(control.answered)
+            if isinstance(self._off_chip, LoggedOffChip):
+                self._off_chip.write(units)
+            for unit in units:
                 self._clock.wake(unit)
             control.answered = 0
 
@@ -253,19 +250,13 @@ class Region:
             self._is_published = True
             publish(self._arrays, self._boundary)
 
-    def keep_journal(self) -> None:
-        """Update the journal, if there is one."""
-        if self.journal is not None and not self._is_over:
-            self.journal.keep(self._arrays)
-
     def close(self) -> None:
         """Release everything but published progress: the run is over."""
         if self.gave_up:
             return
-        self.keep_journal()
         for automaton in {stage.automaton for stage in self._arrays.stages}:
             automaton.close()
-        self._is_published = self._is_over = True
+        self._is_published = True
         self._clock.network, self._clock.memory = self._arrays.network, self._off_chip
         del self._arrays, self._boundary
 
@@ -307,16 +298,17 @@ def region_of(
             stages.append(Stage(unit, automaton, inputs, sinks, views.region(index)))
     if not stages:
         return None
-    recorded = views.observation is not None
-    memory = views.off_chip if type(views.off_chip) is FlatMemory else None
+    log = views.log
+    memory: OffChip | None = views.off_chip
+    if isinstance(memory, LoggedOffChip):
+        memory = memory.memory
     try:
         joints = _joints(plan, views, channels, number)
-        arrays = Arrays(
-            codes, tables, stages, joints, network=network, memory=memory, recorded=recorded
-        )
+        flat = memory if type(memory) is FlatMemory else None
+        arrays = Arrays(codes, tables, stages, joints, network=network, memory=flat, log=log)
     except OverflowError:
         return None
-    return Region(arrays, likeness, views, Journal(arrays) if recorded else None)
+    return Region(arrays, likeness, views)
 
 
 def _joints(
@@ -324,13 +316,13 @@ def _joints(
 ) -> list[Joint]:
     """Return the channels of stages; ``number`` is the stage of each node."""
     joints = []
-    for edge, channel in zip(plan.edges, channels, strict=True):
+    for at, (edge, channel) in enumerate(zip(plan.edges, channels, strict=True)):
         source, output, target = edge.producer, edge.output, edge.consumer
         producer, consumer = number[source.index], number[target.index]
         if producer >= 0 or consumer >= 0:
             sink = views.outputs[source.index][output]
             assumed = sink if producer >= 0 and isinstance(sink, AssumedSink) else None
-            joints.append(Joint(channel, edge.type.rank, assumed, producer, consumer))
+            joints.append(Joint(at, channel, edge.type.rank, assumed, producer, consumer))
     return joints
 
 

@@ -111,7 +111,7 @@ class Recording:
         amount, stamp = 0, -1
         if asked is not None:
             amount = asked.cycles
-            stamp = -1 if asked.reading.moves == self._moves else self._number_of(asked)
+            stamp = self._number_of(asked)
         if isinstance(value, OpaqueTile):
             self.check_shown(value)
             code, source = self.codes.same_kind(value, level), value.port
@@ -416,7 +416,7 @@ class _RecordedPorts(Ports):
         parts["off_chip"] = None
         parts["region"] = None if ports.region is None else _SOMEWHERE
         parts["on_chip"] = _RecordedMemory(recording)
-        parts["observation"] = None
+        parts["log"] = None
         return cls(**parts)
 
     @override

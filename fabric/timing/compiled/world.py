@@ -8,6 +8,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from fabric.timing.engine.log import Entry
 from fabric.timing.engine.tables import Counters, Row, Table
 from fabric.timing.memories.flat import FlatWorld
 from fabric.timing.network.fair_share import LinkWorld
@@ -35,8 +36,8 @@ class StageRow(Row):
     marks: int
     drain: int
     times: int  # Rounds of a repetition that are done
-    chose: int
-    began: int
+    unit: int
+    waited: int  # Cycles for the element that it dequeues next
     client: int  # Its port at the memory in the loop, or OUTSIDE
     off_chip_cycles: int
     off_chip_bytes: int
@@ -95,6 +96,8 @@ class ChannelRow(Row):
     arrived: int
     links: int
     carried: int
+    number: int  # In edge order
+    seen: int  # 1 if the consumer has seen the next element
 
 
 class Slot(Row):
@@ -230,7 +233,8 @@ class Control(Row):
     answered: int  # Tasks among the memory's ``done``
     outward: int
     too_far: int
-    journal: int
+    entries: int
+    arrives: int  # 1 while elements that have left the links are delivered
     arrival_cycle: int
     horizon_cycle: int  # Up to which links and memory advance while all stages wait
     quiet_cycle: int  # The horizon after their next event
@@ -243,7 +247,7 @@ class World(NamedTuple):
         outputs: channels, or OUTSIDE, stage by stage.
         stamps: clock readings, STAMPS for each stage.
         ready: a ring of stages.
-        journal: stages and transitions; empty if the run is not recorded.
+        log: the buffer of ``Log``; empty if the run has none.
         ends: by flow, the first of its channels, which follow.
     """
 
@@ -262,7 +266,7 @@ class World(NamedTuple):
     bursts: Table[BurstSize]
     ready: Counters
     ledger: Table[Change]
-    journal: Counters
+    log: Table[Entry]
     control: Control
     ends: Counters
     links: LinkWorld
@@ -278,8 +282,8 @@ RECORDS: Final = 4
 FAILS: Final = 5
 CROWDS: Final = 6
 
-STAGE_SHIFT: Final = 32
-"""A journal entry is a stage << STAGE_SHIFT | transition."""
+STEP_ENTRIES: Final = 8
+"""The most rows of the log that one step of a stage writes."""
 
 FAR: Final = 1 << 60
 """Cycles and FLOPs from here on use Python's unbounded integers."""

@@ -39,7 +39,7 @@ from fabric.timing.engine.unit import Unit, Wait
 if TYPE_CHECKING:
     from fabric.timing.engine.clock import VirtualClock, Way
     from fabric.timing.engine.conductor import Switching
-    from fabric.timing.engine.observer import Watched
+    from fabric.timing.engine.log import ChannelLog
 
 _NOTHING: Final[deque[Any]] = deque(maxlen=0)
 """Shared by channels that are closed or not opened."""
@@ -66,7 +66,7 @@ class Channel:
         credit_cycles: cycles it then waited for the credit on its way back.
         closed_cycle: the producer's final clock; one hop later with an interval.
         left_over: values that came after the consumer's operator had ended.
-        log: receives the operations; None if the channel is not observed.
+        log: receives the operations of tasks; None if the run has no log.
         way: its elements on shared links; None without shared links.
     """
 
@@ -126,7 +126,7 @@ class Channel:
         self.backward_cycles: Final = hop.backward_cycles
         self.interval_cycles: Final = interval_cycles
         self.way: Final = way
-        self.log: Watched | None = None
+        self.log: ChannelLog | None = None
         self.next_send_cycle = self.next_take_cycle = 0
         self.queue: deque[tuple[int, Element]] = _NOTHING
         self.credits: deque[int] = _NOTHING
@@ -206,13 +206,13 @@ class Channel:
         """Show the consumer the oldest element on links, which left them at ``cycle``."""
         way = self.way
         assert way is not None
-        if self.log is not None:
-            self.log.arriving(cycle)
         sent_cycle, requested_cycle, element = way.sent.popleft()
         visible = visible_from(cycle, self.forward_cycles, requested_cycle)
         unhindered = visible_from(sent_cycle, self.forward_cycles, requested_cycle)
         way.arrived.append((sent_cycle, visible - unhindered))
         self.queue.append((visible, element))
+        if self.log is not None:
+            self.log.crossed(cycle, visible)
         if not way.sent:
             self.closed_cycle = way.closed_cycle
         if self.reader is not None:
@@ -224,19 +224,20 @@ class Channel:
         Cycles after the unit's clock are ``ports.now`` plus a number: then a record of the run
         moves them with the clock under other depths.
         """
-        await self.reserve()
+        before_cycle = self.producer.now
+        await self.reserve(put_later=False)
         # A reading is not passed on to the consumer's clock.
         self._append(element, int(requested_cycle))
         if self.log is not None:
-            self.log.sent_at(element, requested_cycle)
+            self.log.sent_at(element, requested_cycle, self.producer.now - before_cycle)
 
-    def reserve(self) -> Awaitable[None]:
+    def reserve(self, put_later: bool = True) -> Awaitable[None]:
         """Wait for a credit and take it; ``put`` spends it."""
         ready_credits = self.credits
         if not ready_credits:
-            return self._with_more_credits(self.reserve)
+            return self._with_more_credits(self.reserve, put_later)
         waited = self._spend(ready_credits.popleft())
-        if self.log is not None:
+        if self.log is not None and put_later:
             self.log.reserve(waited)
         return DONE
 
@@ -270,7 +271,7 @@ class Channel:
             self._starve(waited, visible)
         self._free(visible, unit.now)
         if self.log is not None:
-            self.log.received(max(0, waited))
+            self.log.took(max(0, waited))
         return element
 
     async def peek(self) -> Element | None:
@@ -529,16 +530,12 @@ class Channel:
     def hand_over(self, sent: Sequence[tuple[int, Element]], closed_cycle: int | None) -> None:
         """Append elements that the producer sent elsewhere, with visible cycles, and the end."""
         self.queue.extend(sent)
-        if self.log is not None:
-            self.log.sent_elsewhere(sent)
         self.closed_cycle = closed_cycle
         if self.reader is not None:
             self._wake_reader()
 
     def fetch(self) -> None:
         """Let a consumer that dequeues elsewhere have all elements."""
-        if self.log is not None:
-            self.log.fetched(len(self.queue))
         self.queue = deque()
 
     def give_back(self, usable_cycles: Iterable[int]) -> None:

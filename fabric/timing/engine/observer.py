@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fabric.timing.engine.channel_rule import set_out_at, visible_from
+from typing_extensions import override
+
+from fabric.timing.engine.channel_rule import visible_from
+from fabric.timing.engine.log import SEND, ChannelLog, Log
 from fabric.timing.engine.unit import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from fabric.graph.values.value import Element
-    from fabric.timing.engine.clock import Way
+    from fabric.timing.engine.channel import Channel
+    from fabric.timing.engine.log import Keeper
     from fabric.timing.engine.unit import Unit
 
 Stamp: TypeAlias = tuple[int, int, int]
@@ -24,9 +28,6 @@ Stamp: TypeAlias = tuple[int, int, int]
 The numbers of one unit's operations increase, even if its clock does not. Numbers of different
 units are unrelated.
 """
-
-ELSEWHERE: Final = -3
-"""Number of an operation of a unit without a task."""
 
 Sent: TypeAlias = tuple[int, ...]
 """How an element was sent: the stamp of its sending.
@@ -47,7 +48,7 @@ earlier operation, how it was dequeued.
 """
 
 
-class Watched:
+class Watched(ChannelLog):
     """A channel, as its observers see it. It keeps how each element was sent.
 
     Attributes:
@@ -57,28 +58,19 @@ class Watched:
         reserved: stamps of reserved slots without elements.
     """
 
-    def __init__(
-        self,
-        number: int,
-        name: str,
-        producer: Unit,
-        consumer: Unit,
-        forward_cycles: int,
-        way: Way | None,
-        next_order: Callable[[], int],
-    ) -> None:
-        self.number: Final = number
-        self.name: Final = name
-        self.producer: Final = producer
-        self.consumer: Final = consumer
+    def __init__(self, number: int, channel: Channel, observation: Observation) -> None:
+        super().__init__(number, channel.producer, channel.consumer, observation)
+        self.name: Final = channel.name
+        self._forward_cycles: Final = channel.forward_cycles
+        self._way: Final = channel.way
+        self._next_order: Final = observation.next_order
         self.reserved: Final[deque[Stamp]] = deque()
-        self._forward_cycles: Final = forward_cycles
-        self._way: Final = way
-        self._next_order: Final = next_order
         self._held: Final[deque[tuple[Element, Sent]]] = deque()
         self._seen: Stamp | None = None
-        self._observers: Sequence[Observer] = ()
-        self._transferred: Transferred
+        watching = [(each, each.watch(self)) for each in observation.observers]
+        told = [(each, transferred) for each, transferred in watching if transferred is not None]
+        self._observers: Final = [observer for observer, _ in told]
+        self._transferred: Final = _together([transferred for _, transferred in told])
 
     @property
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
@@ -94,22 +86,20 @@ class Watched:
                 held[place] = element, self._left_links(sent, cycle)
         return [(*each, None if place else self._seen) for place, each in enumerate(held)]
 
-    def tell(self, observers: Sequence[Observer]) -> bool:
-        """Report to the ``observers`` that watch this channel; return whether any does."""
-        watching = [(each, each.watch(self)) for each in observers]
-        told = [(each, transferred) for each, transferred in watching if transferred is not None]
-        self._observers = [observer for observer, _ in told]
-        self._transferred = _together([transferred for _, transferred in told])
-        return bool(told)
+    def _stamp(self, unit: Unit, waited: int = 0) -> Stamp:
+        return self._next_order(), unit.now, waited
 
-    def sent(self, element: Element, waited: int) -> None:
-        """``element`` was sent."""
-        self._held.append((element, (self._next_order(), self.producer.now, waited)))
+    @override
+    def sent(self, element: Element, waited: int, operation: int = SEND) -> None:
+        super().sent(element, waited, operation)
+        if operation == SEND:
+            self._held.append((element, self._stamp(self.producer, waited)))
 
-    def sent_at(self, element: Element, requested_cycle: int) -> None:
-        """``element`` was sent in the latest reserved slot, visible from ``requested_cycle``."""
-        order, now, waited = self.reserved.pop()
-        self._held.append((element, (order, now, waited, int(requested_cycle), order, now)))
+    @override
+    def sent_at(self, element: Element, requested_cycle: int, waited: int) -> None:
+        super().sent_at(element, requested_cycle, waited)
+        order, now, _ = stamp = self._held.pop()[1][:3]
+        self._held.append((element, (*stamp, int(requested_cycle), order, now)))
         since, cycles = None, requested_cycle
         if isinstance(requested_cycle, Reading):
             cycles = requested_cycle.later_cycles
@@ -117,93 +107,79 @@ class Watched:
         for observer in self._observers:
             observer.requested(self, order, since, cycles)
 
+    @override
     def sent_over_links(self, size_bytes: int) -> None:
-        """An element is sent over shared links."""
         for observer in self._observers:
             observer.sent_over_links(self, size_bytes)
 
-    def sent_elsewhere(self, sent: Iterable[tuple[int, Element]]) -> None:
-        """A unit without a task has sent elements, with their visible cycles."""
-        for visible_cycle, element in sent:
-            sent_cycle = set_out_at(visible_cycle, self._forward_cycles)
-            self._held.append((element, (ELSEWHERE, sent_cycle, 0)))
-
+    @override
     def reserve(self, waited: int) -> None:
-        """A slot was reserved."""
-        self.reserved.append((self._next_order(), self.producer.now, waited))
+        super().reserve(waited)
+        self.reserved.append(self._stamp(self.producer, waited))
 
+    @override
     def put(self, element: Element) -> None:
-        """``element`` is sent in the oldest reserved slot."""
+        super().put(element)
         order, cycle, waited = self.reserved.popleft()
         sent = self._next_order(), self.producer.now, waited, -1, order, cycle
         self._held.append((element, sent))
 
-    def arriving(self, cycle: int) -> None:
-        """The oldest element on shared links has left them at ``cycle``."""
+    @override
+    def crossed(self, cycle: int, visible_cycle: int) -> None:
+        super().crossed(cycle, visible_cycle)
         assert self._way is not None
-        place = len(self._held) - len(self._way.sent)
+        place = len(self._held) - len(self._way.sent) - 1
         element, sent = self._held[place]
         self._held[place] = element, self._left_links(sent, cycle)
 
-    def received(self, waited: int) -> None:
-        """An element was dequeued, directly or after a look."""
-        if self._seen is not None:
-            self.took()
-            return
-        element, sent = self._held.popleft()
-        self._transferred(element, sent, (self._next_order(), self.consumer.now, waited), None)
-
+    @override
     def peeked(self, waited: int) -> None:
-        """The consumer sees the next element."""
+        super().peeked(waited)
         if self._seen is None:
-            self._seen = self._next_order(), self.consumer.now, waited
+            self._seen = self._stamp(self.consumer, waited)
 
-    def took(self) -> None:
-        """The element that the consumer saw was dequeued."""
+    @override
+    def took(self, waited: int = 0) -> None:
+        super().took(waited)
         seen, self._seen = self._seen, None
-        assert seen is not None
         element, sent = self._held.popleft()
-        self._transferred(element, sent, seen, (self._next_order(), self.consumer.now))
+        stamp = self._stamp(self.consumer, waited)
+        self._transferred(element, sent, seen or stamp, seen and stamp[:2])
 
+    @override
     def heard(self, cycle: int) -> None:
-        """An element was dequeued at ``cycle``; the consumer knows at its own clock."""
-        seen = self._seen or (self._next_order(), self.consumer.now, 0)
+        super().heard(cycle)
+        seen = self._seen or self._stamp(self.consumer)
         self._seen = None
         element, sent = self._held.popleft()
         self._transferred(element, sent, seen, (seen[0], cycle))
 
-    def fetched(self, count: int) -> None:
-        """A unit without a task has received ``count`` elements."""
-        for _ in range(count):
-            element, sent = self._held.popleft()
-            for observer in self._observers:
-                observer.fetched(self, element, sent)
-
+    @override
     def left_over(self, cycle: int) -> None:
-        """An element was discarded at ``cycle``."""
+        super().left_over(cycle)
         element, sent = self._held.popleft()
         for observer in self._observers:
             observer.left_over(self, element, sent, self._seen, cycle)
         self._seen = None
 
+    @override
     def idled(self, waited: int, until_cycle: int) -> None:
-        """The consumer has waited for an element that it looks at later."""
-        choice = self._next_order(), self.consumer.now, 0
-        for observer in self._observers:
-            observer.chose(self.consumer, choice)
+        super().idled(waited, until_cycle)
         if waited:
-            stamp = self._next_order(), self.consumer.now, waited
+            stamp = self._stamp(self.consumer, waited)
             for observer in self._observers:
                 observer.idled(self, stamp, until_cycle)
 
+    @override
     def ended(self, waited: int) -> None:
-        """The consumer saw the end of the stream."""
-        stamp = self._next_order(), self.consumer.now, waited
+        super().ended(waited)
+        stamp = self._stamp(self.consumer, waited)
         for observer in self._observers:
             observer.ended(self, stamp)
 
+    @override
     def waited_for_links(self, cycles: int) -> None:
-        """The consumer's latest wait includes ``cycles`` for shared links."""
+        super().waited_for_links(cycles)
         for observer in self._observers:
             observer.waited_for_links(self, cycles)
 
@@ -213,6 +189,64 @@ class Watched:
         requested_cycle, reserved_order, reserved_cycle = rest or (-1, order, sent_cycle)
         visible_cycle = visible_from(cycle, self._forward_cycles, requested_cycle)
         return order, sent_cycle, waited, visible_cycle, reserved_order, reserved_cycle
+
+
+class Observation(Log):
+    """A log that also calls the methods of observers."""
+
+    def __init__(
+        self, observers: Sequence[Observer], keepers: Sequence[Keeper], units: Sequence[Unit]
+    ) -> None:
+        super().__init__(keepers, units)
+        self.observers: Final = observers
+        for observer in observers:
+            observer.begin(units, self.next_order)
+
+    @override
+    def arrived(self, channel: ChannelLog, element: int) -> None:
+        super().arrived(channel, element)
+        assert isinstance(channel, Watched)
+        stamp = self._stamp(channel.consumer)
+        for observer in self.observers:
+            observer.arrived(channel, stamp, element)
+
+    @override
+    def was_busy(self, unit: Unit, charged_cycles: int, cycles: int) -> None:
+        super().was_busy(unit, charged_cycles, cycles)
+        stamp = self._stamp(unit, charged_cycles)
+        for observer in self.observers:
+            observer.was_busy(unit, stamp, cycles)
+
+    @override
+    def chose(self, unit: Unit) -> None:
+        super().chose(unit)
+        stamp = self._stamp(unit)
+        for observer in self.observers:
+            observer.chose(unit, stamp)
+
+    @override
+    def finished(self, unit: Unit) -> None:
+        super().finished(unit)
+        stamp = self._stamp(unit)
+        for observer in self.observers:
+            observer.finished(unit, stamp)
+
+    @override
+    def allocated(self, unit: Unit, room_bytes: int, waited: int) -> None:
+        super().allocated(unit, room_bytes, waited)
+        stamp = self._stamp(unit, waited)
+        for observer in self.observers:
+            observer.allocated(unit, room_bytes, stamp)
+
+    @override
+    def burst(self, unit: Unit, requests: int, waited: int) -> None:
+        super().burst(unit, requests, waited)
+        stamp = self._stamp(unit, waited)
+        for observer in self.observers:
+            observer.burst(unit, requests, stamp)
+
+    def _stamp(self, unit: Unit, cycles: int = 0) -> Stamp:
+        return self.next_order(), unit.now, cycles
 
 
 def _together(told: Sequence[Transferred]) -> Transferred:
@@ -232,12 +266,8 @@ class Observer:
     Events of one unit arrive in its order. Events of several units arrive in the order in which the
     host ran them, which changes from run to run; cycles do not.
 
-    Attributes:
-        needs_tasks: run every unit as a task, as for all observers of users. Units without tasks
-            report only their bursts, and their elements to tasks are sent ELSEWHERE.
+    Every unit of an observed run is a task.
     """
-
-    needs_tasks: bool = True
 
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
         """A machine is being built.
@@ -261,9 +291,6 @@ class Observer:
 
         ``seen`` is the stamp of the consumer's earlier look, if any.
         """
-
-    def fetched(self, channel: Watched, element: Element, sent: Sent) -> None:
-        """An element was passed to a unit without a task."""
 
     def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
         """The consumer waited until ``until_cycle`` for an element that it looks at later."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Final, Protocol, runtime_checkable
 
 from fabric.graph.hardware.address_space import Burst
+from fabric.timing.engine.log import Log
 from fabric.timing.engine.unit import Unit
 
 
@@ -134,6 +135,33 @@ class StandIn:
     def counters(self) -> MemoryCounters | None:
         """Return the counters so far; None if the model has none."""
         return counters_of(self.memory)
+
+
+class LoggedOffChip(StandIn):
+    """Writes a row at the answer of each burst."""
+
+    def __init__(self, memory: OffChip, request_bytes: int, log: Log) -> None:
+        super().__init__(memory)
+        self._request_bytes: Final = request_bytes
+        self._log: Final = log
+        self._under_way: dict[int, tuple[int, int]] = {}
+
+    def submit(self, unit: Unit, burst: Burst) -> None:
+        """Submit ``burst`` and note its cycle."""
+        self.memory.submit(unit, burst)
+        self._under_way[unit.index] = burst.requests(self._request_bytes), unit.now
+
+    def advance(self, horizon_cycle: int) -> list[Unit]:
+        """Advance the memory and log complete bursts."""
+        done = self.memory.advance(horizon_cycle)
+        self.write(done)
+        return done
+
+    def write(self, done: Iterable[Unit]) -> None:
+        """Write rows for units that were answered."""
+        for unit in done:
+            requests, submitted_cycle = self._under_way.pop(unit.index)
+            self._log.burst(unit, requests, unit.now - submitted_cycle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from fabric.timing.engine.unit import Unit, Wait
 if TYPE_CHECKING:
     from fabric.graph.hardware.description import Pages
     from fabric.timing.engine.clock import VirtualClock
-    from fabric.timing.engine.observation import Observation
+    from fabric.timing.engine.log import Log
 
 
 class Allocation:
@@ -79,10 +79,10 @@ class OnChipMemory:
         self,
         capacity_bytes: int | None,
         clock: VirtualClock,
-        observation: Observation | None = None,
+        log: Log | None = None,
     ) -> None:
         self.capacity_bytes: Final = capacity_bytes
-        self._observation: Final = observation
+        self._log: Final = log
         self._clock = clock
         self._used_bytes = 0
         self.held_by: defaultdict[Unit, int] = defaultdict(int)
@@ -125,8 +125,8 @@ class OnChipMemory:
                 await self._wait_for_room(unit, room_bytes)
             self.held_by[unit] += room_bytes
         self._count(unit.now, size_bytes, room_bytes)
-        if self._observation is not None:
-            self._observation.allocated(unit, room_bytes, unit.now - before_cycle)
+        if self._log is not None:
+            self._log.allocated(unit, room_bytes, unit.now - before_cycle)
         return True
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:

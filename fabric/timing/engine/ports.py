@@ -27,7 +27,7 @@ from fabric.timing.engine.unit import START, ComputeUnit, Unit, Wait
 if TYPE_CHECKING:
     from fabric.graph.hardware.address_space import Region
     from fabric.timing.engine.clock import VirtualClock
-    from fabric.timing.engine.observation import Observation
+    from fabric.timing.engine.log import Log
     from fabric.timing.engine.off_chip import OffChip
     from fabric.timing.engine.on_chip import OnChipMemory
 
@@ -147,7 +147,7 @@ class Ports:
         region: of the operator's tensor in off-chip memory; None if it has none.
         on_chip: the on-chip memory.
         stored: what stores have written, by name.
-        observation: None if the run is not observed.
+        log: None if the run has none.
         repeats: number of inputs that the program receives.
         interval_cycles: the least between two elements of a channel.
         since_cycle: the operator's first cycle; after 0 in repeated runs.
@@ -164,7 +164,7 @@ class Ports:
     region: Region | None
     on_chip: OnChipMemory
     stored: Stored
-    observation: Observation | None = None
+    log: Log | None = None
     repeats: int = 1
     interval_cycles: int = 0
     since_cycle: int = 0
@@ -176,14 +176,14 @@ class Ports:
         ``ports.now + 3`` is 3 cycles after this reading under any channel depths. ``ports.unit.now
         + 3`` and other integers cannot be timed again.
         """
-        unit, observation = self.unit, self.observation
-        now = unit.now if observation is None else observation.reading(unit)
+        unit, log = self.unit, self.log
+        now = unit.now if log is None else log.reading(unit)
         return now - self.since_cycle if self.since_cycle else now
 
     @property
     def start(self) -> int:
         """Cycle 0, for a ``send_at``: observers receive that cycles count from the start."""
-        return 0 if self.observation is None else START
+        return 0 if self.log is None else START
 
     @property
     def source(self) -> Source:
@@ -308,8 +308,8 @@ class Ports:
     async def first_of(self, sources: tuple[Source, ...]) -> None:
         """Park until an element or an end arrives in one of ``sources``, which are empty."""
         unit = self.unit
-        if self.observation is not None and not unit.drains:
-            self.observation.chose(unit)
+        if self.log is not None and not unit.drains:
+            self.log.chose(unit)
         for source in sources:
             source.reader = unit
         await self.clock.park(unit, Wait(_RECEIVE, sources, unit.now, any_of=True))
@@ -345,8 +345,8 @@ class Ports:
         """End the outputs: the operator has ended."""
         for sink in self.outputs:
             sink.close()
-        if self.observation is not None:
-            self.observation.finished(self.unit)
+        if self.log is not None:
+            self.log.finished(self.unit)
 
     async def drain(self) -> None:
         """Discard later elements until all producers have ended.
@@ -381,11 +381,11 @@ class Ports:
 class Arrivals:
     """Inputs in the order in which their next elements became visible."""
 
-    __slots__ = ("_cycle", "_observation", "_shown", "_unit")
+    __slots__ = ("_cycle", "_log", "_shown", "_unit")
 
     def __init__(self, ports: Ports) -> None:
         self._unit: Final = ports.unit
-        self._observation: Final = ports.observation
+        self._log: Final = ports.log
         self._shown: list[tuple[int, Source]] = []
         self._cycle = 0
 
@@ -400,18 +400,19 @@ class Arrivals:
         """Return and remove the input that came first, of equal ones the first shown."""
         number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
         self._cycle, source = self._shown.pop(number)
-        if self._observation is not None:
+        if self._log is not None:
             if self._shown:
-                self._observation.chose(self._unit)
-            self._observation.arrived(source, source.taken)
+                self._log.chose(self._unit)
+            assert source.log is not None
+            self._log.arrived(source.log, source.taken)
         return source
 
     def busy_until(self, cycles: int) -> None:
         """Let the unit be busy until ``cycles`` after the arrival of the last returned input."""
         charged_cycles = max(0, self._cycle + cycles - self._unit.now)
         self._unit.charge(charged_cycles)
-        if self._observation is not None:
-            self._observation.was_busy(self._unit, charged_cycles, cycles)
+        if self._log is not None:
+            self._log.was_busy(self._unit, charged_cycles, cycles)
 
 
 class Stored(dict[str, Any]):

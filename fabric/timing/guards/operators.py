@@ -434,8 +434,8 @@ class GuardedPorts(Ports):
         cast("GuardedUnit", self.unit).guard.end()
         for sink in self.outputs:
             cast("GuardedSink", sink).finish()
-        if self.observation is not None:
-            self.observation.finished(self.unit)
+        if self.log is not None:
+            self.log.finished(self.unit)
 
 
 def guarded_ports(ports: Ports, names: Sequence[str]) -> GuardedPorts:

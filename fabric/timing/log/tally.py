@@ -15,11 +15,12 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from fabric.messages.causes import OPERATIONS, WAITS, Cause
-from fabric.timing.engine import channel_rule
+from fabric.timing.engine import channel_rule, log
 from fabric.timing.engine.channel_rule import credit_part, set_out_at, usable_from, visible_from
+from fabric.timing.engine.log import Entries
 from fabric.timing.engine.machine_code import MachineCode
 from fabric.timing.engine.tables import Counters, Row, Table
-from fabric.timing.log.log_rows import IDLE, LEFT_OVER, NUMBERED, OPERATION_COLUMNS, LongRow
+from fabric.timing.log.transfers import Transfer
 from fabric.timing.state.run_state import ChannelState, UnitState, WaitState
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 _PLACE: Final = {cause: place for place, cause in enumerate(WAITS)}
 _FULL: Final = _PLACE[Cause.FULL]
 _CAUSE_COUNT: Final = len(WAITS)
-_OPERATION, _UNIT, _, _CYCLE, _WAITED, _CHANNEL, _ = range(len(OPERATION_COLUMNS))
-_CAUSES: Final = np.array([_PLACE[step.cause] for step in NUMBERED])
 
 
 class Way(Row):
@@ -73,7 +72,7 @@ class Counts(Row):
 
 
 class _World(NamedTuple):
-    rows: Table[LongRow]  # by channel and element
+    rows: Table[Transfer]  # by channel and element
     waits: Table[WaitRow]
     ways: Table[Way]
     counts: Table[Counts]
@@ -122,7 +121,7 @@ def _count_elements(w: _World, cut: int) -> int:
         counts.taken_values += value
         counts.bare_stops += 1 - value
         counts.peak = max(counts.peak, 1)
-        if row.taken_order == LEFT_OVER:
+        if row.dropped > 0:
             counts.left_over += value
             continue
         counts.last_taken = row.taken_cycle
@@ -178,24 +177,24 @@ class UnitEnd(NamedTuple):
     flops: int | None
 
 
-def waits_of(
-    rows: NDArray[np.void], operations: Counters, ways: NDArray[np.void]
-) -> NDArray[np.void]:
-    """Return the ended waits, in no order; ``operations`` are the rows that are not long."""
-    parts = []
-    for cause, end, cycles, side in (
-        (Cause.FULL, "reserved_cycle", "send_wait_cycles", "producer"),
-        (Cause.EMPTY, "seen_cycle", "receive_wait_cycles", "consumer"),
-    ):
-        waited = rows[rows[cycles] > 0]
-        channel, zeros = waited["channel"], np.zeros(len(waited), np.int64)
-        columns = zeros + _PLACE[cause], channel, waited[end], waited[cycles], zeros
-        parts.append(np.column_stack([ways[side][channel], *columns]))
-    its = operations[(operations[:, _OPERATION] < len(NUMBERED)) & (operations[:, _WAITED] > 0)]
-    kind = its[:, _OPERATION]
-    columns = _CAUSES[kind], its[:, _CHANNEL], its[:, _CYCLE], its[:, _WAITED], kind == IDLE
-    parts.append(np.column_stack([its[:, _UNIT], *columns]))
-    return Table(WaitRow, np.concatenate(parts)).rows
+CAUSES: Final = {
+    log.SEND: Cause.FULL, log.RESERVE: Cause.FULL, log.SEE: Cause.EMPTY, log.TAKE: Cause.EMPTY,
+    log.END: Cause.EMPTY, log.IDLE: Cause.EMPTY, log.BURST: Cause.HBM,
+    log.ALLOCATE: Cause.CAPACITY,
+}  # fmt: skip
+"""Operations that units wait for."""
+
+
+def waits_of(entries: Entries) -> NDArray[np.void]:
+    """Return the ended waits, in the order of their rows."""
+    its = entries[(entries["waited"] > 0) & np.isin(entries["operation"], [*CAUSES])]
+    waits = np.empty(len(its), Table.zeros(WaitRow, 0).rows.dtype)
+    causes = np.zeros(log.ALLOCATE + 1, np.int64)
+    causes[[*CAUSES]] = [_PLACE[cause] for cause in CAUSES.values()]
+    waits["unit"], waits["channel"] = its["unit"], its["channel"]
+    waits["cause"], waits["chose"] = causes[its["operation"]], its["operation"] == log.IDLE
+    waits["end"], waits["cycles"] = its["cycle"], its["waited"]
+    return waits
 
 
 class Tally:
@@ -233,11 +232,11 @@ class Tally:
     ) -> dict[int, np.void]:
         """Add events up to ``cycle``; return the open wait by unit.
 
-        ``rows`` are long, by channel and element; ``waits`` have ended at any cycle.
+        ``rows`` are transfers, by channel and element; ``waits`` have ended at any cycle.
         """
         under_way = np.full(len(self._units), -1)
         world = _World(
-            Table(LongRow, rows.view(np.int64)), Table(WaitRow, waits.view(np.int64)), self.ways,
+            Table(Transfer, rows.view(np.int64)), Table(WaitRow, waits.view(np.int64)), self.ways,
             self.counts, self._waited.reshape(-1), under_way,
         )  # fmt: skip
         count_events.over(world)(cycle)

@@ -20,19 +20,19 @@ from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import region_of
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.clock import VirtualClock
-from fabric.timing.engine.observer import Observer
-from fabric.timing.engine.off_chip import OffChip
+from fabric.timing.engine.log import ChannelLog, Keeper, Log
+from fabric.timing.engine.observer import Observation, Observer, Watched
+from fabric.timing.engine.off_chip import LoggedOffChip, OffChip
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.engine.ports import Sink, Stored
 from fabric.timing.engine.unit import ComputeUnit, MemoryUnit, Unit
 from fabric.timing.guards.operators import guarded_ports
 from fabric.timing.guards.parts import GuardedMemory, GuardedObserver
-from fabric.timing.machine.machine import Failures, Machine, Routes, routes_of
+from fabric.timing.machine.machine import Companion, Failures, Machine, Routes, routes_of
 from fabric.timing.memories.registry import memory_of
 
 if TYPE_CHECKING:
     from fabric.timing.compiled.region import Region
-    from fabric.timing.engine.observation import Observation
 
 _DISCARD: Final = Discard()
 """The sink of every unread output."""
@@ -44,6 +44,7 @@ class Setup:
 
     Attributes:
         depths, hops: of single channels, by ``consumer.input``; others are the program's.
+        keepers: receive the log; without keepers and observers there is none.
         compiles: operators may run without tasks.
         repeats: the number of inputs; see ``rounds``.
     """
@@ -54,6 +55,7 @@ class Setup:
     hops: Mapping[str, Hop] = field(default_factory=dict)
     capacity_bytes: int | None = None
     observers: Sequence[Observer] = ()
+    keepers: Sequence[Keeper] = ()
     compiles: bool = False
     repeats: int = 1
 
@@ -65,25 +67,23 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
         ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
             for a route that decides it, or the memory is unknown.
     """
-    plan, observers, repeats = setup.plan, setup.observers, setup.repeats
+    plan, repeats = setup.plan, setup.repeats
     # The compiled loop does not report allocations by unit.
     compiles = setup.compiles and plan.program.hardware.on_chip.pages is None
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(_unit(node, plan) for node in plan.nodes)
     failures = Failures()
-    observation = _observation(observers, units, clock, failures)
+    log = _log(setup, units, clock, failures)
     assert (plan.floor is None) == (plan.program.hardware.network is None)
     routes = None if plan.floor is None else routes_of(plan, plan.floor)
     clock.network = links = None if routes is None else routes.network
-    # What happened on links cannot be derived from the journal of the loop. A run that begins
-    # again would call a user's observer twice.
-    as_tasks = any(links is not None or each.needs_tasks or not is_own(each) for each in observers)
-    may_compile = compiles and not (as_tasks or setup.functional) and setup.capacity_bytes is None
+    as_tasks = setup.functional or bool(setup.observers)
+    may_compile = compiles and not as_tasks and setup.capacity_bytes is None
     channels = _channels(setup, units, clock, routes)
-    on_chip = _on_chip(plan, clock, setup.capacity_bytes, observation)
-    clock.memory = off_chip = _off_chip(plan, units, failures, observation)
-    clock.chose = None if observation is None else observation.chose
+    on_chip = _on_chip(plan, clock, setup.capacity_bytes, log)
+    clock.memory = off_chip = _off_chip(plan, units, failures, log)
+    clock.chose = None if log is None else log.chose
     inputs, outputs, assumed = _ends(plan, channels)
     stored = Stored()
     views = Views(
@@ -96,14 +96,14 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
         off_chip=off_chip,
         on_chip=on_chip,
         stored=stored,
-        observation=observation,
+        log=log,
         repeats=repeats,
         interval_cycles=plan.program.hardware.channel.interval_cycles,
     )
     region = None
     if may_compile:
         region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats), links)
-    _open(plan, channels, region, observation)
+    _open(plan, channels, region, log)
     if len(conducted) < len(kinds):
         _guard(plan, views, conducted)
     return Machine(
@@ -123,9 +123,9 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
 
 
 def _on_chip(
-    plan: Plan, clock: VirtualClock, capacity_bytes: int | None, observation: Observation | None
+    plan: Plan, clock: VirtualClock, capacity_bytes: int | None, log: Log | None
 ) -> OnChipMemory:
-    on_chip = OnChipMemory(capacity_bytes, clock, observation)
+    on_chip = OnChipMemory(capacity_bytes, clock, log)
     on_chip.pages = plan.program.hardware.on_chip.pages
     if plan.program.hardware.on_chip.spill:
         on_chip.spill_address = plan.memory_map.end_address
@@ -162,15 +162,17 @@ def _open(
     plan: Plan,
     channels: Sequence[Channel],
     region: Region | None,
-    observation: Observation | None,
+    log: Log | None,
 ) -> None:
-    """Open and observe the channels of tasks."""
+    """Open the channels of tasks, which write to ``log``."""
     inner = frozenset() if region is None else region.indices
     for number, (edge, channel) in enumerate(zip(plan.edges, channels, strict=True)):
         if edge.producer.index not in inner or edge.consumer.index not in inner:
             channel.open()
-            if observation is not None:
-                observation.watch(number, channel)
+            if isinstance(log, Observation):
+                channel.log = Watched(number, channel, log)
+            elif log is not None:
+                channel.log = ChannelLog(number, channel.producer, channel.consumer, log)
 
 
 def _unit(node: Node, plan: Plan) -> Unit:
@@ -227,23 +229,22 @@ def _refuse_hops(hops: Mapping[str, Hop], of_program: Mapping[str, Hop]) -> None
             )
 
 
-def _observation(
-    observers: Sequence[Observer], units: tuple[Unit, ...], clock: VirtualClock, failures: Failures
-) -> Observation | None:
+def _log(
+    setup: Setup, units: tuple[Unit, ...], clock: VirtualClock, failures: Failures
+) -> Log | None:
+    observers = setup.observers
+    held = [each.kept for each in observers if isinstance(each, Companion)]
+    keepers = [*setup.keepers, *held]
     if not observers:
-        return None
+        return Log(keepers, units) if keepers else None
 
     def fail(cycle: int, error: FabricError) -> None:
         failures.keep_at(cycle, error)
         # Other units run until they wait; the caller of the observer continues.
         clock.stopping = True
 
-    # Most runs are not watched.
-    from fabric.timing.engine.observation import Observation
-
-    return Observation(
-        [each if is_own(each) else GuardedObserver(each, fail) for each in observers], units
-    )
+    guarded = [each if is_own(each) else GuardedObserver(each, fail) for each in observers]
+    return Observation(guarded, keepers, units)
 
 
 def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
@@ -257,7 +258,7 @@ def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
 
 
 def _off_chip(
-    plan: Plan, units: Sequence[Unit], failures: Failures, observation: Observation | None
+    plan: Plan, units: Sequence[Unit], failures: Failures, log: Log | None
 ) -> OffChip | None:
     readers = [units[index] for index, side in plan.clients.items() if side == "read"]
     writers = [units[index] for index, side in plan.clients.items() if side == "write"]
@@ -271,11 +272,7 @@ def _off_chip(
             memory = memory_of(description, readers, writers)
     if not is_own(memory):
         memory = GuardedMemory(memory, description.model, len(units), failures.keep_at)
-    if observation is None:
-        return memory
-    from fabric.timing.engine.observation import ObservedOffChip
-
-    return ObservedOffChip(memory, description.request_bytes, observation)
+    return memory if log is None else LoggedOffChip(memory, description.request_bytes, log)
 
 
 def _guard(plan: Plan, views: Views, conducted: set[type[Operator]]) -> None:

@@ -29,6 +29,7 @@ from fabric.timing.engine.off_chip import OffChip, counters_of
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.engine.ports import Ports, Stored
 from fabric.timing.engine.unit import ComputeUnit, Unit
+from fabric.timing.log.transfers import KeptRows
 from fabric.timing.network.links import Links
 from fabric.timing.state.resource_use import LinkUse, MemoryUse, NetworkUse, RouteUse
 from fabric.timing.state.run_state import (
@@ -232,7 +233,13 @@ class Machine:
 
 
 class Companion(Observer):
-    """An observer with a task."""
+    """An observer with a task.
+
+    Attributes:
+        kept: receives the rows of the run.
+    """
+
+    kept: KeptRows
 
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
         """Prepare for the run of ``machine``; ``interrupt`` abandons it, from any thread."""

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabric.messages.text import families
+from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters
-from fabric.timing.retiming import events as e
 from fabric.timing.state.run_state import ChannelFacts
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ class Record:
 
     Attributes:
         first: by unit, its first event; then the number of events.
-        events: [events, 2]; see ``events``.
+        events: [events, 2]: channel and operation, see ``log.SHIFT``, and an amount: cycles worked
+            before for operations up to LAST_WORKED; their own cycles for WORK and BURST;
+            cycles after the reading for LATE, and after the element is visible for IDLE; otherwise
+            that of the log. LATE has the number of events since its reading as its channel.
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
         choosers: units with work that depends on which input came first.
@@ -208,75 +211,6 @@ class Record:
     def with_waits(self, units: Sequence[int], factor: float) -> Record:
         """Return a copy in which memory waits of ``units`` take ``factor`` as long."""
         events = self.events.copy()
-        its = ((events[:, 0] & e.KIND) == e.WAIT) & np.isin(self.unit_of, units)
+        its = ((events[:, 0] & e.KIND) == e.BURST) & np.isin(self.unit_of, units)
         events[its, 1] = np.rint(events[its, 1] * factor).astype(np.int64)
         return replace(self, events=events)
-
-
-class Events(NamedTuple):
-    """Events in the order of units, one array per column.
-
-    Attributes:
-        code: channel and kind.
-        work: cycles since the previous event.
-        amount: see ``events``.
-        since: of a request, the index of its reading.
-    """
-
-    unit: Counters
-    code: Counters
-    work: Counters
-    amount: Counters
-    since: Counters
-
-
-def assembled(parts: Iterable[Events], units: int) -> tuple[Counters, Counters]:
-    """Return where each unit's events begin, and the events; see ``Record``.
-
-    Events of a unit are ordered across ``parts``; a request is in the same part as its reading.
-    """
-    paired = [_paired(part, units) for part in parts]
-    counts = np.array([count for count, _ in paired])
-    first = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int64)
-    events = np.empty((int(first[-1]), 2), np.int64)
-    # Parts are given back as soon as they are copied: together they are as large as the whole.
-    paired.reverse()
-    begin = first[:-1].copy()
-    while paired:
-        count, pairs = paired.pop()
-        _place(events, begin, count, pairs)
-        begin += count
-    return first, events
-
-
-def _place(events: Counters, first: Counters, count: Counters, pairs: Counters) -> None:
-    its = np.flatnonzero(count)
-    ends = np.cumsum(count)[its]
-    begins = ends - count[its]
-    shift = first[its] - begins
-    # Units that are adjacent in the source and in the target are copied together.
-    apart = np.flatnonzero(np.diff(shift, prepend=-1, append=-1))
-    for start, stop in zip(apart[:-1].tolist(), apart[1:].tolist(), strict=True):
-        source = slice(int(begins[start]), int(ends[stop - 1]))
-        to = int(first[its[start]])
-        events[to : to + source.stop - source.start] = pairs[source]
-
-
-def _paired(events: Events, units: int) -> tuple[Counters, Counters]:
-    """Return the number of events per unit, and the events; excess work gets its own events."""
-    unit, code, work, amount, since = events
-    kinds = code & e.KIND
-    own = kinds <= e.LAST_WORKED
-    amount = np.where(own, work, amount)
-    apart = ~own & (work > 0)
-    at = np.flatnonzero(apart)
-    late = np.flatnonzero(kinds == e.LATE)
-    if len(late):
-        place = np.arange(len(code)) + np.cumsum(apart)
-        code[late] = (place[late] - place[since[late]]) << e.SHIFT | e.LATE
-    count = np.bincount(unit, minlength=units) + np.bincount(unit[at], minlength=units)
-    pairs = np.empty((len(code) + len(at), 2), np.int64)
-    if len(at):
-        code, amount = np.insert(code, at, e.WORK), np.insert(amount, at, work[at])
-    pairs[:, 0], pairs[:, 1] = code, amount
-    return count, pairs

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Table, cells_of
 from fabric.timing.network.links import NO_LINKS, Links
-from fabric.timing.retiming import events as e
 from fabric.timing.retiming import timing_loop as loop
 from fabric.timing.retiming.timing_loop import TimedChannel
 

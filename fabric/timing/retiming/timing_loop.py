@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from fabric.timing.engine import channel_rule
+from fabric.timing.engine import log as e
 from fabric.timing.engine.channel_rule import (
     closed_from,
     dropped_at,
@@ -24,7 +25,6 @@ from fabric.timing.engine.machine_code import MachineCode
 from fabric.timing.engine.tables import Counters, Row, Table
 from fabric.timing.network import fair_share
 from fabric.timing.network.fair_share import LinkWorld, advance_links, depart, next_cycle
-from fabric.timing.retiming import events as e
 
 
 class Event(Row):
@@ -172,7 +172,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 elif kind == e.FINISH:
                     now += amount
                     count = finish(w, number, now, count)
-                elif kind <= e.WAIT:
+                elif kind <= e.BURST:
                     now += amount
                 elif kind == e.LATE:
                     unit.requested = w.clocks[pc - ch] + amount

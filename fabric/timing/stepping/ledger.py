@@ -8,29 +8,26 @@ happened.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric.messages.causes import WAITS, Cause, Operation
+from fabric.timing.engine import log
 from fabric.timing.engine.channel_rule import visible_from
-from fabric.timing.engine.tables import Table
-from fabric.timing.log.log_rows import BURST, OPERATION_COLUMNS, KeptRows, LongRow, as_long
+from fabric.timing.engine.observer import Observer, Watched
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
-from fabric.timing.log.watcher import Watcher
+from fabric.timing.log.transfers import KeptRows, Transfers
 from fabric.timing.state.run_state import OnChipState, RunState, WaitState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fabric.graph.values.value import Element
-    from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred, Watched
+    from fabric.timing.engine.observer import Sent, Stamp, Transferred
     from fabric.timing.engine.unit import Unit, Wait
     from fabric.timing.machine.machine import Machine
-
-_CYCLE, _AMOUNT = OPERATION_COLUMNS.index("cycle"), OPERATION_COLUMNS.index("amount")
 
 
 class Held(NamedTuple):
@@ -50,62 +47,48 @@ class Held(NamedTuple):
     visible_cycle: int | None
 
 
-class Ledger(Watcher):
-    """Keeps the rows of a run until they are counted.
+class Ledger(Observer):
+    """Keeps the rows of a run until they are counted, and elements until they are dequeued.
 
     Attributes:
         cycle: up to which events are counted; it only increases.
+        kept: receives the rows.
     """
 
     machine: Machine
 
     def __init__(self) -> None:
         self.cycle = 0
-        self._kept: Final = KeptRows()
-        super().__init__(self._kept.rows)
-        self._clear()
+        self.kept = KeptRows()
 
     @override
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
-        super().begin(units, next_order)
-        self._clear()
-
-    def _clear(self) -> None:
-        self._kept.take()
         self.requests = 0
-        # For each channel with n slots, the last n counted elements, and all later ones.
-        self._moved = Table.zeros(LongRow, 0).rows
-        self._operations = np.zeros((0, len(OPERATION_COLUMNS)), np.int64)
         self._dequeued: list[deque[tuple[Element, Sent]]] = []
-        self._number: dict[object, int] = {}
-        self._tally: Tally
 
     @override
-    def watch(self, channel: Watched) -> Transferred | None:
-        told = super().watch(channel)
-        assert told is not None
+    def watch(self, channel: Watched) -> Transferred:
         dequeued: deque[tuple[Element, Sent]] = deque()
         self._dequeued.append(dequeued)
-
-        def transferred(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
-            dequeued.append((element, sent))
-            told(element, sent, seen, taken)
-
-        return transferred
+        return lambda element, sent, *_: dequeued.append((element, sent))
 
     @override
     def left_over(
         self, channel: Watched, element: Element, sent: Sent, seen: Stamp | None, cycle: int
     ) -> None:
         self._dequeued[channel.number].append((element, sent))
-        super().left_over(channel, element, sent, seen, cycle)
 
     def open(self, machine: Machine) -> None:
         """Begin a run on ``machine``."""
         self.machine = machine
-        self._number = {channel: number for number, channel in enumerate(machine.channels)}
+        self._number: dict[object, int] = {
+            channel: number for number, channel in enumerate(machine.channels)
+        }
         shared = {number for number, each in enumerate(machine.channels) if each.way is not None}
         self._tally = Tally(machine.unit_facts, machine.channel_facts, shared)
+        # Of each channel with n slots, the last n counted elements, and all later ones.
+        self._transfers = Transfers(len(machine.channels))
+        self._entries = self.kept.take()
 
     def go_to(self, cycle: int) -> None:
         """Count all events up to ``cycle``, which are complete."""
@@ -115,43 +98,37 @@ class Ledger(Watcher):
     def count(self, cycle: int) -> None:
         """Count all events up to ``cycle``, which may be later than the ledger's."""
         self._take()
-        rows, operations = self._moved, self._operations
-        channel, element, taken = rows["channel"], rows["element"], rows["taken_cycle"]
-        next_element = self._tally.counts.rows["next"].copy()
-        gone = taken <= cycle
-        over = operations[:, _CYCLE] <= cycle
-        new = rows[gone & (element >= next_element[channel])]
-        waits = waits_of(new, operations[over], self._tally.ways.rows)
-        self._tally.count(rows[gone], waits, cycle)
-        bursts = operations[over & (operations[:, 0] == BURST)]
-        self.requests += int(bursts[:, _AMOUNT].sum())
-        self._operations = operations[~over]
+        rows, entries = self._transfers.rows, self._entries
+        before = self._tally.counts.rows["next"].copy()
+        gone = (rows["taken_cycle"] >= 0) & (rows["taken_cycle"] <= cycle)
+        over = entries["cycle"] <= cycle
+        self._tally.count(rows[gone], waits_of(entries[over]), cycle)
+        bursts = over & (entries["operation"] == log.BURST)
+        self.requests += int(entries["amount"][bursts].sum())
+        self._entries = entries[~over]
         after = self._tally.counts.rows["next"]
-        counted = after - next_element
+        counted = after - before
         for number in np.flatnonzero(counted).tolist():
             dequeued = self._dequeued[number]
             for _ in range(counted[number]):
                 dequeued.popleft()
         slots = np.array([each.depth for each in self.machine.channels], np.int64)
-        self._moved = rows[element >= (after - slots)[channel]]
+        self._transfers.rows = rows[rows["element"] >= (after - slots)[rows["channel"]]]
 
     def _counted(self, more: list[tuple[int, ...]]) -> tuple[Tally, dict[int, np.void]]:
         """Return the totals at the cycle, and the open waits.
 
         ``more`` are unreported waits, each a ``WaitRow``.
         """
-        tally = self._tally.copy()
-        rows = self._all_rows()
-        later = rows[rows["element"] >= tally.counts.rows["next"][rows["channel"]]]
-        reserved = np.array(self.reserved, np.int64).reshape(-1, len(OPERATION_COLUMNS))
-        waits = waits_of(later, np.concatenate([self._operations, reserved]), tally.ways.rows)
+        self._take()
+        tally, waits = self._tally.copy(), waits_of(self._entries)
         waits = np.concatenate([waits, np.array(more, waits.dtype)])
-        return tally, tally.count(rows, waits, self.cycle)
+        return tally, tally.count(self._transfers.rows, waits, self.cycle)
 
     def held(self, number: int) -> list[Held]:
         """Return the elements that channel ``number`` held at the cycle, oldest first."""
         channel = self.machine.channels[number]
-        assert channel.log is not None
+        assert isinstance(channel.log, Watched)
         sent = [*self._dequeued[number], *(each[:2] for each in channel.log.held)]
         first = self._tally.counts[number].next
         found = []
@@ -177,33 +154,27 @@ class Ledger(Watcher):
 
     def _cycle_of(self, column: str, channel: int, value: int) -> int | None:
         """Return the cycle of the value ``value`` places after the counted ones."""
-        rows = self._all_rows()
+        self._take()
+        rows = self._transfers.rows
         rows = rows[(rows["channel"] == channel) & (rows["stop"] >= 0)]
         rows = rows[rows["element"] >= self._tally.counts[channel].next]
         if column == "taken_cycle":
-            rows = rows[(rows[column] >= 0) & (rows["taken_order"] >= 0)]
+            rows = rows[(rows[column] >= 0) & (rows["dropped"] == 0)]
         return int(rows[column][value - 1]) if 0 < value <= len(rows) else None
 
     def next_cycle(self, after: int) -> int | None:
         """Return the next known cycle with a send, a dequeue or an answer of off-chip memory."""
-        rows = self._all_rows()
-        bursts = self._operations[self._operations[:, 0] == BURST, _CYCLE]
+        self._take()
+        rows, entries = self._transfers.rows, self._entries
+        bursts = entries["cycle"][entries["operation"] == log.BURST]
         cycles = np.concatenate([rows["sent_cycle"], rows["taken_cycle"], bursts])
         later = cycles[cycles > after]
         return int(later.min()) if later.size else None
 
     def _take(self) -> None:
-        transfers, operations = self._kept.take()
-        tables = [as_long(table) for table in transfers if len(table)]
-        if tables:
-            self._moved = _in_order(np.concatenate([self._moved, *tables]))
-        self._operations = np.concatenate([self._operations, operations])
-
-    def _all_rows(self) -> NDArray[np.void]:
-        """Return rows of held elements, too."""
-        self._take()
-        moved = self._moved
-        return _in_order(np.concatenate([moved, np.array(self.pending, moved.dtype)]))
+        entries = self.kept.take()
+        self._transfers.add(entries)
+        self._entries = np.concatenate([self._entries, entries])
 
     def state_in_flight(self) -> RunState:
         """Return the state at the cycle, after which the units may have run ahead.
@@ -288,7 +259,3 @@ class Ledger(Watcher):
         return tuple(
             number for number in numbers if number not in closed or tally.counts[number].held
         )
-
-
-def _in_order(rows: NDArray[np.void]) -> NDArray[np.void]:
-    return rows[np.lexsort((rows["element"], rows["channel"]))]

@@ -9,7 +9,7 @@ from fabric.graph.wiring.program import Program
 from fabric.messages.causes import Operation
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
-from fabric.timing.engine.observer import Observer
+from fabric.timing.engine.log import Keeper
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.record_making import Recording
 from fabric.timing.retiming.retimer import Retimer
@@ -36,18 +36,17 @@ def execute(
     program: Program,
     depths: Mapping[str, int],
     hops: Mapping[str, Hop],
-    *observers: Observer,
+    *keepers: Keeper,
     compiles: bool = False,
 ) -> tuple[Execution, str]:
     settings = Settings(
         mode="timing",
         depths=depths,
         hops=hops,
-        observers=observers,
         engine="compiled" if compiles else "tasks",
         notify=lambda _: None,
     )
-    execution = Execution(program, settings)
+    execution = Execution(program, settings, keepers=keepers)
     return execution, execution.execute()
 
 

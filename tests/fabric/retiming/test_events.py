@@ -9,7 +9,7 @@ from typing_extensions import override
 from fabric import Program, Stream, StreamType
 from fabric.extend import BoolType, Ports, Wiring
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.timing.retiming import events as e
+from fabric.timing.engine import log as e
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import Retimer
 from operators import Consumer, Metadata
@@ -140,6 +140,6 @@ class TestWork:
         record = _record(shipped("top2_moe"))
         kinds, amounts = record.events[:, 0] & e.KIND, record.events[:, 1]
         (unit, *_) = record.unit_of[(kinds == e.UNTIL) & (amounts > 0)].tolist()
-        waits = (record.unit_of == unit) & (kinds >= e.WAIT)
+        waits = (record.unit_of == unit) & (kinds >= e.BURST)
         expected = np.where(kinds == e.UNTIL, 3 * amounts, amounts)[waits]
         assert expected.tolist() == record.with_work([unit], 3.0).events[waits, 1].tolist()

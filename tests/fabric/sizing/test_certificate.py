@@ -21,7 +21,7 @@ from fabric.explore.sizing.proofs import record_digest, write_certificate
 from fabric.explore.sizing.running import recorded
 from fabric.explore.sizing.search import slots_in_use
 from fabric.graph.loading.program_file import load_on
-from fabric.timing.retiming import events as e
+from fabric.timing.engine import log as e
 from fabric.timing.retiming.record import Record, RecordedChannel
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 from tests.fabric.retiming.networks import Network, networks
@@ -38,7 +38,7 @@ DEPTHS = (2, 3, 1, 1)
 KINDS = {
     name: getattr(e, name)
     for name in (
-        "SEE", "TAKE", "SEND", "RESERVE", "PUT", "END", "FINISH", "WORK", "WAIT", "NOTE", "LATE",
+        "SEE", "TAKE", "SEND", "RESERVE", "PUT", "END", "FINISH", "WORK", "BURST", "NOTE", "LATE",
         "AT", "ARRIVAL", "UNTIL", "IDLE",
     )
 }  # fmt: skip
@@ -55,7 +55,7 @@ def every_kind(interval_cycles: int = 0) -> Record:
         for at, (by, to, out, back, its, unused) in enumerate(ends)
     )
     source = [
-        ("WAIT", 0, 3), ("NOTE", 0, 0), ("SEND", 0, 0), ("SEND", 0, 1), ("LATE", 3, 9),
+        ("BURST", 0, 3), ("NOTE", 0, 0), ("SEND", 0, 0), ("SEND", 0, 1), ("LATE", 3, 9),
         ("SEND", 1, 0), ("WORK", 0, 2), ("RESERVE", 0, 0), ("WORK", 0, 1), ("PUT", 0, 4),
         ("AT", 0, 60), ("SEND", 1, 0), ("SEND", 0, 30), ("SEND", 1, 5), ("RESERVE", 1, 2),
         ("FINISH", 0, 1),
@@ -73,7 +73,7 @@ def every_kind(interval_cycles: int = 0) -> Record:
         ("TAKE", 1, 2), ("SEND", 3, 0), ("FINISH", 0, 40), ("END", 1, 0), ("END", 2, 0),
     ]  # fmt: skip
     reader = [
-        ("TAKE", 3, 0), ("WAIT", 0, 30), ("TAKE", 3, 40), ("WORK", 0, 10), ("TAKE", 3, 0),
+        ("TAKE", 3, 0), ("BURST", 0, 30), ("TAKE", 3, 40), ("WORK", 0, 10), ("TAKE", 3, 0),
         ("END", 3, 70), ("FINISH", 0, 1),
     ]  # fmt: skip
     its = [source, stage, merge, reader]

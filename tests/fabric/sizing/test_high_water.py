@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from fabric import Program
 from fabric.explore.sizing.problem import Depths, Problem, variable_of
 from fabric.explore.sizing.search import high_water
+from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters
-from fabric.timing.retiming import events as e
 from fabric.timing.retiming.record import Record, RecordedChannel
 from fabric.timing.retiming.retimer import Retimer
 from tests.deadlock.test_random import Network, networks

@@ -14,8 +14,7 @@ from fabric.analysis.trace import recorder, spool
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.loading.program_file import load_program
 from fabric.timing.compiled import region
-from fabric.timing.engine import observation
-from fabric.timing.log import log_rows
+from fabric.timing.engine import log
 
 _ROWS: Final = 48
 _SECONDS: Final = 0.01
@@ -42,7 +41,7 @@ def _run(program: Program, folder: Path) -> None:
     # Many segments and snapshots, in the middle of what operators do: a short run stands for a
     # long one.
     for module, name, value in (
-        (log_rows, "_ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
+        (log, "ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
         (recorder, "_SNAPSHOT_SECONDS", _SECONDS), (recorder, "_SHARE", 2),
         (region, "_BUDGET", 40),
     ):  # fmt: skip
@@ -64,8 +63,11 @@ def _forked(run: Callable[[], object]) -> int:
 
 
 def _counting(steps: _Counter, files: _Counter, *, after: bool) -> None:
-    setattr(observation, "count", lambda: steps)  # noqa: B010 - mypy knows better
-    replace = Path.replace
+    write, replace = log.Log.write, Path.replace
+
+    def written(rows: log.Log, *row: int) -> None:
+        next(steps)
+        write(rows, *row)
 
     def counted(path: Path, target: Path) -> Path:
         if not after:
@@ -75,6 +77,7 @@ def _counting(steps: _Counter, files: _Counter, *, after: bool) -> None:
             next(files)
         return result
 
+    setattr(log.Log, "write", written)  # noqa: B010 - mypy knows better
     setattr(Path, "replace", counted)  # noqa: B010
 
 

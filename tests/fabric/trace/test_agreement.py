@@ -19,7 +19,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.recorder import Recorder
 from fabric.runs.execution import Execution
 from fabric.shell.cli import main
-from fabric.timing.engine.observation import ObservedOffChip
+from fabric.timing.engine.off_chip import LoggedOffChip
 from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import Ending, RunState
 from tests.deadlock.cases import CASES
@@ -249,16 +249,16 @@ _STOPS: Final = {"error": _fail, "interrupted": _interrupt, "killed": _kill}
 
 
 def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: int = 3) -> None:
-    submit = ObservedOffChip.submit
-    counts: Counter[ObservedOffChip] = Counter()
+    submit = LoggedOffChip.submit
+    counts: Counter[LoggedOffChip] = Counter()
 
-    def submitted(memory: ObservedOffChip, *arguments: Any) -> None:
+    def submitted(memory: LoggedOffChip, *arguments: Any) -> None:
         counts[memory] += 1
         if counts[memory] == number:
             act()
         submit(memory, *arguments)
 
-    patch.setattr(ObservedOffChip, "submit", submitted)
+    patch.setattr(LoggedOffChip, "submit", submitted)
 
 
 def _told(*arguments: object) -> str:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fabric import ConfigurationError, simulate
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
+from fabric.analysis.trace.spool import Spool
 from fabric.messages.vocabulary import EVENTS, FIELDS, TABLES
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import spread
@@ -46,27 +50,70 @@ def test_trace_is_equal_for_any_number_of_segments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, whole = record(program("simplified_moe"), tmp_path)
-    monkeypatch.setattr("fabric.timing.log.log_rows._ROWS", 7)
+    monkeypatch.setattr("fabric.timing.engine.log.ROWS", 7)
     _, parts = record(program("simplified_moe"), tmp_path)
 
-    assert len(list(parts.folder.glob("short-*.parquet"))) > 5
+    assert len(list(parts.folder.glob("operations-*.parquet"))) > 5
     for table in TABLES:
         assert whole.rows(f"FROM {table}") == parts.rows(f"FROM {table}")
 
 
-def test_window_keeps_the_rows_under_way_in_it(tmp_path: Path) -> None:
-    _, whole = record(program("swiglu"), tmp_path)
-    _, part = record(program("swiglu"), tmp_path, TraceOptions(window=(300, 599)))
+_UNDER_WAY = (
+    "least(reserved_cycle - send_wait_cycles, seen_cycle - receive_wait_cycles) <= {last} "
+    "AND coalesce(taken_cycle >= {first}, true) ORDER BY channel, element"
+)
 
-    kept = (
-        "FROM transfers WHERE taken_cycle >= 300 AND "
-        "least(reserved_cycle - send_wait_cycles, seen_cycle - receive_wait_cycles) <= 599"
-    )
-    assert (300, 600) == part.window
-    assert whole.rows(kept) == part.rows("FROM transfers")
-    waits = "SELECT unit, cause, sum(least(end_cycle, 600) - greatest(start_cycle, 300)) "
-    waits += "FROM waits WHERE start_cycle < 600 AND end_cycle > 300 GROUP BY ALL ORDER BY ALL"
-    assert whole.rows(waits) == part.rows(waits)
+
+@pytest.mark.parametrize("engine", ["tasks", "compiled"])
+@pytest.mark.parametrize("name", spread(["swiglu", "attention", "moe regions", "pack_rows"], 2))
+def test_window_keeps_the_rows_under_way_in_it(
+    name: str, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mode = "timing" if engine == "compiled" else None
+    _, whole = record(program(name), tmp_path, mode=mode, engine=engine)
+    first, last = whole.cycles // 3, whole.cycles // 2
+    monkeypatch.setattr("fabric.timing.engine.log.ROWS", 300)
+    window = TraceOptions(window=(first, last))
+    _, part = record(program(name), tmp_path, window, mode=mode, engine=engine)
+
+    assert (first, last + 1) == part.window
+    for query in (
+        f"FROM transfers WHERE {_UNDER_WAY.format(first=first, last=last)}",
+        f"FROM bursts WHERE submitted_cycle <= {last} AND end_cycle >= {first}",
+        f"FROM waits WHERE start_cycle <= {last} AND end_cycle > {first}",
+        "SELECT unit, operation, cycle, wait_cycles, channel, element FROM operations "
+        f'WHERE cycle BETWEEN {first} AND {last} ORDER BY unit, "order"',
+        "FROM states",
+    ):
+        assert whole.rows(query) == part.rows(query), query
+
+
+def test_window_of_a_killed_run_has_elements_of_the_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[Path] = []
+    write = Spool.write
+
+    def copied(spool: Spool, name: str, columns: Mapping[str, np.ndarray]) -> None:
+        write(spool, name, columns)
+        folder = tmp_path / "logs" / "attention-2" / "trace"
+        if (folder / "columns.parquet").exists():
+            copies.append(shutil.copytree(folder, tmp_path / str(len(copies))))
+
+    _, whole = record(program("attention"), tmp_path / "logs")
+    monkeypatch.setattr("fabric.timing.engine.log.ROWS", 3_000)
+    monkeypatch.setattr(Spool, "write", copied)
+    record(program("attention"), tmp_path / "logs", TraceOptions(window=(2_000, 6_000)))
+
+    query = "SELECT channel, element, stop, reserved_cycle, sent_cycle, taken_cycle FROM transfers"
+    rows = {row[:2]: row for row in whole.rows(query)}
+    counts = []
+    for copy in copies:
+        found = Trace(copy).rows(f"{query} WHERE taken_cycle IS NOT NULL")
+        assert found == [rows[row[:2]] for row in found]
+        counts.append(len(found))
+    assert sorted({*counts}) == [*dict.fromkeys(counts)]
+    assert len({*counts}) > 3
 
 
 def test_nodes_pattern_keeps_channels_with_a_matching_end(tmp_path: Path) -> None:

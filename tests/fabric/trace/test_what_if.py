@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from msgspec import structs
 
 from fabric import ConfigurationError, Program, Trace, open_trace, simulate
 from fabric.analysis.trace.reading.record_in import record_in
@@ -69,10 +68,17 @@ def test_record_of_a_trace_is_that_of_the_run(tmp_path: Path, name: str) -> None
     assert expected is not None
     assert np.array_equal(expected.events, found.events)
     assert np.array_equal(expected.first, found.first)
-    channels = [structs.replace(each, element_bytes=0) for each in expected.channels]
-    assert channels == [*found.channels]
-    for each in ("program", "units", "cycles", "clients", "shutdown_cycles", "arbitrated"):
+    for each in (
+        "program",
+        "channels",
+        "units",
+        "cycles",
+        "clients",
+        "shutdown_cycles",
+        "arbitrated",
+    ):
         assert getattr(expected, each) == getattr(found, each), each
+    assert expected.arbitrated == found.arbitrated
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 6, 20])
@@ -181,11 +187,10 @@ def test_what_if_of_a_killed_run_is_refused(bursty: Trace, tmp_path: Path) -> No
         open_trace(tmp_path).what_if()
 
 
-@pytest.mark.parametrize("table", spread(["long", "short", "operations"], 1))
 @pytest.mark.parametrize("damaged", [True, False])
-def test_what_if_with_missing_rows_is_refused(tmp_path: Path, table: str, *, damaged: bool) -> None:
+def test_what_if_with_missing_rows_is_refused(tmp_path: Path, *, damaged: bool) -> None:
     folder = record(program("attention"), tmp_path)[1].folder
-    segments = list(folder.glob(f"{table}-*.parquet"))
+    segments = list(folder.glob("operations-*.parquet"))
     assert segments
     for each in segments:
         if damaged:

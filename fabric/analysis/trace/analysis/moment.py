@@ -26,8 +26,9 @@ from fabric.messages.causes import Cause, Operation
 from fabric.messages.display import ShownAsTables
 from fabric.messages.place import Place
 from fabric.messages.text import close_to
-from fabric.timing.log.log_rows import ALLOCATE, LONG_COLUMNS, OPERATION_COLUMNS, as_long
+from fabric.timing.engine.log import ALLOCATE
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
+from fabric.timing.log.transfers import Transfers
 from fabric.timing.state.run_state import (
     UNTOLD,
     ChannelFacts,
@@ -70,8 +71,8 @@ _WANTED: Final = f"""
 SELECT unit, wanted_bytes FROM (
     SELECT unit, wanted_bytes, since_cycle FROM states
     WHERE wanted_bytes > 0 AND since_cycle <= $cut
-    UNION ALL SELECT unit, amount, cycle - wait_cycles FROM recorded_operations
-    WHERE operation = {ALLOCATE} AND cycle - wait_cycles <= $cut AND cycle > $cut
+    UNION ALL SELECT unit, amount, cycle - waited FROM entries
+    WHERE operation = {ALLOCATE} AND cycle - waited <= $cut AND cycle > $cut
 ) ORDER BY since_cycle, unit
 """
 
@@ -154,9 +155,9 @@ def _counted(
     """Return the events up to a cycle, and the waits that ended later."""
     channels = [ChannelFacts(*row) for row in trace.rows(CHANNELS)]
     tally = Tally(units, channels, set(trace.shared_channels))
-    rows = as_long(trace.table("recorded ORDER BY channel, element", LONG_COLUMNS))
-    operations = trace.table("recorded_operations", OPERATION_COLUMNS)
-    under_way = tally.count(rows, waits_of(rows, operations, tally.ways.rows), cut)
+    entries, transfers = trace.entries(), Transfers(len(channels))
+    transfers.add(entries)
+    under_way = tally.count(transfers.rows, waits_of(entries), cut)
     return tally, {unit: wait_state(wait) for unit, wait in under_way.items()}
 
 

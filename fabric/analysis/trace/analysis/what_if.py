@@ -17,7 +17,7 @@ from fabric.analysis.trace.reading.wording import Names
 from fabric.messages.display import ShownAsTables
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import close_to
-from fabric.timing.retiming import events as e
+from fabric.timing.engine import log as e
 from fabric.timing.retiming.retimer import Retimer, Waits, waits_of
 
 if TYPE_CHECKING:

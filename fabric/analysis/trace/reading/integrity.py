@@ -13,9 +13,7 @@ import msgspec
 from fabric.analysis.trace.paths import literal
 from fabric.messages.causes import WAITS, Operation
 from fabric.messages.text import untellable
-from fabric.timing.engine.observer import ELSEWHERE
-from fabric.timing.log.log_rows import LINKS, LONG_COLUMNS, OPERATION_COLUMNS
-from fabric.timing.retiming.log_tables import COLUMNS as LOG_COLUMNS
+from fabric.timing.engine import log
 
 if TYPE_CHECKING:
     from fabric.messages.text import JsonObject
@@ -118,34 +116,6 @@ def _one_of(words: tuple[str, ...]) -> tuple[str, str]:
     return "VARCHAR", f"{{}} IN ({', '.join(map(literal, ('', *words)))})"
 
 
-_ORDER: Final = ("BIGINT", f"{{}} BETWEEN {ELSEWHERE} AND {_MOST}")
-"""It is -2 for an element that arrived after its reader had ended."""
-
-
-_SENT_ORDER: Final = ("BIGINT", f"{{0}} = {ELSEWHERE} OR {{0}} BETWEEN 0 AND {_MOST}")
-
-
-_STAMPS: Final = dict.fromkeys(LONG_COLUMNS, _NONE_YET) | {
-    "channel": _CHANNEL,
-    "element": _COUNT,
-    "stop": _SIGNED,
-    "taken_order": _ORDER,
-    "seen_order": _ORDER,
-    "sent_order": _SENT_ORDER,
-    "reserved_order": _SENT_ORDER,
-    "sent_cycle": _COUNT,
-    "send_wait_cycles": _COUNT,
-    "receive_wait_cycles": _COUNT,
-}
-
-
-_TABLES_OF_LOG: Final = {
-    name: dict.fromkeys(columns, ("BIGINT", f"{{}} BETWEEN {-_MOST} AND {1 << 62}"))
-    for name, columns in LOG_COLUMNS.items()
-}
-"""Their values are checked when the tables are joined."""
-
-
 FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "units": {
         "unit": _ROW,
@@ -169,17 +139,16 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "carries": _SHOWN,
     },
     "columns": dict.fromkeys(("table", "column", "unit", "meaning"), _SHOWN),
-    "short": {column: _STAMPS[column] for column in LONG_COLUMNS[:9]},
-    "long": _STAMPS,
-    "pending": _STAMPS,
-    "operations": dict.fromkeys(OPERATION_COLUMNS, _SIGNED)
-    | {
-        "operation": ("BIGINT", f"{{}} BETWEEN 0 AND {LINKS}"),
+    "operations": {
         "unit": _UNIT,
-        "order": _COUNT,
-        "cycle": _COUNT,
+        "operation": ("BIGINT", f"{{}} BETWEEN 0 AND {log.ALLOCATE}"),
         "channel": _ANY_CHANNEL,
+        "amount": _COUNT,
+        "stop": _SIGNED,
+        "cycle": _COUNT,
+        "waited": _COUNT,
     },
+    "window": {"channel": _CHANNEL, "omitted": _COUNT},
     "states": {
         "unit": _ROW,
         "cycle": _COUNT,
@@ -194,7 +163,7 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "cause": _one_of(WAITS),
         "channel": _ANY_CHANNEL,
         "requests": _COUNT,
-        "next_order": _COUNT,
+        "next_place": _COUNT,
     },
     "waiting": {
         "unit": _UNIT,
@@ -209,7 +178,6 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "seen_stop": _NONE_YET,
         "awaited_stop": _NONE_YET,
     },
-    **_TABLES_OF_LOG,
 }
 """The type of each column, and what holds of its values, by the name of the file."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,9 +19,9 @@ import numpy as np
 from fabric.messages.causes import Cause, Operation, Step
 from fabric.messages.place import Place
 from fabric.messages.text import families
+from fabric.timing.engine import log
 from fabric.timing.engine.channel_rule import credit_part, set_out_at, visible_from
-from fabric.timing.engine.observer import ELSEWHERE
-from fabric.timing.log.log_rows import BURST, IDLE, LINKS, NUMBERED, RESERVE
+from fabric.timing.log.tally import CAUSES
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.connection import Connection
@@ -65,30 +65,43 @@ FROM channels ORDER BY channel
 """The fields of ``ChannelFacts``."""
 
 
-SHORT: Final = """
-INSERT INTO recorded SELECT
-    channel, element, stop, taken_order, taken_cycle, receive_wait_cycles, sent_order, sent_cycle,
-    send_wait_cycles, -1, sent_order, sent_cycle, taken_order, taken_cycle
-FROM {file}
+_OF_ELEMENTS: Final = (
+    log.SEND, log.PUT, log.RESERVE, log.LATE, log.AT, log.CROSS, log.SEE, log.TAKE, log.HEAR,
+    log.DROP,
+)  # fmt: skip
+
+ENTRIES: Final = """
+CREATE TABLE entries (place BIGINT, unit BIGINT, operation BIGINT, channel BIGINT, amount BIGINT,
+    stop BIGINT, cycle BIGINT, waited BIGINT);
+CREATE TABLE omissions (channel BIGINT, omitted BIGINT);
+"""
+"""``omissions`` counts the elements of each channel that were dequeued before the window."""
+
+APPEND: Final = """
+INSERT INTO entries SELECT row_number() OVER () - 1 + (SELECT count(*) FROM entries), * FROM {file}
 """
 
+WINDOW: Final = f"""
+CREATE OR REPLACE TABLE entries AS SELECT
+    row_number() OVER (ORDER BY least(cycle, getvariable('window_first')), place) - 1 AS place,
+    * EXCLUDE (place)
+FROM entries;
+UPDATE recorded_states SET next_place = next_place
+    + (SELECT count(*) FROM entries WHERE cycle < getvariable('window_first'));
+DELETE FROM entries WHERE channel NOT IN (SELECT channel FROM omissions)
+    AND operation IN {_OF_ELEMENTS};
+"""
+"""Sorts rows from before the window, which were held until an element was dequeued in it.
 
-LONG: Final = "INSERT INTO recorded SELECT * FROM {file}"
-
-
-OPERATIONS: Final = f"""
-INSERT INTO recorded_operations SELECT * FROM {{file}} WHERE operation < {len(NUMBERED)};
-INSERT INTO recorded_readings SELECT * FROM {{file}} WHERE operation >= {len(NUMBERED)};
+Of a killed run, other channels may lack rows that are held.
 """
 
-
-WITHOUT_LOG: Final = f"""
-DELETE FROM recorded USING (
-    SELECT channel, min(element) AS element FROM recorded
-    WHERE {ELSEWHERE} IN (sent_order, reserved_order, seen_order, taken_order) GROUP BY channel
-) half WHERE recorded.channel = half.channel AND recorded.element >= half.element
+UNSENT: Final = f"""
+SELECT channel FROM entries WHERE channel >= 0 GROUP BY channel
+HAVING count(*) FILTER (operation IN ({log.SEND}, {log.PUT}))
+    < count(*) FILTER (operation IN ({log.TAKE}, {log.HEAR}, {log.DROP}))
 """
-"""Leaves out what is known of one end only, and what came behind it on that channel."""
+"""A row for each channel of which more elements were dequeued than sent."""
 
 
 UNFIT: Final = f"""
@@ -102,40 +115,99 @@ WHERE waits_for IN ('{Operation.SEND}', '{Operation.RECEIVE}')
 """A row for each unit of the last states that waits for a channel of others, or for none."""
 
 
+_NAMES_OF_STEPS: Final = {
+    log.SEE: Step.SEE, log.TAKE: Step.TAKE, log.HEAR: Step.TAKE, log.SEND: Step.SEND,
+    log.PUT: Step.SEND, log.RESERVE: Step.RESERVE, log.BURST: Step.BURST, log.END: Step.END,
+    log.ALLOCATE: Step.ALLOCATE, log.IDLE: Step.IDLE,
+}  # fmt: skip
+"""The operations that the table of this name has."""
+
+
+def _case(words: Mapping[int, str]) -> str:
+    """Return SQL for the word of an operation; null for others."""
+    whens = " ".join(f"WHEN {operation} THEN '{word}'" for operation, word in words.items())
+    return f"CASE operation {whens} END"
+
+
+_OUTSIDE: Final = """
+least(reserved_cycle - send_wait_cycles, seen_cycle - receive_wait_cycles)
+    > getvariable('window_last')
+"""
+"""Of an element: it was sent after the window, and its consumer did not wait for it in it."""
+
+
 VIEWS: Final = f"""
 {MACROS}
+CREATE TEMPORARY TABLE sends AS FROM (
+    SELECT channel, unit, stop, place, operation, cycle, waited,
+        CASE WHEN lag(operation) OVER its IN ({log.LATE}, {log.AT}) THEN lag(amount) OVER its
+            ELSE -1 END AS requested_cycle,
+        count(*) FILTER (operation IN ({log.SEND}, {log.PUT})) OVER its - 1 AS element,
+        count(*) FILTER (operation = {log.PUT}) OVER its AS number
+    FROM entries WHERE operation IN ({log.SEND}, {log.PUT}, {log.LATE}, {log.AT})
+    WINDOW its AS (PARTITION BY channel ORDER BY place)
+) WHERE operation IN ({log.SEND}, {log.PUT});
+
+CREATE TEMPORARY TABLE takes AS SELECT channel, place, operation, amount, cycle, waited,
+    count(*) FILTER (operation <> {log.SEE}) OVER its - (operation <> {log.SEE})::BIGINT AS element
+FROM entries WHERE operation IN ({log.SEE}, {log.TAKE}, {log.HEAR}, {log.DROP})
+WINDOW its AS (PARTITION BY channel ORDER BY place);
+
+CREATE TEMPORARY TABLE reserves AS SELECT channel, place, cycle, waited,
+    row_number() OVER (PARTITION BY channel ORDER BY place) AS number
+FROM entries WHERE operation = {log.RESERVE};
+
+CREATE TEMPORARY TABLE crossings AS SELECT channel, amount AS visible_cycle,
+    row_number() OVER (PARTITION BY channel ORDER BY place) - 1 AS element
+FROM entries WHERE operation = {log.CROSS};
+
+CREATE TABLE elements AS SELECT
+    s.channel, s.element + coalesce(omitted, 0) AS element, s.stop,
+    s.place AS sent_place, s.cycle AS sent_cycle,
+    r.place AS reserved_place, coalesce(r.cycle, s.cycle) AS reserved_cycle,
+    coalesce(r.waited, s.waited) AS send_wait_cycles,
+    CASE WHEN list_contains(getvariable('shared_channels'), s.channel) THEN c.visible_cycle
+        ELSE visible_from(s.cycle, forward_cycles, requested_cycle) END AS visible_cycle,
+    t.place AS taken_place, CASE t.operation WHEN {log.HEAR} THEN t.amount ELSE t.cycle END
+        AS taken_cycle,
+    v.place AS seen_place, coalesce(v.cycle, t.cycle) AS seen_cycle,
+    coalesce(v.waited, t.waited, 0) AS receive_wait_cycles
+FROM sends s JOIN channels USING (channel)
+LEFT JOIN reserves r ON s.operation = {log.PUT} AND r.channel = s.channel AND r.number = s.number
+LEFT JOIN crossings c ON c.channel = s.channel AND c.element = s.element
+LEFT JOIN takes t ON t.operation <> {log.SEE} AND t.channel = s.channel AND t.element = s.element
+LEFT JOIN takes v ON v.operation = {log.SEE} AND v.channel = s.channel AND v.element = s.element
+LEFT JOIN omissions o ON o.channel = s.channel;
+
+DELETE FROM entries WHERE place IN (
+    SELECT unnest([sent_place, reserved_place, seen_place, taken_place]) FROM elements
+    WHERE {_OUTSIDE}
+);
+DELETE FROM elements WHERE {_OUTSIDE};
+DELETE FROM entries WHERE operation = {log.RESERVE}
+    AND cycle - waited > getvariable('window_last') AND place NOT IN (
+        SELECT reserved_place FROM elements WHERE reserved_place IS NOT NULL
+    );
+
+DROP TABLE sends; DROP TABLE takes; DROP TABLE reserves; DROP TABLE crossings;
+
 CREATE TABLE transfers AS SELECT
     channel, element,
     CASE WHEN stop < 0 THEN -1 - stop ELSE stop END AS stop,
     stop < 0 AS bare,
-    reserved_cycle, sent_cycle,
-    visible_from(sent_cycle, forward_cycles, requested_cycle) AS visible_cycle,
-    nullif(seen_cycle, -1) AS seen_cycle,
-    nullif(taken_cycle, -1) AS taken_cycle,
+    reserved_cycle, sent_cycle, visible_cycle, seen_cycle, taken_cycle,
     send_wait_cycles, receive_wait_cycles
-FROM recorded JOIN channels USING (channel)
-ORDER BY nullif(taken_cycle, -1) NULLS LAST, channel, element;
-
+FROM elements ORDER BY taken_cycle NULLS LAST, channel, element;
 
 CREATE VIEW every_operation AS
-SELECT producer AS unit, reserved_order AS place, '{Step.RESERVE}' AS operation,
-    reserved_cycle AS cycle, send_wait_cycles AS wait_cycles, channel, element
-FROM recorded JOIN channels USING (channel) WHERE reserved_order <> sent_order
-UNION ALL SELECT producer, sent_order, '{Step.SEND}', sent_cycle,
-    CASE WHEN reserved_order = sent_order THEN send_wait_cycles ELSE 0 END, channel, element
-FROM recorded JOIN channels USING (channel)
-UNION ALL SELECT consumer, seen_order, '{Step.SEE}', seen_cycle, receive_wait_cycles,
-    channel, element
-FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND seen_order <> taken_order
-UNION ALL SELECT consumer, taken_order, '{Step.TAKE}', taken_cycle,
-    CASE WHEN seen_order = taken_order THEN receive_wait_cycles ELSE 0 END, channel, element
-FROM recorded JOIN channels USING (channel) WHERE taken_order >= 0
-UNION ALL SELECT unit, "order",
-    {[str(step) for step in NUMBERED]}[operation + 1], cycle,
-    wait_cycles, nullif(channel, -1), NULL
-FROM recorded_operations;
+SELECT unit, place, {_case(_NAMES_OF_STEPS)} AS operation, cycle, waited AS wait_cycles,
+    nullif(channel, -1) AS channel, element
+FROM entries LEFT JOIN (
+    SELECT unnest([sent_place, reserved_place, seen_place, taken_place]) AS place, element
+    FROM elements
+) USING (place) WHERE operation IN ({", ".join(map(str, _NAMES_OF_STEPS))});
 
-CREATE TABLE last_states AS SELECT s.* EXCLUDE (next_order) REPLACE (
+CREATE TABLE last_states AS SELECT s.* EXCLUDE (next_place) REPLACE (
     coalesce(later.cycle, s.cycle) AS cycle,
     s.busy_cycles + coalesce(later.cycle - s.cycle - later.wait_cycles, 0) AS busy_cycles,
     CASE WHEN later.unit IS NULL THEN waits_for END AS waits_for,
@@ -145,13 +217,13 @@ CREATE TABLE last_states AS SELECT s.* EXCLUDE (next_order) REPLACE (
 FROM recorded_states s LEFT JOIN (
     SELECT unit, max(o.cycle) AS cycle, sum(wait_cycles)::BIGINT AS wait_cycles
     FROM every_operation o JOIN recorded_states s USING (unit)
-    WHERE place >= next_order OR o.cycle > s.cycle GROUP BY unit
+    WHERE place >= next_place OR o.cycle > s.cycle GROUP BY unit
 ) later USING (unit) ORDER BY unit;
 
 UPDATE last_states SET waits_for = NULL, since_cycle = NULL, cause = NULL, channel = NULL
 WHERE waits_for = '{Operation.SEND}' AND unit IN (
     SELECT w.unit FROM waiting w JOIN every_operation o ON o.channel = w.channel
-    JOIN recorded_states s ON s.unit = o.unit WHERE o.unit <> w.unit AND o.place >= s.next_order
+    JOIN recorded_states s ON s.unit = o.unit WHERE o.unit <> w.unit AND o.place >= s.next_place
 );
 
 CREATE TABLE states AS FROM (SELECT * EXCLUDE (cause, channel, requests) FROM last_states);
@@ -174,9 +246,9 @@ CREATE TABLE bursts AS SELECT
     unit, submitted_cycle, end_cycle, end_cycle - submitted_cycle AS cycles, requests,
     requests * getvariable('request_bytes') AS bytes, open
 FROM (
-    SELECT unit, cycle - wait_cycles AS submitted_cycle, cycle AS end_cycle, amount AS requests,
+    SELECT unit, cycle - waited AS submitted_cycle, cycle AS end_cycle, amount AS requests,
         false AS open
-    FROM recorded_operations WHERE operation = {BURST}
+    FROM entries WHERE operation = {log.BURST}
     UNION ALL SELECT unit, start_cycle, end_cycle, requests, true
     FROM open_waits WHERE cause = '{Cause.HBM}'
 ) ORDER BY end_cycle, unit;
@@ -194,23 +266,20 @@ CREATE TABLE waits AS SELECT
         AS until_cycle,
     coalesce(links_cycles, 0) AS links_cycles, open
 FROM (
-    SELECT consumer AS unit, seen_cycle - receive_wait_cycles AS start_cycle,
-        seen_cycle AS end_cycle, '{Cause.EMPTY}' AS cause, channel, sent_cycle AS until_cycle,
+    SELECT unit, cycle - waited AS start_cycle, cycle AS end_cycle, {_case(CAUSES)} AS cause,
+        nullif(channel, -1) AS channel,
+        CASE WHEN operation IN ({log.SEND}, {log.RESERVE})
+                THEN cycle - credit_part(waited, backward_cycles)
+            WHEN operation = {log.IDLE} THEN amount
+            ELSE coalesce(sent_cycle, cycle) END AS until_cycle,
         false AS open
-    FROM recorded JOIN channels USING (channel) WHERE seen_order >= 0 AND receive_wait_cycles > 0
-    UNION ALL SELECT producer, reserved_cycle - send_wait_cycles, reserved_cycle,
-        '{Cause.FULL}', channel,
-        reserved_cycle - credit_part(send_wait_cycles, backward_cycles), false
-    FROM recorded JOIN channels USING (channel) WHERE send_wait_cycles > 0
-    UNION ALL SELECT unit, cycle - wait_cycles, cycle,
-        {[str(step.cause) for step in NUMBERED]}[operation + 1], nullif(channel, -1),
-        CASE operation WHEN {RESERVE} THEN cycle - credit_part(wait_cycles, backward_cycles)
-            WHEN {IDLE} THEN amount ELSE cycle END, false
-    FROM recorded_operations LEFT JOIN channels USING (channel) WHERE wait_cycles > 0
+    FROM entries LEFT JOIN channels USING (channel) LEFT JOIN (
+        SELECT coalesce(seen_place, taken_place) AS place, sent_cycle FROM elements
+    ) USING (place) WHERE waited > 0 AND {_case(CAUSES)} IS NOT NULL
     UNION ALL SELECT unit, start_cycle, end_cycle, cause, channel, end_cycle, true FROM open_waits
 ) LEFT JOIN channels USING (channel) LEFT JOIN (
-    SELECT unit, cycle AS end_cycle, amount AS links_cycles, false AS open FROM recorded_readings
-    WHERE operation = {LINKS}
+    SELECT unit, cycle AS end_cycle, amount AS links_cycles, false AS open FROM entries
+    WHERE operation = {log.LINKS}
 ) USING (unit, end_cycle, open) ORDER BY unit, start_cycle, open;
 """
 

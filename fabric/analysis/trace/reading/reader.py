@@ -31,11 +31,7 @@ from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed
 from fabric.messages.text import JsonObject, outcome
 from fabric.messages.vocabulary import SCHEMA_VERSION, TABLES
-from fabric.timing.log.log_rows import LONG_COLUMNS, OPERATION_COLUMNS
-from fabric.timing.retiming.deriving import Logged, Moment, logged
-from fabric.timing.retiming.log_tables import COLUMNS as LOG_COLUMNS
-from fabric.timing.retiming.record import RecordedChannel
-from fabric.timing.retiming.record_making import About
+from fabric.timing.engine.log import ENTRY, Entries
 from fabric.timing.state.resource_use import counters_in
 
 if TYPE_CHECKING:
@@ -100,7 +96,6 @@ class RecordedRun:
             sorted(channel for flow in self.shared_links.flows for channel in flow.channels)
         )
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
-        self._log: Logged | None = None
         self._database, self._files = Connection(), Connection()
         off_chip = self.meta["off_chip"]
         self._database.execute(f"SET VARIABLE request_bytes = {off_chip['request_bytes']}")
@@ -113,7 +108,7 @@ class RecordedRun:
         self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
         self._static("columns", "*")
         add_families(self._database)
-        self._segments(end, None if end else self._broken_off())
+        self._segments(end)
         # From here on nobody changes it, or reads anything besides.
         self._database.execute("SET enable_external_access = false")
         self._open: Final = [self._database]
@@ -168,10 +163,13 @@ class RecordedRun:
         found = self.numpy(f"SELECT {names} FROM {rows}")
         return _stacked(found, columns)
 
-    @property
-    def logged(self) -> Logged | None:
-        """What the compiled loop wrote of it; None where all its operators were tasks."""
-        return self._log
+    def entries(self) -> Entries:
+        """Return the rows of the log."""
+        found = self.numpy("SELECT * EXCLUDE (place) FROM entries ORDER BY place")
+        rows = np.empty(len(found["unit"]), ENTRY)
+        for name, column in found.items():
+            rows[name] = column
+        return rows
 
     def close(self) -> None:
         """Give the memory back; what is asked afterwards is refused, what is under way ends."""
@@ -278,56 +276,25 @@ class RecordedRun:
         found = self.folder.glob(f"{name}-*{SUFFIX}")
         return sorted(file for file in found if _NUMBERED.fullmatch(file.stem.partition("-")[2]))
 
-    def _broken_off(self) -> str | None:
-        """Return the number of the segment in which the run was killed, if any.
-
-        A segment's short rows are written last; without them rows of the same time are missing.
-        """
-        last = max(
-            (
-                file.stem.partition("-")[2]
-                for name in ("short", "long", "operations")
-                for file in self._numbered(name)
-            ),
-            default=None,
-        )
-        if last is None or (self.folder / f"short-{last}{SUFFIX}").exists():
-            return None
-        self.problems.append(f"segment {int(last)} was not written whole, it is left out")
-        return last
-
-    def _segments(self, end: dict[str, object], broken_off: str | None) -> None:
+    def _segments(self, end: dict[str, object]) -> None:
         database = self._database
         window = self.meta.get("window")
         for name, value in (
             ("status", literal(end.get("status", "killed"))),
             ("cycles", end.get("cycles", "NULL")),
+            ("window_first", "NULL" if window is None else window[0]),
             ("window_last", "NULL" if window is None else window[1]),
         ):
             database.execute(f"SET VARIABLE {name} = {value}")
-        for table, columns in (
-            ("recorded", LONG_COLUMNS),
-            ("recorded_operations", OPERATION_COLUMNS),
-            ("recorded_readings", OPERATION_COLUMNS),
-        ):
-            names = ", ".join(f'"{column}" BIGINT' for column in columns)
-            database.execute(f"CREATE TABLE {table} ({names})")
-        for name, insert in (
-            ("short", query_tables.SHORT),
-            ("long", query_tables.LONG),
-            ("operations", query_tables.OPERATIONS),
-        ):
-            self._load(name, insert, broken_off)
-        self._last("pending", "SELECT * FROM {file}", LONG_COLUMNS)
-        database.execute(
-            "INSERT INTO recorded SELECT * FROM pending ANTI JOIN recorded USING (channel, element)"
-        )
+        database.execute(f"SET VARIABLE shared_channels = {[*self.shared_channels]}::BIGINT[]")
+        database.execute(query_tables.ENTRIES)
+        self._load()
         self._last(
             "states",
             "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
             "nullif(since_cycle, -1) AS since_cycle, nullif(cause, '') AS cause, "
             "nullif(channel, -1) AS channel) FROM {file}",
-            (*TABLES["states"], "cause", "channel", "requests", "next_order"),
+            (*TABLES["states"], "cause", "channel", "requests", "next_place"),
             "recorded_states",
         )
         self._last(
@@ -340,78 +307,10 @@ class RecordedRun:
             TABLES["waiting"],
         )
         self._fit()
-        if self.meta.get("compiled"):
-            self._derive(is_end=bool(end))
+        if window is not None:
+            self._omit()
+        self._join()
         database.execute(query_tables.VIEWS)
-
-    def _derive(self, *, is_end: bool) -> None:
-        """Add the rows that compiled operators omit."""
-        try:
-            self._log = self._derived(is_end=is_end)
-        except _DAMAGES as error:
-            self.problems.append(
-                "what the compiled loop wrote is damaged, what was done there is left out: "
-                f"{_reason(error)}"
-            )
-            self._database.execute(query_tables.WITHOUT_LOG)
-
-    def _derived(self, *, is_end: bool) -> Logged | None:
-        if not self._numbered("states") and not is_end:
-            self._database.execute(query_tables.WITHOUT_LOG)
-            return None
-        if not self.has_state:
-            raise ValueError("there is no state that goes with it")
-        database = self._database
-        last = self._numbered("states")[-1].name
-        files = {name: self._numbered(name) for name in ("templates", "taken")}
-        files["ports"] = [self.folder / f"ports{SUFFIX}"]
-        files["stages"] = [self.folder / last.replace("states", "stages")]
-        tables = {name: self._joined(name, files[name]) for name in LOG_COLUMNS}
-        cycles, orders = database.numpy(
-            "SELECT cycle, next_order FROM recorded_states ORDER BY unit"
-        ).values()
-        moment = Moment(np.asarray(cycles), int(orders[0]) if len(orders) else 0, is_end)
-        transfers = self._stamped("SELECT * FROM recorded", LONG_COLUMNS)
-        operations = self._stamped(
-            "FROM recorded_operations UNION ALL FROM recorded_readings", OPERATION_COLUMNS
-        )
-        found = logged(tables, transfers, operations, self._about(), moment)
-        for table, columns, rows in (
-            ("recorded", LONG_COLUMNS, found.transfers),
-            ("recorded_operations", OPERATION_COLUMNS, found.operations),
-        ):
-            database.execute(f"DELETE FROM {table}")
-            by_column = dict(zip(columns, np.ascontiguousarray(rows.T), strict=True))
-            database.register("read", by_column)
-            database.execute(f"INSERT INTO {table} SELECT * FROM read")
-        database.execute("UPDATE recorded_states SET next_order = $1", [found.next_order])
-        return found
-
-    def _joined(self, name: str, files: list[Path]) -> dict[str, np.ndarray]:
-        parts = []
-        for file in files:
-            try:
-                rows = self._database.numpy(f"FROM {self._file(name, file)}")
-            except _DAMAGES as error:
-                raise ValueError(f"{file.name}: {_reason(error)}") from None
-            parts.append(rows)
-        return {
-            column: np.concatenate([np.zeros(0, np.int64), *(part[column] for part in parts)])
-            for column in LOG_COLUMNS[name]
-        }
-
-    def _stamped(self, query: str, columns: tuple[str, ...]) -> np.ndarray:
-        return _stacked(self._database.numpy(query), columns)
-
-    def _about(self) -> About:
-        units = self._database.rows("SELECT name FROM units ORDER BY unit")
-        channels = self._database.rows(query_tables.CHANNELS)
-        joined = tuple(RecordedChannel(*row) for row in channels)
-        names = tuple(name for (name,) in units)
-        interval_cycles = self.interval_cycles
-        return About(
-            "", names, joined, 0, (), 0, shares_on_chip=False, interval_cycles=interval_cycles
-        )
 
     @property
     def interval_cycles(self) -> int:
@@ -421,16 +320,45 @@ class RecordedRun:
         cycles = channel.get("interval_cycles") if isinstance(channel, dict) else None
         return cycles if isinstance(cycles, int) else 0
 
-    def _load(self, name: str, insert: str, broken_off: str | None) -> None:
-        for file in self._numbered(name):
-            if file.stem == f"{name}-{broken_off}":
-                continue
+    def _load(self) -> None:
+        """Read the segments up to the first that is damaged or missing."""
+        files = self._numbered("operations")
+        for number, file in enumerate(files, 1):
             try:
-                self._whole(insert.format(file=self._file(name, file)))
+                if file.stem != f"operations-{number:06}":
+                    raise ValueError(f"operations-{number:06}{SUFFIX} is missing")
+                self._whole(query_tables.APPEND.format(file=self._file("operations", file)))
             except _DAMAGES as error:
                 self.problems.append(
-                    f"{file.name} is damaged, its rows are left out: {_reason(error)}"
+                    f"{file.name} is damaged, its rows and later ones are left out: "
+                    f"{_reason(error)}"
                 )
+                return
+
+    def _omit(self) -> None:
+        """Read how many elements of each channel were dequeued before the window."""
+        file = self.folder / f"window{SUFFIX}"
+        if os.path.lexists(file):
+            try:
+                rows = self._file("window", file)
+                self._whole(f"INSERT INTO omissions FROM {rows}")
+            except _DAMAGES as error:
+                self.problems.append(
+                    f"{file.name} is damaged, elements are left out: {_reason(error)}"
+                )
+        self._database.execute(query_tables.WINDOW)
+
+    def _join(self) -> None:
+        """Leave out elements that were dequeued and not sent, which no run writes."""
+        rows = self._database.rows(query_tables.UNSENT)
+        if rows:
+            self.problems.append(
+                "more elements were dequeued than sent: rows are missing, all are left out"
+            )
+            self.has_state = False
+            self._database.execute(
+                "DELETE FROM entries; DELETE FROM recorded_states; DELETE FROM waiting"
+            )
 
     def _fit(self) -> None:
         """Drop the last states if units wait for channels that are not theirs."""

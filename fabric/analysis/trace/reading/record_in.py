@@ -13,27 +13,14 @@ from fabric.analysis.trace.reading.integrity import is_number
 from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import refused
 from fabric.messages.causes import Operation
-from fabric.timing.log import log_rows as r
-from fabric.timing.retiming import events as e
+from fabric.timing.engine import log as e
 from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
-from fabric.timing.retiming.record_making import About, Rows, record_of
+from fabric.timing.retiming.record_making import About, record_of
 from fabric.timing.retiming.retimer import Retimer
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.messages.errors import ConfigurationError
-
-_MISSING: Final = f"""
-SELECT 1 FROM recorded GROUP BY channel HAVING count(*) <> max(element) + 1 OR min(element) < 0
-UNION ALL
-SELECT 1 FROM recorded_readings late ANTI JOIN recorded ON late."order" = sent_order
-WHERE operation = {r.LATE}
-UNION ALL
-SELECT 1 FROM recorded_readings first ANTI JOIN recorded
-ON first.channel = recorded.channel AND amount = element
-WHERE operation = {r.ARRIVAL}
-"""
-"""A row for each referenced row that is missing."""
 
 _WAITED_FOR: Final = f"""
 SELECT unit, waits_for, since_cycle, channel FROM waiting JOIN states USING (unit)
@@ -106,19 +93,14 @@ def _record_in(trace: RecordedRun) -> Record:
         raise refused(
             f"{who}: it does not say which units the HBM serves: an older step-fabric wrote it"
         )
-    if (
-        trace.damaged
-        or trace.rows(_MISSING)
-        or max(trace.shared_channels, default=-1) >= len(about.channels)
-    ):
+    if trace.damaged or max(trace.shared_channels, default=-1) >= len(about.channels):
         raise _damaged(who)
-    if trace.logged is None:
-        transfers = trace.table("recorded", r.LONG_COLUMNS)
-        every = "(FROM recorded_operations UNION ALL FROM recorded_readings)"
-        operations = trace.table(every, r.OPERATION_COLUMNS)
-        record = record_of(Rows([transfers], operations), about)
-    else:
-        record = trace.logged.record(about)
+    try:
+        record = record_of(trace.entries(), about)
+    except ValueError:
+        raise _damaged(who) from None
+    if not _fits(record):
+        raise _damaged(who)
     retimer = Retimer(record)
     ends = [cycle for (cycle,) in trace.rows("SELECT cycle FROM states ORDER BY unit")]
     again = retimer.time(record.depths)
@@ -131,6 +113,17 @@ def _record_in(trace: RecordedRun) -> Record:
     if not is_whole:
         raise _damaged(who)
     return record
+
+
+def _fits(record: Record) -> bool:
+    """Whether all slots and elements that events use are there."""
+    code, amount = record.events.T
+    arrives = code & e.KIND == e.ARRIVAL
+    elements = record.elements[code[arrives] >> e.SHIFT]
+    unused = np.array([channel.unused for channel in record.channels], np.int64)
+    return bool(
+        (unused >= 0).all() and (amount[arrives] >= 0).all() and (amount[arrives] < elements).all()
+    )
 
 
 def _damaged(who: str) -> Exception:

@@ -1,0 +1,287 @@
+"""The log of a run: one row for each operation of a unit, from tasks and from the compiled loop.
+
+Rows of one unit are in its order, and rows of different units in the order of the host. The cycles
+that a unit worked before an operation are ``cycle - waited`` less the cycle of its previous row.
+"""
+
+from __future__ import annotations
+
+import itertools
+from struct import Struct
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.graph.values.value import Empty, size_bytes
+from fabric.timing.engine.tables import Row, Table
+from fabric.timing.engine.unit import Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fabric.graph.values.value import Element
+    from fabric.timing.engine.unit import Unit
+
+
+class Entry(Row):
+    """An operation.
+
+    Attributes:
+        channel: -1 for none.
+        amount: see the operations below.
+        stop: level of a sent element; ``~level`` of a bare stop. Of NOTE, LATE and AT, a reading.
+        cycle: the unit's clock after the operation.
+        waited: cycles that the unit waited for it; of UNTIL, cycles that it worked.
+    """
+
+    unit: int
+    operation: int
+    channel: int
+    amount: int
+    stop: int
+    cycle: int
+    waited: int
+
+
+SEE: Final = 0
+"""The unit saw an element that it takes later."""
+TAKE: Final = 1
+SEND: Final = 2
+"""The amount is the bytes of the element, here and for PUT."""
+RESERVE: Final = 3
+PUT: Final = 4
+"""Send an element in a slot that was reserved before."""
+END: Final = 5
+"""The unit saw the end of a stream."""
+FINISH: Final = 6
+"""The operator ended, and so did its outputs."""
+WORK: Final = 7
+"""The unit worked; only in records, where no operation follows that counts the work."""
+BURST: Final = 8
+"""Off-chip memory has answered; the amount is its requests. In a record, any wait for a memory."""
+NOTE: Final = 9
+"""A reading of the clock, numbered in ``stop``."""
+LATE: Final = 10
+"""The next element is visible from the cycle in ``amount``, which counts from a reading."""
+AT: Final = 11
+"""The next element is visible from the cycle in ``amount``, which counts from no reading."""
+ARRIVAL: Final = 12
+"""Remember when this element of the channel became visible."""
+UNTIL: Final = 13
+"""The unit is busy until ``amount`` cycles after the remembered arrival."""
+IDLE: Final = 14
+"""The unit waited for an element that was sent in the cycle ``amount`` and is seen later."""
+HEAR: Final = 15
+"""The unit learns that an element was dequeued in the cycle ``amount``, behind its clock."""
+CHOICE: Final = 16
+"""What follows depends on which input came first."""
+LINKS: Final = 17
+"""Of the wait that ends now, ``amount`` cycles were for shared links."""
+DROP: Final = 18
+"""An element came after the operator had ended, and was dequeued in this cycle."""
+
+CROSS: Final = 19
+"""An element has left shared links in this cycle, and is visible from the cycle in ``amount``."""
+
+ALLOCATE: Final = 20
+"""The unit waited for so many bytes of on-chip memory."""
+
+LAST_WORKED: Final = FINISH
+"""In a record, the amount of operations up to this is the cycles that the unit worked before."""
+
+SHIFT: Final = 4
+"""An event of a record is ``channel << SHIFT | operation``, and an amount."""
+KIND: Final = (1 << SHIFT) - 1
+NONE: Final = -1
+"""No channel, cycle or unit."""
+
+FROM_START: Final = -1
+"""Of AT: it counts from the start of the run."""
+FROM_UNKNOWN: Final = -2
+"""Of AT: other depths may change the cycle."""
+
+Entries: TypeAlias = NDArray[np.void]
+"""Rows with the columns of ``Entry``."""
+
+ENTRY: Final = Table.zeros(Entry, 0).rows.dtype
+
+_pack: Final = Struct(f"={len(Entry.__annotations__)}q").pack_into
+
+_ROW_BYTES: Final = ENTRY.itemsize
+
+ROWS: Final = 1 << 17
+"""Rows of a full buffer."""
+
+
+class Keeper:
+    """Receives the rows of a run; of a run that begins again, after another ``follow``."""
+
+    def follow(self, log: Log, units: Sequence[Unit]) -> None:
+        """A machine of ``units`` is being built, which writes to ``log``."""
+
+    def keep(self, rows: Entries) -> None:
+        """Take rows, which are overwritten afterwards."""
+
+
+class Log:
+    """The rows that no keeper has received yet.
+
+    Attributes:
+        table: a buffer; the first ``count`` rows are in use.
+        next_order: draws a number, higher than those before.
+    """
+
+    def __init__(self, keepers: Sequence[Keeper], units: Sequence[Unit]) -> None:
+        # One event of the memory or of a flow of shared links may write a row for each unit.
+        self.table: Final = Table.zeros(Entry, ROWS + 2 * len(units))
+        self._bytes: Final = self.table.cells.data.cast("B")
+        self._used_bytes = 0
+        self._keepers: Final = keepers
+        self.next_order: Final[Callable[[], int]] = itertools.count().__next__
+        for keeper in keepers:
+            keeper.follow(self, units)
+
+    @property
+    def count(self) -> int:
+        """Rows in use."""
+        return self._used_bytes // _ROW_BYTES
+
+    @count.setter
+    def count(self, rows: int) -> None:
+        self._used_bytes = rows * _ROW_BYTES
+
+    def flush(self) -> None:
+        """Pass the rows on and empty the buffer."""
+        rows, self._used_bytes = self.table.rows[: self.count], 0
+        for keeper in self._keepers:
+            keeper.keep(rows)
+
+    def add(
+        self,
+        unit: Unit,
+        operation: int,
+        channel: int = -1,
+        amount: int = 0,
+        stop: int = 0,
+        waited: int = 0,
+    ) -> None:
+        """Write an operation that ends at the clock of ``unit``."""
+        self.write(unit.index, operation, channel, amount, stop, unit.now, waited)
+
+    def write(self, *row: int) -> None:
+        """Write a row."""
+        used = self._used_bytes
+        _pack(self._bytes, used, *row)
+        self._used_bytes = used + _ROW_BYTES
+        if self._used_bytes == len(self._bytes):
+            self.flush()
+
+    def reading(self, unit: Unit) -> Reading:
+        """Return the clock of ``unit`` as a reading with a number."""
+        order = self.next_order()
+        self.add(unit, NOTE, stop=order)
+        return Reading.at(unit.now, order)
+
+    def arrived(self, channel: ChannelLog, element: int) -> None:
+        """A unit begins a group with ``element`` of ``channel``."""
+        self.add(channel.consumer, ARRIVAL, channel.number, element)
+
+    def was_busy(self, unit: Unit, charged_cycles: int, cycles: int) -> None:
+        """The unit was charged for the rest of ``cycles`` since an arrival."""
+        self.add(unit, UNTIL, amount=cycles, waited=charged_cycles)
+
+    def chose(self, unit: Unit) -> None:
+        """The work of ``unit`` depends on which input came first."""
+        self.add(unit, CHOICE)
+
+    def finished(self, unit: Unit) -> None:
+        """The operator of ``unit`` has ended."""
+        self.add(unit, FINISH)
+
+    def allocated(self, unit: Unit, room_bytes: int, waited: int) -> None:
+        """``unit`` was given ``room_bytes`` on chip."""
+        if waited:
+            self.add(unit, ALLOCATE, amount=room_bytes, waited=waited)
+
+    def burst(self, unit: Unit, requests: int, waited: int) -> None:
+        """Off-chip memory has answered ``unit``."""
+        self.add(unit, BURST, amount=requests, waited=waited)
+
+
+class ChannelLog:
+    """Writes the operations on channel ``number``."""
+
+    def __init__(self, number: int, producer: Unit, consumer: Unit, log: Log) -> None:
+        self.number: Final = number
+        self.producer: Final = producer
+        self.consumer: Final = consumer
+        self._log: Final = log
+        self._has_seen = False
+
+    def sent(self, element: Element, waited: int, operation: int = SEND) -> None:
+        """``element`` was sent, or put."""
+        value, stop = element
+        stop = ~stop if value.__class__ is Empty else stop
+        self._log.add(self.producer, operation, self.number, size_bytes(value), stop, waited)
+
+    def sent_at(self, element: Element, requested_cycle: int, waited: int) -> None:
+        """``element`` was sent, visible from ``requested_cycle``."""
+        unit = self.producer
+        kind, reading = AT, FROM_UNKNOWN
+        if isinstance(requested_cycle, Reading):
+            reading = requested_cycle.order
+            kind = AT if reading == FROM_START else LATE
+        cycle = int(requested_cycle)
+        self._log.write(unit.index, kind, self.number, cycle, reading, unit.now - waited, 0)
+        self.sent(element, waited)
+
+    def reserve(self, waited: int) -> None:
+        """A slot was reserved."""
+        self._log.add(self.producer, RESERVE, self.number, waited=waited)
+
+    def put(self, element: Element) -> None:
+        """``element`` is sent in the oldest reserved slot."""
+        self.sent(element, 0, PUT)
+
+    def peeked(self, waited: int) -> None:
+        """The consumer sees the next element."""
+        if not self._has_seen:
+            self._has_seen = True
+            self._log.add(self.consumer, SEE, self.number, waited=waited)
+
+    def took(self, waited: int = 0) -> None:
+        """An element was dequeued."""
+        self._has_seen = False
+        self._log.add(self.consumer, TAKE, self.number, waited=waited)
+
+    def heard(self, cycle: int) -> None:
+        """An element was dequeued at ``cycle``; the consumer knows at its own clock."""
+        self._has_seen = False
+        self._log.add(self.consumer, HEAR, self.number, cycle)
+
+    def idled(self, waited: int, until_cycle: int) -> None:
+        """The consumer has waited for an element that it looks at later."""
+        self._log.chose(self.consumer)
+        if waited:
+            self._log.add(self.consumer, IDLE, self.number, until_cycle, waited=waited)
+
+    def ended(self, waited: int) -> None:
+        """The consumer saw the end of the stream."""
+        self._log.add(self.consumer, END, self.number, waited=waited)
+
+    def waited_for_links(self, cycles: int) -> None:
+        """The consumer's wait that ends now includes ``cycles`` for shared links."""
+        self._log.add(self.consumer, LINKS, self.number, cycles)
+
+    def left_over(self, cycle: int) -> None:
+        """An element was discarded at ``cycle``."""
+        self._has_seen = False
+        self._log.write(self.consumer.index, DROP, self.number, 0, 0, cycle, 0)
+
+    def sent_over_links(self, size_bytes: int) -> None:
+        """An element is sent over shared links."""
+
+    def crossed(self, cycle: int, visible_cycle: int) -> None:
+        """The oldest element on shared links has left them at ``cycle``."""
+        self._log.write(self.producer.index, CROSS, self.number, visible_cycle, 0, cycle, 0)

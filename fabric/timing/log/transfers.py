@@ -1,0 +1,140 @@
+"""Rows of a log in memory, and the elements that they say were sent and dequeued."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from fabric.timing.engine import log
+from fabric.timing.engine.log import Entries, Entry, Keeper, Log
+from fabric.timing.engine.tables import Counters, Row, Table
+from fabric.timing.engine.unit import Unit
+
+COLUMNS: Final = tuple(Entry.__annotations__)
+
+
+class KeptRows(Keeper):
+    """Keeps the rows of a run, each column in as few bytes as its numbers need."""
+
+    def __init__(self) -> None:
+        self._log: Log
+        self._parts: list[list[NDArray[np.signedinteger]]] = []
+
+    @override
+    def follow(self, log: Log, units: Sequence[Unit]) -> None:
+        self._log = log
+        self._parts = []
+
+    @override
+    def keep(self, rows: Entries) -> None:
+        if len(rows):
+            self._parts.append([narrowed(rows[name]) for name in COLUMNS])
+
+    def take(self) -> Entries:
+        """Return and remove the rows so far, in columns of the fewest bytes."""
+        self._log.flush()
+        parts, self._parts = self._parts, []
+        if not parts:
+            return np.zeros(0, log.ENTRY)
+        columns = [*zip(*parts, strict=True)]
+        types = [(name, np.result_type(*its)) for name, its in zip(COLUMNS, columns, strict=True)]
+        rows = np.empty(sum(map(len, columns[0])), types)
+        while columns:
+            np.concatenate(columns.pop(), out=rows[COLUMNS[len(columns)]])
+        return rows
+
+
+def narrowed(column: Counters) -> NDArray[np.signedinteger]:
+    """Return ``column`` in the smallest type that holds its numbers."""
+    least, most = int(column.min()), int(column.max())
+    return column.astype(np.min_scalar_type(min(least, -1 - most)))
+
+
+class Transfer(Row):
+    """An element; the cycles are -1 for what has not happened, or was not requested.
+
+    Attributes:
+        element: its number in the channel, bare stops included.
+        dropped: 1 if it came after the operator of the consumer had ended.
+    """
+
+    channel: int
+    element: int
+    stop: int
+    sent_cycle: int
+    requested_cycle: int
+    taken_cycle: int
+    dropped: int
+
+
+TRANSFER: Final = Table.zeros(Transfer, 0).rows.dtype
+
+
+class Transfers:
+    """The elements of a run, from its rows so far.
+
+    Attributes:
+        rows: with the columns of ``Transfer``, by channel and element.
+    """
+
+    def __init__(self, channels: int) -> None:
+        self.rows = np.zeros(0, TRANSFER)
+        self._sent = np.zeros(channels, np.int64)
+        self._taken = np.zeros(channels, np.int64)
+
+    def add(self, entries: Entries) -> None:
+        """Add the elements of more rows."""
+        kind = entries["operation"]
+        sent = np.flatnonzero((kind == log.SEND) | (kind == log.PUT))
+        new = np.full(len(sent), -1, TRANSFER)
+        new["channel"], new["stop"] = entries["channel"][sent], entries["stop"][sent]
+        new["element"] = numbered(new["channel"], np.full(len(new), True), self._sent)
+        new["sent_cycle"] = entries["cycle"][sent]
+        new["requested_cycle"] = requested_of(entries, sent)
+        new["dropped"] = 0
+        rows = np.concatenate([self.rows, new])
+        self.rows = rows = rows[np.lexsort((rows["element"], rows["channel"]))]
+        taken = np.flatnonzero((kind == log.TAKE) | (kind == log.HEAR) | (kind == log.DROP))
+        channel, kind = entries["channel"][taken].astype(np.int64), kind[taken]
+        places = np.searchsorted(
+            _keys(rows["channel"], rows["element"]),
+            _keys(channel, numbered(channel, np.full(len(taken), True), self._taken)),
+        )
+        heard = kind == log.HEAR
+        rows["taken_cycle"][places] = np.where(
+            heard, entries["amount"][taken], entries["cycle"][taken]
+        )
+        rows["dropped"][places] = kind == log.DROP
+
+
+def numbered(channel: Counters, counted: NDArray[np.bool_], totals: Counters) -> Counters:
+    """Return how many rows of the same channel were counted before each row, and add to totals."""
+    order = np.argsort(channel, kind="stable")
+    by_channel, adds = channel[order], counted[order]
+    sums: Counters = np.cumsum(adds) - adds
+    before = np.empty(len(channel), np.int64)
+    before[order] = totals[by_channel] + sums - sums[np.searchsorted(by_channel, by_channel)]
+    totals += np.bincount(channel[counted], minlength=len(totals))
+    return before
+
+
+def _keys(channel: Counters, element: Counters) -> Counters:
+    return channel << 40 | element
+
+
+def requested_of(entries: Entries, sent: Counters) -> Counters:
+    """Return from which cycle the elements of rows ``sent`` are visible; -1 if not requested."""
+    if not np.isin(entries["operation"], (log.LATE, log.AT)).any():
+        return np.full(len(sent), -1)
+    # A request is the row before of the same unit.
+    order = np.argsort(entries["unit"], kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    before = order[place[sent] - 1]
+    asks = (place[sent] > 0) & np.isin(entries["operation"][before], (log.LATE, log.AT))
+    asks &= entries["unit"][before] == entries["unit"][sent]
+    return np.where(asks, entries["amount"][before], -1)

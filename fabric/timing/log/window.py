@@ -1,0 +1,115 @@
+"""The rows of a log that belong to a window of cycles."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabric.timing.engine import log
+from fabric.timing.engine.log import Entries
+from fabric.timing.engine.tables import Counters
+from fabric.timing.log.transfers import numbered
+
+_TAKES: Final = (log.TAKE, log.HEAR, log.DROP)
+
+
+class Window:
+    """Selects the rows of a window.
+
+    It keeps the elements that were dequeued in the window or later, and of those that were sent
+    after it the first of each channel: its consumer may have waited for it in the window. Other
+    operations are kept if they overlap the window.
+
+    Rows from before the window are held until an element of their channel is dequeued in it.
+
+    Attributes:
+        first: cycle of the window.
+    """
+
+    def __init__(self, first: int, last: int, channels: int) -> None:
+        self.first: Final = first
+        self._last: Final = last
+        (
+            self._dequeued, self._sent, self._taken, self._crossed, self._reserved, self._put,
+            self._begun, self._late, self._kept,
+        ) = np.zeros((9, channels + 1), np.int64)  # fmt: skip
+        self._known = np.zeros(channels + 1, np.bool_)
+        self._held = np.zeros(0, log.ENTRY)
+        self._elements = np.zeros(0, np.int64)
+        self._numbers = np.zeros(0, np.int64)
+
+    def select(self, new: Entries) -> Entries:
+        """Return the kept rows, of ``new`` and of those that were held."""
+        elements, numbers = self._numbered(new)
+        rows = np.concatenate([self._held, new])
+        self._elements = elements = np.concatenate([self._elements, elements])
+        self._numbers = numbers = np.concatenate([self._numbers, numbers])
+        kind, channel, cycle = rows["operation"], rows["channel"], rows["cycle"]
+        self._pair(kind, channel, elements, numbers)
+        kept = np.where(
+            elements >= 0,
+            (self._dequeued[channel] <= elements)
+            & ((elements < self._kept[channel]) | (self._late[channel] == 0)),
+            (cycle >= self.first) & (cycle - rows["waited"] <= self._last),
+        )
+        reserves = (kind == log.RESERVE) & (elements < 0)
+        kept[reserves] = numbers[reserves] <= self._begun[channel[reserves]]
+        self._known |= self._taken > self._dequeued
+        held = kept & (cycle < self.first) & ~self._known[channel]
+        self._held, self._elements, self._numbers = rows[held], elements[held], numbers[held]
+        selected: Entries = rows[kept & ~held]
+        return selected
+
+    def end(self) -> None:
+        """Hold no rows from now on."""
+        self._known[:] = True
+
+    def known(self) -> dict[str, np.ndarray]:
+        """Return the channels without held rows, and how many elements they omit at the start."""
+        channels = np.flatnonzero(self._known[:-1])
+        return {"channel": channels, "omitted": self._dequeued[channels]}
+
+    def _numbered(self, rows: Entries) -> tuple[Counters, Counters]:
+        """Return the number of each row's element in its channel, and of its reservation.
+
+        The element of a reservation follows from the row that uses it.
+        """
+        kind, channel = rows["operation"], rows["channel"]
+        start = rows["cycle"] - rows["waited"]
+        elements, numbers = np.full((2, len(rows)), log.NONE)
+
+        def at(*operations: int) -> NDArray[np.intp]:
+            return np.flatnonzero(np.isin(kind, operations))
+
+        its = at(log.SEND, log.PUT, log.LATE, log.AT)
+        is_send = np.isin(kind[its], (log.SEND, log.PUT))
+        elements[its] = numbered(channel[its], is_send, self._sent)
+        its = at(log.SEE, *_TAKES)
+        elements[its] = numbered(channel[its], kind[its] != log.SEE, self._taken)
+        its = at(log.CROSS)
+        elements[its] = numbered(channel[its], np.full(len(its), True), self._crossed)
+        its = at(log.RESERVE)
+        numbers[its] = numbered(channel[its], np.full(len(its), True), self._reserved)
+        np.add.at(self._begun, channel[its[start[its] <= self._last]], 1)
+        its = at(log.SEND, log.PUT)
+        is_put = kind[its] == log.PUT
+        numbers[its] = numbered(channel[its], is_put, self._put)
+        is_late = (numbers[its] >= self._begun[channel[its]]) & (is_put | (start[its] > self._last))
+        dropped = is_late & (numbered(channel[its], is_late, self._late) > 0)
+        np.add.at(self._kept, channel[its[~dropped]], 1)
+        its = at(*_TAKES)
+        dequeued = np.where(kind[its] == log.HEAR, rows["amount"][its], rows["cycle"][its])
+        np.add.at(self._dequeued, channel[its[dequeued < self.first]], 1)
+        return elements, numbers
+
+    @staticmethod
+    def _pair(kind: Counters, channel: Counters, elements: Counters, numbers: Counters) -> None:
+        """Give reservations the elements that use them."""
+        its = np.flatnonzero((kind == log.RESERVE) | (kind == log.PUT))
+        its = its[np.lexsort((kind[its], numbers[its], channel[its]))]
+        first, second = its[:-1], its[1:]
+        pairs = (kind[first] == log.RESERVE) & (kind[second] == log.PUT)
+        pairs &= (channel[first] == channel[second]) & (numbers[first] == numbers[second])
+        elements[first[pairs]] = elements[second[pairs]]
