@@ -239,23 +239,22 @@ def _is_float(dtype: np.dtype) -> bool:
 
 
 def _blocks(rows: Array) -> Iterator[slice]:
-    """Yield slices of rows; blocks stay in the cache, which the arrays in between would not."""
-    # A block has whole groups of short rows.
+    """Yield slices of whole groups of rows, so small that arrays in between stay in the cache."""
     step = max(1, _BLOCK // rows.shape[1] // _FEW) * _FEW
     return (slice(first, first + step) for first in range(0, len(rows), step))
 
 
 class _Allowed(NamedTuple):
-    """Allowed numbers and errors; ``scales`` are carried errors with the last rounding."""
+    """Numbers within their bounds, allowed errors, and carried errors with the last rounding."""
 
-    least: Array
-    most: Array
+    within: Array
     errors: Array
     scales: Array
 
 
-def _allowed(rows: _Rows, compared: OutputVerification, wanted: Array, exact: bool) -> _Allowed:
-    """Return the allowed range of a run with the errors of ``rows``."""
+def _allowed(
+    rows: _Rows, compared: OutputVerification, error: Array, wanted: Array, exact: bool
+) -> _Allowed:
     carried = np.abs(_finite(rows.errors)) + np.where(np.isfinite(rows.errors), 0, np.inf)
     sizes = np.abs(wanted)
     given = unit_of(rows.wanted.dtype)
@@ -264,7 +263,7 @@ def _allowed(rows: _Rows, compared: OutputVerification, wanted: Array, exact: bo
         reach = compared.atol + compared.rtol * sizes
         if not _is_float(rows.dtype):
             reach = np.maximum(reach, REACH * carried)
-        return _Allowed(wanted - reach, wanted + reach, reach, np.zeros(sizes.shape))
+        return _Allowed(error <= reach, reach, np.zeros(sizes.shape))
     if exact:
         times = max(_EXACTLY, REACH * given if given > _DOUBLE else 0.0) / _DOUBLE
         carried = times * carried
@@ -281,9 +280,11 @@ def _allowed(rows: _Rows, compared: OutputVerification, wanted: Array, exact: bo
     )
     last = np.where(np.isfinite(nearest), np.abs(nearest - wanted), 0)
     # Types without infinities round numbers beyond the largest to NaN.
+    least = np.where(np.isfinite(least), np.fmin(nearest, least), -np.inf)
+    most = np.where(np.isfinite(most), np.fmax(nearest, most), np.inf)
+    numbers = rows.found.astype(np.float64)
     return _Allowed(
-        np.where(np.isfinite(least), np.fmin(nearest, least), -np.inf),
-        np.where(np.isfinite(most), np.fmax(nearest, most), np.inf),
+        (least <= numbers) & (numbers <= most),
         reach + last,
         np.sqrt(np.square(carried) + np.square(last) + np.square(own)),
     )
@@ -300,60 +301,67 @@ def _rounded(numbers: Array, dtype: np.dtype, exact: bool) -> Array:
     return numbers.astype(dtype).astype(np.float64)
 
 
-class _JudgedRows(NamedTuple):
+class _Judged(NamedTuple):
     """The errors of some rows.
 
     Attributes:
-        places: of the wrong numbers.
-        relative: the largest relative error of finite numbers; -1 without any.
+        wrong: the first wrong places, with the errors allowed there.
+        relative: the largest relative error of finite nonzero numbers; -1 without any.
         share: the largest error as a part of its bound.
-        sizes: numbers in each group of rows; at least 16 if the rows have them.
-        means: mean squares of the errors and of the carried errors, by group.
+        row, row_place: the largest mean square of a group of rows over the mean square of the
+            carried errors, and the place of its largest error.
+        squares, numbers: the sum of these mean squares, and of the numbers they count for.
     """
 
-    error: Array
-    allowed: _Allowed
-    places: Array
+    wrong: list[tuple[int, float]]
+    mismatched: int
+    absolute: float
     relative: float
     share: float
-    sizes: Array
-    means: Array
+    row: float
+    row_place: int
+    squares: float
+    numbers: int
 
 
 def _judged_rows(
-    rows: _Rows, compared: OutputVerification, equal_nan: bool, exact: bool
-) -> _JudgedRows:
+    rows: _Rows, first: int, compared: OutputVerification, equal_nan: bool, exact: bool
+) -> _Judged:
+    """Judge ``rows``, which begin at the place ``first``."""
     error, wanted, right = _errors(rows.found, rows.wanted, equal_nan)
+    cols = error.shape[1]
+    # Few errors do not average out: short rows share a group, and fewer than 16 count as 16.
+    group = -(-_FEW // cols)
+    starts = np.arange(0, len(error), group)
+    sizes = np.minimum(group, len(error) - starts) * cols
     with np.errstate(all="ignore"):
-        allowed = _allowed(rows, compared, wanted, exact)
-        numbers = rows.found.astype(np.float64)
-        within = (allowed.least <= numbers) & (numbers <= allowed.most)
-        if None not in (compared.rtol, compared.atol):
-            within = error <= allowed.errors
-        within &= np.isfinite(error)
+        allowed = _allowed(rows, compared, error, wanted, exact)
+        within = allowed.within & np.isfinite(error)
         shares = error / np.where(np.isfinite(allowed.errors), allowed.errors, 0)
         shares = np.where(within, np.minimum(shares, 1), shares)
         comparable = np.isfinite(wanted) & (wanted != 0)
         relatives = error[comparable] / np.abs(wanted[comparable])
         known = np.isfinite(error) & np.isfinite(allowed.scales)
-        group = -(-_FEW // error.shape[1])
-        starts = np.arange(0, len(error), group)
         sums = [
             np.add.reduceat(np.where(known, np.square(each), 0).sum(axis=1), starts)
             for each in (error, allowed.scales)
         ]
-        sizes = np.minimum(group, len(error) - starts) * error.shape[1]
-        # Few errors do not average out: fewer than 16 numbers count as 16.
         few = sizes / np.maximum(sizes, _FEW)
         means = np.where(sums[1] > 0, few * sums[0] / np.where(sums[1] > 0, sums[1], 1), 0)
-    return _JudgedRows(
-        error,
-        allowed,
-        np.flatnonzero(~right & ~within),
+        worst = int(means.argmax())
+        at = slice(worst * group, (worst + 1) * group)
+        most = int((error[at] - allowed.scales[at]).argmax())
+    places = np.flatnonzero(~right & ~within)
+    return _Judged(
+        [(first + int(each), float(allowed.errors.flat[each])) for each in places[:_PLACES]],
+        len(places),
+        float(error.max()),
         float(relatives.max(initial=-1)),
         float(shares[~right].max(initial=0)),
-        sizes,
-        means,
+        float(means[worst]),
+        first + at.start * cols + most,
+        float((means * sizes).sum()),
+        int(sizes.sum()),
     )
 
 
@@ -361,48 +369,33 @@ def _counted(
     compared: OutputVerification, pair: Pair, equal_nan: bool, exact: bool
 ) -> OutputVerification:
     """Return ``compared`` with counts, errors and places of mismatches."""
-    mismatched, before = 0, 0
-    follows = compared.rtol is None and compared.atol is None
-    absolute, relative, share = 0.0, -1.0, 0.0
-    row_error, row_place, squares, count = 0.0, (0, 0.0), 0.0, 0
-    wrong: list[tuple[int, float]] = []
+    parts: list[_Judged] = []
+    first = 0
     for piece in _rows_of(pair):
-        cols = piece.found.shape[1]
         for part in _blocks(piece.found):
             rows = _Rows(piece.found[part], piece.wanted[part], piece.errors[part], piece.dtype)
-            judged = _judged_rows(rows, compared, equal_nan, exact)
-            first = before + part.start * cols
-            mismatched += len(judged.places)
-            bounds = judged.allowed.errors.reshape(-1)
-            wrong += [
-                (first + int(place), float(bounds[place]) if follows else 0.0)
-                for place in judged.places[: _PLACES - len(wrong)]
-            ]
-            absolute = max(absolute, float(judged.error.max()))
-            relative = max(relative, judged.relative)
-            share = max(share, judged.share)
-            squares += float((judged.means * judged.sizes).sum())
-            count += int(judged.sizes.sum())
-            worst = int(judged.means.argmax())
-            if judged.means[worst] > row_error:
-                row_error = float(judged.means[worst])
-                group = -(-_FEW // cols)
-                at = slice(worst * group, (worst + 1) * group)
-                most = int((judged.error[at] - judged.allowed.scales[at]).argmax())
-                row_place = first + at.start * cols + most, 0.0
-        before += piece.found.size
-    used = Errors(share, 0.0, 0.0)
-    if follows:
-        used = Errors(
-            share, math.sqrt(row_error) / _ROW, math.sqrt(squares / max(count, _FEW)) / _WHOLE
-        )
+            parts.append(_judged_rows(rows, first, compared, equal_nan, exact))
+            first += rows.found.size
+    if not parts:
+        return compared
+    mismatched = sum(each.mismatched for each in parts)
+    wrong = [place for each in parts for place in each.wrong][:_PLACES]
+    used = Errors(max(each.share for each in parts), 0.0, 0.0)
+    if compared.rtol is None and compared.atol is None:
+        worst = max(parts, key=lambda each: each.row)
+        numbers = max(sum(each.numbers for each in parts), _FEW)
+        whole = math.sqrt(math.fsum(each.squares for each in parts) / numbers)
+        used = Errors(used.element, math.sqrt(worst.row) / _ROW, whole / _WHOLE)
         if not mismatched and max(used) > 1:
-            wrong = [row_place]
+            wrong = [(worst.row_place, 0.0)]
+    else:
+        wrong = [(place, 0.0) for place, _ in wrong]
+    relative = max(each.relative for each in parts)
     return replace(
         compared,
         mismatched=mismatched,
         used=used,
-        absolute_error=absolute,
+        absolute_error=max(each.absolute for each in parts),
         relative_error=None if relative < 0 else relative,
         places=tuple(_mismatch(pair, place, bound) for place, bound in wrong),
     )
