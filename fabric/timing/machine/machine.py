@@ -92,26 +92,22 @@ def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorEr
     return ports.failure(str(error), error.place or place, counted=error.counted)
 
 
-def users_among(operators: Iterable[Operator]) -> frozenset[int]:
-    """Return the indices of ``operators`` that have user code.
+def users_among(nodes: Iterable[Node]) -> frozenset[int]:
+    """Return the indices of ``nodes`` with an operator or a function of a user.
 
     Results are cached by the classes of operators and attributes: a program may have thousands.
     """
     known: dict[tuple[type, ...], bool] = {}
     found = set()
-    for number, operator in enumerate(operators):
+    for node in nodes:
+        operator = node.operator
         kinds = (type(operator), *map(type, vars(operator).values()))
-        users = known.get(kinds)
-        if users is None:
-            known[kinds] = users = has_user_code(operator)
-        if users:
-            found.add(number)
+        if kinds not in known:
+            ours = is_ours(behaving_as(kinds[0])) and _function_place(operator) is None
+            known[kinds] = not ours
+        if known[kinds]:
+            found.add(node.index)
     return frozenset(found)
-
-
-def has_user_code(operator: Operator) -> bool:
-    """Whether the operator or its function is a user's."""
-    return not is_ours(behaving_as(type(operator))) or _function_place(operator) is not None
 
 
 def has_effects(plan: Plan, *others: object) -> bool:

@@ -192,7 +192,7 @@ class Runner:
     def watched(self) -> Watched:
         """Input of a watchdog."""
         machine = self.machine
-        users = users_among(node.operator for node in machine.plan.nodes)
+        users = users_among(machine.plan.nodes)
         return Watched(machine.units, users, machine.channels, Runner._operate)
 
     async def operate(self, node: Node) -> None:
