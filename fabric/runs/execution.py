@@ -139,14 +139,6 @@ class Execution:
 
     def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""
-        self.status = status = self._execute()
-        if self._recorder is not None:
-            completed = status == "completed"
-            shutdown_cycles = shutdown_cycles_of(self.machine) if completed else None
-            self._recorder.finish(status, self.state, shutdown_cycles)
-        return status
-
-    def _execute(self) -> Ending:
         start = time.perf_counter()
         interrupts = self._interrupts
         ending: Ending = "interrupted"
@@ -159,10 +151,14 @@ class Execution:
             ending = "error"
         self.counters = counters.unit_counters(self.state)
         self._tell_ends(self.state, self.counters)
-        if not interrupts.seen:
-            return ending
-        self.signal = interrupts.number
-        return "interrupted"
+        if interrupts.seen:
+            ending, self.signal = "interrupted", interrupts.number
+        self.status = ending
+        if self._recorder is not None:
+            completed = ending == "completed"
+            shutdown_cycles = shutdown_cycles_of(self.machine) if completed else None
+            self._recorder.finish(ending, self.state, shutdown_cycles)
+        return ending
 
     def _run(self) -> Ending:
         ending = self._run_once()
