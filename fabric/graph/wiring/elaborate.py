@@ -112,25 +112,22 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                     "expected a reader, such as a store",
                     place=node.place,
                 )
-            if len(found) > 1:
-                name = unused(f"broadcast_{node.name}_{port}", names.__contains__)
-                broadcast = _broadcast(node, stream, len(found), name)
-                names.add(name)
-                nodes.append(broadcast)
-                edges.append(Edge(node, port, broadcast, 0))
-                edges += [
-                    Edge(broadcast, k, *reader, _claims(reader, fronts))
-                    for k, reader in enumerate(found)
-                ]
-            elif found:
-                edges.append(Edge(node, port, *found[0], _claims(found[0], fronts)))
-            elif port in node.expected:
-                place = node.expected[port].place
+            if not found and port in node.expected:
                 refuse(
                     f"expect is told what {stream} carries, which is read by no operator: expected "
                     "a reader",
-                    place=place,
+                    place=node.expected[port].place,
                 )
+            outputs = [(node, port)]
+            if len(found) > 1:
+                name = unused(f"broadcast_{node.name}_{port}", names.__contains__)
+                names.add(name)
+                broadcast = _broadcast(node, stream, len(found), name)
+                nodes.append(broadcast)
+                edges.append(Edge(node, port, broadcast, 0))
+                outputs = [(broadcast, copy) for copy in range(len(found))]
+            for output, reader in zip(outputs, found, strict=False):
+                edges.append(Edge(*output, *reader, _claims(reader, fronts)))
     for index, node in enumerate(nodes):
         node.index = index
     _check_said(program, edges)
