@@ -80,7 +80,7 @@ class Accumulating(ComputeOperator):
         return self.reduction.check(name, unpacked_types([each.value for each in inputs]))
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         operands = unpacked_types([each.value for each in inputs])
         result = outputs[0].value
         first, artifact = artifact_bytes(inputs[0].value), artifact_bytes(result)
@@ -95,9 +95,7 @@ class Accumulating(ComputeOperator):
         )
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         cycles = rates.compute(self.reduction, *unpacked_types([each.value for each in inputs]))
         cycles, source = max(cycles, rates.load(inputs)), inputs[0]
         return Work(
@@ -233,7 +231,7 @@ class Accum(Accumulating):
     turns: ClassVar[bool] = True
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         operands = self.operand_types(inputs)
         shape = inputs[0].shape
         group = product(shape[-self.rank :])
@@ -309,7 +307,7 @@ class Scan(Accumulating):
     turns: ClassVar[bool] = True
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         operands = self.operand_types(inputs)
         return (StreamType(inputs[0].shape, self._value(wiring, operands)),)
 

@@ -21,7 +21,7 @@ from fabric.extend import (
     check_same_shape,
 )
 from operators.sources import mean_of_metadata
-from operators.streams.reading import Lockstep, Values
+from operators.streams.reading import Lockstep, Types, Values
 from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 
 
@@ -30,7 +30,7 @@ class _Generator(Operator):
     """Address generators cost nothing."""
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
 
@@ -74,7 +74,7 @@ class ExpertAddresses(_Generator):
         return self.wire(selectors)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (selectors,) = inputs
         value = selectors.value
         if self.tiles < 1 or not isinstance(value, SelectorType) or value.hits != 1:
@@ -85,9 +85,7 @@ class ExpertAddresses(_Generator):
         return (StreamType((*selectors.shape, self.tiles, 1), INTEGER),)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work()
 
     @override
@@ -141,7 +139,7 @@ class CacheReadAddresses(_Generator):
         return self.wire(requests, lengths)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         requests, lengths = inputs
         check_integers("CacheReadAddresses", requests, lengths)
         check_same_shape("CacheReadAddresses", requests, lengths)
@@ -154,9 +152,7 @@ class CacheReadAddresses(_Generator):
         return (StreamType((*requests.shape, tiles), INTEGER),)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(closing=())  # a length may be 0
 
     @override
@@ -206,7 +202,7 @@ class FilterLastTile(_Generator):
         return self.wire(lengths)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (lengths,) = inputs
         check_integers("FilterLastTile", lengths)
         mean = mean_of_metadata(lengths)
@@ -214,9 +210,7 @@ class FilterLastTile(_Generator):
         return (StreamType((*lengths.shape, tiles), SelectorType(2, hits=1)),)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(closing=())  # a length may be 0
 
     @override

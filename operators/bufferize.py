@@ -88,7 +88,7 @@ class Bufferize(Operator):
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         if not isinstance(source.value, TileType):
             raise ShapeError(f"Bufferize collects {source}: expected a stream of tiles")
@@ -106,7 +106,7 @@ class Bufferize(Operator):
         return (StreamType(source.shape[: -self.rank], BufferType(shape, source.value)),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         buffer = outputs[0].value
         assert isinstance(buffer, BufferType)
         tiles = 1 + 2 * product(buffer.shape)
@@ -116,9 +116,7 @@ class Bufferize(Operator):
         )
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         (source,), (buffers,) = inputs, outputs
         group = product(source.shape[-self.rank :])
         return Work(
@@ -223,7 +221,7 @@ class Streamify(Operator):
         return (self.wire(buffers) if reference is None else self.wire(buffers, reference))[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         buffers = inputs[0]
         if not isinstance(buffers.value, BufferType):
             raise ShapeError(f"Streamify reads {buffers}: expected a stream of buffers")
@@ -278,16 +276,14 @@ class Streamify(Operator):
         return shape
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         buffer = inputs[0].value
         assert isinstance(buffer, BufferType)
         tiles = 1 + product(buffer.shape)
         return Costs(artifact_on_chip_bytes=tiles * buffer.tile.size_elements * ARTIFACT_BYTES)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         buffer = inputs[0].value
         assert isinstance(buffer, BufferType)
         reading = product((*self.repeats, *(self.shape or buffer.shape)))

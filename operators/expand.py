@@ -37,7 +37,7 @@ class _Repetition(Operator):
     """What both variants cost: one element on chip."""
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         value = outputs[0].value
         artifact = artifact_bytes(value)
         return Costs(
@@ -92,16 +92,14 @@ class Repeat(_Repetition):
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         if self.count < 1:
             raise ShapeError(f"Repeat repeats {source} {self.count} times: expected at least 1")
         return (StreamType((*source.shape, self.count), source.value),)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         # The last copy is visible a cycle after its turn, as all but the first are.
         late = max(self.count - 2, 0)
         return Work(
@@ -185,7 +183,7 @@ class Expand(_Repetition):
         return self.wire(source, reference)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         source, reference = inputs
         inner = source.shape[source.rank + 1 - self.rank :]
         outer = zip(source.shape[: -self.rank], reference.shape[: -self.rank], strict=False)
@@ -205,9 +203,7 @@ class Expand(_Repetition):
         return (StreamType(reference.shape, value),)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(closing=(1,), in_memory=rates.in_memory[0])
 
     @override

@@ -60,7 +60,7 @@ class FlatMap(Operator):
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         (tile,) = tile_types(f"FlatMap({type(self.split).__name__})", (source.value,), 1)
         outer, count = source.shape[:-1], source.shape[-1]
@@ -74,13 +74,11 @@ class FlatMap(Operator):
         return (StreamType((*outer, *shape), part),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work | None:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:
         # How many parts there are is what the split says; a tile may have none, but for one of
         # which all come.
         if not rates.is_ours(self.split):

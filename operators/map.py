@@ -94,14 +94,14 @@ class Map(ComputeOperator):
         return self.function.elementwise
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         name = f"Map({type(self.function).__name__})"
         check_inputs(name, inputs)
         operands = self.function.check(name, unpacked_types([each.value for each in inputs]))
         return (StreamType(inputs[0].shape, self.function.infer(*operands)),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         operands = unpacked_types([each.value for each in inputs])
         flops = self.function.flops(*operands)
         check_flops(self.function, flops)
@@ -112,9 +112,7 @@ class Map(ComputeOperator):
         )
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         cycles = rates.compute(self.function, *unpacked_types([each.value for each in inputs]))
         cycles = max(cycles, rates.load(inputs))
         if self.to_memory:

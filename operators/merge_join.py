@@ -33,7 +33,7 @@ from fabric.extend import (
     number_in,
     same,
 )
-from operators.streams.reading import Track, closing, differ
+from operators.streams.reading import Track, Types, closing, differ
 from operators.tiles.integers import is_integer
 
 
@@ -50,7 +50,7 @@ class _MergeJoin(Operator):
         return coordinates, of_left, of_right
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         name = type(self).__name__
         for stream in inputs:
             value = stream.value
@@ -72,7 +72,7 @@ class _MergeJoin(Operator):
         return tuple(StreamType(joined, value) for value in (coordinate, *payloads))
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
@@ -167,9 +167,7 @@ class Intersect(_MergeJoin):
         return self._wired(left, right)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(closing=())  # how much is common is not known
 
     @override
@@ -226,7 +224,7 @@ class Union(_MergeJoin):
         return self._wired(left, right)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         outputs = super().infer(wiring, *inputs)
         for stream in inputs:
             payload = _payload_type(stream.value)
@@ -247,9 +245,7 @@ class Union(_MergeJoin):
         return outputs
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         counts = [each.count for each in inputs]
         longer = max(counts) if all(map(is_static, counts)) else counts[0]
         return Work(cycles=longer - 1, needs="any")

@@ -32,7 +32,7 @@ from fabric.extend import (
     product,
     row_bytes,
 )
-from operators.streams.reading import Values
+from operators.streams.reading import Types, Values
 from operators.tiles.grid import (
     LISTED,
     Grid,
@@ -64,7 +64,7 @@ class Load(Operator):
     tile: tuple[int, int]
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         (tiles,) = outputs
         tile_bytes = tiles.value.size_bytes
         return Costs(
@@ -74,9 +74,7 @@ class Load(Operator):
         )
 
     @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
+    def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         tile = outputs[0].value
         assert isinstance(tile, TileType)
         # Views of one tensor are in one place.
@@ -144,7 +142,7 @@ class LinearOffChipLoad(Load):
         return (self.wire() if reference is None else self.wire(reference))[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         grid = self._grid
         rows, cols = self.tile
         shape, strides = self._view
@@ -169,9 +167,7 @@ class LinearOffChipLoad(Load):
         return (StreamType((*outer, *shape), TileType(rows, cols, dtype)),)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         least, view = rates.bursts(outputs[0], in_memory=True), math.prod(self._view[0])
         return replace(least, last_cycles=view * least.last_cycles, closing=None if view else ())
 
@@ -179,8 +175,8 @@ class LinearOffChipLoad(Load):
     def layouts(
         self,
         inputs: tuple[Layout | str, ...],
-        types: tuple[StreamType, ...],
-        outputs: tuple[StreamType, ...],
+        types: Types,
+        outputs: Types,
     ) -> tuple[Layout | str, ...]:
         shape, strides = self._view
         found = self._grid.layout(shape, strides, self.offset)
@@ -290,16 +286,14 @@ class RandomOffChipLoad(Load):
         return self.wire(addresses)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (addresses,) = inputs
         check_integers("RandomOffChipLoad", addresses)
         dtype = self._grid.element_type(wiring.hardware)
         return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return replace(rates.bursts(outputs[0], in_memory=True), passes=True)
 
     @override

@@ -31,7 +31,7 @@ from fabric.extend import (
     product,
     row_bytes,
 )
-from operators.streams.reading import Lockstep
+from operators.streams.reading import Lockstep, Types
 from operators.tiles.grid import Grid
 from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Elements, Scratch, Tensor
@@ -85,7 +85,7 @@ class LinearOffChipStore(Operator):
         self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         if not isinstance(source.value, TileType):
             raise ShapeError(f"LinearOffChipStore stores {source}: expected a stream of tiles")
@@ -98,7 +98,7 @@ class LinearOffChipStore(Operator):
         return ()
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         (source,) = inputs
         tile = source.value
         assert isinstance(tile, TileType)
@@ -111,9 +111,7 @@ class LinearOffChipStore(Operator):
         )
 
     @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
+    def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         (source,) = inputs
         tile = source.value
         assert isinstance(tile, TileType)
@@ -124,9 +122,7 @@ class LinearOffChipStore(Operator):
         return OffChipTensor(self.shape, tile.dtype, output=self.output, tile=cut, width=width)
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return rates.bursts(inputs[-1])
 
     @override
@@ -283,7 +279,7 @@ class RandomOffChipStore(Operator):
         return self.wire(addresses, data)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         addresses, data = inputs
         check_integers("RandomOffChipStore", addresses)
         check_same_shape("RandomOffChipStore", addresses, data)
@@ -304,7 +300,7 @@ class RandomOffChipStore(Operator):
         return (StreamType(addresses.shape, BoolType()),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         _, data = inputs
         tile_bytes = data.value.size_bytes
         traffic = data.count * tile_bytes
@@ -316,9 +312,7 @@ class RandomOffChipStore(Operator):
         )
 
     @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
+    def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         tile = inputs[1].value
         assert isinstance(tile, TileType)
         tensor = Tensor.of(self.tensor)
@@ -333,9 +327,7 @@ class RandomOffChipStore(Operator):
         )
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return replace(rates.bursts(inputs[-1]), passes=True)
 
     @override

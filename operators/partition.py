@@ -33,7 +33,7 @@ from fabric.extend import (
 )
 from operators.shape import Flatten, Promote
 from operators.sources import Selectors
-from operators.streams.reading import Guided, Track, differ, load_cycles, placed
+from operators.streams.reading import Guided, Track, Types, differ, load_cycles, placed
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Partition(Operator):
         return self.wire(source, selectors)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         source, selectors = inputs
         chosen = selectors.value
         if not isinstance(chosen, SelectorType) or chosen.width != self.consumers:
@@ -127,13 +127,11 @@ class Partition(Operator):
         )
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(artifact_fifo_bytes=(len(outputs) + 1) * artifact_bytes(inputs[0].value))
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         selectors = inputs[1].value
         assert isinstance(selectors, SelectorType)
         cycles = rates.load(inputs) + (self.switch_cycles if selectors.hits else 0)
@@ -265,7 +263,7 @@ class Parallelize(Operator):
         return self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         if self.consumers < 1 or source.rank != self.rank:
             raise ShapeError(
@@ -282,13 +280,11 @@ class Parallelize(Operator):
         )
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(artifact_fifo_bytes=(len(outputs) + 1) * artifact_bytes(inputs[0].value))
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         # What is sent is visible a cycle later in any case.
         late = max(self.switch_cycles - 1, 0)
         return Work(delay_cycles=late, passes=True, deals=True, in_memory=rates.in_memory[0])

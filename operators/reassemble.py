@@ -32,7 +32,7 @@ from fabric.extend import (
     same,
     without_ragged,
 )
-from operators.streams.reading import Values, load_cycles, placed
+from operators.streams.reading import Types, Values, load_cycles, placed
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Reassemble(Operator):
         return self.wire(*inputs, selectors)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         *streams, selectors = inputs
         chosen = selectors.value
         if not isinstance(chosen, SelectorType) or chosen.width != len(streams):
@@ -122,13 +122,11 @@ class Reassemble(Operator):
         return (StreamType(shape, wiring.renewed_value(first.value)),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(artifact_fifo_bytes=len(inputs) * artifact_bytes(inputs[0].value))
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         *streams, selectors = inputs
         steered_by = selectors.value
         assert isinstance(steered_by, SelectorType)
@@ -250,7 +248,7 @@ class EagerMerge(Operator):
         return data, selectors
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         if not inputs:
             raise ShapeError("EagerMerge merges no streams: expected at least one")
         first = inputs[0]
@@ -283,16 +281,14 @@ class EagerMerge(Operator):
         return first.shape[axis]
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(
             artifact_fifo_bytes=(len(inputs) + 1)
             * sum(artifact_bytes(each.value) for each in outputs)
         )
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         # A selector may be sent a cycle before its data are there.
         inner = sum(each.count - each.shape[0] for each in inputs) if self.rank else 0
         return Work(

@@ -42,7 +42,7 @@ from fabric.extend import (
     product,
 )
 from operators.functions.arithmetic import narrow, plus, wide
-from operators.streams.reading import Lockstep, load_cycles
+from operators.streams.reading import Lockstep, Types, load_cycles
 from operators.tiles.integers import check_integers, is_integer
 
 Array = np.ndarray
@@ -116,7 +116,7 @@ class Scatter(Operator):
         return self.wire(addresses, values)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         addresses, values = inputs
         check_integers("Scatter", addresses)
         check_same_shape("Scatter", addresses, values)
@@ -138,7 +138,7 @@ class Scatter(Operator):
         return (StreamType((*addresses.shape[: -self.rank], self.words), word),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         word = outputs[0].value
         assert isinstance(word, TileType)
         return Costs(
@@ -147,9 +147,7 @@ class Scatter(Operator):
         )
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         values, (result,) = inputs[1], outputs
         word = rates.transfer(values.value)
         # At best the updates of an issue are dealt out to the banks evenly.

@@ -84,7 +84,7 @@ class Flatten(Operator):
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         if not 0 <= self.inner < self.outer <= source.rank:
             raise ShapeError(
@@ -98,13 +98,11 @@ class Flatten(Operator):
         return (StreamType(shape, source.value),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(passes=True, in_memory=rates.in_memory[0])
 
     @override
@@ -173,7 +171,7 @@ class Promote(Operator):
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         inside = len(source.shape) if self.dimension is None else self.dimension
         if not 0 <= inside <= len(source.shape):
@@ -187,13 +185,11 @@ class Promote(Operator):
         return (StreamType(shape, source.value),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         # In one dimension each element may be the last: whether another comes has to be seen.
         (source,) = inputs
         is_new_outermost = len(source.shape) == 1 and self.dimension in (None, 1)
@@ -278,7 +274,7 @@ class Reshape(Operator):
         return chunks, flags
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         rank = source.rank
         if self.chunk < 1 or not 0 <= self.dimension <= rank:
@@ -331,13 +327,11 @@ class Reshape(Operator):
                 ) from error
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         # Padding is in no memory.
         in_memory = rates.in_memory[0] and self.pad is None
         # Of one group, the padding comes last.

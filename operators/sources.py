@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Stream, StreamType
 from fabric.extend import Bounds, Costs, Empty, Operator, Ports, Rates, Wiring, Work, drop
+from operators.streams.reading import Types
 from operators.tiles.grid import positions
 from operators.tiles.integers import INTEGER, integer
 
@@ -60,7 +61,7 @@ class Metadata(Operator):
         return self.wire()[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         values = self.values
         if not values.ndim or not np.issubdtype(values.dtype, np.integer):
             raise ShapeError(
@@ -72,13 +73,11 @@ class Metadata(Operator):
         return (StreamType((1, *values.shape), INTEGER),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work()
 
     @override
@@ -138,7 +137,7 @@ class RaggedIntegers(Operator):
         return self.wire()[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         lists: Sequence[Sequence[Any]] = self.lists
         for place, numbers in enumerate(lists):
             for number in numbers:
@@ -153,13 +152,11 @@ class RaggedIntegers(Operator):
         return (StreamType((1, len(lists), length), INTEGER),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(cycles=outputs[0].count - 1)
 
     @override
@@ -213,7 +210,7 @@ class Selectors(Operator):
         return self.wire()[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         choice = self.choice
         if choice.ndim < 2 or not np.issubdtype(choice.dtype, np.integer):
             raise ShapeError(
@@ -236,13 +233,11 @@ class Selectors(Operator):
         return (StreamType((1, *choice.shape[:-1]), SelectorType(self.width, choice.shape[-1])),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(cycles=outputs[0].count - 1)
 
     @override
@@ -288,17 +283,15 @@ class Consumer(Operator):
         self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         return ()
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(cycles=inputs[0].count, last_cycles=1)
 
     @override

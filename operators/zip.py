@@ -55,7 +55,7 @@ class Zip(Operator):
         return self.wire(*inputs)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         if len(inputs) < 2:
             found = ", ".join(map(str, inputs)) or "nothing"
             raise ShapeError(f"Zip is given {found}: expected two streams or more")
@@ -69,13 +69,11 @@ class Zip(Operator):
         return (StreamType(inputs[0].shape, value),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(passes=True)
 
     @override

@@ -52,6 +52,7 @@ from operators.pieces.units import (
     token_type,
 )
 from operators.shape import Reshape
+from operators.streams.reading import Types
 from operators.tiles.grid import Grid, positions, row_major_strides, walk
 from operators.tiles.tensor import Tensor
 
@@ -341,14 +342,12 @@ class LoadPieces(Pieces):
     by_columns: bool = False
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         (pieces,) = outputs
         return Costs(load_bytes=pieces.count * pieces.value.size_bytes)
 
     @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
+    def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         (pieces,) = outputs
         rows, cols = self.piece.rows, self.piece.cols
         assert isinstance(rows, int)
@@ -409,19 +408,17 @@ class StorePieces(Pieces):
     shape: tuple[int, ...] | None
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         wiring.store(self.output)
         return ()
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         (pieces,) = inputs
         return Costs(store_bytes=pieces.count * pieces.value.size_bytes)
 
     @override
-    def off_chip_tensor(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
-    ) -> OffChipTensor:
+    def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         (pieces,) = inputs
         rows, cols = self.piece.rows, self.piece.cols
         assert isinstance(rows, int)

@@ -26,6 +26,7 @@ from fabric.extend import ComputeOperator, Costs, Operator, Ports, Wiring
 from operators.functions.arithmetic import narrow
 from operators.functions.base import Function
 from operators.functions.matmul import summed
+from operators.streams.reading import Types
 from operators.tiles.grid import positions
 
 SETS: Final = 32
@@ -59,11 +60,11 @@ class Pieces(Operator):
         return self.wire(*streams)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         return tuple(StreamType(shape, self.piece) for shape in self.shapes)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     def tile(self, data: np.ndarray | None = None) -> Tile:
@@ -105,7 +106,7 @@ class MapPieces(ComputePieces):
     swapped: bool = False
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(flops=outputs[0].count * self.flops)
 
     @override
@@ -227,7 +228,7 @@ class BigTile(ComputePieces):
     total: TileType | None = None
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         around, total = super().infer(wiring, *inputs)
         assert self.total is not None
         return around, StreamType(total.shape, self.total)
@@ -392,11 +393,11 @@ class TokenPieces(Pieces):
     inner: tuple[int, ...] = ()
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         return tuple(StreamType(shape, token_type(self.piece, self.inner)) for shape in self.shapes)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(on_chip_bytes=MOST_PIECES * self.piece.size_bytes)
 
     @override
@@ -485,7 +486,7 @@ class ReadPieces(Pieces):
     times: int = 1
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         pieces, freed = self.shapes
         return StreamType(pieces, self.piece), StreamType(freed, FREED)
 

@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from amaranth.back import rtlil
 
-from fabric import ProgramError, StreamType, TileType, TupleType
+from fabric import ProgramError, TileType, TupleType
 from fabric.extend import ValueType, users_code
 from operators.rtl.blocks import Unit
+from operators.streams.reading import Types
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -99,8 +100,8 @@ class Place(NamedTuple):
 
     name: str
     operator: Any
-    inputs: tuple[StreamType, ...]
-    outputs: tuple[StreamType, ...]
+    inputs: Types
+    outputs: Types
     read: tuple[int, ...]
     bandwidth: int
     rate: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,6 +204,10 @@ class Layout(Described):
             f"{_sizes(self.shape)} in tiles of {_sizes(self.tile)}, "
             f"{list(self.trips)} steps {steps} -> ({dims}){from_start}"
         )
+
+
+Orders: TypeAlias = tuple[Layout | str, ...]
+"""For each stream its layout, or the reason why it is unknown."""
 
 
 def _sizes(shape: Sequence[int]) -> str:

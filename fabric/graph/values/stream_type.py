@@ -152,6 +152,10 @@ class StreamType:
         return f"{shape_text(self.shape)} of {self.value}"
 
 
+Types: TypeAlias = tuple[StreamType, ...]
+"""Types of the inputs or the outputs of an operator, in port order."""
+
+
 def shape_text(dims: tuple[Dim, ...]) -> str:
     """Return ``[1, ceil(D_route[3]/16)]``: dimensions as types show them."""
     return f"[{', '.join(map(short_text, dims))}]"

@@ -17,7 +17,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds, Unfit, array_of
-from fabric.graph.layouts.layout import Layout
+from fabric.graph.layouts.layout import Orders
 from fabric.graph.values.conversion import ValueChangedError, converted
 from fabric.graph.values.dims import Dim, is_static
 from fabric.graph.values.fit import kept_as
@@ -27,6 +27,7 @@ from fabric.graph.values.stream_type import (
     StreamType,
     TileType,
     TupleType,
+    Types,
     ValueType,
     holds_buffers,
 )
@@ -79,26 +80,19 @@ class Broadcast(Operator):
         return self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         return (inputs[0].type,) * self.readers
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(passes=True, in_memory=rates.in_memory[0])
 
     @override
-    def layouts(
-        self,
-        inputs: tuple[Layout | str, ...],
-        types: tuple[StreamType, ...],
-        outputs: tuple[StreamType, ...],
-    ) -> tuple[Layout | str, ...]:
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
         return inputs * len(outputs)
 
     @override
@@ -167,7 +161,7 @@ class Initial(Operator):
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         outer, *inner = source.shape
         if self.count < 1:
@@ -196,13 +190,11 @@ class Initial(Operator):
         return (StreamType((front, *inner), source.value),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs()
 
     @override
-    def work(
-        self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...], rates: Rates
-    ) -> Work:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(needs="none")
 
     @override

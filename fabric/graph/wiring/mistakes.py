@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 from fabric.graph.arguments.described import Described, frozen_error, refuse, settle
 from fabric.graph.values.expression import Expression
-from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType
+from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType, Types
 from fabric.graph.wiring.costs import NEEDS, Costs, OffChipTensor, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator
 from fabric.graph.wiring.stream import Stream
@@ -79,7 +79,7 @@ def result_of(operator: Operator, method: str, place: Place | None, *arguments: 
         raise (frozen_error(error) or failure) from error
 
 
-def costs_of(node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+def costs_of(node: Node, inputs: Types, outputs: Types) -> Costs:
     """Return the checked costs of the operator of ``node``."""
     operator = node.operator
     costs: object = result_of(operator, "costs", node.place, inputs, outputs)
@@ -95,12 +95,7 @@ def costs_of(node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamTy
     return costs
 
 
-def work_of(
-    operator: Operator,
-    inputs: tuple[StreamType, ...],
-    outputs: tuple[StreamType, ...],
-    rates: Rates,
-) -> Work | None:
+def work_of(operator: Operator, inputs: Types, outputs: Types, rates: Rates) -> Work | None:
     """Return the checked least work of ``operator``, None if unknown."""
     work: object = result_of(operator, "work", None, inputs, outputs, rates)
     if work is not None and not isinstance(work, Work):

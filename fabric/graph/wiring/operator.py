@@ -12,10 +12,10 @@ from typing_extensions import override
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, field_checks, refuse
 from fabric.graph.hardware.description import UnitKind
-from fabric.graph.layouts.layout import Layout
+from fabric.graph.layouts.layout import Layout, Orders
 from fabric.graph.values.dims import Dim, is_polynomial_in, is_ragged, symbol
 from fabric.graph.values.expression import Symbol
-from fabric.graph.values.stream_type import StreamType, ValueType, with_dims
+from fabric.graph.values.stream_type import StreamType, Types, ValueType, with_dims
 from fabric.graph.wiring.names import Names, unused
 from fabric.graph.wiring.stream import Producer, Stream, unfit
 from fabric.messages.place import Place, calling_place, defining_place, is_own
@@ -173,7 +173,7 @@ class Operator(Described):
         super().__init_subclass__(**options)
         cls.is_users = defining_place(cls.infer) is not None
 
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         """Return the types of the outputs.
 
         Raises:
@@ -182,27 +182,18 @@ class Operator(Described):
         """
         raise NotImplementedError
 
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
         """Return the costs of the operator for streams with the given types."""
         raise NotImplementedError
 
-    def off_chip_tensor(
-        self,
-        inputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
-        outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
-    ) -> OffChipTensor | None:
+    def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor | None:  # noqa: ARG002 - a default
         """Return the off-chip tensor that the operator reads or writes, if ``off_chip`` is set.
 
         With None, the operator's bursts get a separate range of addresses that is large enough.
         """
         return None
 
-    def work(
-        self,
-        inputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
-        outputs: tuple[StreamType, ...],  # noqa: ARG002 - a default
-        rates: Rates,  # noqa: ARG002 - a default
-    ) -> Work | None:
+    def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:  # noqa: ARG002 - a default
         """Return the least work of the operator in any run that completes.
 
         Lower bounds of a program follow from it. None means unknown; then the number of output
@@ -215,12 +206,7 @@ class Operator(Described):
         """Whether it combines elements of its inputs that have the same place in a tensor."""
         return False
 
-    def layouts(
-        self,
-        inputs: tuple[Layout | str, ...],  # noqa: ARG002 - a default
-        types: tuple[StreamType, ...],  # noqa: ARG002 - a default
-        outputs: tuple[StreamType, ...],
-    ) -> tuple[Layout | str, ...]:
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:  # noqa: ARG002 - a default
         """Return for each output its layout, or a text with the reason why it is unknown.
 
         Args:
@@ -293,11 +279,11 @@ class Node(Producer):
         self.place: Final = place
         self.outputs: tuple[Stream, ...] = ()
         self.index = -1
-        self._laid: tuple[Layout | str, ...] | None = None
+        self._laid: Orders | None = None
 
     @property
     @override
-    def laid(self) -> tuple[Layout | str, ...]:
+    def laid(self) -> Orders:
         waiting = [self]
         while waiting:
             node = waiting[-1]
@@ -316,7 +302,7 @@ class Node(Producer):
         assert self._laid is not None
         return self._laid
 
-    def _lay(self) -> tuple[Layout | str, ...]:
+    def _lay(self) -> Orders:
         found = self.operator.layouts(
             tuple(stream.laid for stream in self.inputs), self.input_types, self.output_types
         )
@@ -342,12 +328,12 @@ class Node(Producer):
         return layout if misfit is None else f"{self.name}: {misfit}"
 
     @property
-    def input_types(self) -> tuple[StreamType, ...]:
+    def input_types(self) -> Types:
         """Types of the inputs, in port order."""
         return tuple(stream.type for stream in self.inputs)
 
     @property
-    def output_types(self) -> tuple[StreamType, ...]:
+    def output_types(self) -> Types:
         """Types of the outputs, in port order."""
         return tuple(stream.type for stream in self.outputs)
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 from typing_extensions import override
 
 from fabric.graph.arguments.described import checked, refuse, settle
-from fabric.graph.layouts.layout import Layout
+from fabric.graph.layouts.layout import Layout, Orders
 from fabric.graph.values.dims import Claim, Dim, is_static, product, same
 from fabric.graph.values.stream_type import (
     BufferType,
@@ -54,7 +54,7 @@ class Producer:
         self.is_laid_out: Final[bool] = any(stream.is_laid_out for stream in inputs)
 
     @property
-    def laid(self) -> tuple[Layout | str, ...]:
+    def laid(self) -> Orders:
         """The layouts of the outputs, worked out at first use."""
         raise NotImplementedError
 
