@@ -31,6 +31,8 @@ class TensorLayout(NamedTuple):
         """Return the size of ``tensor``; None if unknown."""
         if tensor is None or not isinstance(size_bytes := tensor.size_bytes, int):
             return None
+        if not self.padding_bytes:
+            return size_bytes
         rows: int = product(tensor.shape) // max(1, tensor.columns)
         return size_bytes + rows * self.padding_bytes
 
