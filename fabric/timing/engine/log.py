@@ -57,7 +57,7 @@ END: Final = 5
 FINISH: Final = 6
 """The operator ended, and so did its outputs."""
 WORK: Final = 7
-"""The unit worked; only in records, where no operation follows that counts the work."""
+"""The unit worked: only in records, before operations with other amounts."""
 BURST: Final = 8
 """Off-chip memory has answered; the amount is its requests. In a record, any wait for a memory."""
 NOTE: Final = 9
@@ -75,9 +75,9 @@ IDLE: Final = 14
 HEAR: Final = 15
 """The unit learns that an element was dequeued in the cycle ``amount``, behind its clock."""
 CHOICE: Final = 16
-"""What follows depends on which input came first."""
+"""The unit does next what depends on which input came first."""
 LINKS: Final = 17
-"""Of the wait that ends now, ``amount`` cycles were for shared links."""
+"""Shared links caused ``amount`` cycles of the wait that ends now."""
 DROP: Final = 18
 """An element came after the operator had ended, and was dequeued in this cycle."""
 
@@ -85,7 +85,7 @@ CROSS: Final = 19
 """An element has left shared links in this cycle, and is visible from the cycle in ``amount``."""
 
 ALLOCATE: Final = 20
-"""The unit waited for so many bytes of on-chip memory."""
+"""The unit waited for ``amount`` bytes of on-chip memory."""
 
 LAST_WORKED: Final = FINISH
 """In a record, the amount of operations up to this is the cycles that the unit worked before."""
@@ -97,9 +97,8 @@ NONE: Final = -1
 """No channel, cycle or unit."""
 
 FROM_START: Final = -1
-"""Of AT: it counts from the start of the run."""
 FROM_UNKNOWN: Final = -2
-"""Of AT: other depths may change the cycle."""
+"""AT counts from the start of the run; or from a cycle that other depths may change."""
 
 Entries: TypeAlias = NDArray[np.void]
 """Rows with the columns of ``Entry``."""
@@ -107,7 +106,6 @@ Entries: TypeAlias = NDArray[np.void]
 ENTRY: Final = Table.zeros(Entry, 0).rows.dtype
 
 _pack: Final = Struct(f"={len(Entry.__annotations__)}q").pack_into
-
 _ROW_BYTES: Final = ENTRY.itemsize
 
 ROWS: Final = 1 << 17
@@ -170,7 +168,9 @@ class Log:
         self.write(unit.index, operation, channel, amount, stop, unit.now, waited)
 
     def write(self, *row: int) -> None:
-        """Write a row."""
+        """Write a row, if there is a keeper."""
+        if not self._keepers:
+            return
         used = self._used_bytes
         _pack(self._bytes, used, *row)
         self._used_bytes = used + _ROW_BYTES

@@ -18,7 +18,7 @@ COLUMNS: Final = tuple(Entry.__annotations__)
 
 
 class KeptRows(Keeper):
-    """Keeps the rows of a run, each column in as few bytes as its numbers need."""
+    """Keeps the rows of a run, columns in the smallest integer types."""
 
     def __init__(self) -> None:
         self._log: Log

@@ -126,7 +126,7 @@ def _names(units: Counters, about: About) -> tuple[str, ...]:
 
 
 _BATCH: Final = 1 << 20
-"""Rows that are made into events at a time, or more: those of whole units."""
+"""The least number of rows that are made into events at a time; whole units."""
 
 
 def _events_of(
@@ -188,7 +188,7 @@ def _notes_of(rows: Entries) -> Counters:
     """Return the row of the reading that each LATE counts from; ``rows`` are by unit.
 
     Raises:
-        ValueError: there is none.
+        ValueError: a reading is missing.
     """
     its = np.flatnonzero((rows["operation"] == log.NOTE) | (rows["operation"] == log.LATE))
     its = its[np.lexsort((its, rows["stop"][its], rows["unit"][its]))]
