@@ -1,13 +1,14 @@
-"""The fields of the run log and the event trace, with one unit and one meaning each.
+"""The fields of a trace, with one unit and one meaning each, and the levels of events.
 
-Every event also has a ``level``, and ``run``, the name of the program.
+Every event also has a ``level``, and ``run``, the name of the program. The events of a run's log
+and their fields are in docs/pages/how-to/ship-a-log.md.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from fabric.messages.causes import COUNTED, PARKED, WAITS, Step
+from fabric.messages.causes import PARKED, WAITS, Cause, Step
 from fabric.messages.text import listed
 
 SCHEMA_VERSION: Final = 6
@@ -22,24 +23,20 @@ class Field(NamedTuple):
 
 
 FIELDS: Final[dict[str, Field]] = {
-    "absolute_error": Field("", "largest difference between an output and the expected one"),
     "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
     "backward_cycles": Field("cycles", "from a dequeue until its credit is usable"),
     "awaited_stop": Field("", "lowest level that would close the sub-tensor of an ended stream"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
+    "busy_cycles": Field("cycles", Cause.BUSY.meaning),
     "bytes": Field("bytes", "moved, in whole requests"),
     "carries": Field("", "what a channel carries: tile, selector, buffer, bool or tuple"),
     "cause": Field("", f"of a wait: {listed(WAITS)}"),
     "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
-    "channels": Field("", "number of channels"),
     "consumer": Field("", "the unit that reads a channel"),
     "closed_cycle": Field("cycles", "the producer ended the stream; null while it is open"),
-    "code": Field("", "class of a deadlock, such as FAB-D001"),
-    "compared": Field("elements", "compared elements of an output"),
     "cycle": Field("cycles", "of the event, on its unit's clock; null after a run was stopped"),
     "cycles": Field("cycles", "duration"),
     "depth": Field("elements", "slots of a channel"),
-    "depths": Field("elements", "new slots of channels, by the names of --depth"),
     "element": Field("", "number of the element in its channel, bare stops included, from 0"),
     "elements": Field("elements", "values dequeued; bare stops are not counted"),
     "end_cycle": Field("cycles", "the first cycle after the end, or the run's cycles"),
@@ -54,35 +51,20 @@ FIELDS: Final[dict[str, Field]] = {
     "held": Field("elements", "sent and not dequeued, bare stops included"),
     "held_bytes": Field("bytes", "on chip, allocated by the unit and not released"),
     "in_all": Field("elements", "of a whole stream in a loop: a number or an expression"),
-    "hint": Field("", "missing part of a loop that no depth releases"),
     "kind": Field("", "of a unit: compute, memory or routing"),
-    "left_over": Field("elements", "values that arrived after their reader had ended"),
     "line": Field("", "the line in the user's file"),
-    "loop": Field("", "units that never continue: each waits for the next one"),
-    "message": Field("", "a sentence, as the report has it"),
-    "mismatched": Field("elements", "wrong elements of an output"),
-    "mode": Field("", "timing or functional"),
     "name": Field("", "unique in the program"),
-    "needs": Field("", "the event that a unit waits for, in words"),
-    "on": Field("", "channels that a unit waits for, by name"),
     "operation": Field("", listed(tuple(Step))),
     "operator": Field("", "class of an operator; in operator_finished the unit's name"),
-    "operators": Field("", "number of operators"),
     "open": Field("", "whether the wait or burst had not ended when the run stopped"),
     "order": Field("", "place in the unit's own sequence of operations, from 0"),
-    "output": Field("", "name of an output"),
-    "parameters": Field("", "of the program's build()"),
     "peak_bytes_per_cycle": Field("bytes/cycle", "limit of the HBM"),
-    "peers": Field("", "units that could end the wait of a unit"),
     "per_output": Field("elements", "of a stream in a loop, per output of its reader, if over 1"),
     "producer": Field("", "the unit that writes a channel"),
-    "program": Field("", "the program's file"),
     "reader": Field("", "a channel as --depth names it: consumer.input"),
     "receive_wait_cycles": Field("cycles", "the consumer waited for the element"),
-    "remedy": Field("", "changes with which the program completes, as in deadlock.json"),
     "requests": Field("requests", "of one burst to the HBM; served requests of an open burst"),
     "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
-    "root": Field("", "why units never continue, in sentences"),
     "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
     "seen_stop": Field("", "level of the last stop of a stream that ended inside a sub-tensor"),
     "send_wait_cycles": Field("cycles", "the producer waited for a slot and for its credit"),
@@ -93,19 +75,15 @@ FIELDS: Final[dict[str, Field]] = {
     "status": Field("", "completed, deadlock, livelock, error or interrupted, or killed"),
     "stop": Field("", "level of the stop of the element, 0 for none"),
     "submitted_cycle": Field("cycles", "the unit handed its burst to the HBM"),
-    "summary": Field("", "the deadlock in one line"),
     "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
     "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
     "links_cycles": Field("cycles", "part of the wait in which shared links delayed an element"),
     "until_cycle": Field("cycles", "when the other end ended the wait"),
-    "verified": Field("", "whether the outputs are as expected; null if not compared"),
     "visible_cycle": Field("cycles", "the first cycle in which the consumer can see the element"),
-    "waiting": Field("", "number of waiting units"),
     "wanted_bytes": Field("bytes", "of on-chip memory that the unit waits for"),
     "wait_cycles": Field("cycles", "waited at this operation"),
     "waits_for": Field("", f"{listed(PARKED)}; in a livelock also moving or circling"),
     "work_cycles": Field("cycles", "worked since its previous operation, before any wait"),
-    **{cause.column: Field("cycles", cause.meaning) for cause in COUNTED},
 }
 
 EVENTS: Final[dict[str, tuple[str, ...]]] = {

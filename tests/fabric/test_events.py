@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
@@ -15,7 +16,6 @@ from structlog.testing import LogCapture, capture_logs
 
 from fabric import ConfigurationError, Hardware, Program, hardware_scope, open_run, simulate
 from fabric.extend import FlatDescription
-from fabric.messages.vocabulary import FIELDS, LEVELS
 from fabric.runs.run_log import new_run_folder
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring
@@ -25,6 +25,10 @@ from tests.fabric import small_program
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import LIVE, captured
+
+_PAGE = Path(__file__).parents[2] / "docs/pages/how-to/ship-a-log.md"
+_EVENT = re.compile(r"^\| `(\w+)` \| (info|debug|warning|error) \| (.*) \|$", re.MULTILINE)
+EVENTS = {event: about for event, *about in _EVENT.findall(_PAGE.read_text(encoding="utf-8"))}
 
 _SMALL = str(Path(small_program.__file__))
 _RUN = ("-m", "fabric", "run", _SMALL, "--mode", "functional")
@@ -102,8 +106,9 @@ class TestEveryRun:
 
         assert told == [json.loads(line) for line in text.splitlines()]
         for each in told:
-            assert set(each) - {"event", "level", "run"} <= set(FIELDS)
-            assert LEVELS.get(each["event"], "debug") == each["level"]
+            level, fields = EVENTS[each["event"]]
+            assert {"event", "level", "run", *re.findall(r"\w+", fields)} == set(each)
+            assert level == each["level"]
         cycles = [each["cycle"] for each in told]
         assert sorted(cycles) == cycles
         ends = [each["operator"] for each in told if each["event"] == "operator_finished"]

@@ -13,7 +13,7 @@ from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.analysis.trace.spool import Spool
-from fabric.messages.vocabulary import EVENTS, FIELDS, TABLES
+from fabric.messages.vocabulary import FIELDS, TABLES
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
@@ -137,12 +137,6 @@ def test_nodes_pattern_without_a_match_is_refused(tmp_path: Path) -> None:
         "matmul_sum_2, silu_1, mul_1, reshape_1"
     )
     assert [] == list(tmp_path.iterdir())
-
-
-def test_vocabulary_explains_every_field_of_a_trace() -> None:
-    used = {field for fields in (*TABLES.values(), *EVENTS.values()) for field in fields}
-
-    assert used <= set(FIELDS)
 
 
 def test_trace_has_the_documentation_of_its_columns(tmp_path: Path) -> None:
