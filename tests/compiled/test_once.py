@@ -21,6 +21,7 @@ import operators as op
 from fabric.graph.values.dims import symbol
 from fabric.timing.compiled import arrays
 from fabric.timing.compiled import world as c
+from fabric.timing.compiled.automaton import Automaton
 from tests.bases import Hop, Sink, Source
 from tests.compiled.both import both, described, plain, run
 from tests.compiled.test_both_engines import hopped
@@ -364,3 +365,22 @@ def test_elements_that_arrive_during_other_turns_are_seen(tmp_path: Path) -> Non
         found = both(lambda: between(0), tmp_path, **drawn)
 
     assert found.said["report"].status == "completed"
+
+
+def test_next_run_asks_no_operator_again() -> None:
+    first = fab.simulate(program("top2_moe"), engine="compiled")
+    with mock.patch.object(Automaton, "ask") as ask:
+        again = fab.simulate(program("top2_moe"), engine="compiled")
+
+    assert (again.cycles, ask.call_count) == (first.cycles, 0)
+
+
+def test_integers_that_change_between_runs_decide_the_next_run() -> None:
+    addresses = np.array([[1], [2], [3]])
+    with fab.Program("again", mode="timing") as wired:
+        loaded = op.LinearOffChipLoad(addresses, (1, 1))()
+        op.Consumer()(op.RandomOffChipLoad(op.Tensor((4, 4)), (2, 2))(loaded))
+    before = fab.simulate(wired, engine="compiled").status
+    addresses[1] = 9
+
+    assert (before, fab.simulate(wired, engine="compiled").status) == ("completed", "error")

@@ -11,7 +11,6 @@ import numpy as np
 
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.automaton import Automaton, Tables
-from fabric.timing.compiled.codes import Codes
 from fabric.timing.compiled.kernel import run_loop
 from fabric.timing.compiled.world import GrowingTable, World
 from fabric.timing.engine.log import Entry
@@ -82,7 +81,6 @@ class Arrays:
 
     def __init__(
         self,
-        codes: Codes,
         tables: Tables,
         stages: Sequence[Stage],
         joints: Sequence[Joint],
@@ -91,7 +89,7 @@ class Arrays:
         memory: FlatMemory | None = None,
         log: Log | None = None,
     ) -> None:
-        self.codes: Final = codes
+        self.codes: Final = tables.codes
         self.tables: Final = tables
         self.stages: Final = stages
         self.joints: Final = joints
@@ -112,8 +110,8 @@ class Arrays:
             dimensions=dimensions, inputs=self._inputs(), outputs=np.array([*outputs, 0], np.int64),
             stamps=np.zeros(count * c.STAMPS, np.int64), states=tables.states.table,
             known=tables.known, transitions=tables.transitions.table,
-            operations=tables.operations.table, kinds=codes.kinds.table,
-            bursts=codes.bursts.table, ready=ready,
+            operations=tables.operations.table, kinds=self.codes.kinds.table,
+            bursts=self.codes.bursts.table, ready=ready,
             ledger=Table.zeros(c.Change, _LEDGER),
             log=Table.zeros(Entry, 0) if log is None else log.table,
             control=Table.zeros(c.Control, 1)[0], ends=self._ends(channels), links=NO_LINKS,
@@ -198,7 +196,6 @@ class Arrays:
     def link(self) -> None:
         """Pass the tables to the loop, after some have grown."""
         tables = self.tables
-        # Any: the types of the world's fields.
         growing: dict[str, Any] = {
             "slots": self.slots.table,
             "states": tables.states.table,

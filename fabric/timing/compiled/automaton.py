@@ -7,12 +7,12 @@ tables of all automata.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Hashable
 from typing import TYPE_CHECKING, Final
 
 from fabric.messages.users_code import pass_signals
 from fabric.timing.compiled import world as c
-from fabric.timing.compiled.codes import Codes
+from fabric.timing.compiled.codes import Codes, UncodedError
 from fabric.timing.compiled.kernel import entry_of
 from fabric.timing.compiled.stand_ins import Awaited, Recording, UnfitError, recorded_ports
 from fabric.timing.compiled.world import GrowingTable
@@ -32,17 +32,16 @@ class Automaton:
     Attributes:
         first_state: after ``first_stretch``.
         first_stretch: range of the operations before the first element.
+        source: an operator that has this behaviour, and its ports; None between runs.
     """
 
-    def __init__(self, operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> None:
+    def __init__(self, operator: Operator, ports: Ports, tables: Tables) -> None:
         """Run ``operator`` up to its first element.
 
         Raises:
             UnfitError: its behaviour is not a table.
         """
-        self._operator: Final = operator
-        self._real_ports: Final = ports
-        self._codes: Final = codes
+        self.source: tuple[Operator, Ports] | None = operator, ports
         self._tables: Final = tables
         self.carries_numbers: Final = bool(operator.carries_numbers)
         self._numbers: dict[object, int] = {}
@@ -50,8 +49,8 @@ class Automaton:
         self._keys: dict[int, tuple[object, tuple[int, ...]]] = {}
         self._awaited: dict[int, Awaited] = {}
         self._live: dict[int, _Run] = {}
-        run = _Run(operator, ports, codes)
-        awaited, operations = run.start()
+        run = _Run(operator, ports, tables.codes)
+        awaited, operations = run.send(None)
         self.first_stretch = tables.stretch(operations)
         self.first_state = self._state(run, awaited, None, ((), ()))
 
@@ -72,7 +71,8 @@ class Automaton:
         self._tables.transition(state, code, operations, after)
 
     def close(self) -> None:
-        """Close all coroutines."""
+        """Close all coroutines, and release the operator and its machine."""
+        self.source = None
         for run in self._live.values():
             run.close()
         self._live.clear()
@@ -122,8 +122,9 @@ class Automaton:
             run = self._live.pop(step[0], None)
             step = self._reached[step[0]]
         if run is None:
-            run = _Run(self._operator, self._real_ports, self._codes)
-            run.start()
+            assert self.source is not None
+            run = _Run(*self.source, self._tables.codes)
+            run.send(None)
             run.turned()
         for before, code in reversed(path):
             run.hand(self._awaited[before], code)
@@ -141,24 +142,16 @@ class _Run:
         self._going: Coroutine[Awaited, object, None] = operator.run(
             recorded_ports(self._recording, ports)
         )
-
-    def start(self) -> tuple[Awaited, list[list[int]]]:
-        return self._send(None)
+        self.turned, self.close = self._recording.turned, self._going.close
 
     def hand(self, awaited: Awaited, code: int) -> tuple[Awaited, list[list[int]]]:
         if awaited.kind == c.POP:
-            return self._send(code)
+            return self.send(code)
         if self._carries:
-            return self._send(self._codes.opaque(code, awaited.port))
-        return self._send(self._codes.element(code))
+            return self.send(self._codes.opaque(code, awaited.port))
+        return self.send(self._codes.element(code))
 
-    def turned(self) -> tuple[object, ...] | None:
-        return self._recording.turned()
-
-    def close(self) -> None:
-        self._going.close()
-
-    def _send(self, answer: object) -> tuple[Awaited, list[list[int]]]:
+    def send(self, answer: object) -> tuple[Awaited, list[list[int]]]:
         try:
             awaited = self._going.send(answer)
         except StopIteration:
@@ -172,21 +165,65 @@ class _Run:
 _KNOWN: Final = 1 << 14
 """Initial room for transitions; rehashing is as slow as finding them."""
 
+_MOST_KEPT: Final = 1 << 15
+"""Transitions of tables that are kept for the next run."""
+
+_kept: Final[list[Tables]] = []
+"""Tables of ended runs; a run that begins takes the latest."""
+
 
 class Tables:
-    """States, transitions and operations of all automata.
+    """States, transitions and operations of all automata of a run.
+
+    The next run of the process continues with the tables, if it has operators of equal behaviour.
 
     Attributes:
+        codes: of the values.
+        automata: by the behaviour of operators of the fabric; None if it is not a table.
         known: transitions, hashed by state and code.
-        steps: elements handed to operators to find the tables.
+        steps: elements handed to operators in this run to find the tables.
     """
 
     def __init__(self) -> None:
+        self.codes: Final = Codes()
+        self.automata: Final[dict[Hashable, Automaton | None]] = {}
         self.states: Final = GrowingTable(c.StateRow)
         self.transitions: Final = GrowingTable(c.Transition)
         self.operations: Final = GrowingTable(c.Operation, 1024)
         self.steps = 0
         self.known = Table.zeros(c.Known, _KNOWN)
+
+    @classmethod
+    def take(cls) -> Tables:
+        """Return the tables that the latest run has kept, or new ones."""
+        try:
+            tables = _kept.pop()
+        except IndexError:
+            tables = cls()
+        tables.steps = 0
+        return tables
+
+    def keep(self) -> None:
+        """Keep the tables for the next run, unless they are large."""
+        if self.transitions.count + self.codes.kinds.count < _MOST_KEPT:
+            _kept.append(self)
+
+    def automaton(self, key: Hashable, operator: Operator, ports: Ports) -> Automaton | None:
+        """Return the automaton of ``operator``; None if its behaviour is not a table.
+
+        ``key`` is equal for operators of equal behaviour in all runs; None if it is not known.
+        """
+        automaton = self.automata.get(key)
+        if automaton is not None:
+            automaton.source = operator, ports
+        elif key not in self.automata:
+            try:
+                automaton = Automaton(operator, ports, self)
+            except (UnfitError, UncodedError, OverflowError):
+                automaton = None
+            if key is not None:
+                self.automata[key] = automaton
+        return automaton
 
     def state(self, kind: int, port: int, *, carries: bool) -> int:
         """Add a state and return its number."""

@@ -154,10 +154,9 @@ class Codes:
     def burst(self, rows: int, row_bytes: int) -> int:
         """Return the number of bursts of this size."""
         burst = index(rows), index(row_bytes)
-        number = self._numbers.get(burst)
-        if number is None:
-            self._numbers[burst] = number = self.bursts.extend([burst])
-        return number
+        if burst not in self._numbers:
+            self._numbers[burst] = self.bursts.extend([burst])
+        return self._numbers[burst]
 
     def same_kind(self, tile: OpaqueTile, level: int) -> int:
         """Return the code of a tile like ``tile``, without its number."""

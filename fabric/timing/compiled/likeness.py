@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+# Any: an operator's part may be anything.
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 _PLAIN: Final = frozenset({bool, float, int, str, type(None)})
 """Most of what operators are made of."""
 
-# Any: each function takes one kind of part.
-_Plainly: TypeAlias = "Callable[[Likeness, Any], Any]"
-
 
 class Likeness:
     """Compares operators by what their behaviour depends on.
@@ -35,8 +34,9 @@ class Likeness:
 
     def __init__(self) -> None:
         self._values: Final[dict[int, tuple[ValueType, Hashable]]] = {}
-        self._made_of: Final[dict[int, tuple[Operator, tuple[Hashable, ...]]]] = {}
-        self._plain_of: Final[dict[type, _Plainly]] = {}
+        self._made_of: Final[dict[int, tuple[Operator, tuple[Hashable, ...], bool]]] = {}
+        self._objects = 0
+        self._names: Final[dict[type, list[str]]] = {}
 
     def of(self, node: Node, unit: Unit, outputs: Sequence[Sink]) -> Hashable:
         """Return a key shared by operators of equal behaviour; it includes unread outputs."""
@@ -52,15 +52,19 @@ class Likeness:
         known = self._made_of.get(id(operator))
         if known is None:
             # The operator is kept, so that its identity stays its own.
-            known = self._made_of[id(operator)] = operator, self._plainly(operator)(self, operator)
+            before, parts = self._objects, self._parts(operator)
+            known = self._made_of[id(operator)] = operator, parts, before == self._objects
         return known[1]
+
+    def is_plain(self, operator: Operator) -> bool:
+        """Whether no part of ``operator`` was compared as an object, which may change."""
+        return self._made_of[id(operator)][2]
 
     def is_ours(self, described: object) -> bool:
         """Whether all parts of ``described`` are classes of the fabric or the operators."""
         if not (is_dataclass(described) and is_own(described)):
             return False
         values = [getattr(described, each.name) for each in fields(described)]
-        values = [each for each in values if each.__class__ not in _PLAIN]
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
     def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
@@ -78,51 +82,28 @@ class Likeness:
             self._values[id(described)] = known = described, self._plain(described)
         return known[1]
 
-    def _plain(self, part: object) -> Hashable:
-        return part if part.__class__ in _PLAIN else self._plainly(part)(self, part)
-
-    def _plainly(self, part: object) -> _Plainly:
+    def _plain(self, part: Any) -> Any:
         kind = part.__class__
-        plainly = self._plain_of.get(kind)
-        if plainly is None:
-            if isinstance(part, tuple):
-                plainly = Likeness._items
-            elif is_dataclass(part) and not isinstance(part, type):
-                plainly = _parts_of(kind)
-            elif isinstance(part, Expression):
-                plainly = _decided_by_data
-            else:
-                plainly = _itself if isinstance(part, np.dtype) else _other
-            self._plain_of[kind] = plainly
-        return plainly
-
-    def _items(self, parts: tuple[object, ...]) -> tuple[Hashable, ...]:
-        return tuple(map(self._plain, parts))
-
-
-def _parts_of(kind: type) -> _Plainly:
-    besides = "name" if issubclass(kind, Operator) else None
-    names = [each.name for each in fields(kind) if each.name != besides]
-
-    def parts(likeness: Likeness, described: object) -> tuple[Hashable, ...]:
-        return (kind, *[likeness._plain(getattr(described, name)) for name in names])
-
-    return parts
-
-
-def _decided_by_data(*_: object) -> Hashable:
-    return "decided by data"
-
-
-def _itself(_: Likeness, part: Hashable) -> Hashable:
-    return part
-
-
-def _other(_: Likeness, part: object) -> Hashable:
-    if hasattr(part, "shape") and hasattr(part, "dtype"):
+        if kind in _PLAIN or isinstance(part, np.dtype):
+            return part
+        if isinstance(part, tuple):
+            return tuple(map(self._plain, part))
+        if isinstance(part, Expression):
+            return "decided by data"
+        if hasattr(kind, "__dataclass_fields__"):
+            return self._parts(part)
+        is_tensor = hasattr(part, "shape") and hasattr(part, "dtype")
         # Timing mode has no data, so only the shape and type of a non-integer tensor matter.
-        if getattr(part.dtype, "kind", "f") not in "iub":
+        if is_tensor and getattr(part.dtype, "kind", "f") not in "iub":
             return "tensor", part.shape, str(part.dtype)
-    elif isinstance(part, Hashable):
-        return part
-    return id(part)
+        self._objects += 1
+        return part if isinstance(part, Hashable) and not is_tensor else id(part)
+
+    def _parts(self, described: Any) -> tuple[Hashable, ...]:
+        kind = described.__class__
+        names = self._names.get(kind)
+        if names is None:
+            besides = "name" if issubclass(kind, Operator) else None
+            names = [each.name for each in fields(kind) if each.name != besides]
+            self._names[kind] = names
+        return (kind, *[self._plain(getattr(described, name)) for name in names])

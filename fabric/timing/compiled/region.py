@@ -15,12 +15,13 @@ import trio
 from fabric.graph.values.stream_type import BoolType, SelectorType, TileType, TupleType, ValueType
 from fabric.graph.wiring.operator import behaving_as
 from fabric.messages.causes import Operation
+from fabric.messages.place import is_ours
 from fabric.messages.users_code import pass_signals
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Stage
 from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.boundary import Boundary, publish
-from fabric.timing.compiled.codes import Codes, UncodedError
+from fabric.timing.compiled.codes import UncodedError
 from fabric.timing.compiled.kernel import next_event, number_in
 from fabric.timing.compiled.kernel_channels import wake
 from fabric.timing.compiled.likeness import Likeness
@@ -34,7 +35,6 @@ from fabric.timing.memories.flat import FlatMemory
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.elaborate import Plan
-    from fabric.graph.wiring.operator import Operator
     from fabric.timing.compiled.port_views import Views
     from fabric.timing.engine.ports import Ports
     from fabric.timing.network.links import Links
@@ -107,7 +107,7 @@ class Region:
         control.horizon_cycle = horizon_cycle
         control.quiet_cycle = quiet_cycle
         self._carries += 1
-        self._clock.come()
+        self._clock.running += 1
         self._schedule()
 
     def _touch(self, stage: int, _: object) -> None:
@@ -179,15 +179,14 @@ class Region:
         return False
 
     def _submit(self) -> None:
-        arrays, control = self._arrays, self._arrays.world.control
-        if not control.submitted:
+        world = self._arrays.world
+        if not world.control.submitted:
             return
-        control.submitted = 0
-        world = arrays.world
+        world.control.submitted = 0
         for number in np.flatnonzero(world.stages.rows["status"] == c.SUBMITS).tolist():
             assert self._off_chip is not None
-            row = world.stages[number]
-            unit, region = arrays.stages[number].unit, arrays.stages[number].region
+            row, stage = world.stages[number], self._arrays.stages[number]
+            unit, region = stage.unit, stage.region
             assert region is not None
             operation = world.operations[row.pc - 1]
             tile = operation.sends
@@ -207,8 +206,7 @@ class Region:
     def _answer(self) -> None:
         """Wake the tasks whose bursts are complete."""
         control, memory = self._arrays.world.control, self._arrays.memory
-        if control.answered:
-            assert memory is not None
+        if memory is not None and control.answered:
             units = memory.answered(control.answered)
             if isinstance(self._off_chip, LoggedOffChip):
                 self._off_chip.write(units)
@@ -218,7 +216,7 @@ class Region:
 
     def _give_up(self) -> None:
         self.publish()
-        self.close()
+        self.close(keeps=False)
         self.gave_up = True
         self._over.set()
 
@@ -250,12 +248,14 @@ class Region:
             self._is_published = True
             publish(self._arrays, self._boundary)
 
-    def close(self) -> None:
-        """Release everything but published progress: the run is over."""
+    def close(self, *, keeps: bool = True) -> None:
+        """Release all but published progress and, if ``keeps``, the tables: the run is over."""
         if self.gave_up:
             return
         for automaton in {stage.automaton for stage in self._arrays.stages}:
             automaton.close()
+        if keeps:
+            self._arrays.tables.keep()
         self._is_published = True
         self._clock.network, self._clock.memory = self._arrays.network, self._off_chip
         del self._arrays, self._boundary
@@ -277,7 +277,7 @@ def region_of(
         return None
     behaving = {kind: behaving_as(kind) for kind in {type(node.operator) for node in plan.nodes}}
     turning = {kind for kind, each in behaving.items() if vars(each).get("turns", False)}
-    codes, tables, likeness = Codes(), Tables(), Likeness()
+    tables, likeness = Tables.take(), Likeness()
     known: dict[Hashable, Automaton | None] = {}
     stages: list[Stage] = []
     number = [c.OUTSIDE] * len(plan.nodes)
@@ -289,8 +289,12 @@ def region_of(
             continue
         key = likeness.of(node, unit, outputs)
         if key not in known:
-            turns = likeness.keeps(operator, behaving[kind]) and _is_fit(views[index])
-            known[key] = _automaton(operator, views[index], codes, tables) if turns else None
+            ports = views[index]
+            turns = likeness.keeps(operator, behaving[kind]) and _is_fit(ports)
+            is_known = is_ours(behaving[kind]) and likeness.is_plain(operator)
+            options = ports.interval_cycles, ports.repeats, ports.region is None
+            of_all_runs = (key, *options) if is_known else None
+            known[key] = tables.automaton(of_all_runs, operator, ports) if turns else None
         automaton = known[key]
         if automaton is not None:
             number[index] = len(stages)
@@ -298,14 +302,13 @@ def region_of(
             stages.append(Stage(unit, automaton, inputs, sinks, views.region(index)))
     if not stages:
         return None
-    log = views.log
     memory: OffChip | None = views.off_chip
     if isinstance(memory, LoggedOffChip):
         memory = memory.memory
     try:
         joints = _joints(plan, views, channels, number)
         flat = memory if type(memory) is FlatMemory else None
-        arrays = Arrays(codes, tables, stages, joints, network=network, memory=flat, log=log)
+        arrays = Arrays(tables, stages, joints, network=network, memory=flat, log=views.log)
     except OverflowError:
         return None
     return Region(arrays, likeness, views)
@@ -324,14 +327,6 @@ def _joints(
             assumed = sink if producer >= 0 and isinstance(sink, AssumedSink) else None
             joints.append(Joint(at, channel, edge.type.rank, assumed, producer, consumer))
     return joints
-
-
-def _automaton(operator: Operator, ports: Ports, codes: Codes, tables: Tables) -> Automaton | None:
-    """Return the automaton of ``operator``, shared by equal ones; None if it is not a table."""
-    try:
-        return Automaton(operator, ports, codes, tables)
-    except (UnfitError, UncodedError, OverflowError):
-        return None
 
 
 def _channel(sink: Sink) -> Channel | None:

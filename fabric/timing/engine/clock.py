@@ -164,10 +164,6 @@ class VirtualClock:
         if not self.running:
             self._settle()
 
-    def come(self) -> None:
-        """Count one unit more that can run."""
-        self.running += 1
-
     async def reach(
         self,
         unit: Unit,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 SHUTDOWN_CYCLES: Final = 3
 """The memory stops this long after its last client (the authors' simulator, observed)."""
 
-
 REQUESTS_PER_CALL: Final = 1 << 22
 """Some 20 milliseconds of the host's time."""
 
@@ -160,13 +159,11 @@ class FlatMemory:
 
     def answered(self, count: int) -> list[Unit]:
         """Answer the units of the first ``count`` of ``done``, and return them."""
-        units = []
-        for port in sorted(self.world.done[:count].tolist()):
-            unit = self._clients[port]
-            unit.answered(self.world.clients[port].ready + 1)
-            units.append(unit)
+        ports = sorted(self.world.done[:count].tolist())
+        for port in ports:
+            self._clients[port].answered(self.world.clients[port].ready + 1)
         self._progress.finished, self._progress.seen_cycle = 0, NEVER
-        return units
+        return [self._clients[port] for port in ports]
 
 
 def _too_long(burst: Burst, requests: int) -> str:
@@ -202,8 +199,6 @@ def advance(w: FlatWorld, horizon: int, budget: int) -> tuple[int]:
 
 def advance_flat(w: FlatWorld, horizon: int, budget: int) -> int:  # noqa: C901 - one loop
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
-
-    Finished clients are added to ``done``.
 
     Returns:
         The rest of ``budget``, in requests. If it is negative, the function has returned earlier,
