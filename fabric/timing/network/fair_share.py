@@ -3,10 +3,9 @@
 A flow has at most one transfer under way. Between two events every transfer has a constant rate,
 its max-min fair share. All numbers are integers, so that cycles are equal on every machine.
 
-When transfers begin or end, ``reshare`` updates the shares from the changed links, with the result
-of ``shares.fill``. Links become full in the order of their rates, equal ones by number. A link
-depends only on earlier ones in that order. So links with a changed member are processed again, the
-first differing one first.
+When transfers begin or end, ``reshare`` updates the shares from the changed links. Links become
+full in the order of their rates, equal ones by number. A link depends only on earlier ones in that
+order. So links with a changed member are processed again, the first differing one first.
 """
 
 from __future__ import annotations
@@ -309,32 +308,21 @@ def quit_links(w: LinkWorld, flow: Flow) -> None:
     flow.by = NONE
 
 
-def open_up(w: LinkWorld, number: int) -> None:
-    """Clear the rate of a flow."""
-    touch(w, number)
-    flow = w.flows[number]
-    flow.by = NONE
-    for at in range(flow.first_crossing, flow.end_crossing):
-        crossing = w.crossings[at]
-        link = w.links[crossing.link]
-        link.load -= flow.rate
-        link.open += 1
-        mark(w, crossing.link)
-
-
 def give(w: LinkWorld, number: int, by: int, rate: int) -> None:
-    """Give a flow the rate at which the link ``by`` is full."""
+    """Give a flow the rate at which the link ``by`` is full; no rate if ``by`` is NONE."""
     touch(w, number)
     flow = w.flows[number]
-    was_known = flow.by != NONE
     for at in range(flow.first_crossing, flow.end_crossing):
         crossing = w.crossings[at]
         link = w.links[crossing.link]
-        if was_known:
-            link.load -= flow.rate
-        else:
+        if flow.by == NONE:
             link.open -= 1
-        link.load += rate
+        else:
+            link.load -= flow.rate
+        if by == NONE:
+            link.open += 1
+        else:
+            link.load += rate
         if crossing.link != by:
             mark(w, crossing.link)
     flow.rate = rate
@@ -393,7 +381,7 @@ def process(w: LinkWorld, number: int, waiting: int) -> int:
         link.level = NEVER
         for place in range(first, first + count):
             if w.flows[flow_at(w, place)].by == number:
-                open_up(w, flow_at(w, place))
+                give(w, flow_at(w, place), NONE, 0)
     if level != NEVER and not differs:
         for place in range(first, first + count):
             flow = w.flows[flow_at(w, place)]
