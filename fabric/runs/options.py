@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 # Any: arguments of build().
@@ -147,9 +147,3 @@ class Settings(Options):
         if isinstance(self.trace, TraceOptions):
             return self.trace
         return TraceOptions() if self.trace == "events" else None
-
-    def as_declared(self) -> Settings:
-        """Return settings for a run in declared types, without observers."""
-        return replace(
-            self, mode="functional", exact=False, progress=None, trace=None, observers=()
-        )

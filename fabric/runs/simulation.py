@@ -97,7 +97,10 @@ def simulated(program: Program, settings: Settings) -> Report:
         run, explained = _executed(run, log, folder, head, notes)
         declared = None
         if settings.exact and run.status == "completed":
-            declared = Execution(program, run.settings.as_declared(), run.machine.plan)
+            as_declared = replace(
+                run.settings, exact=False, progress=None, trace=None, observers=()
+            )
+            declared = Execution(program, as_declared, run.machine.plan)
             declared.execute()
         report = _report(run, declared, head, explained, notes)
         run.conclude_trace(report)

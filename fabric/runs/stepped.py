@@ -27,6 +27,7 @@ from fabric.messages.text import counted
 from fabric.messages.users_code import Interrupted
 from fabric.runs.options import Settings
 from fabric.runs.simulation import simulated
+from fabric.timing.machine.interrupts import GRACE_SECONDS, MOST_ALARMS, PATIENCE_SECONDS
 from fabric.timing.machine.terminations import free_ones, handling
 from fabric.timing.stepping.stepper import (
     FINISH,
@@ -339,12 +340,6 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         return channel.sent if goal.sent else channel.taken - channel.left_over
 
 
-_GRACE_SECONDS: Final = 0.4
-_PATIENCE_SECONDS: Final = 1.0
-_MOST_ALARMS: Final = 3
-"""The number of interrupts that a user's code may catch before the run is left to itself."""
-
-
 _RUNS: Final[WeakSet[SteppedRun]] = WeakSet()
 
 
@@ -391,8 +386,8 @@ class RunThread:
 
         Users' code that cannot be interrupted ends with the process.
         """
-        self._thread.join(_GRACE_SECONDS)
-        for alarm in (False, *[True] * _MOST_ALARMS):
+        self._thread.join(GRACE_SECONDS)
+        for alarm in (False, *[True] * MOST_ALARMS):
             if not interrupt():
                 self._thread.join()
                 return
@@ -401,4 +396,4 @@ class RunThread:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(Interrupted)
                 )
-            self._thread.join(_PATIENCE_SECONDS if alarm else _GRACE_SECONDS)
+            self._thread.join(PATIENCE_SECONDS if alarm else GRACE_SECONDS)

@@ -22,10 +22,10 @@ from fabric.timing.machine.terminations import (
     terminations,
 )
 
-_GRACE_SECONDS: Final = 0.4
+GRACE_SECONDS: Final = 0.4
 
-_PATIENCE_SECONDS: Final = 1.0
-_MOST_ALARMS: Final = 3
+PATIENCE_SECONDS: Final = 1.0
+MOST_ALARMS: Final = 3
 """The number of repeated interrupts that user code may catch, and their interval."""
 
 
@@ -111,15 +111,15 @@ class Interrupts(Handler):
         self.number = self._command.number = number
         if self._end is not None:
             self._end()
-        signal.setitimer(signal.ITIMER_REAL, _GRACE_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
 
     def _late(self, _number: int, frame: FrameType | None) -> None:
         """End a computation that continues; exit the process if user code prevents that."""
-        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_SECONDS)
         self._alarms += 1
         stack = [] if frame is None else list(traceback.walk_stack(frame))
         place = deepest_place(reversed(stack))
-        if place is not None and self._alarms > _MOST_ALARMS:
+        if place is not None and self._alarms > MOST_ALARMS:
             os.write(2, f"fabric: {place} lets nothing end it: left without a report\n".encode())
             os._exit(128 + self.number)
         if place is not None or self._alarms == 1:
