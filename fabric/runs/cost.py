@@ -114,7 +114,6 @@ class Cost(ShownAsTables):
     def as_json(self) -> JsonObject:
         """Return it as plain data; ``parts`` are measured, all else is multiplied and added."""
         return asdict(self) | {
-            "parts": [vars(each) for each in self.parts],
             "tokens_per_second": self.tokens_per_second,
             "tokens_per_joule": self.tokens_per_joule,
             "time_to_first_token_seconds": self.time_to_first_token_seconds,

@@ -43,7 +43,7 @@ def explain(
     status: Literal["deadlock", "livelock"],
     folder: Path | None = None,
 ) -> DeadlockReport:
-    """Explain a deadlock or livelock, and look for a remedy if the settings want it."""
+    """Explain a deadlock or livelock into ``folder``, and look for a remedy if it is wanted."""
     settings, machine = run.settings, run.machine
     state = run.state
     if status == "livelock":
@@ -84,4 +84,6 @@ def explain(
     cycle = None if status == "livelock" else state.cycles
     remedy = asdict(report.remedy)
     run.log.event(status, cycle, code=report.code, summary=report.summary, remedy=remedy)
+    for failed in () if folder is None else write_files(folder, report):
+        run.log.missing(failed)
     return report

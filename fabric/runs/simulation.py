@@ -159,13 +159,9 @@ def _executed(
     if status not in ("deadlock", "livelock"):
         return run, None
     # Most runs do not search for a remedy.
-    from fabric.analysis.deadlock.picture import write_files
     from fabric.runs.explaining import explain, grown_settings
 
     explained = explain(run, status, folder)
-    if folder is not None:
-        for failed in write_files(folder, explained):
-            log.missing(failed)
     grown = settings.on_deadlock == "grow" and grown_settings(explained, settings, notes)
     if not grown:
         return run, explained
