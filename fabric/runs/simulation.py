@@ -255,15 +255,13 @@ def _complete(
     fields["comparison"] = comparison = compare(plan, run.state, used, measured, metrics)
     verification: Verification | None = fields["verification"]
     if run.functional:
-        with exact_numbers(run.settings.exact):
-            kept, exact = run.expected.kept, run.settings.exact
-            verification = verify(plan, machine.stored, kept, exact=exact)
+        exact = run.settings.exact
+        with exact_numbers(exact):
+            verification = verify(plan, machine.stored, run.expected.kept, exact=exact)
+        outputs = stored_arrays(plan, machine.stored)
+    else:
+        outputs = stored_shapes(plan, measured.sizes, measured.guessed)
     fields["extra"] = {name: _extra(plan.program, name) for name in plan.program.extra}
-    outputs = (
-        stored_arrays(plan, machine.stored)
-        if run.functional
-        else stored_shapes(plan, measured.sizes, measured.guessed)
-    )
     fields |= {"verification": verification, "outputs": outputs}
     fields |= _held(used, run.state, plan.program.hardware.on_chip)
     fields |= priced(plan, run.state, used, sizes)
