@@ -6,6 +6,7 @@ protocol, and names must be UTF-8. Not all of this can be quoted, so such a path
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -41,7 +42,7 @@ def system_errors() -> Iterator[None]:
     except duckdb.Error as error:
         found = re.search(r'"errno":"(\d+)"', str(error))
         if found is None:
-            raise OSError(str(error).splitlines()[0]) from None
+            raise OSError(errno.EIO, str(error).splitlines()[0]) from None
         number = int(found[1])
         raise OSError(number, os.strerror(number)) from None
 

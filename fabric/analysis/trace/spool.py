@@ -98,9 +98,10 @@ class Spool(Keeper):
     def finish(self) -> None:
         """Write the last rows."""
         with self._lock:
+            self._write_new()
             if self._window is not None:
                 self._window.end()
-            self._write_new()
+                self._attempt("its window", lambda: self._write_segment(self._log.table.rows[:0]))
 
     def close(self) -> None:
         """Close the database."""
@@ -121,25 +122,23 @@ class Spool(Keeper):
     def _write_rows(self, rows: Entries) -> None:
         """Write a segment of the rows behind those that were seen."""
         new, self._seen = rows[self._seen :], len(rows)
-        if len(new) or self._window is not None:
+        if len(new):
             self._attempt(f"segment {self._segments + 1}", lambda: self._write_segment(new))
 
     def _write_segment(self, rows: Entries) -> None:
         if not self._keeps.all():
             rows = rows[self._keeps[rows["unit"]] | self._keeps_channel[rows["channel"]]]
-        window = self._window
-        in_window = len(rows)
-        if window is not None:
-            rows = window.select(rows)
-            in_window = int(np.count_nonzero(rows["cycle"] >= window.first))
+        if self._window is not None:
+            rows = self._window.select(rows)
         if len(rows):
             columns = {name: np.ascontiguousarray(rows[name]) for name in COLUMNS}
             self.write(f"operations-{self._segments + 1:06}", columns)
             self._segments += 1
-            self.places += in_window
-        if window is not None:
+            first, _ = self._options.window or (0, 0)
+            self.places += int(np.count_nonzero(rows["cycle"] >= first))
+        if self._window is not None:
             # After the rows: a killed run has all rows of the channels in it.
-            self.write("window", window.known())
+            self.write("window", self._window.known())
 
     def _attempt(self, what: str, write: Callable[[], None]) -> None:
         if self._failed:

@@ -74,8 +74,9 @@ def test_window_keeps_the_rows_under_way_in_it(
     first, last = whole.cycles // 3, whole.cycles // 2
     monkeypatch.setattr("fabric.timing.engine.log.ROWS", 300)
     window = TraceOptions(window=(first, last))
-    _, part = record(program(name), tmp_path, window, mode=mode, engine=engine)
+    report, part = record(program(name), tmp_path, window, mode=mode, engine=engine)
 
+    assert () == report.unwritten
     assert (first, last + 1) == part.window
     for query in (
         f"FROM transfers WHERE {_UNDER_WAY.format(first=first, last=last)}",
