@@ -19,6 +19,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.recorder import Recorder
 from fabric.runs.execution import Execution
 from fabric.shell.cli import main
+from fabric.timing.compiled import region
 from fabric.timing.engine.off_chip import LoggedOffChip
 from fabric.timing.machine.machine import state_of
 from fabric.timing.state.run_state import Ending, RunState
@@ -232,7 +233,7 @@ def _kill(patch: pytest.MonkeyPatch) -> None:
         recorders[-1]._snapshot()
 
     def write_rows() -> None:
-        recorders[-1]._spool.attempt("rows", lambda: None)
+        recorders[-1].spool.attempt("rows", lambda: None)
 
     async def write_nothing(_: Recorder) -> None:
         pass
@@ -258,6 +259,8 @@ def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: in
             act()
         submit(memory, *arguments)
 
+    # The compiled loop submits its bursts to a flat memory itself.
+    patch.setattr(region, "FlatMemory", None)
     patch.setattr(LoggedOffChip, "submit", submitted)
 
 
