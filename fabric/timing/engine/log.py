@@ -93,8 +93,7 @@ LAST_WORKED: Final = FINISH
 SHIFT: Final = 4
 """An event of a record is ``channel << SHIFT | operation``, and an amount."""
 KIND: Final = (1 << SHIFT) - 1
-NONE: Final = -1
-"""No channel, cycle or unit."""
+NONE: Final = -1  # No channel, cycle or unit
 
 FROM_START: Final = -1
 FROM_UNKNOWN: Final = -2
@@ -107,7 +106,6 @@ ENTRY: Final = Table.zeros(Entry, 0).rows.dtype
 
 _pack: Final = Struct(f"={len(Entry.__annotations__)}q").pack_into
 _ROW_BYTES: Final = ENTRY.itemsize
-
 ROWS: Final = 1 << 17
 """Rows of a full buffer."""
 
@@ -132,8 +130,8 @@ class Log:
 
     def __init__(self, keepers: Sequence[Keeper], units: Sequence[Unit]) -> None:
         # One event of the memory or of a flow of shared links may write a row for each unit.
-        self.table: Final = Table.zeros(Entry, ROWS + 2 * len(units))
-        self._bytes: Final = self.table.cells.data.cast("B")
+        self.table = Table.zeros(Entry, ROWS + 2 * len(units))
+        self._bytes = self.table.cells.data.cast("B")
         self._used_bytes = 0
         self._keepers: Final = keepers
         self.next_order: Final[Callable[[], int]] = itertools.count().__next__
@@ -155,17 +153,17 @@ class Log:
         for keeper in self._keepers:
             keeper.keep(rows)
 
+    def close(self) -> None:
+        """Pass the rest on, and free the buffer: unreachable channels may live longer."""
+        self.flush()
+        self._bytes = memoryview(b"")
+        self.table = Table.zeros(Entry, 0)
+
     def add(
-        self,
-        unit: Unit,
-        operation: int,
-        channel: int = -1,
-        amount: int = 0,
-        stop: int = 0,
-        waited: int = 0,
+        self, unit: Unit, kind: int, on: int = -1, amount: int = 0, stop: int = 0, waited: int = 0
     ) -> None:
-        """Write an operation that ends at the clock of ``unit``."""
-        self.write(unit.index, operation, channel, amount, stop, unit.now, waited)
+        """Write an operation, on a channel, that ends at the clock of ``unit``."""
+        self.write(unit.index, kind, on, amount, stop, unit.now, waited)
 
     def write(self, *row: int) -> None:
         """Write a row, if there is a keeper."""
@@ -232,8 +230,8 @@ class ChannelLog:
         if isinstance(requested_cycle, Reading):
             reading = requested_cycle.order
             kind = AT if reading == FROM_START else LATE
-        cycle = int(requested_cycle)
-        self._log.write(unit.index, kind, self.number, cycle, reading, unit.now - waited, 0)
+        before = unit.now - waited
+        self._log.write(unit.index, kind, self.number, int(requested_cycle), reading, before, 0)
         self.sent(element, waited)
 
     def reserve(self, waited: int) -> None:

@@ -115,6 +115,8 @@ class Runner:
         machine.publish()
         if machine.region is not None:
             machine.region.close()
+        if machine.ports.log is not None:
+            machine.ports.log.close()
         if machine.failures.first is not None:
             return "error"
         if all(unit.finished for unit in machine.units):

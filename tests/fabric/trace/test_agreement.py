@@ -259,8 +259,7 @@ def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: in
             act()
         submit(memory, *arguments)
 
-    # The compiled loop submits its bursts to a flat memory itself.
-    patch.setattr(region, "FlatMemory", None)
+    patch.setattr(region, "FlatMemory", None)  # Otherwise the loop submits bursts itself
     patch.setattr(LoggedOffChip, "submit", submitted)
 
 
