@@ -3,8 +3,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,20 +51,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         _, trace = record(program(name), folder / number, mode=mode, depths=depths, engine=engine)
         found[f"{name}{number if depths or mode else ''}"] = trace.folder.parent
     return found
-
-
-@contextlib.contextmanager
-def _not_for_ever() -> Iterator[None]:
-    def late(*_: object) -> None:
-        pytest.fail("it waits for ever")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(120)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _asked(
@@ -188,8 +172,7 @@ def test_file_of_another_kind_is_refused_or_left_out(
         run = tmp_path / str(number)
         shutil.copytree(source, run)
         _become(run / file, kind)
-        with _not_for_ever():
-            status, told = _asked(("summary",), run, source, capsys)
+        status, told = _asked(("summary",), run, source, capsys)
         assert file.name in told or "did not say how it ended" in told
         static = file.stem in ("units", "channels", "columns", "meta")
         assert status == (2 if static else 0), (file, told)

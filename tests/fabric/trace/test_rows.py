@@ -32,30 +32,21 @@ def test_traced_run_has_the_report_of_an_untraced_one(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("order", spread(SCHEDULES, 1))
-def test_trace_is_equal_under_every_schedule(order: str | int, tmp_path: Path) -> None:
+def test_trace_is_equal_under_every_schedule_and_in_many_segments(
+    order: str | int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, usual = record(program("simplified_moe"), tmp_path)
+    monkeypatch.setattr("fabric.timing.engine.log.ROWS", 1)
     with schedule(order):
         _, trace = record(program("simplified_moe"), tmp_path)
 
+    assert len(list(trace.folder.glob("operations-*.parquet"))) > 5
     for table in TABLES:
         assert usual.rows(f"FROM {table}") == trace.rows(f"FROM {table}")
     for form in ("perfetto", "vcd", "jsonl", "csv"):
         export_trace(usual, form, tmp_path / "a")
         export_trace(trace, form, tmp_path / "b")
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes(), form
-
-
-@pytest.mark.deep
-def test_trace_is_equal_for_any_number_of_segments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, whole = record(program("simplified_moe"), tmp_path)
-    monkeypatch.setattr("fabric.timing.engine.log.ROWS", 7)
-    _, parts = record(program("simplified_moe"), tmp_path)
-
-    assert len(list(parts.folder.glob("operations-*.parquet"))) > 5
-    for table in TABLES:
-        assert whole.rows(f"FROM {table}") == parts.rows(f"FROM {table}")
 
 
 _UNDER_WAY = (
