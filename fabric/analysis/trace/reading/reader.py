@@ -25,7 +25,7 @@ from fabric.analysis.trace.reading.integrity import (
 )
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.analysis.trace.table_file import SUFFIX, read_table
-from fabric.messages.display import shown
+from fabric.messages.display import Shown
 from fabric.messages.errors import ConfigurationError, Refusal
 from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed
@@ -53,7 +53,7 @@ def refused(message: str) -> ConfigurationError:
     return ConfigurationError(message, file=file, line=line)
 
 
-class RecordedRun:
+class RecordedRun(Shown):
     """A recorded run, read into a database in memory: its folder is not needed any more.
 
     Several may be open at once, and each may be asked from several threads. Nothing that is asked
@@ -178,10 +178,6 @@ class RecordedRun:
     def unit_names(self) -> list[str]:
         """Return the names of units, by number."""
         return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
-
-    def _repr_html_(self) -> str | None:
-        """Show the recorded amounts, the bound of the run, and the stalled units in a notebook."""
-        return shown(self)
 
     def _counters(self, found: object) -> MemoryCounters | None:
         if found is None:

@@ -14,7 +14,7 @@ from typing_extensions import override
 from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import refused
-from fabric.messages.display import shown
+from fabric.messages.display import Shown, shown
 from fabric.messages.errors import FabricError
 from fabric.messages.text import counted
 from fabric.messages.vocabulary import TABLES
@@ -36,7 +36,7 @@ class Database(Protocol):
         ...
 
 
-class Table:
+class Table(Shown):
     """The rows of a query, which is executed whenever they are asked for.
 
     It has Arrow's stream of columns (``__arrow_c_stream__``): ``pyarrow.table(table)`` and
@@ -97,10 +97,6 @@ class Table:
             return shown(self, "text") or repr(self)
         except FabricError:
             return repr(self)
-
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows of it: its first rows."""
-        return shown(self)
 
     def _of_rows(self, ask: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
         def asked(connection: duckdb.DuckDBPyConnection) -> Answer:
