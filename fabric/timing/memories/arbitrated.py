@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
@@ -24,14 +23,14 @@ REORDER_CYCLES: Final = 2
 """Cycles from an answer of the memory until it can leave the reorder buffer."""
 
 
-@dataclass(eq=False, slots=True)
 class Request:
     """A request on its way; ``address`` is relative to the port's stream."""
 
-    port: int
-    address: int
-    write: bool
-    back_cycle: int | None = None
+    def __init__(self, port: int, address: int, write: bool) -> None:
+        self.port: Final = port
+        self.address: Final = address
+        self.write: Final = write
+        self.back_cycle: int | None = None
 
 
 class _Fifo:
@@ -285,7 +284,6 @@ class _Steady:
 ACTIVATE, PRECHARGE, READ, WRITE = range(4)
 
 
-@dataclass(eq=False, slots=True)
 class _Bank:
     """A bank.
 
@@ -297,21 +295,22 @@ class _Bank:
         opening: a request for which its row was opened waits.
     """
 
-    levels: tuple[list[int], ...]
-    activated: deque[int]
-    row: int | None = None
-    opening: bool = False
+    def __init__(self, levels: tuple[list[int], ...], activated: deque[int]) -> None:
+        self.levels: Final = levels
+        self.activated: Final = activated
+        self.row: int | None = None
+        self.opening = False
 
 
-@dataclass(eq=False, slots=True)
 class _Waiting:
     """A request in a channel's window, the cycle in which it came, and its next command."""
 
-    request: Request
-    bank: _Bank
-    row: int
-    since_cycle: int
-    command: int = ACTIVATE
+    def __init__(self, request: Request, bank: _Bank, row: int, since_cycle: int) -> None:
+        self.request: Final = request
+        self.bank: Final = bank
+        self.row: Final = row
+        self.since_cycle: Final = since_cycle
+        self.command = ACTIVATE
 
 
 class _Channel:
