@@ -92,9 +92,8 @@ class Recorder:
             about["shared_links"] = _shared_links(machine)
         try:
             folder.mkdir()
-            units = [unit.name for unit in machine.unit_facts]
             ends = [(channel.producer, channel.consumer) for channel in machine.channel_facts]
-            self.spool.open(folder, tell, units, ends)
+            self.spool.open(folder, tell, ends)
             self._json("meta", about)
             self.spool.write("units", unit_table(machine))
             self.spool.write("channels", channel_table(machine))

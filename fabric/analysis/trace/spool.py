@@ -44,26 +44,24 @@ class Spool(Keeper):
 
     @override
     def follow(self, log: Log, units: Sequence[Unit]) -> None:
-        self._options.check([unit.name for unit in units])
+        names = [unit.name for unit in units]
+        self._options.check(names)
+        self._keeps = np.array([*map(self._options.keeps, names)], np.bool_)
         self._log = log
 
     def open(
-        self,
-        folder: Path,
-        tell: Callable[[str], object],
-        units: Sequence[str],
-        ends: Sequence[tuple[int, int]],
+        self, folder: Path, tell: Callable[[str], object], ends: Sequence[tuple[int, int]]
     ) -> None:
         """Write into ``folder`` from here on; ``tell`` what cannot be written.
 
-        ``ends``: by channel, its producer and its consumer among ``units``.
+        ``ends``: by channel, the numbers of its producer and its consumer.
         """
         self._folder = folder
         self._tell = tell
         self._database = Connection()
         self._database.execute("SET threads = 1")
-        self._keeps = keeps = np.array([self._options.keeps(unit) for unit in units], np.bool_)
-        self._keeps_channel = np.array([*(keeps[[*each]].any() for each in ends), False], np.bool_)
+        kept = [self._keeps[[*each]].any() for each in ends]
+        self._keeps_channel = np.array([*kept, False], np.bool_)
         if self._options.window is not None:
             self._window = Window(*self._options.window, len(ends))
 

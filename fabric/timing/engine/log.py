@@ -75,17 +75,19 @@ IDLE: Final = 14
 HEAR: Final = 15
 """The unit learns that an element was dequeued in the cycle ``amount``, behind its clock."""
 CHOICE: Final = 16
-"""The unit does next what depends on which input came first."""
+"""Which input came first decides what the unit does next."""
 LINKS: Final = 17
 """Shared links caused ``amount`` cycles of the wait that ends now."""
 DROP: Final = 18
 """An element came after the operator had ended, and was dequeued in this cycle."""
-
 CROSS: Final = 19
 """An element has left shared links in this cycle, and is visible from the cycle in ``amount``."""
-
 ALLOCATE: Final = 20
 """The unit waited for ``amount`` bytes of on-chip memory."""
+
+SENDS: Final = (SEND, PUT)
+TAKES: Final = (TAKE, HEAR, DROP)
+REQUESTS: Final = (LATE, AT)
 
 LAST_WORKED: Final = FINISH
 """In a record, the amount of operations up to this is the cycles that the unit worked before."""
@@ -97,7 +99,7 @@ NONE: Final = -1  # No channel, cycle or unit
 
 FROM_START: Final = -1
 FROM_UNKNOWN: Final = -2
-"""AT counts from the start of the run; or from a cycle that other depths may change."""
+"""``stop`` of AT: the cycle counts from the start of the run, or from an unknown cycle."""
 
 Entries: TypeAlias = NDArray[np.void]
 """Rows with the columns of ``Entry``."""
@@ -111,7 +113,7 @@ ROWS: Final = 1 << 17
 
 
 class Keeper:
-    """Receives the rows of a run; of a run that begins again, after another ``follow``."""
+    """Receives the rows of a run. If the run begins again, so does the keeper with ``follow``."""
 
     def follow(self, log: Log, units: Sequence[Unit]) -> None:
         """A machine of ``units`` is being built, which writes to ``log``."""
@@ -154,7 +156,7 @@ class Log:
             keeper.keep(rows)
 
     def close(self) -> None:
-        """Pass the rest on, and free the buffer: unreachable channels may live longer."""
+        """Pass the rest on, and free the buffer: channels keep the log until they are collected."""
         self.flush()
         self._bytes = memoryview(b"")
         self.table = Table.zeros(Entry, 0)

@@ -184,15 +184,16 @@ CAUSES: Final = {
 }  # fmt: skip
 """Operations that units wait for."""
 
+_PLACES: Final = np.zeros(log.ALLOCATE + 1, np.int64)
+_PLACES[[*CAUSES]] = [_PLACE[cause] for cause in CAUSES.values()]
+
 
 def waits_of(entries: Entries) -> NDArray[np.void]:
     """Return the ended waits, in the order of their rows."""
     its = entries[(entries["waited"] > 0) & np.isin(entries["operation"], [*CAUSES])]
     waits = np.empty(len(its), Table.zeros(WaitRow, 0).rows.dtype)
-    causes = np.zeros(log.ALLOCATE + 1, np.int64)
-    causes[[*CAUSES]] = [_PLACE[cause] for cause in CAUSES.values()]
     waits["unit"], waits["channel"] = its["unit"], its["channel"]
-    waits["cause"], waits["chose"] = causes[its["operation"]], its["operation"] == log.IDLE
+    waits["cause"], waits["chose"] = _PLACES[its["operation"]], its["operation"] == log.IDLE
     waits["end"], waits["cycles"] = its["cycle"], its["waited"]
     return waits
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from fabric.timing.engine import log
@@ -89,20 +89,20 @@ class Transfers:
     def add(self, entries: Entries) -> None:
         """Add the elements of more rows."""
         kind = entries["operation"]
-        sent = np.flatnonzero((kind == log.SEND) | (kind == log.PUT))
+        sent = np.flatnonzero(np.isin(kind, log.SENDS))
         new = np.full(len(sent), -1, TRANSFER)
         new["channel"], new["stop"] = entries["channel"][sent], entries["stop"][sent]
-        new["element"] = numbered(new["channel"], np.full(len(new), True), self._sent)
+        new["element"] = numbered(new["channel"], self._sent)
         new["sent_cycle"] = entries["cycle"][sent]
         new["requested_cycle"] = requested_of(entries, sent)
         new["dropped"] = 0
         rows = np.concatenate([self.rows, new])
         self.rows = rows = rows[np.lexsort((rows["element"], rows["channel"]))]
-        taken = np.flatnonzero((kind == log.TAKE) | (kind == log.HEAR) | (kind == log.DROP))
+        taken = np.flatnonzero(np.isin(kind, log.TAKES))
         channel, kind = entries["channel"][taken].astype(np.int64), kind[taken]
         places = np.searchsorted(
             _keys(rows["channel"], rows["element"]),
-            _keys(channel, numbered(channel, np.full(len(taken), True), self._taken)),
+            _keys(channel, numbered(channel, self._taken)),
         )
         heard = kind == log.HEAR
         rows["taken_cycle"][places] = np.where(
@@ -111,8 +111,9 @@ class Transfers:
         rows["dropped"][places] = kind == log.DROP
 
 
-def numbered(channel: Counters, counted: NDArray[np.bool_], totals: Counters) -> Counters:
+def numbered(channel: Counters, totals: Counters, counted: ArrayLike = True) -> Counters:
     """Return how many rows of the same channel were counted before each row, and add to totals."""
+    counted = np.broadcast_to(np.asarray(counted, np.bool_), channel.shape)
     order = np.argsort(channel, kind="stable")
     by_channel, adds = channel[order], counted[order]
     sums: Counters = np.cumsum(adds) - adds
@@ -128,13 +129,11 @@ def _keys(channel: Counters, element: Counters) -> Counters:
 
 def requested_of(entries: Entries, sent: Counters) -> Counters:
     """Return from which cycle the elements of rows ``sent`` are visible; -1 if not requested."""
-    if not np.isin(entries["operation"], (log.LATE, log.AT)).any():
-        return np.full(len(sent), -1)
-    # A request is the row before of the same unit.
-    order = np.argsort(entries["unit"], kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    before = order[place[sent] - 1]
-    asks = (place[sent] > 0) & np.isin(entries["operation"][before], (log.LATE, log.AT))
-    asks &= entries["unit"][before] == entries["unit"][sent]
-    return np.where(asks, entries["amount"][before], -1)
+    kind = entries["operation"]
+    its = np.flatnonzero(np.isin(kind, (*log.SENDS, *log.REQUESTS)))
+    # A request is followed by its element on the channel.
+    its = its[np.argsort(entries["channel"][its], kind="stable")]
+    asks = np.flatnonzero(np.isin(kind[its[:-1]], log.REQUESTS))
+    requested = np.full(len(entries), -1)
+    requested[its[asks + 1]] = entries["amount"][its[asks]]
+    return requested[sent]

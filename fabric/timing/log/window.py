@@ -12,8 +12,6 @@ from fabric.timing.engine.log import Entries
 from fabric.timing.engine.tables import Counters
 from fabric.timing.log.transfers import numbered
 
-_TAKES: Final = (log.TAKE, log.HEAR, log.DROP)
-
 
 class Window:
     """Selects the rows of a window.
@@ -83,23 +81,23 @@ class Window:
         def at(*operations: int) -> NDArray[np.intp]:
             return np.flatnonzero(np.isin(kind, operations))
 
-        its = at(log.SEND, log.PUT, log.LATE, log.AT)
-        is_send = np.isin(kind[its], (log.SEND, log.PUT))
-        elements[its] = numbered(channel[its], is_send, self._sent)
-        its = at(log.SEE, *_TAKES)
-        elements[its] = numbered(channel[its], kind[its] != log.SEE, self._taken)
+        its = at(*log.SENDS, *log.REQUESTS)
+        is_send = np.isin(kind[its], log.SENDS)
+        elements[its] = numbered(channel[its], self._sent, is_send)
+        its = at(log.SEE, *log.TAKES)
+        elements[its] = numbered(channel[its], self._taken, kind[its] != log.SEE)
         its = at(log.CROSS)
-        elements[its] = numbered(channel[its], np.full(len(its), True), self._crossed)
+        elements[its] = numbered(channel[its], self._crossed)
         its = at(log.RESERVE)
-        numbers[its] = numbered(channel[its], np.full(len(its), True), self._reserved)
+        numbers[its] = numbered(channel[its], self._reserved)
         np.add.at(self._begun, channel[its[start[its] <= self._last]], 1)
-        its = at(log.SEND, log.PUT)
+        its = at(*log.SENDS)
         is_put = kind[its] == log.PUT
-        numbers[its] = numbered(channel[its], is_put, self._put)
+        numbers[its] = numbered(channel[its], self._put, is_put)
         is_late = (numbers[its] >= self._begun[channel[its]]) & (is_put | (start[its] > self._last))
-        dropped = is_late & (numbered(channel[its], is_late, self._late) > 0)
+        dropped = is_late & (numbered(channel[its], self._late, is_late) > 0)
         np.add.at(self._kept, channel[its[~dropped]], 1)
-        its = at(*_TAKES)
+        its = at(*log.TAKES)
         dequeued = np.where(kind[its] == log.HEAR, rows["amount"][its], rows["cycle"][its])
         np.add.at(self._dequeued, channel[its[dequeued < self.first]], 1)
         return elements, numbers

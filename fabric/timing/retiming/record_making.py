@@ -82,7 +82,7 @@ def record_of(rows: Entries, about: About) -> Record:
     def count(operation: int) -> Counters:
         return np.bincount(on[kind == operation], minlength=channels)
 
-    sends = (kind == log.SEND) | (kind == log.PUT)
+    sends = np.isin(kind, log.SENDS)
     sent, size_bytes = on[sends], rows["amount"][sends]
     elements = np.bincount(sent, minlength=channels)
     largest = np.array([channel.element_bytes for channel in about.channels], np.int64)
@@ -126,7 +126,7 @@ def _names(units: Counters, about: About) -> tuple[str, ...]:
 
 
 _BATCH: Final = 1 << 20
-"""The least number of rows that are made into events at a time; whole units."""
+"""The least rows that are made into events at a time; those of a unit stay together."""
 
 
 def _events_of(

@@ -66,8 +66,7 @@ FROM channels ORDER BY channel
 
 
 _OF_ELEMENTS: Final = (
-    log.SEND, log.PUT, log.RESERVE, log.LATE, log.AT, log.CROSS, log.SEE, log.TAKE, log.HEAR,
-    log.DROP,
+    *log.SENDS, *log.REQUESTS, *log.TAKES, log.RESERVE, log.CROSS, log.SEE
 )  # fmt: skip
 
 ENTRIES: Final = """
@@ -98,8 +97,8 @@ Of a killed run, other channels may lack rows that are held.
 
 UNSENT: Final = f"""
 SELECT channel FROM entries WHERE channel >= 0 GROUP BY channel
-HAVING count(*) FILTER (operation IN ({log.SEND}, {log.PUT}))
-    < count(*) FILTER (operation IN ({log.TAKE}, {log.HEAR}, {log.DROP}))
+HAVING count(*) FILTER (operation IN {log.SENDS})
+    < count(*) FILTER (operation IN {log.TAKES})
 """
 """A row for each channel of which more elements were dequeued than sent."""
 
@@ -120,7 +119,7 @@ _NAMES_OF_STEPS: Final = {
     log.PUT: Step.SEND, log.RESERVE: Step.RESERVE, log.BURST: Step.BURST, log.END: Step.END,
     log.ALLOCATE: Step.ALLOCATE, log.IDLE: Step.IDLE,
 }  # fmt: skip
-"""The operations that the table of this name has."""
+"""Names of the rows in the table ``operations``."""
 
 
 def _case(words: Mapping[int, str]) -> str:
@@ -133,24 +132,24 @@ _OUTSIDE: Final = """
 least(reserved_cycle - send_wait_cycles, seen_cycle - receive_wait_cycles)
     > getvariable('window_last')
 """
-"""Of an element: it was sent after the window, and its consumer did not wait for it in it."""
+"""An element was sent after the window, and its consumer began to wait after the window."""
 
 
 VIEWS: Final = f"""
 {MACROS}
 CREATE TEMPORARY TABLE sends AS FROM (
     SELECT channel, unit, stop, place, operation, cycle, waited,
-        CASE WHEN lag(operation) OVER its IN ({log.LATE}, {log.AT}) THEN lag(amount) OVER its
+        CASE WHEN lag(operation) OVER its IN {log.REQUESTS} THEN lag(amount) OVER its
             ELSE -1 END AS requested_cycle,
-        count(*) FILTER (operation IN ({log.SEND}, {log.PUT})) OVER its - 1 AS element,
+        count(*) FILTER (operation IN {log.SENDS}) OVER its - 1 AS element,
         count(*) FILTER (operation = {log.PUT}) OVER its AS number
-    FROM entries WHERE operation IN ({log.SEND}, {log.PUT}, {log.LATE}, {log.AT})
+    FROM entries WHERE operation IN {log.SENDS + log.REQUESTS}
     WINDOW its AS (PARTITION BY channel ORDER BY place)
-) WHERE operation IN ({log.SEND}, {log.PUT});
+) WHERE operation IN {log.SENDS};
 
 CREATE TEMPORARY TABLE takes AS SELECT channel, place, operation, amount, cycle, waited,
     count(*) FILTER (operation <> {log.SEE}) OVER its - (operation <> {log.SEE})::BIGINT AS element
-FROM entries WHERE operation IN ({log.SEE}, {log.TAKE}, {log.HEAR}, {log.DROP})
+FROM entries WHERE operation IN {(log.SEE, *log.TAKES)}
 WINDOW its AS (PARTITION BY channel ORDER BY place);
 
 CREATE TEMPORARY TABLE reserves AS SELECT channel, place, cycle, waited,

@@ -346,8 +346,7 @@ class RecordedRun(Shown):
 
     def _join(self) -> None:
         """Leave out elements that were dequeued and not sent, which no run writes."""
-        rows = self._database.rows(query_tables.UNSENT)
-        if rows:
+        if self._database.rows(query_tables.UNSENT):
             self.problems.append(
                 "more elements were dequeued than sent: rows are missing, all are left out"
             )
