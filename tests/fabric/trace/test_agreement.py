@@ -17,6 +17,7 @@ from msgspec import structs
 from fabric.analysis.trace.analysis.moment import state_in
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.recorder import Recorder
+from fabric.analysis.trace.spool import Spool
 from fabric.runs.execution import Execution
 from fabric.shell.cli import main
 from fabric.timing.compiled import region
@@ -234,6 +235,7 @@ def _kill(patch: pytest.MonkeyPatch) -> None:
 
     def write_rows() -> None:
         recorders[-1].spool.attempt("rows", lambda: None)
+        patch.setattr(Spool, "keep", lambda *_: None)
 
     async def write_nothing(_: Recorder) -> None:
         pass
