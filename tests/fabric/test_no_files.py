@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from fabric import ConfigurationError
-from fabric.explore.sizing.checker import check
 from fabric.shell.cli import main
 from tests.programs.loading import PROGRAMS
 
@@ -78,12 +77,6 @@ def test_command_refuses_what_is_not_a_file(
     refusals = [each for each in told.splitlines() if each.startswith(("fabric: ", "Error: "))]
     assert (status, len(refusals), "Traceback" in told) == (2, 1, False), told
     assert str(file) in refusals[0]
-
-
-def test_certificate_that_is_not_a_file_proves_nothing(file: Path) -> None:
-    assert check(file) == [
-        "it is no certificate: FileNotFoundError(2, 'No such file or directory')"
-    ]
 
 
 def test_arrays_that_are_not_a_file_are_refused(

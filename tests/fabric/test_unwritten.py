@@ -274,10 +274,6 @@ _SIMPLIFIED_MOE = _ROOT / "programs" / "simplified_moe.py"
         [
             (("run", _SIMPLIFIED_MOE, "--mode", "functional", "--save"), "y.npz"),
             (("size", _SIMPLIFIED_MOE, "-o"), "depths.toml"),
-            (
-                ("size", _SIMPLIFIED_MOE, "--goal", "deadlock-free", "--certificate"),
-                "proof.npz",
-            ),
             (("place", _SIMPLIFIED_MOE, "--hardware", "mesh_paper", "-o"), "sites.toml"),
             (("place", _SIMPLIFIED_MOE, "--hardware", "mesh_paper", "--picture"), "sites.svg"),
             (("rtl", _SIMPLIFIED_MOE, "--hardware", "wires", "-o"), "rtl"),

@@ -13,7 +13,6 @@ from typing_extensions import override
 
 from fabric.messages.display import SHOWN, Rows, Sheet, ShownAsTables, Title, line
 from fabric.messages.text import JsonObject, counted, families, visible
-from fabric.timing.retiming.record import Record
 
 Truth = Literal["proved", "validated"]
 
@@ -190,7 +189,7 @@ class Sizing(ShownAsTables):
         settled: whether more of them would change the depths; None with one.
         evaluations: how often a record was timed again.
         runs: how often the program was run.
-        records: the records of the unbounded runs, one for each input.
+        hops: latencies of channels other than 1+1, as ``--hop`` takes them; none with sites.
         is_placed: units are on sites of a mesh, and routes say what the hops are.
     """
 
@@ -212,28 +211,13 @@ class Sizing(ShownAsTables):
     settled: Settled | None = None
     evaluations: int = 0
     runs: int = 0
-    records: tuple[Record, ...] = field(default=(), repr=False, compare=False)
+    hops: Mapping[str, str] = field(default_factory=dict, hash=False)
     is_placed: bool = False
 
     @cached_property
     def depths(self) -> dict[str, int]:
         """By channel, ``consumer.input``: what ``simulate(depths=...)`` takes."""
         return {channel.option: channel.depth for channel in self.channels}
-
-    @cached_property
-    def hops(self) -> dict[str, str]:
-        """Latencies of channels with which it was sized, as ``--hop`` has them; those of 1+1 not.
-
-        The depths are for runs with the same. There are none where routes say what they are.
-        """
-        if self.is_placed:
-            return {}
-        return {
-            channel.option: f"{channel.forward_cycles}+{channel.backward_cycles}"
-            for record in self.records[:1]
-            for channel in record.channels
-            if (channel.forward_cycles, channel.backward_cycles) != (1, 1)
-        }
 
     @property
     def violated(self) -> tuple[HeldOut, ...]:

@@ -271,6 +271,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
     problem = asked.problem(records)
     totals = totals_of(asked, problem, lower, method, found)
     first = asked.cases[0]
+    is_placed = first.program.hardware.network is not None
     return Sizing(
         program=first.program.name,
         goal=str(asked.goal),
@@ -296,9 +297,17 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         methods=totals,
         evaluations=evaluations + oracle.evaluations,
         runs=asked.runs,
-        records=asked.unbounded,
-        is_placed=first.program.hardware.network is not None,
+        hops={} if is_placed else _hops(asked.unbounded[0]),
+        is_placed=is_placed,
     )
+
+
+def _hops(record: Record) -> dict[str, str]:
+    return {
+        channel.option: f"{channel.forward_cycles}+{channel.backward_cycles}"
+        for channel in record.channels
+        if (channel.forward_cycles, channel.backward_cycles) != (1, 1)
+    }
 
 
 def _validated(asked: Asked, oracle: Oracle, method: Method, lower: Depths) -> tuple[Proposal, int]:

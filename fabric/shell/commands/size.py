@@ -81,12 +81,6 @@ if TYPE_CHECKING:
 )
 @hold_out_option("Keep N of the inputs apart, and run them with the depths found for the others.")
 @file_option("-o", "output", "FILE.toml", "Write the depths, for `run --depths`.")
-@file_option(
-    "--certificate",
-    "certificate",
-    "FILE.npz",
-    "Write the proof, for `python -m fabric.explore.sizing.checker`.",
-)
 @click.option(
     "--rows",
     type=Whole(min=1),
@@ -112,7 +106,6 @@ def command(
     over: tuple[str, ...],
     hold_out: int,
     output: Path | None,
-    certificate: Path | None,
     rows: int,
     as_json: bool,
 ) -> int:
@@ -121,7 +114,8 @@ def command(
     from fabric.explore.sizing.size import Wanted, find_depths
     from fabric.messages.output import ExitStatus, program_prints
 
-    _check_folders(output, certificate)
+    if output is not None and not output.parent.is_dir():
+        raise ConfigurationError(f"{output}: there is no folder {output.parent}: expected one")
     with program_prints(as_json=as_json):
         inputs, others = _inputs(program, parameters, hardware_file, over, hold_out, known)
         wanted = Wanted(
@@ -139,7 +133,7 @@ def command(
         found = find_depths(inputs, wanted)
     _print(found, known, rows, as_json=as_json)
     status = ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
-    return _write(found, program, output, certificate) or status
+    return (_write(found, program, output) if output is not None else 0) or status
 
 
 def _inputs(
@@ -171,38 +165,21 @@ def _notify() -> Callable[[str], object]:
     return lambda text: tell(f"fabric: {text}")
 
 
-def _check_folders(*files: Path | None) -> None:
-    """Refuse missing folders before the runs."""
-    for file in files:
-        if file is not None and not file.parent.is_dir():
-            raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected one")
-
-
-def _write(found: Sizing, program: str, output: Path | None, certificate: Path | None) -> int:
+def _write(found: Sizing, program: str, output: Path) -> int:
+    from fabric.explore.sizing.depths_file import write_depths
+    from fabric.explore.sizing.result import hops_text
     from fabric.messages.output import ExitStatus, tell
 
+    with_hops = f" with {hops_text(found.hops)}" if found.hops else ""
+    about = (
+        f"{program}: {found.goal}, {found.cost:,} {found.objective}, {found.truth}",
+        f"for `python -m fabric run --depths`{with_hops}",
+    )
     try:
-        if output is not None:
-            from fabric.explore.sizing.depths_file import write_depths
-            from fabric.explore.sizing.result import hops_text
-
-            with_hops = f" with {hops_text(found.hops)}" if found.hops else ""
-            about = (
-                f"{program}: {found.goal}, {found.cost:,} {found.objective}, {found.truth}",
-                f"for `python -m fabric run --depths`{with_hops}",
-            )
-            write_depths(output, found.depths, about)
-        if certificate is not None:
-            from fabric.explore.sizing.proofs import write_proofs
-
-            for file, digest in write_proofs(found, certificate).items():
-                tell(f"to check {file}: python -m fabric.explore.sizing.checker {file} {digest}")
+        write_depths(output, found.depths, about)
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         return ExitStatus.UNWRITTEN
-    except ConfigurationError as error:
-        tell(f"fabric: {error.message}")
-        return ExitStatus.USAGE
     return ExitStatus.COMPLETED
 
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -55,28 +53,6 @@ def test_size_json_has_all_and_run_takes_its_depths(
     report = json.loads(capsys.readouterr().out)
     assert report["cycles"] == found["cycles"]
     assert main(["run", PROGRAM, "--depths", str(file), "--depth", "reassemble_1.2=1", *logs]) == 3
-
-
-def test_certificate_is_written_only_with_a_proof(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "proof.npz"
-    assert main(["size", PROGRAM, "--goal", "deadlock-free", "--certificate", str(file)]) == 0
-    out, err = capsys.readouterr()
-    assert "Proved from the record" in " ".join(out.split())
-    told, _, command = err.rpartition(": python ")
-    assert f"to check {file}" == told
-    checked = subprocess.run(
-        [sys.executable, *command.split()], check=False, stdout=subprocess.PIPE
-    )
-    assert 0 == checked.returncode
-    assert f"digest: '{command.split()[-1]}'" in checked.stdout.decode()
-    other = tmp_path / "other.npz"
-    assert main(["size", PROGRAM, "--certificate", str(other)]) == 2
-    refused = capsys.readouterr()
-    assert "1,474 are allowed" in " ".join(refused.out.split())
-    assert "nothing is proved of these depths: the HBM serves bursts as they come" in refused.err
-    assert not other.exists()
 
 
 @pytest.mark.parametrize(
