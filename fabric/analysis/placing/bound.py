@@ -1,61 +1,40 @@
-"""What no plan can cost less than: from how many units a site and the sites around it hold.
+"""A cost that no plan is below, and the cheapest plan of a small program.
 
-Proofs. Let K be the units that a site holds. A net whose units are on s sites takes at least s - 1
-links, each of at least one hop.
+The bound. Let K be the units that a site holds. A net of more than K units is on at least
+ceil(units / K) sites, and a net on s sites takes at least s - 1 links, each of at least one hop. At
+most K - 1 others share the site of a unit, so its nets to its other partners take a link: at least
+those with the fewest bytes. Such a net of two units is counted at both of them.
 
-* Many ends. A net of more than K units is on at least ceil(units / K) sites.
-* Packing. Nets that hang together and have more than K units between them cannot all be within a
-  site: one of them at least goes over a link. Give sets of such nets weights, so that no net is in
-  sets of more weight together than it has bytes. Each set's weight is then at most the bytes of its
-  nets that go over links, of each net as much as was given to that set, and the sum of all weights
-  is at most the byte hops of all nets. Any weights will do; those here are found greedily.
-* Stars. At most K - 1 others share the site of a unit u, and at most 4 d K are d steps from it, as
-  a site has at most 4 d others at d steps; d steps are at least d hops. Add up the bytes of the
-  nets with two ends between u and each other unit. They cost at least what they do where those with
-  most bytes are nearest: exchanging two units that are not so makes no plan dearer.
+The worst link. What a unit sends to others off its site leaves over at most four links, and one of
+them has at least a fourth of these bytes. It has at least what one other unit gets, as that goes
+one way, and of five others two go the same way. What comes in comes over four links, too. Weights
+of links are at least 1.
 
-* The edge. Units with off-chip memory take up a part of the edge. So many others as there is room
-  for at most are there, too, and the nets between any other one and those units go over a link:
-  that costs least where those with most bytes are on the edge.
-
-Each net has a part in one of these only, so that they add up. Stars are for units with so many
-partners that some are two steps away. They and the edge leave fewer nets to packing: what gives
-most of all four choices is taken.
-
-The worst link. What u sends to others off its site leaves over at most four links, of nets with one
-reader at least the bytes to all but K - 1 partners, those with most. One of the links has at least
-a fourth of these. It has at least what the first of them gets, as all that one unit sends another
-goes one way, and of the first five two go the same way. What comes in comes over four links
-likewise. Weights of links are at least 1.
-
-The cheapest plan of a small program is found as an integer program for HiGHS.
-A unit is on one site: ``on[u, s]``. Of each net and each of its readers a pair of sites is taken,
-``pair[n, r, s, t]``, which has to be where both units are. The route of a pair is known, so that a
-net takes a link at least as much as the pairs do whose route it is on: ``tree[n, l]``. What a link
-carries is at most the worst link's load. This is Adams' and Johnson's linearisation of quadratic
-assignment, whose relaxation knows that different sites are apart.
+The cheapest plan is found as an integer program for HiGHS. A unit is on one site: ``on[u, s]``. Of
+each net and each of its readers a pair of sites is taken, ``pair[n, r, s, t]``, where both units
+are. The route of a pair is known, so that a net takes a link at least as much as the pairs do whose
+route it is on: ``tree[n, l]``. What a link carries is at most the worst link's load. This is Adams'
+and Johnson's linearisation of quadratic assignment, whose relaxation knows that different sites are
+apart.
 """
 
 from __future__ import annotations
 
-import heapq
 import importlib.util
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from fabric.analysis.placing.floor import Cost, Floor, Net
+from fabric.analysis.placing.floor import Cost, Floor
 from fabric.messages.errors import ConfigurationError
 
 MOST_UNITS: Final = 30
 
 _SECONDS: Final = 120
-"""Of the search. What it proves in that time holds anywhere; how much that is depends on the
-machine."""
+"""Time of the search. Its bound is valid whenever it stops, but depends on the machine."""
 
 _INFEASIBLE: Final = 2
 
@@ -65,128 +44,30 @@ _ROUNDING: Final = 1e-6
 
 def lower_bound(floor: Floor) -> Cost:
     """Return a cost that no plan on ``floor`` is below, in each of its parts."""
-    each, nets = floor.units_per_site, floor.netlist.nets
-    pairs = [net for net in nets if len(net.targets) == 1]
-    large = [net for net in nets if len(net.targets) > max(each - 1, 1)]
-    small = [net for net in nets if 1 < len(net.targets) < each]
-    spread = sum(net.size_bytes * (-(-(len(net.targets) + 1) // each) - 1) for net in large)
-    least = 0
-    rest: Sequence[Net]
-    for has_stars, has_edge in product((False, True), repeat=2):
-        stars, rest = _stars(pairs, each) if has_stars else (0, pairs)
-        edge, rest = _at_edge(rest, floor) if has_edge else (0, rest)
-        least = max(least, stars + edge + _packed([*rest, *small], each))
-    return Cost(spread + least, _worst(pairs, each))
-
-
-def _at_edge(pairs: Sequence[Net], floor: Floor) -> tuple[int, Sequence[Net]]:
-    units = floor.netlist.units
-    room = floor.units_per_site * sum(floor.is_edge) - sum(unit.on_edge for unit in units)
-    inside: Counter[int] = Counter()
-    rest = []
-    for net in pairs:
-        source, target = net.source, net.targets[0]
-        if units[source].on_edge == units[target].on_edge:
-            rest.append(net)
-        else:
-            inside[target if units[source].on_edge else source] += net.size_bytes
-    return sum(sorted(inside.values(), reverse=True)[room:]), rest
-
-
-def _stars(pairs: Sequence[Net], each: int) -> tuple[int, list[Net]]:
-    ends = [(net.source, net.targets[0]) for net in pairs]
-    partners: dict[int, set[int]] = {}
-    for one, other in ends:
-        partners.setdefault(one, set()).add(other)
-        partners.setdefault(other, set()).add(one)
-    hubs = {unit: Counter[int]() for unit, its in partners.items() if len(its) >= 5 * each}
-    rest = []
-    for net, (one, other) in zip(pairs, ends, strict=True):
-        if one in hubs:
-            hubs[one][other] += net.size_bytes
-        elif other in hubs:
-            hubs[other][one] += net.size_bytes
-        else:
-            rest.append(net)
-    found = 0
-    for star in hubs.values():
-        steps, room = 1, 4 * each
-        for size_bytes in _farther(star, each):
-            found += size_bytes * steps
-            room -= 1
-            if not room:
-                steps += 1
-                room = 4 * steps * each
-    return found, rest
-
-
-def _packed(nets: Sequence[Net], each: int) -> int:
-    units = [(net.source, *net.targets) for net in nets]
-    left = [net.size_bytes for net in nets]
-    at_unit: dict[int, list[int]] = {}
-    for net, its in enumerate(units):
-        for unit in its:
-            at_unit.setdefault(unit, []).append(net)
-    found = 0
-    for first in sorted(range(len(nets)), key=lambda net: -left[net]):
-        while left[first]:
-            taken = _grown(first, units, at_unit, left, each)
-            if not taken:
-                break
-            weight = min(left[net] for net in taken)
-            found += weight
-            for net in taken:
-                left[net] -= weight
-    return found
-
-
-def _grown(
-    first: int,
-    units: Sequence[Sequence[int]],
-    at_unit: Mapping[int, Sequence[int]],
-    left: Sequence[int],
-    each: int,
-) -> list[int]:
-    """Return nets connected with ``first``, those with most bytes left; none if too few are."""
-    taken = [first]
-    seen = {first}
-    covered: set[int] = set()
-    waiting: list[tuple[int, int]] = []
-    new: Iterable[int] = units[first]
-    while True:
-        for unit in new:
-            if unit not in covered:
-                covered.add(unit)
-                for net in at_unit[unit]:
-                    if net not in seen and left[net]:
-                        seen.add(net)
-                        heapq.heappush(waiting, (-left[net], net))
-        if len(covered) > each:
-            return taken
-        while waiting and covered.issuperset(units[waiting[0][1]]):
-            heapq.heappop(waiting)
-        if not waiting:
-            return []
-        _, net = heapq.heappop(waiting)
-        taken.append(net)
-        new = units[net]
-
-
-def _worst(pairs: Sequence[Net], each: int) -> int:
+    each = floor.units_per_site
+    spread = 0
     out: dict[int, Counter[int]] = {}
     into: dict[int, Counter[int]] = {}
-    for net in pairs:
-        out.setdefault(net.source, Counter())[net.targets[0]] += net.size_bytes
-        into.setdefault(net.targets[0], Counter())[net.source] += net.size_bytes
-    found = 0
+    for net in floor.netlist.nets:
+        if len(net.targets) > 1:
+            spread += net.size_bytes * (-(-(len(net.targets) + 1) // each) - 1)
+        else:
+            out.setdefault(net.source, Counter())[net.targets[0]] += net.size_bytes
+            into.setdefault(net.targets[0], Counter())[net.source] += net.size_bytes
+    twice = sum(
+        sum(_farther(out.get(unit, Counter()) + into.get(unit, Counter()), each))
+        for unit in out.keys() | into.keys()
+    )
+    worst = 0
     for star in (*out.values(), *into.values()):
         farther = _farther(star, each)
         two = farther[3] + farther[4] if len(farther) > 4 else 0
-        found = max(found, -(-sum(farther) // 4), max(farther, default=0), two)
-    return found
+        worst = max(worst, -(-sum(farther) // 4), max(farther, default=0), two)
+    return Cost(spread + -(-twice // 2), worst)
 
 
-def _farther(star: Mapping[int, int], each: int) -> Sequence[int]:
+def _farther(star: Counter[int], each: int) -> list[int]:
+    """Return the bytes to all but ``each - 1`` partners, those with the most."""
     return sorted(star.values(), reverse=True)[each - 1 :]
 
 

@@ -160,12 +160,11 @@ def _sentences(plan: FloorPlan) -> list[str]:
     if plan.proven:
         sentences.append("No plan costs less.")
     else:
-        above = (
-            100 * (plan.cost.bytes / plan.lower_bound_bytes - 1) if plan.lower_bound_bytes else 0
-        )
+        bound_bytes = plan.lower_bound_bytes
+        above = plan.cost.bytes / bound_bytes - 1 if bound_bytes else 1
         sentences.append(
-            f"No plan costs less than {counted(plan.lower_bound_bytes, 'byte')}"
-            + (f"; this one costs {above:.3g} % more." if above else ".")
+            f"No plan costs less than {counted(bound_bytes, 'byte')}"
+            + (f"; this one costs {100 * above:.3g} % more." if above < 1 else ".")
         )
     if plan.unknown_channels:
         sentences.append(
