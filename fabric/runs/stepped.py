@@ -29,11 +29,10 @@ from fabric.runs.options import Settings
 from fabric.runs.simulation import simulated
 from fabric.timing.machine.interrupts import GRACE_SECONDS, MOST_ALARMS, PATIENCE_SECONDS
 from fabric.timing.machine.terminations import free_ones, handling
+from fabric.timing.stepping.ledger import Ledger
 from fabric.timing.stepping.stepper import (
     FINISH,
-    AtCycle,
     AtElement,
-    AtNext,
     Goal,
     Stepper,
     channel_number,
@@ -112,7 +111,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         self._forgotten.atexit = False
         _RUNS.add(self)
         _close_at_exit()
-        self._go("open_run()", AtCycle(0))
+        self._go("open_run()", lambda _: 0)
 
     @override
     def __exit__(self, *_error: object) -> None:
@@ -209,7 +208,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
                     "since the run is held there; open it again to go back",
                     ConfigurationError,
                 )
-            self._go("until()", AtCycle(cycle))
+            self._go("until()", lambda _: cycle)
             return self
         assert unit is not None
         assert element is not None
@@ -241,7 +240,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         for _ in range(count):
             if self.over:
                 break
-            self._go("step()", AtNext())
+            self._go("step()", Ledger.next_cycle)
         return self
 
     def finish(self) -> Report:

@@ -233,8 +233,7 @@ def _log(
     setup: Setup, units: tuple[Unit, ...], clock: VirtualClock, failures: Failures
 ) -> Log | None:
     observers = setup.observers
-    held = [each.kept for each in observers if isinstance(each, Companion)]
-    keepers = [*setup.keepers, *held]
+    keepers = [*setup.keepers, *(each for each in observers if isinstance(each, Companion))]
     if not observers:
         return Log(keepers, units) if keepers else None
 

@@ -24,12 +24,12 @@ from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import Region
 from fabric.timing.engine.channel import AssumedSink, Channel
 from fabric.timing.engine.clock import VirtualClock, Way
+from fabric.timing.engine.log import Keeper
 from fabric.timing.engine.observer import Observer
 from fabric.timing.engine.off_chip import OffChip, counters_of
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.engine.ports import Ports, Stored
 from fabric.timing.engine.unit import ComputeUnit, Unit
-from fabric.timing.log.transfers import KeptRows
 from fabric.timing.network.links import Links
 from fabric.timing.state.resource_use import LinkUse, MemoryUse, NetworkUse, RouteUse
 from fabric.timing.state.run_state import (
@@ -228,14 +228,8 @@ class Machine:
         return any(unit.now >= pace_cycle for unit in self.units)
 
 
-class Companion(Observer):
-    """An observer with a task.
-
-    Attributes:
-        kept: receives the rows of the run.
-    """
-
-    kept: KeptRows
+class Companion(Observer, Keeper):
+    """An observer with a task, which also receives the rows of the run."""
 
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
         """Prepare for the run of ``machine``; ``interrupt`` abandons it, from any thread."""

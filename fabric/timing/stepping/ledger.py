@@ -47,19 +47,18 @@ class Held(NamedTuple):
     visible_cycle: int | None
 
 
-class Ledger(Observer):
+class Ledger(Observer, KeptRows):
     """Keeps the rows of a run until they are counted, and elements until they are dequeued.
 
     Attributes:
         cycle: up to which events are counted; it only increases.
-        kept: receives the rows.
     """
 
     machine: Machine
 
     def __init__(self) -> None:
+        super().__init__()
         self.cycle = 0
-        self.kept = KeptRows()
 
     @override
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
@@ -88,7 +87,7 @@ class Ledger(Observer):
         self._tally = Tally(machine.unit_facts, machine.channel_facts, shared)
         # Of each channel with n slots, the last n counted elements, and all later ones.
         self._transfers = Transfers(len(machine.channels))
-        self._entries = self.kept.take()
+        self._entries = self.take()
 
     def go_to(self, cycle: int) -> None:
         """Count all events up to ``cycle``, which are complete."""
@@ -162,17 +161,17 @@ class Ledger(Observer):
             rows = rows[(rows[column] >= 0) & (rows["dropped"] == 0)]
         return int(rows[column][value - 1]) if 0 < value <= len(rows) else None
 
-    def next_cycle(self, after: int) -> int | None:
+    def next_cycle(self) -> int | None:
         """Return the next known cycle with a send, a dequeue or an answer of off-chip memory."""
         self._take()
         rows, entries = self._transfers.rows, self._entries
         bursts = entries["cycle"][entries["operation"] == log.BURST]
         cycles = np.concatenate([rows["sent_cycle"], rows["taken_cycle"], bursts])
-        later = cycles[cycles > after]
+        later = cycles[cycles > self.cycle]
         return int(later.min()) if later.size else None
 
     def _take(self) -> None:
-        entries = self.kept.take()
+        entries = self.take()
         self._transfers.add(entries)
         self._entries = np.concatenate([self._entries, entries])
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 from typing_extensions import override
@@ -47,26 +48,13 @@ _LONG_SECONDS: Final = 0.1
 """Interval of checks for a pause while the machine runs."""
 
 
-class Goal(Protocol):
-    """A goal of a held run."""
-
-    def cycle(self, ledger: Ledger, now: int) -> int | None:
-        """Return the goal's cycle, later than ``now``; None if unknown."""
-        ...
+Goal: TypeAlias = "Callable[[Ledger], int | None]"
+"""Returns the cycle in which a run is to be held, not before the ledger's; None if unknown."""
 
 
-class AtCycle(NamedTuple):
-    """A cycle."""
-
-    at: int
-
-    def cycle(self, ledger: Ledger, now: int) -> int | None:  # noqa: ARG002 - others do
-        """See ``Goal``."""
-        return self.at
-
-
-class AtElement(NamedTuple):
-    """The cycle in which a value is dequeued by its operator, or sent.
+@dataclass(frozen=True)
+class AtElement:
+    """A goal: the cycle in which a value is dequeued by its operator, or sent.
 
     Attributes:
         element: number of the value, from 1.
@@ -77,18 +65,10 @@ class AtElement(NamedTuple):
     element: int
     sent: bool
 
-    def cycle(self, ledger: Ledger, now: int) -> int | None:  # noqa: ARG002 - others do
-        """See ``Goal``."""
+    def __call__(self, ledger: Ledger) -> int | None:
+        """Return the cycle; None if unknown."""
         found = ledger.sent_cycle if self.sent else ledger.taken_cycle
         return found(self.channel, self.element)
-
-
-class AtNext(NamedTuple):
-    """The next cycle with a send, a dequeue or an answer of off-chip memory."""
-
-    def cycle(self, ledger: Ledger, now: int) -> int | None:
-        """See ``Goal``."""
-        return ledger.next_cycle(now)
 
 
 _DIGITS: Final = 10
@@ -209,7 +189,7 @@ class Stepper(Ledger, Companion):
         spent = clock.spent and self._known_cycle >= 0
         chunk = _FIRST_CYCLES
         while True:
-            found = goal.cycle(self, self.cycle)
+            found = goal(self)
             if spent:
                 last = cycles_of(self.machine)
                 self.go_to(last if found is None else min(found, last))
