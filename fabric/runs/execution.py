@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +31,6 @@ from fabric.timing.machine.machine import (
     Companion,
     Machine,
     has_effects,
-    shutdown_cycles_of,
     state_of,
 )
 from fabric.timing.machine.runner import Runner
@@ -122,13 +120,7 @@ class Execution:
     def _start_recorder(self) -> None:
         if self._recorder is not None and self._trace is not None:
             folder, head, tell = self._trace
-            look = partial(state_of, self.machine)
-            self._recorder.start(folder, look, self._served, head, tell, self.machine)
-
-    def _served(self, unit: int) -> int:
-        """Return the served requests of the current burst of a unit."""
-        memory = self.machine.off_chip
-        return 0 if memory is None else memory.served(self.machine.units[unit])
+            self._recorder.start(folder, self.machine, head, tell)
 
     def conclude_trace(self, report: Report) -> None:
         """Add results of the report to the trace."""
@@ -155,9 +147,7 @@ class Execution:
             ending, self.signal = "interrupted", interrupts.number
         self.status = ending
         if self._recorder is not None:
-            completed = ending == "completed"
-            shutdown_cycles = shutdown_cycles_of(self.machine) if completed else None
-            self._recorder.finish(ending, self.state, shutdown_cycles)
+            self._recorder.finish(ending, self.state)
         return ending
 
     def _run(self) -> Ending:

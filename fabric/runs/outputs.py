@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
-import ml_dtypes
 import numpy as np
 from typing_extensions import override
 
 from fabric.graph.arguments.described import checked, refuse
+from fabric.graph.values.conversion import holds_integers
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import output_file
 from fabric.messages.text import one_of, visible
@@ -186,11 +186,7 @@ def _wide(array: np.ndarray) -> np.ndarray:
     """Return ``array`` in a type of numpy that has all numbers of the type of ``array``."""
     if array.dtype.isbuiltin != _ADDED:
         return array
-    try:
-        vars(ml_dtypes)["iinfo"](array.dtype)  # it has no annotations
-    except ValueError:
-        return array.astype(np.float32)
-    return array.astype(np.int8)
+    return array.astype(np.int8 if holds_integers(array.dtype) else np.float32)
 
 
 def _cannot(path: Path | str, reason: str) -> NoReturn:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from fabric.graph.arguments.checks import Unfit, array_of, is_masked
 from fabric.graph.values.block_scaled import block_format, blocks_of, numbers_of
+from fabric.graph.values.conversion import holds_integers, limits
 from fabric.graph.values.error_rules import REACH
 from fabric.graph.values.error_tracking import TrackedArray
 from fabric.graph.values.fit import unit_of
@@ -438,7 +438,7 @@ def _plain(number: np.generic | np.ndarray) -> Number:
     """Return a number of Python's; there is one NaN, so that equal reports are equal."""
     if number.dtype.kind == "b":
         return bool(number)
-    if _is_integer(number.dtype):
+    if holds_integers(number.dtype):
         return int(number)
     value = float(number)
     return math.nan if math.isnan(value) else value
@@ -456,15 +456,7 @@ def _real(what: str, given: object, place: Place) -> Array:
     except BaseException as error:
         raise raised(f"the array that {what}", error, place) from error
     else:
-        if unit_of(array.dtype) or _is_integer(array.dtype) or array.dtype.kind == "b":
+        if unit_of(array.dtype) or limits(array.dtype) is not None:
             return array
         kind = str(array.dtype)
     raise ProgramError(f"{what} {kind}: expected real numbers", file=place.file, line=place.line)
-
-
-def _is_integer(dtype: np.dtype) -> bool:
-    try:
-        vars(ml_dtypes)["iinfo"](dtype)
-    except ValueError:
-        return False
-    return True

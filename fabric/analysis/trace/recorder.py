@@ -29,7 +29,7 @@ from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import write_whole
 from fabric.messages.text import JsonObject, json_text
 from fabric.messages.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
-from fabric.timing.machine.machine import clients_of
+from fabric.timing.machine.machine import shutdown_cycles_of, state_of
 from fabric.timing.state.run_state import Expected, expected_of, open_waits
 
 if TYPE_CHECKING:
@@ -59,20 +59,16 @@ class Recorder:
     def start(
         self,
         folder: Path,
-        look: Callable[[], RunState],
-        served: Callable[[int], int],
+        machine: Machine,
         head: Mapping[str, object],
         tell: Callable[[str], object],
-        machine: Machine,
     ) -> None:
         """Write the known facts before the run into the new ``folder``.
 
-        ``look`` returns the state of the run, and ``served`` the requests of a unit's current burst
-        that the HBM has served. ``tell`` receives write errors immediately.
+        ``tell`` receives write errors immediately.
         """
-        self._plan = plan = machine.plan
-        self._look = look
-        self._served = served
+        self._machine = machine
+        plan = machine.plan
         self._folder = folder
         options = {"window": self._options.window, "nodes": self._options.nodes}
         memory = plan.program.hardware.hbm
@@ -80,7 +76,7 @@ class Recorder:
         off_chip = {
             "request_bytes": memory.request_bytes,
             "peak_bytes_per_cycle": float(plan.peak_bytes_per_cycle),
-            "clients": list(clients_of(plan)),
+            "clients": list(plan.clients),
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
         # For pictures: an operator with its functions, and what its streams carry.
@@ -120,17 +116,14 @@ class Recorder:
                 self._snapshot()
                 seconds = max(_SNAPSHOT_SECONDS, _SHARE * (time.perf_counter() - start))
 
-    def finish(self, status: str, state: RunState, shutdown_cycles: int | None) -> None:
-        """Write the rest.
-
-        ``shutdown_cycles``: from the last client's end to the memory's; None for an incomplete run.
-        """
+    def finish(self, status: str, state: RunState) -> None:
+        """Write the rest."""
         self.spool.finish()
         self._snapshot(state)
         self._end = {
             "status": status,
             "cycles": state.cycles,
-            "shutdown_cycles": shutdown_cycles,
+            "shutdown_cycles": shutdown_cycles_of(self._machine) if status == "completed" else None,
             "hbm": _counted(state),
         }
         self.spool.attempt("its end", lambda: self._json("end", self._end))
@@ -155,13 +148,14 @@ class Recorder:
         """Write ``state``, or the present state."""
         self._snapshots += 1
         self.spool.attempt(
-            f"snapshot {self._snapshots}", lambda: self._write_snapshot(state or self._look())
+            f"snapshot {self._snapshots}",
+            lambda: self._write_snapshot(state or state_of(self._machine)),
         )
 
     def _write_snapshot(self, state: RunState) -> None:
         number = self._snapshots
         for name, table in (
-            ("waiting", waiting_table(state, self._plan)),
+            ("waiting", waiting_table(state, self._machine.plan)),
             ("states", state_table(state, self._served_in(state), self.spool.places)),
         ):
             if len(next(iter(table.values()))):
@@ -171,9 +165,11 @@ class Recorder:
 
     def _served_in(self, state: RunState) -> dict[int, int]:
         """Return the served requests of current bursts, by unit."""
+        memory, units = self._machine.off_chip, self._machine.units
         return {
-            unit.number: self._served(unit.number)
+            unit.number: memory.served(units[unit.number])
             for unit in state.units
+            if memory is not None
             if unit.wait is not None and unit.wait.operation is Operation.OFF_CHIP
         }
 

@@ -323,17 +323,12 @@ def cycles_of(machine: Machine) -> int:
     return cycles
 
 
-def clients_of(plan: Plan) -> tuple[int, ...]:
-    """Return the units that the off-chip memory serves."""
-    return tuple(plan.clients)
-
-
 def shutdown_cycles_of(machine: Machine) -> int:
     """Return the cycles from the end of the last client until the off-chip memory stopped."""
     off_chip = machine.off_chip
     if off_chip is None or off_chip.final_cycle is None:
         return 0
-    last_cycle = max(machine.units[client].now for client in clients_of(machine.plan))
+    last_cycle = max(machine.units[client].now for client in machine.plan.clients)
     return off_chip.final_cycle - last_cycle
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from fabric.timing.engine import log
 from fabric.timing.log.transfers import KeptRows
-from fabric.timing.machine.machine import clients_of, cycles_of, shutdown_cycles_of
+from fabric.timing.machine.machine import cycles_of, shutdown_cycles_of
 from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
         tuple(unit.name for unit in machine.units),
         channels,
         cycles_of(machine),
-        clients_of(machine.plan),
+        tuple(machine.plan.clients),
         shutdown_cycles_of(machine),
         machine.on_chip.capacity_bytes is not None,
         machine.plan.program.hardware.channel.interval_cycles,
