@@ -5,7 +5,6 @@ Symbols of sizes are bound by counting the elements of channels.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from fabric.graph.values.stream_type import StreamType, TileType, shape_text
 from fabric.graph.wiring.stream import Feedback
 from fabric.messages.text import counted
 from fabric.runs.counters import Compared, Comparison
+from fabric.timing.state.run_state import LearnedSizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -223,14 +223,13 @@ def _carried(plan: Plan, state: RunState) -> tuple[list[_Carried], list[_Carried
     return carried, claimed
 
 
-class _Learned:
+class _Learned(LearnedSizes):
     """Sizes of symbols learned from channels; ``guessed`` as in ``Measured``."""
 
     def __init__(self, bound: Mapping[Symbol, Size]) -> None:
+        super().__init__()
         self._bound: Final = bound
-        self.sizes: Final[dict[Symbol, Size]] = {}
         self.guessed: Final[set[Symbol]] = set()
-        self._known: Final[dict[int, Dim]] = {}
 
     def from_channels(self, channels: list[_Carried], claimed: list[_Carried]) -> None:
         """Learn from channels, then from assumed shapes.
@@ -238,31 +237,22 @@ class _Learned:
         Two unknowns of a shape need another channel or an assumption; else their product counts.
         """
         while channels:
-            waiting = [each for each in channels if not self.bind(each)]
+            waiting = [each for each in channels if not self.learn(each)]
             if len(waiting) == len(channels):
-                unsettled = [each for each in claimed if not self.bind(each)]
+                unsettled = [each for each in claimed if not self.learn(each)]
                 if len(unsettled) == len(claimed) and not self.choose(waiting):
                     break
                 claimed = unsettled
             channels = waiting
 
-    def bind(self, channel: _Carried) -> bool:
+    def learn(self, channel: _Carried) -> bool:
         """Learn from a channel; return whether it is exhausted."""
-        unknown = self.unknown(channel.shape)
-        if not unknown:
+        if not self.unknown(channel.shape):
             return True
-        *others, last = unknown
-        if others or not isinstance(last, Symbol):
-            return False
-        substitution = Substitution(self.sizes)
-        known = math.prod(substitution.dim(dim) for dim in channel.shape if dim is not last)
-        if not known:
-            return False
-        size = Fraction(channel.elements) / known
-        self.sizes[last] = int(size) if size.denominator == 1 else size
-        if any(free_symbols(dim) & self.guessed for dim in channel.shape):
-            self.guessed.add(last)
-        return True
+        learned = self.bind(*channel)
+        if learned is not None and any(free_symbols(dim) & self.guessed for dim in channel.shape):
+            self.guessed.add(learned)
+        return learned is not None
 
     def choose(self, channels: list[_Carried]) -> bool:
         """Guess an unknown of a nonempty shape: as the program binds it, or 1."""
@@ -276,19 +266,3 @@ class _Learned:
                 self.guessed.add(chosen)
                 return True
         return False
-
-    def unknown(self, shape: tuple[Dim, ...]) -> list[Dim]:
-        """Return the dimensions of ``shape`` with unknown symbols."""
-        known = self._known
-        return [
-            dim
-            for dim in shape
-            if dim.__class__ is not int and id(dim) not in known and not self._is_known(dim)
-        ]
-
-    def _is_known(self, dim: Dim) -> bool:
-        if not free_symbols(dim) <= self.sizes.keys():
-            return False
-        # A cache by identity; it keeps the dimension, so that its id stays unique.
-        self._known[id(dim)] = dim
-        return True

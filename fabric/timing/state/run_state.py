@@ -6,12 +6,15 @@ until its final cycle and count under their cause.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from fabric.graph.hardware.description import UnitKind
+from fabric.graph.values.dims import Dim
 from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.stream import Feedback
 from fabric.messages.causes import Cause, Operation
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fabric.graph.hardware.description import Pages
-    from fabric.graph.values.dims import Dim
-    from fabric.graph.values.expression import Expression
     from fabric.graph.wiring.elaborate import Edge, Plan
     from fabric.timing.engine.off_chip import MemoryCounters
 
@@ -265,15 +266,23 @@ def expected_of(
 
     Symbols have the values that ended streams show in ``state``.
     """
-    sizes = _Sizes(plan, state)
+    learned = LearnedSizes()
+    ended = [
+        (edge.type.shape, channel.sent)
+        for edge, channel in zip(plan.edges, state.channels, strict=True)
+        if channel.closed_cycle is not None
+    ]
+    while sum(learned.bind(*each) is not None for each in ended):
+        pass
+    sizes = {symbol: size for symbol, size in learned.sizes.items() if isinstance(size, int)}
     return {channel.number: _expected(plan.edges[channel.number], sizes) for channel in channels}
 
 
-def _expected(edge: Edge, sizes: _Sizes) -> Expected:
+def _expected(edge: Edge, sizes: Mapping[Symbol, int]) -> Expected:
     shape = edge.type.shape
     count: Dim = 1
     for dim in shape:
-        count *= sizes.valued(dim)
+        count *= dim if isinstance(dim, int) else dim.with_sizes(sizes)
     stream = edge.consumer.inputs[edge.input]
     return Expected(
         count if isinstance(count, int) else str(count),
@@ -298,37 +307,32 @@ def _per_output(edge: Edge) -> int | None:
     return ratio if ratio > 1 else None
 
 
-class _Sizes:
-    def __init__(self, plan: Plan, state: RunState) -> None:
-        self._values: dict[Symbol, int] = {}
-        ended = [
-            (edge.type.shape, channel.sent)
-            for edge, channel in zip(plan.edges, state.channels, strict=True)
-            if channel.closed_cycle is not None
-        ]
-        while sum(self._bind(shape, count) for shape, count in ended):
-            pass
+class LearnedSizes:
+    """Sizes of symbols, learned from the elements that streams of known shapes carried.
 
-    def valued(self, dim: Dim) -> Dim:
-        if isinstance(dim, int):
-            return dim
-        return dim.with_sizes(self._values)
+    Attributes:
+        sizes: a fraction if the elements are no multiple of the other dimensions.
+    """
 
-    def _bind(self, shape: tuple[Dim, ...], count: int) -> bool:
-        """Give a value to a symbol that stands alone in ``shape``; whether that was new."""
-        open_dims: list[Expression] = []
-        known = 1
-        for dim in map(self.valued, shape):
-            if isinstance(dim, int):
-                known *= dim
-            else:
-                open_dims.append(dim)
-        if (
-            len(open_dims) != 1
-            or not isinstance(open_dims[0], Symbol)
-            or not known
-            or count % known
-        ):
-            return False
-        self._values[open_dims[0]] = count // known
-        return True
+    def __init__(self) -> None:
+        self.sizes: Final[dict[Symbol, int | Fraction]] = {}
+
+    def bind(self, shape: tuple[Dim, ...], elements: int) -> Symbol | None:
+        """Learn from a stream, if it has one unknown dimension; return the symbol of it."""
+        unknown = self.unknown(shape)
+        if len(unknown) != 1 or not isinstance(symbol := self._valued(unknown[0]), Symbol):
+            return None
+        known = math.prod(self._valued(dim) for dim in shape if dim is not unknown[0])
+        if not known:
+            return None
+        size = Fraction(elements) / known
+        self.sizes[symbol] = int(size) if size.denominator == 1 else size
+        return symbol
+
+    def _valued(self, dim: Dim) -> Dim:
+        return dim if isinstance(dim, int) else dim.with_sizes(self.sizes)
+
+    def unknown(self, shape: tuple[Dim, ...]) -> list[Dim]:
+        """Return the dimensions of ``shape`` with unknown symbols."""
+        known = self.sizes.keys()
+        return [dim for dim in shape if not isinstance(dim, int) and not dim.free_symbols <= known]
