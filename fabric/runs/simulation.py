@@ -37,7 +37,7 @@ from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.outputs import Outputs, OutputShape
 from fabric.runs.pricing import priced
-from fabric.runs.report import Failure, Report, RunFolder, passing_folder
+from fabric.runs.report import FIGURES, Failure, Report, RunFolder, passing_folder
 from fabric.runs.run_log import RunLog, log_end, new_run_folder
 from fabric.runs.verification import Verification
 from fabric.runs.verify import noise_of, verify
@@ -46,7 +46,7 @@ from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import DeadlockReport
-    from fabric.graph.hardware.description import OnChipDescription
+    from fabric.graph.hardware.description import Pages
     from fabric.runs.comparison import Measured
     from fabric.timing.state.resource_use import MemoryUse
     from fabric.timing.state.run_state import RunState
@@ -263,7 +263,8 @@ def _complete(
         outputs = stored_shapes(plan, measured.sizes, measured.guessed)
     fields["extra"] = {name: _extra(plan.program, name) for name in plan.program.extra}
     fields |= {"verification": verification, "outputs": outputs}
-    fields |= _held(used, run.state, plan.program.hardware.on_chip)
+    fields |= {name: amount for name, amount in used._asdict().items() if name in FIGURES}
+    fields |= _paged(used, run.state, plan.program.hardware.on_chip.pages)
     fields |= priced(plan, run.state, used, sizes)
     warnings = []
     if declared is not None and declared.status == "completed":
@@ -279,20 +280,14 @@ def _complete(
     fields["warnings"] += tuple(warnings)
 
 
-def _held(used: MemoryUse, state: RunState, on_chip: OnChipDescription) -> JsonObject:
-    """Return on-chip bytes, pages if any, and spilled bytes."""
-    found: JsonObject = {"on_chip_peak_bytes": used.on_chip_peak_bytes}
-    if on_chip.spill:
-        found |= {"spilled_bytes": used.spilled_bytes, "fetched_bytes": used.fetched_bytes}
-    pages, peak = on_chip.pages, used.on_chip_peak_pages
-    if pages is not None and peak is not None:
-        found |= {
-            "on_chip_peak_pages": peak,
-            "on_chip_map_bytes": -(-peak * pages.number_bits // 8),
-            "on_chip_peak_empty_bytes": used.on_chip_peak_empty_bytes,
-            "on_chip_wait_cycles": sum(unit.capacity_cycles for unit in state.units),
-        }
-    return found
+def _paged(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonObject:
+    peak = used.on_chip_peak_pages
+    if pages is None or peak is None:
+        return {}
+    return {
+        "on_chip_map_bytes": -(-peak * pages.number_bits // 8),
+        "on_chip_wait_cycles": sum(unit.capacity_cycles for unit in state.units),
+    }
 
 
 def _extra(program: Program, name: str) -> object:

@@ -334,22 +334,19 @@ def shutdown_cycles_of(machine: Machine) -> int:
 
 def memory_use(machine: Machine) -> MemoryUse:
     """Return the traffic of memories of ``machine`` after its run."""
-    moved: Counter[str | None] = Counter()
+    moved: Counter[str] = Counter()
     for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
-        if unit.off_chip_bytes:
-            spilled = node.operator.off_chip is None
-            moved[f"spilled {node.operator.spills}" if spilled else node.operator.off_chip] += (
-                unit.off_chip_bytes
-            )
-    on_chip = machine.on_chip
+        side = node.operator.off_chip or f"spilled {node.operator.spills}"
+        moved[side] += unit.off_chip_bytes
+    on_chip, spills = machine.on_chip, machine.plan.program.hardware.on_chip.spill
     return MemoryUse(
         moved["read"],
         moved["write"],
         on_chip.peak_bytes,
         on_chip.peak_pages,
         on_chip.peak_empty_bytes,
-        moved["spilled write"],
-        moved["spilled read"],
+        moved["spilled write"] if spills else None,
+        moved["spilled read"] if spills else None,
     )
 
 

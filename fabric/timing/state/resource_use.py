@@ -25,7 +25,8 @@ class MemoryUse(NamedTuple):
         on_chip_peak_bytes: the most held in any cycle.
         on_chip_peak_pages: None without pages.
         on_chip_peak_empty_bytes: the most unused bytes in held pages; None without pages.
-        spilled_bytes, fetched_bytes: of tiles of buffers that found no room on chip.
+        spilled_bytes, fetched_bytes: of tiles of buffers that found no room on chip; None if the
+            hardware does not spill.
     """
 
     loaded_bytes: int
@@ -33,8 +34,8 @@ class MemoryUse(NamedTuple):
     on_chip_peak_bytes: int
     on_chip_peak_pages: int | None
     on_chip_peak_empty_bytes: int | None
-    spilled_bytes: int
-    fetched_bytes: int
+    spilled_bytes: int | None
+    fetched_bytes: int | None
 
 
 @dataclass(frozen=True)
