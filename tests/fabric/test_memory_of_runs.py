@@ -67,11 +67,9 @@ def test_buffers_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     recorders = []
     finish = Recorder.finish
 
-    def remember(
-        recorder: Recorder, status: str, state: RunState, shutdown_cycles: int | None
-    ) -> None:
+    def remember(recorder: Recorder, status: str, state: RunState) -> None:
         recorders.append(recorder)
-        finish(recorder, status, state, shutdown_cycles)
+        finish(recorder, status, state)
 
     monkeypatch.setattr(Recorder, "finish", remember)
     simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=TraceOptions())
