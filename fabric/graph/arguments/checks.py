@@ -109,12 +109,7 @@ def check_of(annotation: object) -> Check:
     return _instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING
 
 
-def several(item: Check) -> Check:
-    """Return the check for a tuple of any number of values that fit ``item``."""
-    return _items([item], None)
-
-
-def _items(checks: Sequence[Check], count: int | None) -> Check:
+def tuple_of(checks: Sequence[Check], count: int | None) -> Check:
     """Return the check for a tuple of ``count`` items, or of any number if None."""
     many = "" if count is None else f"{count} "
 
@@ -212,7 +207,7 @@ def _tuple(arguments: Sequence[object]) -> Check:
     if not arguments:
         return _instance(tuple)
     checks = [check_of(each) for each in arguments if each is not Ellipsis]
-    return _items(checks, None if arguments[-1] is Ellipsis else len(checks))
+    return tuple_of(checks, None if arguments[-1] is Ellipsis else len(checks))
 
 
 def _sequence(arguments: Sequence[object]) -> Check:

@@ -25,7 +25,7 @@ from typing import (
 )
 from weakref import WeakKeyDictionary
 
-from fabric.graph.arguments.checks import Check, Unfit, check_of, several
+from fabric.graph.arguments.checks import Check, Unfit, check_of, tuple_of
 from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
 from fabric.messages.files import line_in
 from fabric.messages.place import (
@@ -101,7 +101,7 @@ class Described:
     duties: ClassVar[tuple[str, ...]] = ()
     refusal: ClassVar[type[FabricError]] = ProgramError
 
-    _checks: ClassVar[Checks | None]
+    _is_checked: ClassVar[bool]
     _binding: ClassVar[Binding | None]
 
     if not TYPE_CHECKING:
@@ -125,30 +125,32 @@ class Described:
     def __init_subclass__(cls, **options: object) -> None:
         """Have ``cls`` looked at when its first instance is made, and its calls when made."""
         super().__init_subclass__(**options)
-        cls._checks = cls._binding = None
+        cls._is_checked, cls._binding = False, None
         call = vars(cls).get("__call__")
         if inspect.isfunction(call):
             cls.__call__ = _bound(call)  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
-        """Check and convert the fields."""
+        """Check and convert the fields, and refuse contradictions between them."""
         cls = self.__class__
-        if cls._checks is None:
+        if not cls._is_checked:
             _check_class(cls)
-            cls._checks = field_checks(cls)
-        _settle(self, cls._checks, self.refusal, cls.__name__)
+            cls._is_checked = True
+        settle(self, self.refusal)
+        for fault in self._faults():
+            refuse(f"{cls.__name__}: {fault}", self.refusal)
+
+    def _faults(self) -> Iterator[str]:
+        """Yield sentences about fields that contradict each other; most begin with a field."""
+        return iter(())
 
 
 def settle(described: object, refusal: type[FabricError], who: str | None = None) -> None:
     """Check and convert the fields of a dataclass; raise ``refusal`` for a wrong value."""
     cls = type(described)
-    _settle(described, field_checks(cls), refusal, who or cls.__name__)
-
-
-def _settle(described: object, checks: Checks, refusal: type[FabricError], who: str) -> None:
-    for name, check in checks:
+    for name, check in field_checks(cls):
         value = getattr(described, name)
-        settled = _settled(who, name, value, check, refusal)
+        settled = _settled(who or cls.__name__, name, value, check, refusal)
         if settled is not value:
             object.__setattr__(described, name, settled)
 
@@ -259,7 +261,8 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
         if not checks:
             for name, each in signature.parameters.items():
                 check = _evaluated(each.annotation, names)
-                checks[name] = several(check) if each.kind is Kind.VAR_POSITIONAL else check
+                several = each.kind is Kind.VAR_POSITIONAL
+                checks[name] = tuple_of([check], None) if several else check
         binding.check(who, args, kwargs)
         placed: list[Any] = list(map(settled, binding.by_place, args))
         if binding.rest is not None:
@@ -454,13 +457,6 @@ def described_section(
             expected = one_of([*tags, *known], key)
             what = f"has no key {key} (found {key} = {found_text(value)}): expected {expected}"
             refuse_key(f"[{name}] {what}", file, *place, key)
-        try:
-            known[key].settle(value)
-        except Unfit:
-            # What may be left open is left out: TOML has no None.
-            expected = known[key].text.removesuffix(" or None")
-            what = f"{key} is {found_text(value)}: expected {expected}"
-            refuse_key(f"[{name}] {what}", file, *place, key)
     missing = [
         each.name
         for each in dataclasses.fields(section)  # type: ignore[arg-type]
@@ -472,6 +468,6 @@ def described_section(
     try:
         return section(**values)
     except ConfigurationError as error:
-        # Most sentences about contradictory keys begin with a key.
-        what = error.message.removeprefix(f"{section.__name__}: ")
+        # Most sentences begin with a key. TOML has no None: what may be left open is left out.
+        what = error.message.removeprefix(f"{section.__name__}: ").removesuffix(" or None")
         refuse_key(f"[{name}] {what}", file, *place, what.partition(" ")[0])

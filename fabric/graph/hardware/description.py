@@ -5,6 +5,7 @@ An area is a range from low to high. Missing numbers are unknown, not 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
@@ -12,9 +13,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Section, refuse
+from fabric.graph.arguments.described import Section
 from fabric.graph.hardware.latency import Mesh
-from fabric.messages.errors import ConfigurationError
 
 Frequency: TypeAlias = Annotated[float, Bounds(1, 10**15)]
 Price: TypeAlias = Annotated[float, Bounds(0, 10**15)]
@@ -124,15 +124,10 @@ class AreaDescription(Section):
     uint32_flop_mm2: Range | None = None
 
     @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _faults(self) -> Iterator[str]:
         for name, value in vars(self).items():
             if isinstance(value, tuple) and value[0] > value[1]:
-                refuse(
-                    f"AreaDescription: {name} is from {value[0]:g} to {value[1]:g}: expected the "
-                    "low end first",
-                    ConfigurationError,
-                )
+                yield f"{name} is from {value[0]:g} to {value[1]:g}: expected the low end first"
 
     @override
     def _stated(self) -> dict[str, object]:
@@ -277,14 +272,10 @@ class OnChipDescription(Section):
     spill: bool = False
 
     @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _faults(self) -> Iterator[str]:
         if self.page_bytes is not None and self.page_bytes > self.unit_bytes:
-            refuse(
-                f"OnChipDescription: page_bytes is {self.page_bytes}: expected at most unit_bytes, "
-                f"{self.unit_bytes}",
-                ConfigurationError,
-            )
+            most = f"at most unit_bytes, {self.unit_bytes}"
+            yield f"page_bytes is {self.page_bytes}: expected {most}"
 
     @property
     def pages(self) -> Pages | None:

@@ -6,7 +6,7 @@ Routes are dimension-ordered (first along the row), which cannot deadlock.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar, Final, NamedTuple
@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Final, NamedTuple
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described, Section, refuse
+from fabric.graph.arguments.described import Described, Section
 from fabric.graph.arguments.numbers import NUMBER, number_of
 from fabric.messages.errors import ConfigurationError, FabricError
 
@@ -123,29 +123,19 @@ class Mesh(Section):
     site_bytes: Annotated[int, Bounds(1, 2**62)] | None = None
 
     @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for along, of_die in (("columns", self.die_columns), ("rows", self.die_rows)):
-            sites = self.columns if along == "columns" else self.rows
-            if of_die is not None and sites % of_die:
-                refuse(
-                    f"Mesh: die_{along} is {of_die}: expected a divisor of {along}, {sites}",
-                    ConfigurationError,
-                )
-        if self._dies > 1 and self.crossing_cycles is None:
-            refuse(
-                f"Mesh: crossing_cycles is missing: expected cycles from die to die, of which "
-                f"there are {self._dies}",
-                ConfigurationError,
-            )
-        if self._dies == 1 and (
-            self.crossing_cycles is not None or self.crossing_bytes_per_cycle is not None
+    def _faults(self) -> Iterator[str]:
+        for along, sites, of_die in (
+            ("columns", self.columns, self.die_columns),
+            ("rows", self.rows, self.die_rows),
         ):
-            refuse(
-                "Mesh: a crossing is described, and all sites are on one die: expected "
-                "die_columns or die_rows",
-                ConfigurationError,
-            )
+            if of_die is not None and sites % of_die:
+                yield f"die_{along} is {of_die}: expected a divisor of {along}, {sites}"
+        if self._dies > 1 and self.crossing_cycles is None:
+            expected = f"cycles from die to die, of which there are {self._dies}"
+            yield f"crossing_cycles is missing: expected {expected}"
+        if self._dies == 1 and (self.crossing_cycles or self.crossing_bytes_per_cycle):
+            found = "a crossing is described, and all sites are on one die"
+            yield f"{found}: expected die_columns or die_rows"
 
     @property
     def limits(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 from typing import Annotated, ClassVar, Final, Literal, Never, NoReturn, TypeAlias
@@ -81,16 +82,12 @@ class PortDescription(OffChipDescription):
     answers: Count = 128
 
     @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _faults(self) -> Iterator[str]:
         # Answers in flight to a stalled reader must not block answers to other readers.
         least = self.reads_in_flight + SENT_REQUESTS
         if self.answers < least:
-            refuse(
-                f"{type(self).__name__}: answers is {self.answers}: expected at least {least}, "
-                f"reads_in_flight and {SENT_REQUESTS} requests that have been sent",
-                ConfigurationError,
-            )
+            why = f"reads_in_flight and {SENT_REQUESTS} requests that have been sent"
+            yield f"answers is {self.answers}: expected at least {least}, {why}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,14 +231,6 @@ class BankedDescription(OffChipDescription, DramDescription[None]):
     write_low_percent: Percent = 20
     prefetch_requests: Annotated[int, Bounds(0, 2**10)] = 0
 
-    @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        try:
-            self._check()
-        except ConfigurationError as error:
-            refuse(f"{type(self).__name__}: {error.message}", ConfigurationError)
-
     @property
     def dram(self) -> DramDescription[Never]:
         """The organization and timing of a channel, with every value stated."""
@@ -270,33 +259,31 @@ class BankedDescription(OffChipDescription, DramDescription[None]):
         apart = Fraction(max(dram.burst_cycles, dram.ccd_s_cycles), dram.pseudo_channels)
         return self.channels * dram.burst_bytes / max(apart, Fraction(1))
 
-    def _check(self) -> None:
+    @override
+    def _faults(self) -> Iterator[str]:
         values = {**vars(self), **vars(self.dram)}
         for key in _POWERS:
             if values[key] & (values[key] - 1):
-                raise ConfigurationError(f"{key} is {values[key]}: expected a power of two")
+                yield f"{key} is {values[key]}: expected a power of two"
         for key, others in _AT_LEAST.items():
             least = sum(values[each] for each in others)
             if values[key] < least:
-                raise ConfigurationError(
-                    f"{key} is {values[key]}: expected at least {least}, {' + '.join(others)}"
-                )
+                yield f"{key} is {values[key]}: expected at least {least}, {' + '.join(others)}"
         bursts = self.request_bytes // values["burst_bytes"]
         for key in ("read_window_bursts", "write_window_bursts"):
             if values[key] < bursts:
-                raise ConfigurationError(
-                    f"{key} is {values[key]}: expected at least {bursts}, those of a request"
-                )
+                yield f"{key} is {values[key]}: expected at least {bursts}, those of a request"
         columns = (bursts - 1) * max(values["ccd_l_cycles"], values["burst_cycles"])
         opened = max(values["rcd_read_cycles"], values["rcd_write_cycles"]) + columns
         closed = values["rfc_cycles"] + max(1, values["rp_cycles"])
         least = closed + max(values["ras_cycles"], opened) + 2
         if self.refreshes and values["refi_cycles"] < least:
-            raise ConfigurationError(
-                f"refi_cycles is {values['refi_cycles']}: expected at least {least}, in which a "
-                "refresh and a request to a closed row fit"
-            )
-        address_bits(self.mapping, self.widths)
+            why = "in which a refresh and a request to a closed row fit"
+            yield f"refi_cycles is {values['refi_cycles']}: expected at least {least}, {why}"
+        try:
+            address_bits(self.mapping, self.widths)
+        except ConfigurationError as error:
+            yield error.message
 
 
 _OWN: Final = (

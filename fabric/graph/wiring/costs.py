@@ -7,14 +7,14 @@ take 4 bytes an element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import override
 
-from fabric.graph.arguments.described import Described, refuse
+from fabric.graph.arguments.described import Described
 from fabric.graph.hardware.description import OffChipDescription
 from fabric.graph.hardware.least_cycles import least_burst_cycles
 from fabric.graph.values.dims import Dim, Totals, dim_text, is_static, product, with_totals
@@ -230,18 +230,12 @@ class OffChipTensor(Described):
     width: int | None = None
 
     @override
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.tile is None:
-            return
-        rows, cols = self.tile
-        width = self.columns
-        if rows == 0 or cols < 1 or not is_static(width) or width % cols:
-            refuse(
-                f"OffChipTensor: rows of length {dim_text(width)} are cut into tiles of "
-                f"{dim_text(rows)}x{cols}: "
-                "expected a number of columns that tiles divide"
-            )
+    def _faults(self) -> Iterator[str]:
+        (rows, cols), width = self.tile or (1, 1), self.columns
+        if self.tile and (rows == 0 or cols < 1 or not is_static(width) or width % cols):
+            cut = f"are cut into tiles of {dim_text(rows)}x{cols}"
+            expected = "a number of columns that tiles divide"
+            yield f"rows of length {dim_text(width)} {cut}: expected {expected}"
 
     @property
     def columns(self) -> Dim:
