@@ -87,16 +87,11 @@ def counted(
         )
     if any(stride < 0 and count > 1 for count, stride in zip(trips, strides, strict=True)):
         return None
-    moving = [stride > 0 and count > 1 for count, stride in zip(trips, strides, strict=True)]
-    flat = Layout(
-        (math.prod(shape),),
-        (1,),
-        trips,
-        tuple(stride if moves else 1 for stride, moves in zip(strides, moving, strict=True)),
-        tuple(0 if moves else None for moves in moving),
-        (offset,),
-    )
-    return reshaped(flat, shape)
+    loops = [
+        Loop(count, stride, 0) if stride > 0 and count > 1 else Loop(count, 1, None)
+        for count, stride in zip(trips, strides, strict=True)
+    ]
+    return reshaped(Layout.of_loops((math.prod(shape),), (1,), (offset,), loops), shape)
 
 
 def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:

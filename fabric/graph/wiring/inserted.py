@@ -164,26 +164,21 @@ class Initial(Operator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         (source,) = inputs
         outer, *inner = source.shape
+        puts = f"Initial puts {self.value!r} in front of {source}"
         if self.count < 1:
-            raise ShapeError(
-                f"Initial puts {self.count} sub-tensors in front of {source}: expected at least 1"
-            )
+            puts = f"Initial puts {self.count} sub-tensors in front of {source}"
+            raise ShapeError(f"{puts}: expected at least 1")
         if self.keep_length and not (isinstance(outer, int) and outer >= self.count):
+            expected = f"an outermost dimension that is a number, at least {self.count}"
             raise ShapeError(
-                f"Initial drops the last {self.count} of {source}: expected an outermost dimension "
-                f"that is a number, at least {self.count}"
+                f"Initial drops the last {self.count} of {source}: expected {expected}"
             )
         if not all(isinstance(dim, int) and dim > 0 for dim in inner):
-            raise ShapeError(
-                f"Initial puts {self.value!r} in front of {source}: expected inner dimensions that "
-                "are numbers above 0"
-            )
+            raise ShapeError(f"{puts}: expected inner dimensions that are numbers above 0")
         try:
             _made(self.value, source.value, functional=True)
         except ValueError as error:
-            raise ShapeError(
-                f"Initial puts {self.value!r} in front of {source}: expected {error}"
-            ) from None
+            raise ShapeError(f"{puts}: expected {error}") from None
         if self.keep_length:
             return (source.type,)
         front = wiring.absorb(outer + self.count, ragged=False)

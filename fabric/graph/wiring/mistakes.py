@@ -85,13 +85,8 @@ def costs_of(node: Node, inputs: Types, outputs: Types) -> Costs:
     costs: object = result_of(operator, "costs", node.place, inputs, outputs)
     if not isinstance(costs, Costs):
         _refuse_result(operator, "costs", costs, "Costs")
-    for name, amount in vars(costs).items() if operator.is_users else ():
-        if not isinstance(amount, Real | Expression):
-            _refuse_result(
-                operator, "costs", amount, f"a number or an expression of symbols as {name}"
-            )
-        if isinstance(amount, Real) and amount < 0:
-            _refuse_result(operator, "costs", amount, f"a number of at least 0 as {name}")
+    if operator.is_users:
+        _check_amounts(operator, "costs", costs)
     return costs
 
 
@@ -107,12 +102,20 @@ def work_of(operator: Operator, inputs: Types, outputs: Types, rates: Rates) -> 
     return work
 
 
-def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
-    for field in fields(Work):
-        amount = getattr(work, field.name)
-        if field.type == "Dim" and not isinstance(amount, Real | Expression):
+def _check_amounts(operator: Operator, method: str, stated: Costs | Work) -> None:
+    for field in fields(stated):
+        amount = getattr(stated, field.name)
+        if field.type != "Dim":
+            continue
+        if not isinstance(amount, Real | Expression):
             expected = f"a number or an expression of symbols as {field.name}"
-            _refuse_result(operator, "work", amount, expected)
+            _refuse_result(operator, method, amount, expected)
+        if isinstance(amount, Real) and amount < 0:
+            _refuse_result(operator, method, amount, f"a number of at least 0 as {field.name}")
+
+
+def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
+    _check_amounts(operator, "work", work)
     for name, count in ports.items():
         listed: object = getattr(work, name)
         known = isinstance(listed, tuple) and all(port in range(count) for port in listed)

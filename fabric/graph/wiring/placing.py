@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.wiring.elaborate import Plan
-from fabric.graph.wiring.sites import Floor
+from fabric.graph.wiring.sites import Floor, Placement, read_placement
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import close_to, counted
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fabric.graph.wiring.operator import Node
-    from fabric.graph.wiring.sites import Placement
 
 _NAMED: Final = 5
 """The most units that a message names."""
@@ -38,8 +37,6 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
         )
     stated = plan.program.placement
     if placement is not None:
-        from fabric.graph.wiring.sites import read_placement
-
         stated = read_placement(placement)
     if stated is None:
         by_rule = by_rows(mesh, plan.nodes, frozenset(plan.program.nodes))

@@ -41,10 +41,9 @@ from fabric.graph.wiring.operator import (
 from fabric.graph.wiring.sites import Placement
 from fabric.graph.wiring.stream import Stream, check_orders
 from fabric.messages.display import ShownInShort, shown
-from fabric.messages.errors import ProgramError, said
-from fabric.messages.place import Place, calling_place, raising_place
+from fabric.messages.place import Place, calling_place
 from fabric.messages.text import counted, found_text, visible
-from fabric.messages.users_code import pass_signals
+from fabric.messages.users_code import users_code
 
 Answer = TypeVar("Answer")
 
@@ -362,17 +361,9 @@ class Program(ShownInShort, Wired):
         return self.depths.get(option, self.channel_depth)
 
     def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
-        """Call a function of the user after the run, and return its result.
-
-        Raises:
-            ProgramError: ``question`` raised an exception.
-        """
-        try:
+        """Call a function of the user after the run, and return its result."""
+        with users_code(what, self.place):
             return question()
-        except BaseException as error:
-            pass_signals(error)
-            file, line = raising_place(error) or self.place
-            raise ProgramError(f"{what} raised {said(error)}", file=file, line=line) from error
 
     @override
     def add(

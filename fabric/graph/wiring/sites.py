@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.graph.hardware.latency import Site
+from fabric.graph.hardware.latency import Mesh, Site
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import line_in, read_toml
 from fabric.messages.text import found_text
 
 if TYPE_CHECKING:
-    from fabric.graph.hardware.latency import Mesh
     from fabric.graph.wiring.operator import Node
     from fabric.graph.wiring.stream import Producer
 

@@ -141,19 +141,14 @@ class Stream(ShownInShort):
         """
         if self.node is None:
             refuse(f"assume is told the shape of {self}: expected the shape in the Feedback itself")
+        claim = f"assume says that {self} has shape {shape_text(shape)}"
         if len(shape) != len(self.shape) or _differ(self.shape, shape):
-            refuse(
-                f"assume says that {self} has shape {shape_text(shape)}: expected "
-                f"{counted(len(self.shape), 'dimension')} that can be equal",
-                ShapeError,
-            )
+            dimensions = counted(len(self.shape), "dimension")
+            refuse(f"{claim}: expected {dimensions} that can be equal", ShapeError)
         for other in self.node.assumed:
             if other.port == self.port and _differ(other.shape, shape):
-                refuse(
-                    f"assume says that {self} has shape {shape_text(shape)}: expected that of "
-                    f"{other.place}, {shape_text(other.shape)}",
-                    ShapeError,
-                )
+                first = f"that of {other.place}, {shape_text(other.shape)}"
+                refuse(f"{claim}: expected {first}", ShapeError)
         self.node.assumed.append(assumed := Assumed(self, shape, None, calling_place()))
         return assumed
 
