@@ -138,8 +138,6 @@ def _fitting(text: str, plural: str, fits: Callable[[Any], bool], **more: Any) -
 
 
 def _plain(kind: type, text: str, plural: str, convert: Callable[[Any], object]) -> Check:
-    """Return the check for one of Python's own types."""
-
     def settle(value: object) -> object:
         if value.__class__ is kind:
             return value
@@ -169,7 +167,6 @@ def _instance(kind: type) -> Check:
 
 
 def _capable(protocol: type) -> Check:
-    """Return the check for an object with the methods of a protocol."""
     names = [name for name in vars(protocol) if not name.startswith("_")]
     methods = " and ".join(f"{name}()" for name in names)
     return _fitting(

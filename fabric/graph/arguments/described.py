@@ -344,7 +344,6 @@ class Binding:
 
 
 def _bound(call: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a method ``__call__`` that refuses streams which it does not take."""
     binding = Binding(inspect.signature(call))
 
     @wraps(call)
@@ -397,7 +396,6 @@ def frozen_error(error: BaseException | None) -> ProgramError | None:
 
 
 def _refuse_call(cls: type[Described]) -> NoReturn:
-    """Refuse the call of a description that is not an operator."""
     name = cls.__name__
     defaults = [each.default for each in inspect.signature(cls).parameters.values()]
     made = f"{name}(...)" if inspect.Parameter.empty in defaults else f"{name}()"
@@ -441,14 +439,9 @@ def described_section(
     file: str | None,
     tags: Sequence[str] = (),
 ) -> Read:
-    """Return the description that a section of a file makes.
+    """Return the description that a section of a file makes; ``tags`` are keys without a field.
 
-    Args:
-        section: its class.
-        name: with the names of the tables around it: ``designs.small``.
-        table: its keys and values.
-        file: the path, for messages.
-        tags: keys that are not fields, and have been read already.
+    The ``name`` has the names of the tables around the section: ``designs.small``.
     """
     known, place = dict(field_checks(section)), name.split(".")
     values = {key: value for key, value in table.items() if key not in tags}

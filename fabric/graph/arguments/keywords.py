@@ -89,12 +89,7 @@ def entries(section: str) -> Iterator[tuple[str, str]]:
 
 
 def script(example: str, homes: Mapping[str, str]) -> str:
-    """Return an example as a program, with its output in comments.
-
-    Args:
-        example: as at the Python prompt.
-        homes: the module of each name.
-    """
+    """Return an example of the Python prompt as a program, with its output in comments."""
     import doctest  # with it comes all of unittest, and only the documentation asks for scripts
 
     steps = doctest.DocTestParser().get_examples(example)

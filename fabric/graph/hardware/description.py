@@ -16,7 +16,6 @@ from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Section
 from fabric.graph.hardware.latency import Mesh
 
-Frequency: TypeAlias = Annotated[float, Bounds(1, 10**15)]
 Price: TypeAlias = Annotated[float, Bounds(0, 10**15)]
 
 UnitKind: TypeAlias = Literal["compute", "memory", "routing"]
@@ -33,7 +32,7 @@ class ClockDescription(Section):
         frequency_hz: cycles per second; None: only cycles are reported, no seconds.
     """
 
-    frequency_hz: Frequency | None = None
+    frequency_hz: Annotated[float, Bounds(1, 10**15)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,8 +169,6 @@ class PlacementDescription(Section):
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 Cycles: TypeAlias = Annotated[int, Bounds(0, 2**31 - 1)]
-Channels: TypeAlias = Annotated[int, Bounds(1, 2**20)]
-Bundle: TypeAlias = Annotated[int, Bounds(1, 2**16)]
 Bytes: TypeAlias = Annotated[int, Bounds(1, 2**62)]
 
 DtypeName: TypeAlias = Literal[
@@ -240,12 +237,12 @@ class FlatDescription(OffChipDescription):
 
     model: ClassVar[str] = "flat"
 
-    channels: Channels = 32
+    channels: Annotated[int, Bounds(1, 2**20)] = 32
     request_bytes: Count = 64
     latency_cycles: Cycles = 2
     initiation_interval_cycles: Count = 2
     startup_cycles: Cycles = 14
-    requests_per_bundle: Bundle = 1
+    requests_per_bundle: Annotated[int, Bounds(1, 2**16)] = 1
 
     @property
     @override

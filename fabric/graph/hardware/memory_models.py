@@ -164,7 +164,6 @@ class ArbitratedBanksDescription(PortDescription):
         return self.request_bytes / apart
 
 
-Channels: TypeAlias = Annotated[int, Bounds(1, 2**16)]
 Percent: TypeAlias = Annotated[int, Bounds(0, 100)]
 
 _POWERS: Final = (
@@ -219,7 +218,7 @@ class BankedDescription(OffChipDescription, DramDescription[None]):
     model: ClassVar[str] = "banked"
 
     preset: PresetName = "HBM2 2000 Mbps"
-    channels: Channels = 32
+    channels: Annotated[int, Bounds(1, 2**16)] = 32
     request_bytes: Count = 64
     requests_per_bundle: Annotated[int, Bounds(1, 2**16)] = 1
     mapping: str | tuple[str, ...] = "interleaved with hash"

@@ -218,7 +218,6 @@ class Loop(NamedTuple):
     """One loop of a nest.
 
     Attributes:
-        trips: the number of trips.
         step: elements that a trip moves along; without meaning if ``dim`` is not set.
         dim: the dimension of the tensor; None if the loop reads everything inside it again.
     """

@@ -28,7 +28,6 @@ class Conversion:
         tiles: tiles in one buffer.
         box: the part of the tensor in one buffer, in elements of each dimension.
         shape, strides, offset: loops that read a buffer, outermost first, in tiles.
-        equal: whether the order is the wanted order already.
     """
 
     rounds: int

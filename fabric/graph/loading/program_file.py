@@ -262,14 +262,9 @@ def load_on(
 ) -> Loaded:
     """Load a program on the hardware of a file, by default the hardware of the paper.
 
-    The program is executed first: it may register the memory that the hardware file chooses.
-
-    Args:
-        hardware_file: its path.
-        program: the path of its file.
-        parameters: ``NAME=VALUE``, for ``build``.
-        known: receives the hardware and the parameters as soon as they are known.
-        wires: channels take and give one element a cycle, whatever the file states.
+    The program is executed first: it may register the memory that the hardware file chooses. Each
+    parameter is ``NAME=VALUE``. ``known`` receives the hardware and the parameters as soon as they
+    are known. With ``wires``, channels take and give one element a cycle, whatever the file states.
     """
     if hardware_file is None:
         known.update(hardware=Hardware().as_dict())
@@ -292,7 +287,8 @@ def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> 
     """Call ``build`` of an executed file with parameters ``NAME=VALUE``."""
     build = build_of(module)
     values = parameter_values(build, parameters)
-    with hardware_scope(hardware), _executing("build()", build.__code__):
+    code = build.__code__
+    with hardware_scope(hardware), _executing("build()", code.co_filename, code.co_firstlineno):
         program = build(**values)
     if not isinstance(program, Program):
         hint = " (does it end in return program?)" if program is None else ""
@@ -324,7 +320,8 @@ def called(module: ModuleType, name: str) -> object:
         raise ProgramError(
             f"{name} is {found_text(function)}: expected a function", file=module.__file__
         )
-    with _executing(f"{name}()", function.__code__):
+    code = function.__code__
+    with _executing(f"{name}()", code.co_filename, code.co_firstlineno):
         return function()
 
 
@@ -352,8 +349,8 @@ def executed(path: Path | str) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _executing(who: str, where: CodeType | str) -> Iterator[None]:
-    """Convert what the user's code raises; ``where`` is its place if no line of it raised."""
+def _executing(who: str, file: str, line: int | None = None) -> Iterator[None]:
+    """Convert what the user's code raises; at ``file`` and ``line`` if no line of it raised."""
     try:
         yield
     except BaseException as error:
@@ -362,10 +359,8 @@ def _executing(who: str, where: CodeType | str) -> Iterator[None]:
                 f"not valid Python: {error.msg}", file=error.filename, line=error.lineno
             ) from error
         failure = frozen_error(error) or raised(who, error)
-        if failure.file is None and isinstance(where, str):
-            failure.file = where
-        elif failure.file is None and isinstance(where, CodeType):
-            failure.file, failure.line = where.co_filename, where.co_firstlineno
+        if failure.file is None:
+            failure.file, failure.line = file, line
         if failure is error:
             raise
         raise failure from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import ml_dtypes
@@ -71,19 +72,15 @@ def floats(array: Any) -> Array:
     return plain.astype(FLOAT if plain.dtype.itemsize < 4 else np.float64)
 
 
-_HALVES: Final[dict[np.dtype, tuple[float, float]]] = {}
-
-
+@cache
 def half(dtype: np.dtype) -> tuple[float, float]:
     """Return half of the distance between neighbours: relative, and of the smallest numbers.
 
     Numbers that are not rounded have (0, 0).
     """
-    if dtype not in _HALVES:
-        finfo: Any = vars(ml_dtypes)["finfo"]
-        unit = unit_of(dtype)
-        _HALVES[dtype] = unit / 2, float(finfo(dtype).smallest_subnormal) / 2 if unit else 0.0
-    return _HALVES[dtype]
+    finfo: Any = vars(ml_dtypes)["finfo"]
+    unit = unit_of(dtype)
+    return unit / 2, float(finfo(dtype).smallest_subnormal) / 2 if unit else 0.0
 
 
 def half_unit(array: Array, dtype: np.dtype) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import operator
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, SupportsIndex
 
 import ml_dtypes
@@ -260,8 +260,6 @@ _exact: ContextVar[bool] = ContextVar("exact", default=False)
 
 _DOUBLE: Final = np.dtype(np.float64)
 
-_units: Final[dict[np.dtype, float]] = {}
-
 
 @contextlib.contextmanager
 def exact_numbers(exact: bool) -> Iterator[None]:
@@ -282,14 +280,11 @@ def kept_as(dtype: np.dtype) -> np.dtype:
     return _DOUBLE if _exact.get() and unit_of(dtype) else dtype
 
 
+@cache
 def unit_of(dtype: np.dtype) -> float:
     """Return the distance from 1 to the next number of a float type; 0 for other types."""
-    unit = _units.get(dtype)
-    if unit is None:
-        finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
-        try:
-            unit = 0.0 if dtype.kind == "c" else float(finfo(dtype).eps)
-        except ValueError:
-            unit = 0.0
-        _units[dtype] = unit
-    return unit
+    finfo: Any = vars(ml_dtypes)["finfo"]  # it has no annotations
+    try:
+        return 0.0 if dtype.kind == "c" else float(finfo(dtype).eps)
+    except ValueError:
+        return 0.0

@@ -157,7 +157,6 @@ def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> Mem
 
 
 def _key(node: Node, tensor: OffChipTensor | None) -> object:
-    """Return a key that all operators of one tensor share."""
     if tensor is None:
         return node
     if tensor.output is not None:

@@ -13,10 +13,10 @@ from fabric.graph.values.stream_type import VALUE_TYPES, StreamType, TileType, T
 from fabric.graph.wiring.costs import NEEDS, Costs, OffChipTensor, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator
 from fabric.graph.wiring.stream import Stream
-from fabric.messages.errors import FabricError, ProgramError, ShapeError, said
-from fabric.messages.place import Place, defining_place, is_own, raising_place
+from fabric.messages.errors import FabricError, ShapeError
+from fabric.messages.place import Place, defining_place, is_own
 from fabric.messages.text import found_text, one_of
-from fabric.messages.users_code import pass_signals
+from fabric.messages.users_code import raised
 
 _EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
@@ -70,13 +70,12 @@ def result_of(operator: Operator, method: str, place: Place | None, *arguments: 
             error.file, error.line = place
         raise
     except BaseException as error:
-        pass_signals(error)
-        place = raising_place(error) or (place if _has_users_part(operator) else None)
-        if place is None:
+        called = f"{type(operator).__name__}: {_named(operator, method)}"
+        users = place if _has_users_part(operator) else None
+        failure = frozen_error(error) or raised(called, error, users)
+        if failure.file is None:
             raise
-        what = f"{type(operator).__name__}: {_named(operator, method)} raised {said(error)}"
-        failure = ProgramError(what, file=place.file, line=place.line)
-        raise (frozen_error(error) or failure) from error
+        raise failure from error
 
 
 def costs_of(node: Node, inputs: Types, outputs: Types) -> Costs:

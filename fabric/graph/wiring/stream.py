@@ -37,8 +37,6 @@ class Producer:
 
     Attributes:
         name: unique in the program.
-        operator: its description.
-        inputs: the streams that it reads.
         assumed: outputs with stated shapes.
         expected: expectations of its outputs, by port.
         is_laid_out: the program states the layout of an input or of an earlier stream.
