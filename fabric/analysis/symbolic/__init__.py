@@ -1,3 +1,3 @@
-"""What a program moves, holds and computes, as expressions of the sizes that data decide."""
+"""The traffic, memory and operations of a program, as expressions of data-dependent sizes."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Square millimetres of what a program is made of, by cause, from low to high."""
+"""The die area of a program by cause, as ranges in square millimetres."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _KIB: Final = 1024
 
 _ROUNDING: Final = 1e-12
-"""Relative: sums in another order differ by less."""
+"""Relative difference between sums of the same numbers in different orders."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Area:
     """The area of a die that one part of a program takes.
 
     Attributes:
-        cause: ``small_memory``, ``memory``, ``slot``, ``link``, ``bfloat16_flop`` (and so on): a
+        cause: ``small_memory``, ``memory``, ``slot``, ``link``, ``bfloat16_flop`` or another
             key of ``[area]`` without its unit.
-        amount: of ``unit``; of sizes that data decide, from their means. None for links that
-            nothing limits.
+        amount: in ``unit``; data-dependent sizes count with their means. None for links of
+            unlimited width.
         unit: ``bytes``, ``bytes/cycle`` or ``FLOPs/cycle``.
-        low_mm2, high_mm2: None where its area is not stated and there is something of it.
+        low_mm2, high_mm2: None if the amount is not 0 and its price is not stated.
     """
 
     cause: str
@@ -46,7 +46,7 @@ class Area:
 
 
 class Sized(NamedTuple):
-    """What a report says of the die and of channels; see there."""
+    """The fields of a report that describe the die and the channels."""
 
     channel_bytes: int
     area_mm2: float | None
@@ -60,7 +60,7 @@ def sized(plan: Plan, depths: Iterable[int], metrics: Metrics, sizes: Substituti
 
     ``depths`` are in edge order.
     """
-    # Of a size that no channel shows nothing is known; it counts as none.
+    # A size that no channel measures is unknown and counts as 0.
     held = _slot_bytes(plan, depths, sizes)
     slot_bytes = math.ceil(sum(each for each in held if isinstance(each, Size)))
     needed = [
@@ -76,10 +76,10 @@ def least_sized(
     sizes: Substitution,
     totals: Totals,
 ) -> Mapping[str, float]:
-    """Return lower bounds of what ``sized`` reports for any run with these depths, by field.
+    """Return lower bounds of the fields of ``sized`` for any run with these depths, by field.
 
     Proof. Sizes that are not certain are at least 0, and an expression of sums, products and
-    rounding up is least if they are 0. So slots and memory units have at least that many bytes. A
+    rounding up is least if they are 0. So the bytes of slots and memory units are lower bounds. A
     unit that may be small or large takes at least the smaller of both areas. Operations and links
     depend on the program alone.
     """
@@ -116,7 +116,7 @@ def _least(dim: Dim, totals: Totals) -> int:
 
 
 def _least_mm2(stated: AreaDescription, least_bytes: int, end: int) -> float:
-    """Return the least area of a memory unit with at least these bytes; 0 is low, 1 is high."""
+    """Return the least area of a memory unit of this size or larger, low (0) or high (1)."""
     small, large = stated.small_memory_mm2_per_kib, stated.memory_mm2_per_kib
     assert small is not None
     assert large is not None
@@ -138,7 +138,6 @@ def _slot_bytes(plan: Plan, depths: Iterable[int], sizes: Substitution) -> list[
 
 
 def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: Metrics) -> Sized:
-    """Return the area of slots, of memory units with their bytes, and of compute units."""
     hardware = plan.program.hardware
     stated = hardware.area
     if not stated.is_stated:
@@ -164,14 +163,14 @@ def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: M
     if hardware.network is not None:
         width = _link_bytes_per_cycle(hardware.network)
         parts.append(_area("link", width, "bytes/cycle", stated.link_mm2_per_byte_per_cycle))
-    low = _in_all([each.low_mm2 for each in parts])
-    high = _in_all([each.high_mm2 for each in parts])
+    low = _sum_if_known([each.low_mm2 for each in parts])
+    high = _sum_if_known([each.high_mm2 for each in parts])
     middle = None if low is None or high is None else math.sqrt(low * high)
     return Sized(slot_bytes, middle, low, high, tuple(parts))
 
 
 def _link_bytes_per_cycle(mesh: Mesh) -> int | None:
-    """Return the bytes a cycle of all links, those of sites included; None if unlimited."""
+    """Return the total width of all links, including the sites' own; None if unlimited."""
     sites = {*mesh.sites}
     widths = [
         width
@@ -191,7 +190,6 @@ def _area(cause: str, amount: int | None, unit: str, price: Range | None, each: 
     return Area(cause, amount, unit, low, high)
 
 
-def _in_all(values: Sequence[float | None]) -> float | None:
-    """Return the sum; None if the area of a present part is unknown."""
+def _sum_if_known(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None

@@ -1,4 +1,4 @@
-"""What is known of a run before it: some fields of its report exactly, others from below."""
+"""Exact values and lower bounds of the fields of a report, before the run."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from fabric.timing.compiled.likeness import Likeness
 
 @dataclass(frozen=True, repr=False)
 class KnownBefore(ShownAsTables):
-    """Fields of the report of a timing run, as they are known before it runs.
+    """Fields of the report of a timing run, before the run.
 
-    Sizes that the program binds (``Program.bind``) and shapes that it assumes are believed; a run
-    says where they are not so.
+    Sizes that the program binds (``Program.bind``) and shapes that it assumes are taken as true; a
+    run reports those that differ.
 
     Attributes:
-        exact: what the report will say, by the name of the field.
-        at_least: for other fields, what it will say no less than.
-        cycles: the lower bounds of the cycles by what needs them, as ``bounds_of_cycles`` has them;
+        exact: values of fields by name.
+        at_least: lower bounds of other fields by name.
+        cycles: lower bounds of the cycles by kind of unit, as ``bounds_of_cycles`` returns them;
             ``at_least["cycles"]`` is the largest.
-        sized: as ``at_least``, ``channel_bytes`` and areas, where depths are given.
+        sized: lower bounds of ``channel_bytes`` and of areas, if depths are given.
     """
 
     exact: Mapping[str, int]
@@ -51,12 +51,12 @@ class KnownBefore(ShownAsTables):
 def lower_bounds(
     program: Program, depths: Mapping[str, Annotated[int, Bounds(1)]] | None = None
 ) -> KnownBefore:
-    """Return what is certain of every run of ``program``, with any depths and hops.
+    """Return exact values and lower bounds for every run of ``program``, with any depths and hops.
 
     Args:
-        program: wired; nothing runs.
-        depths: of single channels, by ``consumer.input``; elsewhere as the program says. What
-            channels hold, and areas, are known only where these are given.
+        program: complete; it does not run.
+        depths: of single channels, by ``consumer.input``; other channels have the program's depth.
+            The bytes of channels and the areas are returned only if depths are given.
 
     Raises:
         ProgramError: the program is not complete.
@@ -68,7 +68,7 @@ def lower_bounds(
     least = leasts(plan, graph, certain, likeness)
     metrics = metrics_of(plan, certain.substitution, likeness)
     cycles = bounds_of_cycles(plan, graph, least, certain.totals)
-    found: dict[str, tuple[int, bool]] = {
+    fields: dict[str, tuple[int, bool]] = {
         "operators": (len(plan.nodes), True),
         "channels": (len(plan.edges), True),
         "allocated_flops_per_cycle": (metrics.allocated_flops_per_cycle, True),
@@ -78,55 +78,57 @@ def lower_bounds(
     }
     for name, totals in (("", metrics.paper), ("_artifact", metrics.artifact)):
         traffic_bytes = with_totals(totals.traffic_bytes, certain.totals)
-        found[f"off_chip_traffic{name}_bytes"] = _of_types(traffic_bytes)
-        found[f"on_chip_requirement{name}_bytes"] = _of_types(totals.on_chip_bytes)
+        fields[f"off_chip_traffic{name}_bytes"] = _of_types(traffic_bytes)
+        fields[f"on_chip_requirement{name}_bytes"] = _of_types(totals.on_chip_bytes)
     at_least_sized: Mapping[str, float] = {}
     if depths is not None:
         deep = [depths.get(edge.key) or program.depth_of(edge.key) for edge in plan.edges]
         at_least_sized = least_sized(plan, deep, metrics, certain.substitution, certain.totals)
     return KnownBefore(
-        exact={name: value for name, (value, is_exact) in sorted(found.items()) if is_exact},
-        at_least={name: value for name, (value, is_exact) in sorted(found.items()) if not is_exact},
+        exact={name: value for name, (value, exact) in sorted(fields.items()) if exact},
+        at_least={
+            name: value for name, (value, is_exact) in sorted(fields.items()) if not is_exact
+        },
         cycles=cycles,
         sized=at_least_sized,
     )
 
 
 def _of_types(dim: Dim) -> tuple[int, bool]:
-    """Return a total that the report computes of types, for the sizes that the run had.
+    """Return a total over types for the sizes of the run, and whether it is exact.
 
     Proof. The report uses the measured sizes in the same expression. Certain sizes are measured
-    unchanged; the others are at least 0, and an expression of sums, products and rounding up is
-    least if they are 0.
+    unchanged; the other ones are at least 0, and an expression of sums, products and rounding up
+    is least if they are 0.
     """
     return (dim, True) if isinstance(dim, int) else (least_of(dim), False)
 
 
 def _flops(least: list[Least], metrics: Metrics) -> tuple[int, bool]:
-    """Return the operations, and whether these are all.
+    """Return the operations, and whether this number is exact.
 
-    Proof. Compute units count them, for each element as many as the function's ``flops`` says; one
-    of ours says the same of a tile as of its type, where that has no symbols. So do the costs,
-    which multiply it with the elements. What is a user's, or hangs on symbols, may do any number.
+    Proof. Compute units count the function's ``flops`` for each element. A function of the library
+    counts the same for a tile and for the tile's type, if the type has no symbols. Costs multiply
+    these operations with the elements. A user's function, or one whose operations depend on
+    symbols, counts from 0.
     """
-    done, is_all = 0, True
-    for its, of in zip(least, metrics.operators, strict=True):
-        if not isinstance(of.node.operator, ComputeOperator):
+    flops, is_exact = 0, True
+    for work, metric in zip(least, metrics.operators, strict=True):
+        if not isinstance(metric.node.operator, ComputeOperator):
             continue
-        flops = of.costs.flops
-        if its.computes and isinstance(flops, int):
-            done += flops
+        if work.computes and isinstance(metric.costs.flops, int):
+            flops += metric.costs.flops
         else:
-            is_all = False
-    return done, is_all
+            is_exact = False
+    return flops, is_exact
 
 
 def _moved_bytes(plan: Plan, least: list[Least], totals: Totals) -> tuple[int, bool]:
-    """Return the bytes of the requests to the off-chip memory, and whether these are all.
+    """Return the bytes of the requests to the off-chip memory, and whether this number is exact.
 
-    Proof. Each burst takes ``Rates.requests`` requests, of which none is left when a run completes.
-    A buffer that may be spilled adds requests, whose number is unknown. A memory that joins rows
-    may do with fewer: nothing is said of it, nor of a user's.
+    Proof. Each burst takes ``Rates.requests`` requests, and all are complete when a run completes.
+    A buffer that may be spilled adds an unknown number of requests. A memory that joins rows may
+    need fewer requests, and a user's memory any number: the bound is 0 for both.
     """
     hbm = plan.program.hardware.hbm
     clients = [
@@ -136,5 +138,5 @@ def _moved_bytes(plan: Plan, least: list[Least], totals: Totals) -> tuple[int, b
     if hbm.joins_rows or not is_own(hbm):
         return 0, not clients
     requests = with_totals(total(each or 0 for each in clients), totals)
-    moved, is_all = _of_types(requests)
-    return moved * hbm.request_bytes, is_all and None not in clients
+    moved, is_exact = _of_types(requests)
+    return moved * hbm.request_bytes, is_exact and None not in clients

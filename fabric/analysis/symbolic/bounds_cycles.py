@@ -1,14 +1,14 @@
-"""Lower bounds of a run's cycles: what its units and its off-chip memory cannot do in less.
+"""Lower bounds of a run's cycles, from its units and its off-chip memory.
 
-Each function has a proof in its docstring. All rest on the cycle rules:
+Each function has a proof in its docstring. All proofs use the cycle rules:
 
-* what is sent in cycle t is visible in t + 1 at the earliest, whatever the channel;
-* a unit's clock never goes back, and in the end it is no earlier than the end of any stream that
+* an element that is sent in cycle t is visible in t + 1 or later, on every channel;
+* a unit's clock never goes back, and its final value is not before the end of any stream that
   its operator reads;
 * a run lasts as long as its largest final clock, and as the off-chip memory: the flat one stops
   ``SHUTDOWN_CYCLES`` after its last client.
 
-Nothing rests on depths: a full channel holds a unit up, and lets none go on earlier.
+The bounds do not depend on depths: a full channel delays a unit and never speeds one up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Bound(NamedTuple):
 def bounds_of_cycles(
     plan: Plan, graph: Graph, least: Sequence[Least], totals: Totals
 ) -> dict[str, Bound]:
-    """Return the largest lower bound of each kind; the largest of all is a lower bound, too.
+    """Return the largest lower bound of each kind; the run lasts at least the largest of all.
 
     The kinds are ``compute``, ``memory`` and ``routing`` units, and ``hbm``, which all clients
     share.
@@ -52,43 +52,47 @@ def bounds_of_cycles(
 
 
 def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list[int], list[int]]:
-    """Return when each operator has what its first element takes, and has sent its last one.
+    """Return the earliest begin and the earliest last send of each operator, in cycles.
 
-    Proof, along the streams, of what is true at the earliest.
+    An operator begins when the inputs that it needs for its first element are visible.
 
-    *Begin.* What an operator in front sends is visible a cycle and its ``delay_cycles`` later. Who
-    needs all inputs has what it needs when the last of their first elements is visible; who needs
-    any, when the first is, of those that are not known to be empty. Where a group may be empty, a
-    bare stop may come instead of an element, and where nothing is known anything may: that is cycle
-    0. What comes back from behind may be there in cycle 0, too.
+    Proof, in the order of the streams. All cycles are the earliest possible ones.
 
-    *First.* The first element is sent ``first_cycles`` after that. Where it is the only one of each
-    output, it is the last one, too.
+    *Begin.* An element is visible one cycle and the producer's ``delay_cycles`` after it is sent.
+    An operator that needs all inputs begins when the latest of their first elements is visible. An
+    operator that needs any input begins when the earliest first element is visible; inputs that
+    are certainly empty do not count. If a group may be empty, a bare stop may arrive instead of an
+    element: the begin is then 0, as for operators without stated work. Feedback inputs may be
+    visible in cycle 0, too.
 
-    *Pace.* Element k of an output, counted from 0, is sent ``pace_cycles`` after element k - 1, and
-    so k times as much after the first one. Where each is for so many of the first input, it is sent
-    after these are visible, of which the same is true. Either is a line, of which one is kept: the
-    steeper one. What pads does so with the elements of its input, and sends the others after these:
-    its line goes up to the last one of them, and is level from there.
+    *First.* The first element is sent ``first_cycles`` after the begin. If each output has one
+    element only, it is also the last one.
+
+    *Pace.* Element k of an output, counted from 0, is sent ``k * pace_cycles`` after element 0 or
+    later. An operator that takes n elements of its first input for each output element sends
+    element k after input element ``n * (k + 1) - 1`` is visible. Both are lines over k, and the
+    steeper one is kept. A padding operator follows its input up to the last input element and
+    sends the padding later: its line is level from there.
 
     *Last.* The last element is sent ``cycles`` after the begin, and ``last_cycles`` after the last
-    element of each input in ``closing`` is visible. That is known of an output in ``late``, as long
-    as nothing is dealt out, and by its line of each one whose elements are counted. An operator
-    that ``holds`` it has seen the inputs in ``sees`` end.
+    element of each input in ``closing`` is visible. If the producer has that stream in ``late`` and
+    does not deal, the last element is sent in the producer's last cycle; if its elements are
+    counted, it is sent on the producer's line. An operator that ``holds`` its last element sends it
+    after the inputs in ``sees`` have ended.
 
-    *Dealt.* Where elements are dealt out, the last one went to one output. Who waits for the last
-    one of each of them has waited for that; and for all that was done with it, on the way from that
-    output on which the least is done. Where an output has one element only, this is its first one,
-    too, and all of what begins with it comes after it. Inputs of which it is not known whether they
-    have elements are waited for like others: what came of an element is one.
+    *Dealt.* An operator that deals elements to its outputs sends the last one to one of the
+    outputs. A reader that waits for the last element of all these outputs has waited for that
+    element, and for the work on its way. The output is unknown, so the shortest way counts. If an
+    output has one element only, it is the first one, too, and all work that begins with it comes
+    after it. Inputs that may be empty count as well: on the way of a dealt element they carry one.
 
-    *Shared.* Where several streams have so many elements together, one of them has its part of
-    these, or more. What an operator does for each element of that one it does so often. Who waits
-    for what becomes of each of these streams has waited for it, on the way on which the least is
-    done. So it is as if the elements had been dealt out to these streams in cycle 0.
+    *Shared.* If m streams have n elements together, the longest stream has n / m elements or more,
+    and an operator does its work for each element. A reader that waits for the results of all
+    these streams has waited for the longest one, on the shortest way. So the elements are treated
+    as if an operator had dealt them to these streams in cycle 0.
 
-    *End.* A unit's clock never goes back: outputs end no earlier than the last element was sent,
-    wherever that went, and than the inputs in ``sees`` have ended, for which there is no hop.
+    *End.* A unit's clock never goes back: outputs end after the last element was sent to any
+    output, and after the inputs in ``sees`` have ended. The end of a stream has no hop.
     """
     begins, lasts, ends = ([0] * len(least) for _ in range(3))
     lines = [_Line(0, 0)] * len(least)
@@ -118,11 +122,11 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
 
 
 class _Line(NamedTuple):
-    """When the elements of an output are sent at the earliest.
+    """The earliest cycles in which the elements of an output are sent.
 
     Attributes:
-        offset, slope: element k, counted from 0, in ``offset + slope * k``.
-        until: the last element on the line; later ones are sent no earlier than it.
+        offset, slope: element k, counted from 0, is sent in ``offset + slope * k``.
+        until: number of the last element on the line; later elements have its cycle.
     """
 
     first: int
@@ -131,7 +135,7 @@ class _Line(NamedTuple):
     until: int = sys.maxsize
 
     def at(self, element: int) -> int:
-        """Return when an element, counted from 0, is sent at the earliest."""
+        """Return the earliest send of an element, counted from 0."""
         return self.offset + self.slope * min(element, self.until)
 
 
@@ -160,7 +164,6 @@ def _line(
 def _last_visible(
     edge: Edge, least: Sequence[Least], lasts: Sequence[int], lines: Sequence[_Line]
 ) -> int:
-    """Return when the last element of a stream that has some is visible; see ``earliest``."""
     number = edge.producer.index
     front, line = least[number], lines[number]
     sent = line.first
@@ -174,7 +177,6 @@ def _last_visible(
 def _begin(
     its: Least, edges: Sequence[Edge | None], least: Sequence[Least], lines: Sequence[_Line]
 ) -> int:
-    """Return when an operator has what its first element takes; see ``earliest``."""
     if its.starts_with == "none":
         return 0
     visible = []
@@ -197,18 +199,17 @@ def _begin(
 
 
 def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
-    """Return how long a run goes on at least after each operator has sent its last element.
+    """Return the least cycles of the run after each operator has sent its last element.
 
-    Of one without outputs it is how long after its end.
+    For an operator without outputs they count from its end.
 
-    Proof, against the streams. Let an operator send its last element to an output in cycle t. Its
-    reader sees it ``delay_cycles`` after t + 1 or later; where the last element of what the reader
-    sends waits for it, that is sent ``last_cycles`` later at the earliest, and from there on the
-    same is true of the reader. Of several outputs the slowest counts; where elements are dealt out,
-    the last one went to some output that has elements, and the quickest of these counts. In any
-    case its outputs end no earlier than t, whatever is on its way in them, nor do those of a reader
-    that sees that end first; where one of the readers is a client of the off-chip memory, or the
-    operator itself, the memory goes on for ``SHUTDOWN_CYCLES`` after that.
+    Proof, against the order of the streams. Let an operator send the last element of an output in
+    cycle t. The reader sees it in t + 1 + ``delay_cycles`` or later. If the last element that the
+    reader sends waits for it, ``last_cycles`` or more pass in between, and the same proof holds
+    from there. Of several outputs, the slowest counts. If elements are dealt, the last one went to
+    an unknown output, and the fastest counts. The operator's outputs end in t or later, and so do
+    the outputs of a reader that sees this end first. If the operator or one of its readers is a
+    client of the off-chip memory, the memory runs for ``SHUTDOWN_CYCLES`` after that.
     """
     is_flat = type(plan.program.hardware.hbm) is FlatDescription
     rests = [0] * len(least)
@@ -240,35 +241,35 @@ def busiest_units(
 ) -> Iterator[tuple[str, Bound]]:
     """Yield the largest bound of each kind of units: ``compute``, ``memory`` and ``routing``.
 
-    Proof. An operator has sent its last element in cycle ``lasts`` at the earliest, and the run
-    goes on for ``rests`` after that. A unit that does nothing stands for the path through it: what
-    the slowest first element takes to it, and the last one from it.
+    Proof. An operator sends its last element in cycle ``lasts`` or later, and the run lasts
+    ``rests`` after that. If a unit adds no work, this is the longest path through it: from the
+    slowest first element that it takes to the end of the run.
     """
     best: dict[str, Bound] = {}
     for node, last, rest in zip(plan.nodes, lasts, rests, strict=True):
         cycles = last + rest
-        known = best.get(node.operator.kind)
-        if known is None or cycles > known.cycles:
+        largest = best.get(node.operator.kind)
+        if largest is None or cycles > largest.cycles:
             best[node.operator.kind] = Bound(cycles, node.name)
     yield from sorted(best.items())
 
 
 class Share(NamedTuple):
-    """What several streams have together."""
+    """The known total of the elements of several streams."""
 
     parts: tuple[Monomial, ...]
     size: int
 
     @property
     def most(self) -> int:
-        """Elements that one of them has at least."""
+        """The least number of elements in the longest of the streams."""
         return -(-self.size // len(self.parts))
 
 
 class After(NamedTuple):
     """Least cycles after a dealt element until an operator sends its first and last element.
 
-    ``first`` is None if the first element need not follow the dealt one.
+    ``first`` has no value if the first element need not follow the dealt one.
     """
 
     first: int | None
@@ -276,9 +277,10 @@ class After(NamedTuple):
 
 
 Dealt: TypeAlias = dict[tuple[int, int], After]
-"""By the number of an operator that deals and its output, after the last element it sends there.
+"""Least cycles after the last element that a dealing operator sends to an output.
 
-What is shared stands for an operator with a negative number: -1 for the first total.
+The key is the operator's number and the output. A shared total has a negative number, -1 for
+the first, as if it were a dealing operator.
 """
 
 
@@ -289,7 +291,7 @@ def waited_for(
     dealt: Sequence[Dealt],
     shares: Sequence[Share],
 ) -> Dealt:
-    """Return the dealt elements that an operator's output comes after; see ``earliest``."""
+    """Return the dealt elements that an operator's output follows, as ``earliest`` explains."""
     begins: dict[tuple[int, int], int] = {}
     lasts = dict(_most(its.open_cycles, shares))
     for port, edge in enumerate(edges):
@@ -336,9 +338,10 @@ def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int
 def whole_of(
     mine: Dealt, least: Sequence[Least], dealt: Sequence[Dealt], shares: Sequence[Share]
 ) -> list[tuple[int, int]]:
-    """Remove from ``mine`` the dealers whose outputs are all in it.
+    """Remove from ``mine`` the dealers with all their outputs in it.
 
-    Returns them with the cycles after their last element; ``mine`` gets their own waits.
+    Returns the removed dealers with the least cycles after their last element. ``mine`` gets the
+    entries that these dealers wait for.
     """
     whole: list[tuple[int, int]] = []
     while True:
@@ -371,18 +374,18 @@ def shared_memory(
     begins: Sequence[int],
     rests: Sequence[int],
 ) -> int:
-    """Return the bound by all that the off-chip memory moves; 0 where none is known.
+    """Return the bound by all traffic of the off-chip memory; 0 if unknown.
 
     Proof. Take any cycle ``start``, and any number of cycles ``rest`` before the end of the run.
-    Bursts that are handed over from ``start`` on and seen complete ``rest`` before the end take
-    ``least_shared_cycles`` of all their requests, whatever else makes the queue longer. So long,
-    ``start`` and ``rest`` together last no longer than the run. It holds for each start and rest.
+    Bursts that are issued from ``start`` on and complete ``rest`` before the end take
+    ``least_shared_cycles`` of all their requests; other traffic only lengthens the queue. These
+    cycles, ``start`` and ``rest`` together are at most the run, for each start and rest.
 
-    A client has most of its bursts in that time. It hands none over before its ``begin``, and sees
-    its last one complete its own ``rest`` before the end, or earlier. It has one burst at a time.
-    So in the cycles from its begin to ``start`` it hands over one, and one more for each
-    ``burst_cycles`` of them, and what the memory has fetched ahead; and in those from ``rest``
-    before the end to its own last one it sees no more complete.
+    A client issues no burst before its ``begin``, and its last one completes its own ``rest``
+    before the end or earlier. It has one burst at a time. So between its begin and ``start`` it
+    issues one burst, one more per ``burst_cycles``, and the bursts that the memory fetches ahead.
+    The same number of bursts, without those fetched ahead, completes between ``rest`` before the
+    end and the client's own last one. All other bursts of the client lie between both.
     """
     memory = plan.program.hardware.hbm
     clients = list(_clients(plan, least, totals, begins, rests))
@@ -390,7 +393,7 @@ def shared_memory(
         return 0
     windows = _Windows(memory, np.array(clients, np.int64).T)
     starts, all_rests = np.unique(windows.begins), np.unique(windows.rests)
-    # The best start for the shortest rest, the best rest for that one, and so on.
+    # Alternate: the best start for the shortest rest, the best rest for this start, and so on.
     most, start, rest = 0, starts[:1], all_rests[:1]
     while True:
         found = max(windows.longest(starts, rest), windows.longest(start, all_rests))
@@ -402,9 +405,7 @@ def shared_memory(
 class _Client(NamedTuple):
     """A client of the off-chip memory; it sends no request before ``begin``.
 
-    Attributes:
-        rest: least cycles of the run after its last burst.
-        burst_requests, burst_cycles: of one burst.
+    ``rest``: least cycles of the run after its last burst.
     """
 
     begin: int
@@ -422,7 +423,6 @@ def _clients(
     begins: Sequence[int],
     rests: Sequence[int],
 ) -> Iterator[_Client]:
-    """Yield the clients with known requests; those that share a total as one."""
     shared: dict[bool, list[tuple[Expression, int, int]]] = {False: [], True: []}
     for node, its, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):
         is_write = node.operator.off_chip == "write"
@@ -430,7 +430,7 @@ def _clients(
             shared[is_write].append((its.requests, begin, rest))
         elif its.requests:
             cycles = its.burst_cycles
-            # Where nothing is known of how long bursts take, all may be over at once.
+            # Without a known duration, all bursts may complete in one cycle.
             burst = its.burst_requests if cycles else its.requests
             yield _Client(begin, rest, its.requests, burst, max(cycles, 1), is_write)
     for is_write, some in shared.items():
@@ -447,7 +447,10 @@ class _Windows:
         self._burst_cycles, self._writes = clients[4], clients[5].astype(bool)
 
     def longest(self, starts: Array, rests: Array) -> tuple[int, int, int]:
-        """Return the largest bound of several starts or several rests, with its start and rest."""
+        """Return the largest bound over ``starts`` and ``rests``, with its start and rest.
+
+        One of both arrays has a single element.
+        """
         before = self._most(starts[:, np.newaxis] - self.begins)
         after = self._most(rests[:, np.newaxis] - self.rests)
         ahead = (starts[:, np.newaxis] > self.begins) * most_ahead_requests(self._memory)

@@ -1,4 +1,4 @@
-"""All that is known of a program before it runs: its wiring, its metrics, and advice."""
+"""The wiring and the metrics of a program before it runs, and advice."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ def check(
     """Return the shapes and the costs of ``program`` without running it.
 
     Args:
-        program: wired.
-        sizes: numbers for symbols by name; of a ragged symbol the mean over its groups.
-        data: use the sizes that the program's lists and ``bind`` give, too.
+        program: complete; it does not run.
+        sizes: numbers for symbols by name; the mean over its groups for a ragged symbol.
+        data: also use the sizes from the program's lists and ``bind``.
 
     Raises:
         ConfigurationError: no stream has such a symbol, or it has one size and a mean is given.
@@ -144,7 +144,6 @@ def _tile(node: Node) -> str | None:
 
 
 def _layout(stream: Stream) -> dict[str, object]:
-    """Return the tile coordinates of ``stream`` in order, or the reason they are unknown."""
     layout = stream.layout
     return {
         "layout": None if layout is None else str(layout),
@@ -190,13 +189,13 @@ def advice(plan: Plan, groups: Iterable[tuple[Node, ...]]) -> tuple[str, ...]:
     return (
         *_shallow(plan),
         *crowded.together(),
-        *_told(groups, checks),
+        *_by_group(groups, checks),
         *_unrolled(plan),
         *_needless(plan),
     )
 
 
-def _told(
+def _by_group(
     groups: Iterable[tuple[Node, ...]], checks: tuple[Callable[[Node], str | None], ...]
 ) -> Iterator[str]:
     for group in groups:
@@ -211,7 +210,6 @@ def _told(
 
 
 def _wasted_requests(node: Node, plan: Plan) -> str | None:
-    """Find rows that are not whole requests: most memories do not join neighbouring rows."""
     if node.operator.off_chip is None or plan.program.hardware.hbm.joins_rows:
         return None
     types = node.output_types if node.operator.off_chip == "read" else node.input_types
@@ -235,7 +233,6 @@ def _wasted_requests(node: Node, plan: Plan) -> str | None:
 
 
 def _read_per_row(node: Node) -> str | None:
-    """Find tensors that are read again for every row."""
     if node.operator.off_chip != "read" or not node.inputs:
         return None
     reference, tiles = node.input_types[0], node.output_types[0]
@@ -267,7 +264,7 @@ def _shallow(plan: Plan) -> Iterator[str]:
 
 
 def _unrolled(plan: Plan) -> Iterator[str]:
-    """Find recurrences wired round by round: each unit of a family waits for the one before.
+    """Find loops that are wired unit by unit: each unit of a family waits for the one before.
 
     Streams from later to earlier operators close loops and do not count.
     """
@@ -279,14 +276,14 @@ def _unrolled(plan: Plan) -> Iterator[str]:
     for title, members in found:
         if len(members) <= _MOST_ROUNDS:
             continue
-        its = frozenset(members)
-        # How many members there are on the longest way to each operator.
-        behind = dict.fromkeys(plan.nodes, 0)
+        family = frozenset(members)
+        # Number of members on the longest path to each operator.
+        path_lengths = dict.fromkeys(plan.nodes, 0)
         for node in plan.nodes:
-            behind[node] += node in its
-            for other in after[node]:
-                behind[other] = max(behind[other], behind[node])
-        rounds = max(behind.values())
+            path_lengths[node] += node in family
+            for reader in after[node]:
+                path_lengths[reader] = max(path_lengths[reader], path_lengths[node])
+        rounds = max(path_lengths.values())
         if rounds > _MOST_ROUNDS:
             yield (
                 f"{members[0].place}: {title}: {counted(rounds, 'unit')} are one behind the other: "
@@ -338,7 +335,7 @@ def _needless(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         for stream in node.assumed:
             if stream.stated_layout or (stream.used and not stream.says_nothing):
-                continue  # a layout says nothing of the shape
+                continue  # a stated layout leaves the shape open
             why = "is what its operators say" if stream.says_nothing else "is used by no operator"
             yield (
                 f"{stream.place}: {node.name}.{stream.port}: the assumed shape "
@@ -349,17 +346,17 @@ def _needless(plan: Plan) -> Iterator[str]:
 _REQUESTS: Final = 1024
 
 _FEW: Final = 4
-"""A stream uses few channels below this part of its requests per channel."""
+"""Warn if a stream uses fewer channels than its requests per channel divided by this."""
 
 _SLOW: Final = 2
-"""Times as long in one bank as all requests would take."""
+"""Warn if one bank takes this many times the cycles of all requests."""
 
 
 class Crowded:
-    """Tells of streams that do not use what the memory has side by side."""
+    """Finds streams that leave channels or banks of the memory unused."""
 
     def __init__(self, plan: Plan) -> None:
-        """Look at the loads of ``plan``; at none where its memory has no banks."""
+        """Locate the first requests of the loads of ``plan``, if its memory has banks."""
         self._plan: Final = plan
         self._requests: Final[dict[Node, Locations]] = {}
         hbm = plan.program.hardware.hbm
@@ -373,14 +370,14 @@ class Crowded:
                 self._requests[node] = mapping.locate(addresses)
 
     def of(self, node: Node) -> str | None:
-        """Say what is wrong with the stream of ``node``, if anything is."""
+        """Return the advice for the stream of ``node``, if any."""
         requests = self._requests.get(node)
         if requests is None or len(requests.channels) < _FEW * self._hbm.channels:
             return None
         return self._few_channels(requests) or self._one_bank(requests)
 
     def together(self) -> Iterator[str]:
-        """Say where most streams begin, if that is on one bank."""
+        """Yield an advice if most streams begin on one bank."""
         begin = {
             (int(channels[0]), int(banks[0]), int(rows[0]))
             for channels, banks, rows in self._requests.values()
@@ -425,7 +422,7 @@ class Crowded:
 
 
 def first_addresses(node: Node, region: Region | None, hbm: BankedDescription) -> Counters | None:
-    """Return the first addresses that a load asks for; None where data decide them."""
+    """Return the first request addresses of a load; None if they depend on data."""
     if region is None or region.write or not node.outputs:
         return None
     layout, tensor = node.outputs[0].layout, off_chip_tensor_of(node)

@@ -26,7 +26,7 @@ def alike(plan: Plan) -> list[tuple[Node, ...]]:
 
 
 def folded(plan: Plan, most: int) -> list[tuple[Node, ...]]:
-    """Return the groups of ``alike``, coarser ones if these are more than ``most``.
+    """Return the groups of ``alike``; coarser groups if there are more than ``most``.
 
     The first coarser level ignores parameters and types, the last one has a group for each kind.
     """
@@ -46,7 +46,7 @@ def _grouped(plan: Plan, shared: Callable[[Node], Hashable]) -> list[tuple[Node,
 
 
 def types_text(streams: Iterable[StreamType]) -> list[str]:
-    """Return the types of several ports, those that differ in numbers only together."""
+    """Return the types of several ports; types that differ in numbers only are merged."""
     groups: dict[str, list[str]] = defaultdict(list)
     for text in map(str, streams):
         groups[without_numbers(text)].append(text)
@@ -79,7 +79,6 @@ def _signature(node: Node) -> Hashable:
 
 
 def _parameter(value: object) -> str:
-    """Return what operators share of a parameter: values, names without numbers, shapes."""
     if isinstance(value, str):
         return without_numbers(value)
     if value is None or isinstance(value, bool | int | float | tuple):

@@ -1,8 +1,8 @@
 """The metrics of a program by operator and in total, in the two accountings.
 
-``paper``: the equations of section 4.2; FIFOs, where they count, are depth x element bytes for
-every channel. ``artifact``: what the authors plotted, where stores and accumulators take 4 bytes an
-element, loads are not double-buffered, and FIFOs count one element for each end an operator has.
+``paper``: the equations of section 4.2. FIFOs, if counted, are depth x element bytes for every
+channel. ``artifact``: the authors' plots. Stores and accumulators take 4 bytes an element, loads
+are not double-buffered, and FIFOs count one element for each port of an operator.
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 4.2.
 """
 
@@ -29,7 +29,7 @@ _REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
 
 
 class OperatorMetrics(NamedTuple):
-    """One operator; ``compute_cycles`` are at least spent in arithmetic, 0 without any."""
+    """The metrics of one operator; ``compute_cycles`` is a lower bound, 0 without arithmetic."""
 
     node: Node
     costs: Costs
@@ -53,7 +53,7 @@ class Accounting(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """A program's metrics: numbers, or expressions where symbols remain.
+    """A program's metrics: numbers, or expressions if symbols remain.
 
     ``operators`` are in node order; ``carried`` has the types of channels in edge order.
     """
@@ -72,7 +72,7 @@ class Metrics(NamedTuple):
 
     @property
     def on_chip_bytes(self) -> tuple[int, ...]:
-        """What each operator requires on chip; nothing where symbols remain."""
+        """On-chip bytes of each operator; empty if symbols remain."""
         needs = [each.costs.on_chip_bytes for each in self.operators]
         known = tuple(each for each in needs if isinstance(each, int))
         return known if len(known) == len(needs) else ()
@@ -111,8 +111,8 @@ class Metrics(NamedTuple):
 
 def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None = None) -> Metrics:
     """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols."""
-    asked = _Asked(plan, substitution, likeness or Likeness())
-    operators = tuple([OperatorMetrics(node, *asked.metrics(node)) for node in plan.nodes])
+    costs = _OperatorCosts(plan, substitution, likeness or Likeness())
+    operators = tuple([OperatorMetrics(node, *costs.metrics(node)) for node in plan.nodes])
     times = Counter(id(each.costs) for each in operators)
     different = {id(each.costs): each.costs for each in operators}
 
@@ -164,14 +164,14 @@ def intensity(flops: Dim, traffic: Dim) -> float | str | None:
 
 
 def largest(values: tuple[Dim, ...]) -> int | str:
-    """Return the maximum, as text where it depends on symbols."""
+    """Return the maximum, as text if it depends on symbols."""
     number, *symbolic = values
     texts = sorted(map(dim_text, symbolic))
     return f"max({', '.join([str(number), *texts])})" if texts else int(number)
 
 
-class _Asked:
-    """Computes the costs of operators; like operators share a result."""
+class _OperatorCosts:
+    """Computes the costs of operators; operators of equal parameters and types share a result."""
 
     def __init__(self, plan: Plan, substitution: Substitution, likeness: Likeness) -> None:
         self._plan: Final = plan
@@ -224,7 +224,7 @@ class _Asked:
             each = ceil_div(flops, rate)
             cycles = _whole(product((elements, each)))
         if not all(isinstance(each, int) for each in vars(costs).values()):
-            # Flags that follow from others are left out.
+            # ``product`` removes redundant flags.
             costs = Costs(*[product((each,)) for each in vars(costs).values()])
         return costs, cycles, rate
 
@@ -247,7 +247,7 @@ def _whole(value: Dim) -> Dim:
 
 
 def passed_bytes(value: ValueType) -> Dim:
-    """Return the bytes of a value in a channel: of a buffer, those of a reference to it."""
+    """Return the bytes of a value in a channel; a buffer is passed as a reference."""
     if isinstance(value, BufferType):
         return _REFERENCE_BYTES
     if isinstance(value, TupleType):
@@ -256,7 +256,7 @@ def passed_bytes(value: ValueType) -> Dim:
 
 
 def dtype_of(node: Node) -> str:
-    """Return the element type of an operator's result, or of its input where it gives no tiles."""
+    """Return the element type of an operator's result, or of its input if it outputs no tiles."""
     values = [each.value for each in (*node.output_types, *node.input_types)]
     for value in values:
         for item in value.items if isinstance(value, TupleType) else (value,):

@@ -1,6 +1,6 @@
-"""The least that each operator of a program does, with the sizes that are certain.
+"""The least work of each operator of a program, for the sizes that are certain.
 
-Sizes are those that the program binds (``Program.bind``); a run that finds another one warns of it.
+Certain sizes are bound by the program (``Program.bind``). A run warns if it measures another one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from fabric.timing.compiled.likeness import Likeness
 def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
     """Return the sizes that the program binds and a run can measure, and their consequences.
 
-    A run measures a symbol by the elements of a channel if all other dimensions are known and not
-    0. Products of ragged symbols are left out: the mean of a product is not the product of means.
+    A run measures a symbol by the elements of a channel if all other dimensions have sizes and
+    are not 0. Products of ragged symbols are left out: the mean of a product is not the product of
+    means.
     """
     program = plan.program
     sizes: dict[Symbol, Size] = {}
@@ -67,8 +68,8 @@ class Facts(NamedTuple):
 
     Attributes:
         elements: total number; None if not certain.
-        is_regular: it has elements, and no group of them is empty.
-        has_sizes: all sizes of its elements are certain.
+        is_regular: it has elements, and no group is empty.
+        has_sizes: all sizes in the type of its elements are certain.
     """
 
     type: StreamType
@@ -80,9 +81,9 @@ class Facts(NamedTuple):
 class Certain:
     """Types of streams with the sizes that are certain.
 
-    A mean over ragged groups counts the elements of a stream where it is the only one. Of a tile or
-    a buffer it says nothing: they are routed one by one, and each has a size of its own. Symbols
-    that stand for the sizes of those are left as they are.
+    A mean over ragged groups counts the elements of a stream with one ragged dimension. It is not
+    the size of a tile or a buffer: these are routed one by one and differ in size. Symbols for
+    their sizes stay.
     """
 
     def __init__(self, plan: Plan, sizes: Sizes) -> None:
@@ -107,18 +108,18 @@ class Certain:
         self._seen: Final[list[StreamType]] = []
 
     def facts(self, of: StreamType) -> Facts:
-        """Return what is certain of a stream of type ``of``; one object for streams alike."""
+        """Return the certain properties of a stream of type ``of``; one object for equal types."""
         known = self._known.get(id(of))
         if known is None:
             sized = self._numbers.stream(of)
             known = self._known.get(id(sized)) or self._facts_of(sized)
             self._known[id(of)] = self._known[id(sized)] = known
-            # What was asked for is kept, so that its identity stays its own.
+            # Keep the object, so that its id is not reused.
             self._seen.append(of)
         return known
 
     def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
-        """Return the totals of which each part is what some channel carries."""
+        """Return the totals with parts that are all counts of elements in channels."""
         stated = plan.program.totals
         carried = {edge.type.count for edge in plan.edges} if stated else set()
         found: dict[Expression, int] = {}
@@ -148,7 +149,7 @@ class Certain:
 
 
 def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
-    """Return the symbol that the elements of a stream of ``shape`` show, if it is a single one."""
+    """Return the symbol that the number of elements in a stream of ``shape`` measures, if any."""
     unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
     if len(unknown) != 1 or not isinstance(unknown[0], Symbol):
         return None
@@ -157,12 +158,12 @@ def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
 
 
 def _degree(dim: Dim) -> int:
-    """Return the most ragged sizes in a product of ``dim``."""
+    """Return the largest number of ragged sizes in a product of ``dim``."""
     if isinstance(dim, Polynomial):
         return max(sum(_degree(base) * power for base, power in each) for each in dim.terms)
     if isinstance(dim, Symbol) or not is_ragged(dim):
         return int(is_ragged(dim))
-    return 2  # what is rounded has no mean that follows from another
+    return 2  # the mean of rounded sizes does not follow from other means
 
 
 def symbols_of(value: ValueType) -> Iterator[Symbol]:
@@ -201,18 +202,17 @@ def graph_of(plan: Plan) -> Graph:
 
 
 class Least(NamedTuple):
-    """The least that one operator does; see ``Work``. Unknown is 0, or no port.
+    """The least work of one operator, in the terms of ``Work``. Unknown is 0, or no port.
 
     Attributes:
-        starts_with: what its first element takes; ``none`` where an empty group may come first.
-        cycles, first_cycles, last_cycles, delay_cycles, pace_cycles: as in ``Work``.
-        open_cycles: what its cycles are by sizes that are not certain; 0 where these are.
-        takes: how many elements of its first input it takes for each that it sends to one output.
+        starts_with: inputs needed by its first element; ``none`` if an empty group may come first.
+        open_cycles: its cycles as an expression of sizes that are not certain; 0 if all are.
+        takes: elements of its first input for each element that it sends to one output.
         closing: inputs with at least one element.
-        may_close: those and the inputs that may have some.
-        burst_requests, burst_cycles: of one burst, and from handing it over to seeing it complete;
-            0 where that is not certain.
-        computes: its costs say for certain how many operations its compute unit does.
+        may_close: inputs with at least one element, and inputs that may have some.
+        burst_requests: of one burst; 0 if not certain.
+        burst_cycles: from issuing a burst to its completion; 0 if not certain.
+        computes: its costs state the exact operations of its compute unit.
     """
 
     known: bool = False
@@ -241,11 +241,10 @@ class Least(NamedTuple):
 
 
 def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> list[Least]:
-    """Return what each operator of ``plan`` does at least, in node order.
+    """Return the least work of each operator of ``plan``, in node order.
 
-    How many elements streams have is believed of operators that state their ``work``, as long as
-    all in front of them do. What comes back from behind was promised, not inferred: that is
-    believed where it promises no number.
+    The elements of a stream are taken from operators that state their ``work``, if all their
+    producers do. A feedback's type is a promise, not inferred: it is used if it promises no number.
     """
     declared = _Declared(plan, likeness, certain.totals)
     open_promises = _open_promises(plan)
@@ -296,9 +295,9 @@ def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int]
 def _open_promises(plan: Plan) -> set[Stream]:
     """Return the feedbacks that promise only an element type and a number of dimensions.
 
-    Each dimension has a symbol of its own, which the run measures: no operator in front of the
-    first reader has it, and no other feedback. Each element that comes back has the type of the
-    connected stream, by induction: it is made from elements of that type.
+    Each dimension has its own symbol, which the run measures: no operator before the first reader
+    and no other feedback has it. Each element of the feedback has the type of the connected stream,
+    by induction: it is made from elements of that type.
     """
     promises: set[Stream] = set()
     if not any(isinstance(stream, Feedback) for node in plan.nodes for stream in node.inputs):
@@ -319,7 +318,7 @@ def _open_promises(plan: Plan) -> set[Stream]:
 
 
 class _Declared:
-    """Computes the work of operators; like operators share a result."""
+    """Computes the work of operators; operators of equal parameters and types share a result."""
 
     def __init__(self, plan: Plan, likeness: Likeness, totals: Totals) -> None:
         self._program: Final = plan.program
@@ -329,10 +328,10 @@ class _Declared:
         self._known: Final[dict[Hashable, Least]] = {}
 
     def states(self, operator: Operator) -> bool:
-        """Return whether the stated work of ``operator`` is that of its own behaviour.
+        """Return whether the stated work of ``operator`` describes the class's behaviour.
 
-        An inherited statement holds if behaviour and types are unchanged, or nothing else was
-        overridden since.
+        An inherited statement holds if behaviour and types are unchanged, or if ``work`` is
+        overridden in the same class as ``infer`` and ``run``, or below it.
         """
         kind = type(operator)
         found = self._states.get(kind)
@@ -354,18 +353,17 @@ class _Declared:
         outputs: tuple[Facts, ...],
         in_memory: tuple[bool, ...],
     ) -> Least:
-        """Return what ``operator`` does at least, with inputs that are in memory."""
-        # Facts of streams that are alike are one object.
+        # Equal facts are one object.
         types = (*map(id, inputs), None, *map(id, outputs))
         key = (*self._likeness.made_of(operator), *types, in_memory)
         found = self._known.get(key)
         if found is None:
-            found = self._asked(operator, inputs, outputs, in_memory)
+            found = self._computed(operator, inputs, outputs, in_memory)
             if self._likeness.is_ours(operator):
                 self._known[key] = found
         return found
 
-    def _asked(
+    def _computed(
         self,
         operator: Operator,
         inputs: tuple[Facts, ...],
@@ -424,7 +422,7 @@ def _ports(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, .
 
 
 def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
-    """Return whether all inputs are regular; an empty one cannot come first of several."""
+    """Return whether all inputs are regular; an empty one of several cannot come first."""
     there = [each for each in inputs if work.needs == "all" or each.type.shape[0] != 0]
     return all(each.is_regular for each in (there or inputs))
 
@@ -445,7 +443,6 @@ def _bursts(work: Work, rates: Rates) -> dict[str, Any]:
 
 
 def _sends_one(work: Work, outputs: Sequence[Facts]) -> bool:
-    """Return whether each output gets one element, at the end."""
     if not outputs or work.late is not None or work.deals:
         return False
     return all(each.elements == 1 for each in outputs)

@@ -1,4 +1,4 @@
-"""Sizes for symbols: those that a user chooses, and types of streams with sizes put in."""
+"""Sizes for symbols, and types of streams with sizes substituted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Sizes: TypeAlias = Mapping[Symbol, Size]
 
 
 def known_sizes(program: Program) -> dict[Symbol, Size]:
-    """Return the sizes that the program binds, and those that its lists decide."""
+    """Return the sizes that the program binds, and the sizes of its lists."""
     return {**program.listed_sizes, **program.sizes}
 
 
@@ -47,8 +47,8 @@ def symbols_of(plan: Plan) -> dict[str, Symbol]:
 def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[Symbol, Size]:
     """Return sizes by symbol.
 
-    ``given``: by name, of a ragged symbol the mean over its groups; they override the program's.
-    ``data``: use the sizes that the program's control data decide, too.
+    ``given``: sizes by name, the mean over its groups for a ragged symbol; they override the
+    program's. ``data``: also use the sizes of the program's control data.
     """
     known = symbols_of(plan) if given or data else {}
     sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
@@ -97,7 +97,7 @@ class Substitution:
         self._alike_values: dict[ValueType, ValueType] = {}
 
     def dim(self, dim: Dim) -> Dim:
-        """Return ``dim`` with sizes: a number where all its symbols have one."""
+        """Return ``dim`` with sizes: a number if all its symbols have one."""
         if not isinstance(dim, Expression) or not self.sizes:
             return dim
         found = self._dims.get(dim)
@@ -106,11 +106,11 @@ class Substitution:
         return found
 
     def stream(self, stream: StreamType) -> StreamType:
-        """Return ``stream`` with sizes; of equal ones the same object."""
-        # Most are asked for again, and their hashes are those of all that they are made of.
+        """Return ``stream`` with sizes; the same object for equal streams."""
+        # By id: most calls repeat an object, and a hash would walk through all of its parts.
         known = self._streams.get(id(stream))
         if known is None:
-            # What was asked for is kept, so that its identity stays its own.
+            # Keep the object, so that its id is not reused.
             known = self._streams[id(stream)] = stream, self._sized(stream)
         return known[1]
 
@@ -129,12 +129,12 @@ class Substitution:
 
 
 def followed(sizes: Sizes, program: Program) -> dict[Symbol, Size]:
-    """Return ``sizes`` and what follows from them for symbols that stand for others."""
+    """Return ``sizes`` and the sizes that follow for absorbed and mixed symbols."""
     result = dict(sizes)
-    # A symbol is made after those it stands for.
-    for symbol, stands_for in program.absorbed.items():
-        if symbol not in result and free_symbols(stands_for) <= result.keys():
-            result[symbol] = Substitution(result).dim(stands_for)
+    # A symbol comes after the symbols in its expression.
+    for symbol, dim in program.absorbed.items():
+        if symbol not in result and free_symbols(dim) <= result.keys():
+            result[symbol] = Substitution(result).dim(dim)
     for symbol, parts in program.mixtures.items():
         if symbol not in result and _known(parts, result):
             at = Substitution(result)
@@ -146,7 +146,7 @@ def followed(sizes: Sizes, program: Program) -> dict[Symbol, Size]:
 
 
 def peaks(sizes: Sizes, program: Program) -> dict[Symbol, Size]:
-    """Return the largest size of each symbol that stands for elements of several streams."""
+    """Return the largest size of each symbol that mixes the elements of several streams."""
     at = Substitution(sizes)
     return {
         symbol: max(at.dim(size) if at.dim(count) else 0 for count, size in parts)
