@@ -1,1 +1,1 @@
-"""What a plan, a log or a state tells: bounds, deadlocks, traces, floor plans, pictures."""
+"""Analyses of plans, logs and states: bounds, deadlocks, traces, floor plans, pictures."""

@@ -124,7 +124,7 @@ def _move(
     after[unit] = target
     if other is not None:
         after[other] = site
-    if floor.broken(after) is not None:
+    if floor.broken_rule(after) is not None:
         return
     allowed = heat * quantiles[random.below(4096)] // 65536
     if floor.cost(after).bytes - floor.cost(plan).bytes <= allowed:

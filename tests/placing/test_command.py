@@ -118,7 +118,7 @@ def test_site_memory_limits_the_plan() -> None:
     mesh = Mesh(columns=8, rows=8, units_per_site=4, site_bytes=needs[-1])
     found = place(small(), mesh)
     assert found.site_bytes == needs[-1]
-    assert found.floor.broken(found.numbers) is None
+    assert found.floor.broken_rule(found.numbers) is None
     assert place(small(), mesh, site_bytes=2 * needs[-1]).site_bytes == 2 * needs[-1]
     with pytest.raises(ConfigurationError, match=f"expected at most {needs[-1] - 1:,}, those"):
         place(small(), replace(mesh, site_bytes=needs[-1] - 1))

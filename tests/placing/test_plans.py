@@ -66,7 +66,7 @@ def test_costs_enclose_the_cheapest_plan_with_an_inner_site(floor: Floor) -> Non
 def test_cost_of_a_plan_equals_its_definition(floor: Floor, seed: int) -> None:
     sites = random_sites(floor, seed)
     assert sites is not None
-    assert floor.broken(sites) is None
+    assert floor.broken_rule(sites) is None
     assert floor.cost(sites).bytes == cost(floor, sites)
     assert lower_bound(floor).bytes <= cost(floor, sites)
 
@@ -189,9 +189,9 @@ def test_plan_keeps_the_memory_of_sites() -> None:
         Mesh(columns=2, rows=2, units_per_site=4), netlist(6, [(0, [1, 2, 3, 4, 5], 9)]), 200
     )
     plan = found(floor)
-    assert floor.broken(plan) is None
+    assert floor.broken_rule(plan) is None
     assert max(plan.count(site) for site in plan) == 2
-    assert floor.broken([0, 0, 0, 1, 1, 2]) == "300 bytes on column 0, row 0"
+    assert floor.broken_rule([0, 0, 0, 1, 1, 2]) == "300 bytes on column 0, row 0"
 
 
 def test_exact_plan_equals_brute_force() -> None:
@@ -208,7 +208,7 @@ def test_exact_plan_equals_brute_force() -> None:
         for known in (least + 7, 3 * least):
             answer = exact(floor, known)
             assert answer.sites is not None
-            assert floor.broken(answer.sites) is None
+            assert floor.broken_rule(answer.sites) is None
             assert (cost(floor, answer.sites), answer.bound) == (least, least)
         assert exact(floor, least) == (None, least)
 
@@ -217,9 +217,9 @@ def test_broken_names_the_site() -> None:
     floor = Floor.of(
         Mesh(columns=3, rows=3, units_per_site=1), netlist(2, [(0, [1], 9)], on_edge=[1])
     )
-    assert floor.broken([4, 0]) is None
-    assert floor.broken([0, 0]) == "2 units on column 0, row 0"
-    assert floor.broken([0, 4]) == "unit_1 on column 1, row 1, off the edge"
+    assert floor.broken_rule([4, 0]) is None
+    assert floor.broken_rule([0, 0]) == "2 units on column 0, row 0"
+    assert floor.broken_rule([0, 4]) == "unit_1 on column 1, row 1, off the edge"
 
 
 @pytest.mark.parametrize(
@@ -228,12 +228,12 @@ def test_broken_names_the_site() -> None:
         ({"count": 9}, "drawn has 9 units: expected at most 8, 2 on each of 4 sites"),
         (
             {"count": 3, "site_bytes": 99},
-            "unit_0 needs 100 bytes of on-chip memory: expected at most 99, those of a site",
+            "unit_0 needs 100 bytes of on-chip memory: expected at most 99, the memory of a site",
         ),
         (
             {"count": 5, "site_bytes": 120},
-            "the units of drawn need 500 bytes of on-chip memory: expected at most 480, those of "
-            "4 sites",
+            "the units of drawn need 500 bytes of on-chip memory: expected at most 480, the memory "
+            "of 4 sites",
         ),
     ],
 )

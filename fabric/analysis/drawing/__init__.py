@@ -1,3 +1,3 @@
-"""Pictures of programs: the operators, shapes on the streams between them, repeated parts once."""
+"""Pictures of programs: operators, streams with their shapes, repeated parts once."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layout of boxes and lines by Graphviz; lines, text and colours as SVG.
 
-A label is a node between the ends of its arrow, so that no line crosses it. Colours are attributes
-for white paper; browsers and notebooks with a dark theme use the style sheet.
+A label is a node between the ends of its arrow, so that no line crosses it. Attributes have the
+colours for white paper; a style sheet has those for browsers and notebooks with a dark theme.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _one_at_a_time: Final = threading.Lock()
 """Graphviz keeps its state in globals."""
 
 SCOPE: Final = "step-picture"
-"""The class of a picture's root: its style sheet says nothing of what else stands in a page."""
+"""The class of a picture's root, so that its style sheet leaves the rest of a page unchanged."""
 
 LEADING: Final = 1.2
-"""Height of a line of text, by the size of its font."""
+"""Height of a line of text as a multiple of its font size."""
 
 _LETTER: Final = 0.61
 
@@ -69,7 +69,7 @@ class Layout:
 
     Attributes:
         labels: centres of the labels of arrows; None for an arrow without one.
-        routes: curves of each arrow: to its label and from there on, or one without a label.
+        routes: curves of each arrow: to its label and on to its target; one without a label.
     """
 
     size: Size
@@ -131,8 +131,8 @@ def _laid_out(
 
 
 def _graphviz(boxes: Iterable[Size], lines: Iterable[tuple[int, int]]) -> bytes:
-    """Return the drawing of ``dot`` as JSON, whose coordinates are not rounded to five digits."""
-    import pygraphviz  # here: only pictures need it
+    """Return the drawing of ``dot`` as JSON, which keeps all digits of coordinates."""
+    import pygraphviz  # imported here: only pictures need it
     from pygraphviz import graphviz
 
     with _one_at_a_time:
@@ -179,12 +179,12 @@ class Paint:
 
     @property
     def fill(self) -> str:
-        """The attributes of what is filled with it."""
+        """Attributes of a filled shape."""
         return f'class="{self.name}" fill="{self.light}"'
 
     @property
     def stroke(self) -> str:
-        """The attributes of what is drawn with it."""
+        """Attributes of a line."""
         return f'class="{self.name}-line" stroke="{self.light}"'
 
 
@@ -201,7 +201,7 @@ LINE: Final = Paint("line", "#7d7d7d", "#8793a0")
 
 
 RED: Final = Paint("red", STUCK, "#ff7085")
-"""Of what can never go on."""
+"""Units and waits of a deadlock."""
 
 
 BOX: Final = {
@@ -221,7 +221,7 @@ KIND: Final = {
 
 
 REST: Final = Paint("rest", Cause.IDLE.colour, "#39414a")
-"""Of idle units: it does not stand out."""
+"""Idle units: close to the paper."""
 
 
 _PAINTS: Final = (PAPER, INK, FAINT, LINE, RED, REST, *BOX.values(), *KIND.values())
@@ -233,14 +233,14 @@ _STRONGEST: Final = 0.5
 
 def style() -> str:
     """Return the style sheet of a picture: its colours on dark paper."""
-    said_light = "[data-jp-theme-light=true] *,.vscode-light *"
-    by_browser = _dark(f".{SCOPE}:not({said_light})")
+    in_light_theme = "[data-jp-theme-light=true] *,.vscode-light *"
+    by_browser = _dark(f".{SCOPE}:not({in_light_theme})")
     by_notebook = _dark(f":is([data-jp-theme-light=false],.vscode-dark) .{SCOPE}")
     return f"@media (prefers-color-scheme:dark){{{by_browser}}}{by_notebook}"
 
 
 def tint(shares: Mapping[Cause, float]) -> tuple[Cause, float]:
-    """Return the cause that dominates, and how opaque a box is in its colour, from 0 to 0.5."""
+    """Return the dominant cause, and the opacity of its colour in a box, from 0 to 0.5."""
     cause = max(shares, key=lambda each: shares[each])
     strength = 0.0 if cause is Cause.IDLE else max(0.0, min(1.0, shares[cause]))
     return cause, _STRONGEST * strength
@@ -255,12 +255,12 @@ def _dark(root: str) -> str:
 
 def extent(lines: Sequence[str], size: float) -> Size:
     """Return the width and height of ``lines`` in a font of ``size`` pixels."""
-    letters = max(map(cell_len, lines), default=0)
-    return letters * size * _LETTER, len(lines) * size * LEADING
+    cells = max(map(cell_len, lines), default=0)
+    return cells * size * _LETTER, len(lines) * size * LEADING
 
 
 def shortened(name: str) -> str:
-    """Return ``name`` without its middle where it is too long for a box."""
+    """Return ``name``, without its middle if it is too long for a box."""
     return (
         name
         if len(name) <= _LONGEST

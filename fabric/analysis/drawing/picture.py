@@ -1,4 +1,4 @@
-"""What a picture of a program shows: boxes for operators and arrows for streams."""
+"""The content of a program's picture: boxes for operators and arrows for streams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Cycles = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True)
 class Box:
-    """An operator, or several that are wired alike.
+    """An operator, or several operators of one kind with equal types.
 
     Attributes:
         shares: the mean over the operators; None without a finished run.
@@ -95,8 +95,8 @@ def picture_of(
 
 
 def stream_label(stream: StreamType) -> str:
-    """Return what an arrow says of its stream: the shape, and the size of a tile."""
-    # An element that is no tile says enough by its name.
+    """Return the label of an arrow: the shape of its stream, and the size of a tile."""
+    # Tiles are shown without their element type, other elements by their type.
     value = str(stream.value)
     if isinstance(stream.value, TileType):
         value = value.rpartition(" ")[0]

@@ -220,7 +220,6 @@ def escaped(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """Write brackets as entities, which Mermaid would interpret."""
     return "".join(
         letter if letter.isalnum() or letter in " _.:,/*+-" else f"#{ord(letter)};"
         for letter in text

@@ -1,3 +1,3 @@
-"""A floor plan: on which site of a mesh each unit is, so that bytes go short ways."""
+"""Floor plans: a site of a mesh for each unit, so that bytes cross few links."""
 
 from __future__ import annotations

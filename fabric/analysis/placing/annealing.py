@@ -26,7 +26,7 @@ _TRIES = 20
 _UNLIMITED = 2**62
 
 _HEAVIEST = 2**20
-"""Of an edge of the graph: METIS adds up weights in 32 bits."""
+"""Largest weight of an edge of the graph: METIS adds weights in 32 bits."""
 
 _MOVES_PER_UNIT: Final = 10_000
 
@@ -42,12 +42,10 @@ _HOPS: Final = 4
 """The first temperature, in mean net bytes times hops."""
 
 _COOLEST: Final = 1e-2
-"""As a fraction of the first temperature."""
+"""The last temperature, as a fraction of the first one."""
 
 
 class _Rectangle(NamedTuple):
-    """Sites from ``column`` and ``row`` on."""
-
     column: int
     row: int
     columns: int
@@ -92,7 +90,7 @@ def partitioned(floor: Floor, seed: int) -> list[int]:
             waiting.append(
                 (part, [u for u, side in zip(here, sides, strict=True) if side == number])
             )
-    sites = _settled(floor, wanted)
+    sites = _nearest_allowed(floor, wanted)
     if sites is None:
         raise ConfigurationError(
             f"place: found no sites with room for all units of {floor.netlist.program}: expected "
@@ -102,20 +100,19 @@ def partitioned(floor: Floor, seed: int) -> list[int]:
 
 
 def random_sites(floor: Floor, seed: int) -> list[int] | None:
-    """Return a plan that keeps the rules and is random otherwise; None where none was found."""
+    """Return a random plan that keeps the rules; None after ``_TRIES`` failures."""
     drawn = random.Random(seed)
     sites = range(len(floor.is_edge))
     edge = [site for site in sites if floor.is_edge[site]]
     for _ in range(_TRIES):
         wanted = [drawn.choice(edge if unit.on_edge else sites) for unit in floor.netlist.units]
-        found = _settled(floor, wanted)
+        found = _nearest_allowed(floor, wanted)
         if found is not None:
             return found
     return None
 
 
 def _graph(floor: Floor) -> list[Counter[int]]:
-    """Return the bytes between units; a net's bytes are divided among its readers."""
     found: list[Counter[int]] = [Counter() for _ in floor.netlist.units]
     for net in floor.netlist.nets:
         each = max(1, net.size_bytes // len(net.targets))
@@ -154,8 +151,8 @@ def _cut(
     return sides
 
 
-def _settled(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
-    """Return each unit's nearest allowed site to ``wanted``; None if there is none.
+def _nearest_allowed(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
+    """Return each unit's nearest allowed site to ``wanted``; None if a unit has no allowed site.
 
     Units on the edge choose first, then those with the most memory.
     """
@@ -192,7 +189,7 @@ def _settled(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
 def annealed(
     floor: Floor, start: Sequence[int], seed: int, notify: Callable[[str], object]
 ) -> list[int]:
-    """Return a plan annealed from ``start``, or ``start`` if none is cheaper.
+    """Return a plan annealed from ``start``, or ``start`` if no cheaper plan is reached.
 
     A small program is annealed several times, with other random numbers.
 

@@ -1,6 +1,6 @@
 """The compiled loop of annealing, which swaps slots and updates nets and links.
 
-All numbers are integers, so that one seed gives one plan on every machine. Each site has four
+All numbers are integers, so that a seed gives the same plan on every machine. Each site has four
 links: right, left, down, up. Traffic into and out of a site is not counted.
 """
 
@@ -21,7 +21,7 @@ _INCREMENT = 1442695040888963407
 
 
 class PlacedUnit(Row):
-    """A unit in a slot. Its nets are listed from ``first_net`` on."""
+    """A unit in a slot; its nets are listed from ``first_net`` to ``end_net``."""
 
     slot: int
     on_edge: int
@@ -31,12 +31,12 @@ class PlacedUnit(Row):
 
 
 class PlacedNet(Row):
-    """A net. Its units are listed from ``first_pin`` on, the source first."""
+    """A net; its units are listed from ``first_pin`` to ``end_pin``, the source first."""
 
     first_pin: int
     end_pin: int
     size_bytes: int
-    touched: int  # the walk over units that met it last
+    touched: int  # number of the last walk over units that visited it
 
 
 class MeshLink(Row):
@@ -45,7 +45,7 @@ class MeshLink(Row):
     hops: int
     weight: int
     load: int
-    seen: int  # the net that met it last
+    seen: int  # the last net that visited it
 
 
 class Annealing(Row):
@@ -64,7 +64,7 @@ class Annealing(Row):
 
 
 class Placing(NamedTuple):
-    """A plan that is annealed."""
+    """The plan and the tables of the loop."""
 
     state: Annealing
     units: Table[PlacedUnit]

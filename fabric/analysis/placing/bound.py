@@ -1,21 +1,20 @@
-"""A cost that no plan is below, and the cheapest plan of a small program.
+"""A lower bound of the cost of all plans, and the cheapest plan of a small program.
 
-The bound. Let K be the units that a site holds. A net of more than K units is on at least
-ceil(units / K) sites, and a net on s sites takes at least s - 1 links, each of at least one hop. At
-most K - 1 others share the site of a unit, so its nets to its other partners take a link: at least
-those with the fewest bytes. Such a net of two units is counted at both of them.
+The bound. Let a site hold K units. A net of n units is on at least ceil(n / K) sites, and a net on
+s sites takes at least s - 1 links of one hop or more. At most K - 1 partners of a unit share its
+site. Its nets to the other partners take a link: at least the nets with the fewest bytes. A net of
+two units is counted once at each unit, and the sum is halved.
 
-The worst link. What a unit sends to others off its site leaves over at most four links, and one of
-them has at least a fourth of these bytes. It has at least what one other unit gets, as that goes
-one way, and of five others two go the same way. What comes in comes over four links, too. Weights
-of links are at least 1.
+The worst link. A unit's bytes to units on other sites leave over at most four links, so one link
+has at least a fourth of these bytes. A net takes one way, so one link has at least the bytes of the
+largest net. Of five nets, two take the same link. The same holds for incoming bytes. Weights of
+links are at least 1.
 
-The cheapest plan is found as an integer program for HiGHS. A unit is on one site: ``on[u, s]``. Of
-each net and each of its readers a pair of sites is taken, ``pair[n, r, s, t]``, where both units
-are. The route of a pair is known, so that a net takes a link at least as much as the pairs do whose
-route it is on: ``tree[n, l]``. What a link carries is at most the worst link's load. This is Adams'
-and Johnson's linearisation of quadratic assignment, whose relaxation knows that different sites are
-apart.
+The cheapest plan is found as an integer program for HiGHS. A unit is on one site: ``on[u, s]``. A
+net has one pair of sites for each reader, ``pair[n, r, s, t]``: the sites of both units. The route
+of a pair is fixed, and a net takes all links of its pairs' routes: ``tree[n, l]``. The worst link's
+load is at least the load of each link. This is Adams' and Johnson's linearisation of quadratic
+assignment: its relaxation counts the distance between different sites.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from fabric.messages.errors import ConfigurationError
 MOST_UNITS: Final = 30
 
 _SECONDS: Final = 120
-"""Time of the search. Its bound is valid whenever it stops, but depends on the machine."""
+"""Time limit of the search. The bound at the limit is valid, but depends on the machine."""
 
 _INFEASIBLE: Final = 2
 
@@ -43,44 +42,42 @@ _ROUNDING: Final = 1e-6
 
 
 def lower_bound(floor: Floor) -> Cost:
-    """Return a cost that no plan on ``floor`` is below, in each of its parts."""
-    each = floor.units_per_site
+    """Return a bound of each part of the cost of any plan on ``floor``."""
+    units_per_site = floor.units_per_site
     spread = 0
     out: dict[int, Counter[int]] = {}
     into: dict[int, Counter[int]] = {}
     for net in floor.netlist.nets:
         if len(net.targets) > 1:
-            spread += net.size_bytes * (-(-(len(net.targets) + 1) // each) - 1)
+            spread += net.size_bytes * (-(-(len(net.targets) + 1) // units_per_site) - 1)
         else:
             out.setdefault(net.source, Counter())[net.targets[0]] += net.size_bytes
             into.setdefault(net.targets[0], Counter())[net.source] += net.size_bytes
     twice = sum(
-        sum(_farther(out.get(unit, Counter()) + into.get(unit, Counter()), each))
+        sum(_farther(out.get(unit, Counter()) + into.get(unit, Counter()), units_per_site))
         for unit in out.keys() | into.keys()
     )
     worst = 0
     for star in (*out.values(), *into.values()):
-        farther = _farther(star, each)
+        farther = _farther(star, units_per_site)
         two = farther[3] + farther[4] if len(farther) > 4 else 0
         worst = max(worst, -(-sum(farther) // 4), max(farther, default=0), two)
     return Cost(spread + -(-twice // 2), worst)
 
 
-def _farther(star: Counter[int], each: int) -> list[int]:
-    """Return the bytes to all but ``each - 1`` partners, those with the most."""
-    return sorted(star.values(), reverse=True)[each - 1 :]
+def _farther(star: Counter[int], units_per_site: int) -> list[int]:
+    """Return the bytes to the partners on other sites, if the heaviest share the unit's site."""
+    return sorted(star.values(), reverse=True)[units_per_site - 1 :]
 
 
 class Exact(NamedTuple):
-    """The found plan's site numbers, if any is cheaper, and the lower bound in bytes."""
+    """Site numbers of a cheapest plan, None if no plan is cheaper; a lower bound in bytes."""
 
     sites: list[int] | None
     bound: int
 
 
 class _Rows:
-    """A sparse matrix with the bounds of its rows, filled row by row."""
-
     def __init__(self) -> None:
         self.columns: Final[list[int]] = []
         self.factors: Final[list[float]] = []
@@ -139,11 +136,9 @@ def exact(floor: Floor, known_bytes: int) -> Exact:
 
 
 class _Program:
-    """The integer program of a floor.
+    """The integer program of a floor, in multiples of ``unit`` bytes.
 
-    Attributes:
-        unit: bytes in which it counts.
-        on: number of columns for the sites of units; they come first.
+    ``on``: number of columns for the sites of units; they come first.
     """
 
     def __init__(self, floor: Floor, known_bytes: int) -> None:
@@ -163,10 +158,10 @@ class _Program:
         for unit in range(len(units)):
             self.rows.add([(unit * sites + site, 1) for site in range(sites)], 1, 1)
         for site in range(sites):
-            each = range(site, self.on, sites)
-            self.rows.add([(column, 1) for column in each], 0, floor.units_per_site)
+            columns = range(site, self.on, sites)
+            self.rows.add([(column, 1) for column in columns], 0, floor.units_per_site)
             if floor.site_bytes is not None:
-                needed = [(c, float(units[c // sites].on_chip_bytes)) for c in each]
+                needed = [(c, float(units[c // sites].on_chip_bytes)) for c in columns]
                 self.rows.add(needed, 0, floor.site_bytes)
         loads: dict[int, list[tuple[int, float]]] = {}
         for net in nets:
@@ -185,8 +180,8 @@ class _Program:
         self.rows.add([(worst, 1.0)], least.worst_link_bytes / self.unit, np.inf)
         trees = [(c, price) for c, price in enumerate(self.prices) if price and c != worst]
         self.rows.add(trees, least.byte_hops / self.unit, np.inf)
-        for its in loads.values():
-            self.rows.add([(worst, 1.0), *((column, -load) for column, load in its)], 0, np.inf)
+        for load in loads.values():
+            self.rows.add([(worst, 1.0), *((column, -size) for column, size in load)], 0, np.inf)
         priced = [(column, price) for column, price in enumerate(self.prices) if price]
         self.rows.add(priced, 0, known_bytes / self.unit - 1)
         self.columns: Final = len(self.prices)
@@ -207,7 +202,7 @@ class _Program:
                 self.most[hub * len(mesh.sites) + number] = 0
 
     def _pairs(self, source: int, target: int) -> dict[int, list[int]]:
-        """Add the pairs of sites of two units; return them by the links of their routes."""
+        """Add the pairs of sites of two units; return their columns by link."""
         mesh, sites = self._floor.mesh, len(self._floor.is_edge)
         at = mesh.sites
         found: dict[int, list[int]] = {}

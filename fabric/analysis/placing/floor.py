@@ -1,7 +1,7 @@
 """Units and nets of a floor plan, the sites of a mesh, and the cost of a plan.
 
 A net is the output of a unit. An inferred Broadcast belongs to its net and shares the site of its
-producer; its readers are reached by one tree.
+producer; one tree of links reaches all its readers.
 
 The cost is in bytes: the bytes of each net times the hops of its route (each link of a tree once),
 plus the bytes of the worst link. A crossing between dies counts as hops by its cycles, and bytes on
@@ -33,8 +33,8 @@ class Unit:
     """A unit that needs a site.
 
     Attributes:
-        on_edge: it is a client of the off-chip memory, whose ports are on the edge.
-        on_chip_bytes: with the sizes of ``check`` if data decide.
+        on_edge: it is a client of the off-chip memory, which has its ports on the edge.
+        on_chip_bytes: with the sizes of ``check`` if they depend on data.
         follows: names of the Broadcasts that share its site.
     """
 
@@ -63,8 +63,7 @@ class Net:
 class Netlist:
     """A program for a floor plan; nets are between different units.
 
-    Attributes:
-        unknown_channels: channels whose bytes only a run can tell; see ``netlist_of``.
+    ``unknown_channels``: number of channels with data-dependent bytes.
     """
 
     program: str
@@ -77,7 +76,7 @@ class Netlist:
 def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
     """Return the units of ``plan`` and the nets between them.
 
-    Unknown sizes count as 1, and the channels that need them are counted.
+    Unknown sizes count as 1, and channels with unknown sizes are counted.
 
     ``given``: sizes of symbols by name; they override the program's.
     """
@@ -87,11 +86,11 @@ def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
     named = {*plan.program.nodes}
     at_unit: dict[Node, Node] = {}
     follows: dict[Node, list[str]] = {}
-    came_from = {edge.consumer: edge.producer for edge in plan.edges}
+    producers = {edge.consumer: edge.producer for edge in plan.edges}
     for node in plan.nodes:
         root = node
         while root not in named:
-            root = came_from[root]
+            root = producers[root]
         at_unit[node] = root
         follows.setdefault(root, [])
         if root is not node:
@@ -163,7 +162,7 @@ class Cost:
 
     @property
     def bytes(self) -> int:
-        """Both together: what is minimised."""
+        """The sum, which is minimised."""
         return self.byte_hops + self.worst_link_bytes
 
 
@@ -171,10 +170,9 @@ class Cost:
 class Floor:
     """The sites for the units of a netlist.
 
-    Units that use the off-chip memory are on the edge of the mesh, where its ports are.
+    Units that use the off-chip memory are on the edge of the mesh, next to its ports.
 
-    Attributes:
-        site_bytes: memory for all units of a site; None for no limit.
+    ``site_bytes``: memory for all units of a site; None if unlimited.
     """
 
     mesh: Mesh
@@ -190,7 +188,7 @@ class Floor:
     ) -> Floor:
         """Return the floor for ``netlist``.
 
-        A mesh without a number of units per site gets the fewest that leave room for all.
+        A mesh without a number of units per site gets the smallest sufficient one.
         """
         units = netlist.units
         edge, on_edge = len(mesh.edge), sum(each.on_edge for each in units)
@@ -207,26 +205,26 @@ class Floor:
             if largest.on_chip_bytes > site_bytes:
                 raise ConfigurationError(
                     f"place: {largest.name} needs {counted(largest.on_chip_bytes, 'byte')} of "
-                    f"on-chip memory: expected at most {site_bytes:,}, those of a site"
+                    f"on-chip memory: expected at most {site_bytes:,}, the memory of a site"
                 )
             needed = sum(each.on_chip_bytes for each in units)
             if needed > site_bytes * sites:
                 raise ConfigurationError(
                     f"place: the units of {netlist.program} need {counted(needed, 'byte')} of "
-                    f"on-chip memory: expected at most {site_bytes * sites:,}, those of "
-                    f"{counted(sites, 'site')}"
+                    f"on-chip memory: expected at most {site_bytes * sites:,}, the memory "
+                    f"of {counted(sites, 'site')}"
                 )
         return Floor(mesh, netlist, units_per_site, site_bytes)
 
     @cached_property
     def is_edge(self) -> tuple[bool, ...]:
-        """Of each site, whether it is on the edge."""
+        """Whether each site is on the edge, in the order of sites."""
         edge = {*self.mesh.edge}
         return tuple(site in edge for site in self.mesh.sites)
 
     @cached_property
     def hops(self) -> tuple[int, ...]:
-        """Of each link by its number in the mesh: what a byte on it counts; 0 at both ends."""
+        """Hops that a byte counts on each link, in the order of links; 0 for the links of sites."""
         mesh = self.mesh
         crossing = -(-(mesh.crossing_cycles or 0) // mesh.hop_cycles)
         return tuple(
@@ -235,7 +233,7 @@ class Floor:
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
-        """Of each link: by how much it is narrower than the widest one; 0 at both ends."""
+        """Width of the widest link divided by each link's width; 0 for the links of sites."""
         links = [*zip(self.mesh.link_ends, self.mesh.capacities, strict=True)]
         widest = max((each for ends, each in links if ends is not None and each), default=1)
         return tuple(
@@ -243,26 +241,26 @@ class Floor:
         )
 
     def link_bytes(self, sites: Sequence[int]) -> list[int]:
-        """Return the bytes on each link by its number, with units on ``sites``."""
+        """Return the bytes on each link, in the order of links, with units on ``sites``."""
         found = [0] * len(self.hops)
         at = self.mesh.sites
         for net in self.netlist.nets:
-            others = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
-            if others:
-                for link in self.mesh.tree(at[sites[net.source]], others).links:
+            targets = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
+            if targets:
+                for link in self.mesh.tree(at[sites[net.source]], targets).links:
                     found[link] += net.size_bytes
         return found
 
     def cost(self, sites: Sequence[int]) -> Cost:
-        """Return what a plan costs."""
+        """Return the cost of a plan."""
         loads = self.link_bytes(sites)
         return Cost(
             sum(map(math.prod, zip(loads, self.hops, strict=True))),
             max(map(math.prod, zip(loads, self.weights, strict=True))),
         )
 
-    def broken(self, sites: Sequence[int]) -> str | None:
-        """Return what rule a plan breaks, in words; None where it keeps all."""
+    def broken_rule(self, sites: Sequence[int]) -> str | None:
+        """Return the rule that a plan breaks, in words; None if it keeps all rules."""
         units = self.netlist.units
         for number in range(len(self.is_edge)):
             here = [unit for unit, site in zip(units, sites, strict=True) if site == number]

@@ -1,4 +1,4 @@
-"""A floor plan as SVG: sites by the family of their units, links by what they carry."""
+"""A floor plan as SVG: sites coloured by the family of their units, links by their load."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _COLOURS: Final = (
 
 _REST: Final = "#9aa3ad"
 _WIDEST: Final = 720.0
-"""Of the whole mesh; it limits the size of sites."""
+"""Width of the whole mesh in pixels; it limits the size of sites."""
 
 _LARGEST_SITE: Final = 44.0
 _SHARE: Final = 0.6
-"""Part of the distance between sites that a site covers; the rest shows the link."""
+"""Fraction of the distance between sites that a site covers; the rest shows the link."""
 
 _FONT: Final = 11
 _LINE: Final = 17.0
@@ -51,7 +51,7 @@ def floor_svg(plan: FloorPlan) -> str:
             yield from _line(text, fill, paint, width + 24, number * _LINE)
 
     title = f"{plan.program} on {mesh.columns} x {counted(mesh.rows, 'site')}"
-    # In the legend's form a colour is what attributes say; the families stand beside the mesh.
+    # The legend has only the colour of links; the families are listed beside the mesh.
     legend = [(RED.fill, f"links: the redder, the nearer to the worst one's {_load(plan)}")]
     size = width + 24 + beside, max(height, len(lines) * _LINE)
     return document(title, legend, size, body())
@@ -116,14 +116,14 @@ def _links(plan: FloorPlan, step: float) -> Iterator[str]:
             continue
         source, target = ends
         (x, y), (to_x, to_y) = _centre(source, step), _centre(target, step)
-        # There and back are on either side of the line between the sites.
+        # The two directions are drawn on either side of the line between the sites.
         shift_x = (source.row - target.row) * aside
         shift_y = (target.column - source.column) * aside
         line = (
             f'<line x1="{x + shift_x:.1f}" y1="{y + shift_y:.1f}" '
             f'x2="{to_x + shift_x:.1f}" y2="{to_y + shift_y:.1f}"'
         )
-        # A tenth of the worst load is still to be seen.
+        # A tenth of the worst load is still visible.
         share = math.sqrt(weight / most)
         is_worst = plan.worst is not None and (plan.worst.source, plan.worst.target) == ends
         wide = step * (0.22 if is_worst else 0.04 + 0.1 * share)

@@ -1,4 +1,4 @@
-"""From a program to a floor plan: partition, annealing, and what is known of the result."""
+"""Floor plans of programs: partition, annealing, and bounds of the result."""
 
 from __future__ import annotations
 
@@ -36,25 +36,24 @@ def place(
     exactly: bool = False,
     notify: Callable[[str], object] | None = None,
 ) -> FloorPlan:
-    """Find sites for the units of ``program`` such that its bytes travel short ways.
+    """Find sites for the units of ``program`` such that few bytes cross few links.
 
     The cost of a plan is the bytes of each channel times the links that they cross, plus the bytes
-    of the busiest link. A Broadcast is a tree. Bytes are those that are known before a run.
+    of the busiest link. A Broadcast is a tree. Bytes are computed before a run, from the types.
 
     Args:
-        program: wired; nothing runs.
-        mesh: of sites; that of the program's hardware where None.
-        site_bytes: of on-chip memory that the units of a site need together at most; that of the
-            mesh where None.
-        sizes: for symbols, by name, as ``check --set``, of ragged ones the mean over their groups;
-            they count more than the program's own.
-        seed: of the random numbers; one seed gives one plan.
-        exactly: look for a cheapest plan, of at most 30 units.
-        notify: is told how far it is.
+        program: complete; it does not run.
+        mesh: by default the mesh of the program's hardware.
+        site_bytes: on-chip memory for all units of a site; by default the mesh's.
+        sizes: numbers for symbols by name, like ``check --set``; the mean over its groups for a
+            ragged symbol. They override the program's sizes.
+        seed: of the random numbers; equal seeds give equal plans.
+        exactly: search a cheapest plan, for at most 30 units.
+        notify: called with a line of progress.
 
     Raises:
         ProgramError: the program is not complete.
-        ConfigurationError: there is no mesh, or no room for all units, or an extra is not
+        ConfigurationError: without a mesh, without room for all units, or if an extra is not
             installed.
     """
     mesh = mesh or program.hardware.network
@@ -76,7 +75,7 @@ def place(
             ConfigurationError,
         )
     floor = Floor.of(mesh, netlist, site_bytes)
-    found = annealed(
+    sites = annealed(
         floor,
         partitioned(floor, seed),
         seed,
@@ -85,22 +84,21 @@ def place(
     bound = lower_bound(floor)
     bound_bytes = bound.bytes
     if exactly:
-        answer = exact(floor, floor.cost(found).bytes)
-        found = answer.sites or found
-        bound_bytes = answer.bound
-    cost = floor.cost(found)
-    broken = floor.broken(found)
-    assert broken is None, broken
-    at = mesh.sites
-    order = {
-        name: at[site]
-        for unit, site in zip(netlist.units, found, strict=True)
+        cheapest = exact(floor, floor.cost(sites).bytes)
+        sites = cheapest.sites or sites
+        bound_bytes = cheapest.bound
+    cost = floor.cost(sites)
+    broken_rule = floor.broken_rule(sites)
+    assert broken_rule is None, broken_rule
+    sites_by_name = {
+        name: mesh.sites[site]
+        for unit, site in zip(netlist.units, sites, strict=True)
         for name in (unit.name, *unit.follows)
     }
     return FloorPlan(
         program=netlist.program,
         mesh=mesh,
-        sites={node.name: order[node.name] for node in plan.nodes},
+        sites={node.name: sites_by_name[node.name] for node in plan.nodes},
         units_per_site=floor.units_per_site,
         site_bytes=site_bytes,
         seed=seed,
@@ -111,9 +109,9 @@ def place(
         lower_bound=bound,
         lower_bound_bytes=bound_bytes,
         unknown_channels=netlist.unknown_channels,
-        worst=_worst(floor, found),
+        worst=_worst(floor, sites),
         floor=floor,
-        numbers=tuple(found),
+        numbers=tuple(sites),
     )
 
 
@@ -133,8 +131,8 @@ def _worst(floor: Floor, sites: Sequence[int]) -> LoadedLink | None:
     users: Counter[str] = Counter()
     at, netlist = floor.mesh.sites, floor.netlist
     for net in netlist.nets:
-        others = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
-        if others and link in floor.mesh.tree(at[sites[net.source]], others).links:
+        targets = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
+        if targets and link in floor.mesh.tree(at[sites[net.source]], targets).links:
             users[_name(netlist, net.source, net.targets)] += net.size_bytes
     ends = floor.mesh.link_ends[link]
     assert ends is not None

@@ -1,4 +1,4 @@
-"""A floor plan, what is known of it, its file, and how a terminal shows it."""
+"""A floor plan, its bounds, its file, and its sheet for terminals."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _USERS: Final = 8
 class LoadedLink:
     """A link between two neighbours, and the nets that use it.
 
-    Attributes:
-        users: bytes of each output on the link, most first, by ``load_x -> route``.
+    ``users``: bytes of each output on the link, most first, by ``load_x -> route``.
     """
 
     source: Site
@@ -38,16 +37,16 @@ class FloorPlan(ShownAsTables):
 
     Attributes:
         sites: by the name of the operator, in the order of the program's nodes.
-        units_per_site: at most.
-        site_bytes: of memory at a site; None for any number.
+        units_per_site: the limit.
+        site_bytes: the memory of a site; None if unlimited.
         method: ``annealed`` or ``exact``.
-        proven: whether no plan is cheaper.
-        random_cost_bytes: the mean of random plans that keep the rules; None where none was found.
-        lower_bound: that no plan is below.
-        lower_bound_bytes: of the whole cost; that of ``lower_bound``, or a better one of a search.
-        unknown_channels: channels whose bytes only a run can tell: their sizes were taken as 1.
-        worst: the link with most bytes, weighed; None where nothing goes over links.
-        floor: what the picture is made of.
+        proven: no plan is cheaper.
+        random_cost_bytes: mean cost of random plans that keep the rules; None if none was drawn.
+        lower_bound: at most the cost of any plan, in each part.
+        lower_bound_bytes: bound of the whole cost, from ``lower_bound`` or an exact search.
+        unknown_channels: channels with data-dependent bytes; unknown sizes count as 1.
+        worst: the link with most bytes, weighed; None if all links are empty.
+        floor, numbers: input of the picture.
     """
 
     program: str
@@ -66,10 +65,9 @@ class FloorPlan(ShownAsTables):
     worst: LoadedLink | None
     floor: Floor
     numbers: tuple[int, ...]
-    """Of each unit of the floor's netlist, the number of its site."""
 
     def as_json(self) -> JsonObject:
-        """Return it as plain data."""
+        """Return the plan as plain data."""
         worst = self.worst
         return {
             "name": self.program,
@@ -100,10 +98,10 @@ class FloorPlan(ShownAsTables):
         }
 
     def write(self, path: Path | str) -> None:
-        """Write the file that says where each unit is.
+        """Write the file with the site of each unit.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         columns, rows = counted(self.mesh.columns, "column"), counted(self.mesh.rows, "row")
         lines = [
@@ -122,12 +120,12 @@ class FloorPlan(ShownAsTables):
 
 
 def _quoted(text: str) -> str:
-    # A string of JSON is one of TOML, but for one character.
+    # JSON strings are TOML strings, except for the character DEL.
     return json.dumps(visible(text), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def floor_plan_sheet(plan: FloorPlan) -> Sheet:
-    """Yield what the plan costs, what is known of that, and the worst link's users."""
+    """Yield the cost of the plan, its bounds, and the users of the worst link."""
     mesh = plan.mesh
     head = f"  {counted(mesh.columns, 'column')}, {counted(mesh.rows, 'row')}"
     yield line((visible(plan.program), "bold"), head)
