@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from numbers import Rational
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
@@ -15,6 +16,7 @@ from typing_extensions import override
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Section
 from fabric.graph.hardware.latency import Mesh
+from fabric.messages.text import found_text
 
 Price: TypeAlias = Annotated[float, Bounds(0, 10**15)]
 
@@ -216,6 +218,13 @@ class OffChipDescription(Section):
     def peak_for(self, clients: int) -> Fraction:  # noqa: ARG002 - a default
         """Return the peak bandwidth in bytes a cycle for ``clients`` operators, at least 1."""
         return Fraction(self.peak_bytes_per_cycle)
+
+    @override
+    def _faults(self) -> Iterator[str]:
+        for name in ("request_bytes", "peak_bytes_per_cycle"):
+            found: object = getattr(self, name)
+            if not isinstance(found, Rational) or found <= 0:
+                yield f"{name} is {found_text(found)}: expected a number above 0"
 
     @override
     def _stated(self) -> dict[str, object]:

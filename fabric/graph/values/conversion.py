@@ -64,27 +64,16 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if _stays(array, dtype):
         return array.astype(dtype)
     source = _numbers(array, dtype)
-    if block_format(dtype) is not None:
-        return _in_blocks(source, dtype)
+    in_blocks = block_format(dtype) is not None
     with np.errstate(all="ignore"):
-        result = source.astype(dtype)
-        changed = _changed(source, result)
+        result = source if in_blocks else source.astype(dtype)
+        changed = ~np.isfinite(source) if in_blocks else _changed(source, result)
     if not changed.any():
-        return result
-    place = tuple(np.argwhere(changed)[0].tolist())
+        return blocks_of(source, dtype) if in_blocks else result
+    place, name = tuple(np.argwhere(changed)[0].tolist()), dtype_name(dtype)
     number, became = source[place], result[place]
-    what = f"{number} at {list(place)}, which is {became} as {dtype_name(dtype)}"
-    raise ValueChangedError(what, number, place)
-
-
-def _in_blocks(source: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    wrong = ~np.isfinite(source)
-    if wrong.any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
-        number = source[place]
-        what = f"{number} at {list(place)}, which no block of {dtype_name(dtype)} holds"
-        raise ValueChangedError(what, number, place)
-    return blocks_of(source, dtype)
+    why = f"no block of {name} holds" if in_blocks else f"is {became} as {name}"
+    raise ValueChangedError(f"{number} at {list(place)}, which {why}", number, place)
 
 
 def filled(shape: tuple[int, ...], number: float, dtype: np.dtype) -> np.ndarray:

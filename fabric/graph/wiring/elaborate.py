@@ -10,11 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import count
-from numbers import Rational
 from typing import Literal, NamedTuple
 
 from fabric.graph.arguments.described import refuse
-from fabric.graph.hardware.description import OffChipDescription
 from fabric.graph.values.dims import Claim, dim_text
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.stream_type import StreamType
@@ -25,9 +23,7 @@ from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.sites import Floor
 from fabric.graph.wiring.stream import Assumed, Feedback, Stream
-from fabric.messages.errors import ConfigurationError
-from fabric.messages.place import is_own
-from fabric.messages.text import close_to, found_text
+from fabric.messages.text import close_to
 
 
 class Edge(NamedTuple):
@@ -95,7 +91,6 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
         refuse(
             f"program {program.name!r} has no operators: expected at least one", place=program.place
         )
-    _check_memory(program.hardware.hbm)
     _check_expected(program)
     fronts = _fronts(program, initial or {})
     nodes = [*_ordered(program), *fronts.values()]
@@ -133,20 +128,6 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
     _check_said(program, edges)
     memory_map = memory_map_of(nodes, program.hardware.placement)
     return Plan(program, tuple(nodes), tuple(edges), memory_map)
-
-
-def _check_memory(description: OffChipDescription) -> None:
-    """Refuse a user's memory without bandwidth."""
-    if is_own(description):
-        return
-    for name in ("request_bytes", "peak_bytes_per_cycle"):
-        found = getattr(description, name)
-        if not isinstance(found, Rational) or found <= 0:
-            refuse(
-                f"hbm: {type(description).__name__}.{name} is {found_text(found)}: expected a "
-                "number above 0",
-                ConfigurationError,
-            )
 
 
 def _check_expected(program: Program) -> None:

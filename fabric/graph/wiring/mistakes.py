@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from dataclasses import fields
 from numbers import Real
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from fabric.graph.arguments.described import Described, frozen_error, refuse, settle
 from fabric.graph.values.expression import Expression
@@ -17,8 +17,6 @@ from fabric.messages.errors import FabricError, ShapeError
 from fabric.messages.place import Place, defining_place, is_own
 from fabric.messages.text import found_text, one_of
 from fabric.messages.users_code import raised
-
-_EXPECTED: Final = "a tuple of StreamTypes, one for each output"
 
 
 def refuse_input(operator: Operator, position: int, found: object) -> NoReturn:
@@ -37,12 +35,10 @@ def refuse_input(operator: Operator, position: int, found: object) -> NoReturn:
 def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
     """Return the streams of the ``types`` that ``infer`` returned, checked."""
     operator = node.operator
-    if not isinstance(types, tuple | list):
-        _refuse_result(operator, "infer", types, _EXPECTED)
+    if not isinstance(types, tuple | list) or {each.__class__ for each in types} - {StreamType}:
+        _refuse_result(operator, "infer", types, "a tuple of StreamTypes, one for each output")
     outputs = []
     for port, each in enumerate(types):
-        if each.__class__ is not StreamType:
-            _refuse_result(operator, "infer", types, _EXPECTED)
         if each.value.__class__ not in VALUE_TYPES or operator.is_users:
             settle(each, ShapeError, f"{type(operator).__name__} output {port}")
         outputs.append(Stream(node, port, each))
