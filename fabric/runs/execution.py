@@ -22,7 +22,7 @@ from fabric.messages.text import counted
 from fabric.messages.users_code import first_of, raised
 from fabric.runs import counters
 from fabric.runs.expected_tiles import SentTiles
-from fabric.runs.printing import told_of_links, told_of_prices
+from fabric.runs.printing import results_of
 from fabric.runs.run_log import HEARTBEAT_CYCLES, RunLog, log_waits
 from fabric.timing.guards.tasks import watched
 from fabric.timing.machine.assembly import Setup
@@ -125,9 +125,8 @@ class Execution:
     def conclude_trace(self, report: Report) -> None:
         """Add results of the report to the trace."""
         if self._recorder is not None:
-            prices, links = told_of_prices(report), list(told_of_links(report))
-            status, verified = report.status, report.verified
-            self._recorder.conclude(status, verified, prices, links, self.on_chip_bytes)
+            results = results_of(report) | {"on_chip_bytes": self.on_chip_bytes}
+            self._recorder.conclude(results)
 
     def execute(self) -> Ending:
         """Run to the end and return how it ended; the trace ends with it."""

@@ -302,19 +302,20 @@ def _value(value: object, unit: str) -> tuple[str, str]:
             return f"{value:,}", unit
 
 
-def told_of_prices(report: Report) -> JsonObject:
-    """Return prices as rows of text for recorded runs; empty without a clock."""
-    if report.seconds is None and not report.spent:
-        return {}
-    return {"totals": list(map(list, _in_units(report))), "spent": list(map(list, _spent(report)))}
-
-
-def told_of_links(report: Report) -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, bytes, percent of capacity and first channels of each limited link."""
+def results_of(report: Report) -> JsonObject:
+    """Return what a trace has of ``report``: rows of text about prices and limited links."""
+    priced = report.seconds is not None or report.spent
+    links = []
     for link, share in _limited(report):
         more = len(link.channels) - 2
         users = ", ".join(link.channels[:2]) + (f", {more:,} more" if more > 0 else "")
-        yield link.name, f"{link.bytes:,}", f"{100 * share:.1f}", users
+        links.append((link.name, f"{link.bytes:,}", f"{100 * share:.1f}", users))
+    return {
+        "status": report.status,
+        "verified": report.verified,
+        "priced": {"totals": [*_in_units(report)], "spent": [*_spent(report)]} if priced else {},
+        "links": links,
+    }
 
 
 def _limited(report: Report) -> Iterator[tuple[LinkUse, float]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -129,20 +129,9 @@ class Recorder:
         self.spool.attempt("its end", lambda: self._json("end", self._end))
         self.spool.close()
 
-    def conclude(
-        self,
-        status: str,
-        verified: bool | None,
-        priced: JsonObject,
-        links: Sequence[Sequence[str]],
-        on_chip_bytes: Sequence[int],
-    ) -> None:
+    def conclude(self, results: JsonObject) -> None:
         """Record the results of the report, once the outputs were checked."""
-        end = self._end | {"status": status, "verified": verified, "priced": priced}
-        end["on_chip_bytes"] = list(on_chip_bytes)
-        if links:
-            end["links"] = [list(row) for row in links]
-        self.spool.attempt("its end", lambda: self._json("end", end))
+        self.spool.attempt("its end", lambda: self._json("end", self._end | results))
 
     def _snapshot(self, state: RunState | None = None) -> None:
         """Write ``state``, or the present state."""
