@@ -26,6 +26,7 @@ from fabric.timing.guards.operators import TASKS, GuardedUnit
 
 if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
+    from fabric.timing.engine.clock import VirtualClock
     from fabric.timing.engine.unit import Unit
 
 _PERIOD_SECONDS: Final = 1.0
@@ -36,7 +37,7 @@ _PATIENCE: Final = 4
 
 @types.coroutine
 def guarded(
-    running: Coroutine[Any, Any, None], unit: GuardedUnit, is_over: Callable[[], bool]
+    running: Coroutine[Any, Any, None], unit: GuardedUnit, clock: VirtualClock
 ) -> Generator[Any, Any, None]:
     """Run an operator's coroutine; a wait for something outside of the fabric is an error.
 
@@ -52,7 +53,7 @@ def guarded(
             trap = step(value)
         except StopIteration:
             return
-        if type(trap) is type(own) and trap is not own and not is_over():
+        if type(trap) is type(own) and trap is not own and not clock.stopped:
             what = "awaits something outside of the fabric: expected its channels only"
             place = deepest_place(_frames(running))
             refusal = Refusal(TASKS if guard.has_tasks else what, place=place)

@@ -92,7 +92,6 @@ class Runner:
         self.machine: Final = assemble(setup, clock)
         self._released: Final = released
         self._scope: Final = CancelScope()
-        self._abandoned = False
         self._at_rest: list[tuple[Unit, Wait | None, int]] = []
 
     def run(
@@ -157,7 +156,6 @@ class Runner:
 
     def _abandon(self) -> None:
         """Start no further operators; started ones will be cancelled."""
-        self._abandoned = True
         self.machine.clock.stopped = True
 
     def _stop(self) -> None:
@@ -171,10 +169,6 @@ class Runner:
         self._scope.cancel()
         for unit in machine.units:
             unit.strand.interrupt(Stopped())
-
-    def _is_over(self) -> bool:
-        """Whether the run was abandoned or stopped."""
-        return self._abandoned or self._scope.cancel_called or self.machine.clock.stopped
 
     def dropped(self, name: str) -> bool:
         """Note a coroutine that was not awaited; return whether an operator has dropped it."""
@@ -206,13 +200,13 @@ class Runner:
         await self.machine.clock.conductor.end(unit.strand)
 
     async def _operate(self, node: Node, ports: Ports, unit: Unit) -> None:
-        if self._abandoned:
+        if self.machine.clock.stopped:
             return
         clock, failures = self.machine.clock, self.machine.failures
         try:
             running = self._run(node, ports)
             if isinstance(unit, GuardedUnit):
-                await guarded(running, unit, self._is_over)
+                await guarded(running, unit, clock)
             else:
                 await running
             if clock.stopped:
