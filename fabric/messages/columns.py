@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Final
 
 GAP: Final = 2
@@ -21,34 +21,22 @@ def width_of(rows: Sequence[Sequence[str]]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def aligned(
-    rows: Sequence[Sequence[str]],
-    room: int | None,
-    *,
-    indent: str = "",
-    right: frozenset[int] = frozenset(),
-) -> list[str]:
-    """Return the lines of ``rows`` with aligned cells, in at most ``room`` characters.
-
-    Columns at the end move to further lines of a row if necessary; then text is broken between
-    words. Cells may have several lines. A shorter row does not widen columns. ``right`` are the
-    right-aligned columns.
-    """
-    return [
-        line for lines in aligned_rows(rows, room, indent=indent, right=right) for line in lines
-    ]
+def aligned(rows: Sequence[Sequence[str]], room: int | None, indent: str = "") -> list[str]:
+    """Return the lines of ``rows`` with aligned cells, in at most ``room`` characters."""
+    room = sys.maxsize if room is None else room - len(indent)
+    lines = chain.from_iterable(aligned_rows(rows, room))
+    return [(indent + line).rstrip() for line in lines]
 
 
 def aligned_rows(
-    rows: Sequence[Sequence[str]],
-    room: int | None,
-    *,
-    indent: str = "",
-    right: frozenset[int] = frozenset(),
+    rows: Sequence[Sequence[str]], room: int, right: frozenset[int] = frozenset()
 ) -> list[list[str]]:
-    """Return the lines of each of ``rows``, as ``aligned`` has them one after the other."""
+    """Return the lines of each of ``rows``; ``right`` are the right-aligned columns.
+
+    Columns at the end move to further lines of a row if necessary; then text is broken between
+    words. Cells may have several lines. A shorter row does not widen columns.
+    """
     widths = _widths(rows)
-    room = sys.maxsize if room is None else room - len(indent)
     bands = _bands(widths, _folded_widths(rows, widths), room)
     first = _shortened(rows, widths, room) if len(bands) > 1 else None
     if first is not None:
@@ -69,7 +57,7 @@ def aligned_rows(
             its = [(cells[n], width, n in right) for n, width in band]
             if any(cell for cell, *_ in its):
                 lines += [margin + line for line in _band_lines(its)]
-        found.append([(indent + line).rstrip() for line in lines])
+        found.append([line.rstrip() for line in lines])
     return found
 
 
