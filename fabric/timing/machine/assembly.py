@@ -278,15 +278,10 @@ def _guard(plan: Plan, views: Views, conducted: set[type[Operator]]) -> None:
     names = {(edge.producer.index, edge.output): edge.name for edge in plan.edges}
     for node in plan.nodes:
         if type(node.operator) not in conducted:
-            ports = guarded_ports(views[node.index], _names(node, names))
-            views.replace(node.index, ports)
-
-
-def _names(node: Node, edges: Mapping[tuple[int, int], str]) -> tuple[str, ...]:
-    """Return the names of the outputs of ``node``, those of their channels if they are read."""
-    return tuple(
-        edges.get((node.index, port), f"{node.name}.{port}") for port in range(len(node.outputs))
-    )
+            ends = [(node.index, port) for port in range(len(node.outputs))]
+            # An output that is not read has no channel.
+            written = [names.get(end, f"{node.name}.{end[1]}") for end in ends]
+            views.replace(node.index, guarded_ports(views[node.index], written))
 
 
 def unspilled_bytes(plan: Plan) -> list[int]:

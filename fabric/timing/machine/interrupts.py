@@ -8,7 +8,7 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -21,6 +21,9 @@ from fabric.timing.machine.terminations import (
     handling,
     terminations,
 )
+
+if TYPE_CHECKING:
+    from fabric.timing.engine.clock import VirtualClock
 
 GRACE_SECONDS: Final = 0.4
 
@@ -43,15 +46,15 @@ class Interrupts(Handler):
         self._command = Terminations()
         self._end: Callable[[], object] | None = None
 
-    def ends(self, cancel: Callable[[], object], abandon: Callable[[], object]) -> None:
-        """Call ``abandon`` and ``cancel`` at the first signal from now on; called inside trio.
+    def ends(self, clock: VirtualClock, cancel: Callable[[], object]) -> None:
+        """Stop ``clock`` and call ``cancel`` at the first signal from now on; called inside trio.
 
-        ``abandon`` is called immediately, also while trio has no turn.
+        No further operator starts, also while trio has no turn.
         """
         token = trio.lowlevel.current_trio_token()
 
         def end() -> None:
-            abandon()
+            clock.stopped = True
             token.run_sync_soon(cancel)
 
         self._end = end

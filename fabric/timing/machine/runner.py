@@ -127,8 +127,8 @@ class Runner:
     async def _main(
         self, interrupts: Interrupts, beside: Iterable[Callable[[], Awaitable[object]]]
     ) -> None:
-        interrupts.ends(self._scope.cancel, self._abandon)
         machine = self.machine
+        interrupts.ends(machine.clock, self._scope.cancel)
         machine.clock.running += len(machine.units)
         async with open_nursery() as host:
             for task in (*beside, machine.clock.conductor.run):
@@ -153,10 +153,6 @@ class Runner:
         await region.run()
         if region.gave_up:
             self._stop()
-
-    def _abandon(self) -> None:
-        """Start no further operators; started ones will be cancelled."""
-        self.machine.clock.stopped = True
 
     def _stop(self) -> None:
         """Cancel the operators and freeze the machine, even if they send in a ``finally``."""
