@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from signal import SIGINT
@@ -362,29 +362,24 @@ def _same(one: object, other: object) -> bool:
     return bool(one == other or (one != one and other != other))  # noqa: PLR0124 - a NaN
 
 
+@dataclass(frozen=True)
 class RunFolder:
     """The folder of a run, with an absolute path."""
 
-    def __init__(self, path: Path, *, passing: bool = False) -> None:
-        """Hold ``path``; a ``passing`` folder is removed with this object, not in forks."""
-        self.path: Final = path.absolute()
-        if passing:
-            weakref.finalize(self, _remove, self.path, os.getpid())
-
-    def __reduce__(self) -> tuple[Callable[[Path], RunFolder], tuple[Path]]:
-        """Pickle the path; other processes do not remove the folder."""
-        return RunFolder, (self.path,)
+    path: Path
 
 
 def passing_folder() -> RunFolder:
-    """Make a temporary folder."""
+    """Make a temporary folder, which is removed with the returned object, not in forks."""
     try:
-        return RunFolder(Path(tempfile.mkdtemp(prefix="step-fabric-")), passing=True)
+        folder = RunFolder(Path(tempfile.mkdtemp(prefix="step-fabric-")).absolute())
     except OSError as error:
         raise ConfigurationError(
             f"simulate: the trace needs a folder: {error.strerror}: expected log_dir, or TMPDIR "
             "to name a folder that can be written"
         ) from None
+    weakref.finalize(folder, _remove, folder.path, os.getpid())
+    return folder
 
 
 def _remove(path: Path, process: int) -> None:

@@ -87,7 +87,7 @@ def simulated(program: Program, settings: Settings) -> Report:
     kept = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
     traced_in = None
     if settings.traced is not None:
-        traced_in = passing_folder() if kept is None else RunFolder(kept)
+        traced_in = passing_folder() if kept is None else RunFolder(kept.absolute())
     # Messages spell the folder as the user did.
     folder = traced_in.path if kept is None and traced_in is not None else kept
     logger = None if settings.log is None else logger_of(settings.log, "simulate", program.name)
