@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from fabric.messages.errors import FabricError, ProgramError, said
@@ -100,13 +100,3 @@ def users_values() -> Iterator[None]:
         if isinstance(first, FabricError) or users_fault(first) is None:
             raise
         raise raised("a value that was given", first) from error
-
-
-def notifying(notify: Callable[[str], object]) -> Callable[[str], object]:
-    """Return what gives sentences to a user's ``notify``."""
-
-    def tell(sentence: str) -> None:
-        with users_code("notify"):
-            notify(sentence)
-
-    return tell

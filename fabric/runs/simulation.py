@@ -30,7 +30,7 @@ from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.events import logger_of
 from fabric.messages.place import blamed_place
 from fabric.messages.text import JsonObject, untellable
-from fabric.messages.users_code import notifying
+from fabric.messages.users_code import users_code
 from fabric.runs import counters
 from fabric.runs.comparison import check_assumptions, compare, measured_sizes
 from fabric.runs.execution import Execution
@@ -80,7 +80,7 @@ def refuse_in_trio(function: str, arguments: str) -> None:
 def simulated(program: Program, settings: Settings) -> Report:
     """Do what ``simulate`` does."""
     refuse_in_trio("simulate", "program")
-    told = None if settings.notify is None else notifying(settings.notify)
+    told = None if settings.notify is None else users_code("notify")(settings.notify)
     settings = replace(settings, mode=settings.mode_of(program), notify=told)
     run = _execution(program, settings)
     log_dir = settings.log_dir

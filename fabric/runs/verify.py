@@ -13,7 +13,7 @@ import numpy as np
 from fabric.graph.arguments.checks import Unfit, array_of, is_masked
 from fabric.graph.values.block_scaled import block_format, blocks_of, numbers_of
 from fabric.graph.values.conversion import holds_integers, limits
-from fabric.graph.values.error_rules import REACH
+from fabric.graph.values.error_rules import REACH, is_float
 from fabric.graph.values.error_tracking import TrackedArray
 from fabric.graph.values.fit import unit_of
 from fabric.graph.values.stream_type import TileType
@@ -228,14 +228,10 @@ def _judged(
     if compared.misfit is not None or compared.shape != compared.wanted_shape:
         return compared
     rtol, atol = tolerance.rtol, tolerance.atol
-    if not pair.found or not _is_float(pair.found[0].dtype):
+    if not pair.found or not is_float(pair.found[0].dtype):
         rtol, atol = rtol or 0.0, atol or 0.0
     compared = replace(compared, rtol=rtol, atol=atol)
     return _counted(compared, pair, tolerance.equal_nan, exact)
-
-
-def _is_float(dtype: np.dtype) -> bool:
-    return bool(unit_of(dtype)) or block_format(dtype) is not None
 
 
 def _blocks(rows: Array) -> Iterator[slice]:
@@ -261,7 +257,7 @@ def _allowed(
     own = given / 2 * sizes if given > _DOUBLE else 0.0
     if compared.rtol is not None and compared.atol is not None:
         reach = compared.atol + compared.rtol * sizes
-        if not _is_float(rows.dtype):
+        if not is_float(rows.dtype):
             reach = np.maximum(reach, REACH * carried)
         return _Allowed(error <= reach, reach, np.zeros(sizes.shape))
     if exact:

@@ -18,7 +18,7 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import Program
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import counted
-from fabric.messages.users_code import notifying, users_values
+from fabric.messages.users_code import users_code, users_values
 
 _RANDOM_PLANS: Final = 8
 
@@ -79,7 +79,7 @@ def place(
         floor,
         partitioned(floor, seed),
         seed,
-        (lambda _: None) if notify is None else notifying(notify),
+        (lambda _: None) if notify is None else users_code("notify")(notify),
     )
     bound = lower_bound(floor)
     bound_bytes = bound.bytes

@@ -47,7 +47,7 @@ from fabric.graph.wiring.program import Program
 from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.place import calling_place
 from fabric.messages.text import close_to
-from fabric.messages.users_code import notifying
+from fabric.messages.users_code import users_code
 from fabric.runs.options import Options
 from fabric.runs.simulation import refuse_in_trio
 from fabric.timing.retiming.record import Record
@@ -118,7 +118,7 @@ def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Siz
     if not named:
         raise ConfigurationError("size: there is no program: expected at least one")
     options = Options.of(wanted)
-    notify = (lambda _: None) if wanted.notify is None else notifying(wanted.notify)
+    notify = (lambda _: None) if wanted.notify is None else users_code("notify")(wanted.notify)
     found: list[Sizing] = []
     for inputs in range(1, wanted.repeats + 1):
         cases = tuple(Case(name, its, options, inputs, notify) for name, its in named.items())
