@@ -1,3 +1,3 @@
-"""Why a program does not move: who waits for whom, why, and which depths would let it go on."""
+"""Deadlocks: the waits of a stopped run, their cause, and depths that release them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The waits of a run that has come to rest: what kind of deadlock a loop of them is, and why."""
+"""The waits of a stopped run: its loops, the kind of each deadlock, and its cause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ _THROUGH: Final = 4
 
 
 class Stuck(NamedTuple):
-    """Loops of units, or units that wait for an ended one, in wait order; they never continue."""
+    """The units that never continue.
+
+    Attributes:
+        cores: loops of units, or units that wait for an ended one, in wait order.
+        tail: other units, which wait for a core.
+        needs: of waiting units by number.
+    """
 
     cores: list[list[UnitState]]
     tail: list[UnitState]
@@ -62,7 +68,7 @@ def channels_of(state: RunState, loop: Iterable[UnitState]) -> list[ChannelState
 
 def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
     if wait.operation is Operation.CAPACITY:
-        yield from sorted(_who_frees(state, unit))
+        yield from sorted(_freeing(state, unit))
         return
     for number in wait.channels:
         channel = state.channels[number]
@@ -73,7 +79,7 @@ def _peers(state: RunState, unit: UnitState, wait: WaitState) -> Iterator[int]:
             yield channel.producer
 
 
-def _who_frees(state: RunState, unit: UnitState) -> set[int]:
+def _freeing(state: RunState, unit: UnitState) -> set[int]:
     (first, _), *_ = state.on_chip.requests
     if first != unit.number:
         return {first}
@@ -103,12 +109,12 @@ def lost_room(state: RunState) -> list[UnitState]:
 
 
 def is_lost(channel: ChannelState) -> bool:
-    """Whether the producer waits for a slot although there are free ones: credits are lost."""
+    """Whether the producer waits for a slot although some are free: credits are lost."""
     return channel.held < channel.depth
 
 
 def rotated(loop: list[UnitState]) -> list[UnitState]:
-    """Let a loop begin with its first unit that waits to send, where there is one."""
+    """Return the loop from its first unit that waits to send, if it has one."""
     for position, unit in enumerate(loop):
         if wait_of(unit).operation is Operation.SEND:
             return loop[position:] + loop[:position]
@@ -135,9 +141,9 @@ class Need(NamedTuple):
 
 
 def blocked(needs: Mapping[int, Need], live: Iterable[int]) -> set[int]:
-    """Return the nodes of ``needs`` that can never go on, whatever the ``live`` ones do.
+    """Return the nodes of ``needs`` that can never continue, if all ``live`` nodes do.
 
-    A node that is in neither has ended and serves nobody.
+    A node in neither has ended and serves no other node.
     """
     waiters = defaultdict(list)
     missing = {}
@@ -158,10 +164,10 @@ def blocked(needs: Mapping[int, Need], live: Iterable[int]) -> set[int]:
 
 
 def cores(needs: Mapping[int, Need], stuck: set[int]) -> list[list[int]]:
-    """Return the groups of ``stuck`` that wait for nobody outside of themselves.
+    """Return the groups of ``stuck`` in which nodes wait only for nodes of the group.
 
-    All the others wait behind them. Each group starts with its lowest node and goes on with the
-    one that it waits for; groups are in the order of their lowest nodes.
+    All other stuck nodes wait for these groups. Each group starts with its lowest node, followed by
+    the node that it waits for; groups are in the order of their lowest nodes.
     """
     if not stuck:
         return []
@@ -193,7 +199,7 @@ def _chain(needs: Mapping[int, Need], group: set[int]) -> list[int]:
 
 
 def code(loop: list[UnitState], state: RunState) -> str:
-    """Return the code of ``KINDS`` that a loop belongs to."""
+    """Return the code in ``KINDS`` of a loop."""
     waits = [wait_of(unit) for unit in loop]
     operations = {wait.operation for wait in waits}
     if any(wait.operation is Operation.SEND and is_lost(_channel(wait, state)) for wait in waits):
@@ -208,7 +214,7 @@ def code(loop: list[UnitState], state: RunState) -> str:
 
 
 def needs(unit: UnitState, state: RunState) -> str:
-    """Say what would let ``unit`` go on."""
+    """Return the event that would let ``unit`` continue."""
     wait = wait_of(unit)
     if wait.operation is Operation.CAPACITY:
         return f"{state.on_chip.amount(dict(state.on_chip.requests)[unit.number])} on chip"
@@ -221,10 +227,10 @@ def needs(unit: UnitState, state: RunState) -> str:
     )
 
 
-def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
+def cause(loop: list[UnitState], state: RunState, expected: Mapping[int, Expected]) -> str:
     """Explain a loop: the need of each unit, and the path back to the first unit."""
     named = [
-        number for number, unit in enumerate(loop) if _is_told(number, unit, loop, state, told)
+        number for number, unit in enumerate(loop) if _is_named(number, unit, loop, state, expected)
     ]
     if any(len(wait_of(unit).channels) != 1 for unit in loop):
         named = list(range(len(loop)))
@@ -232,7 +238,7 @@ def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) 
     for position, number in enumerate(named):
         end = named[position + 1] if position + 1 < len(named) else len(loop)
         through = [unit.name for unit in loop[number + 1 : end]]
-        sentence = _clause(loop[number], state, told)
+        sentence = _clause(loop[number], state, expected)
         if through:
             target = loop[end % len(loop)].name
             sentence += f", which waits{_through(through[1:])} for {target}"
@@ -241,7 +247,7 @@ def cause(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) 
         left_out = len(sentences) - _SENTENCES
         sentences[_SENTENCES - 2 : -2] = [f"{left_out:,} more wait for one another like this"]
     if code(loop, state) == "FAB-D002":
-        sentences.append("All of them wait to receive, and nothing is on its way")
+        sentences.append("All wait to receive, and no element is in flight")
     if any(wait_of(unit).operation is Operation.CAPACITY for unit in loop):
         sentences.append(_holders(state))
     return ". ".join(sentences) + "."
@@ -260,19 +266,19 @@ def _holders(state: RunState) -> str:
     return f"{whole}. The readers of {lost} have ended" if lost else whole
 
 
-def _is_told(
+def _is_named(
     number: int,
     unit: UnitState,
     loop: list[UnitState],
     state: RunState,
-    told: Mapping[int, Expected],
+    expected: Mapping[int, Expected],
 ) -> bool:
     wait = wait_of(unit)
     return (
         number == 0
         or wait.operation is not Operation.RECEIVE
         or wait_of(loop[number - 1]).operation is not Operation.RECEIVE
-        or bool(_group(wait, state, told))
+        or bool(_group(wait, state, expected))
     )
 
 
@@ -283,17 +289,17 @@ def _through(names: list[str]) -> str:
     return f", through {', '.join(names[:_THROUGH])}{more},"
 
 
-def hint(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
-    """Suggest what is missing in a loop that no depth releases; empty if unknown."""
+def hint(loop: list[UnitState], state: RunState, expected: Mapping[int, Expected]) -> str:
+    """Suggest the missing part of a loop that no depth releases; empty if unknown."""
     match code(loop, state):
         case "FAB-D002":
-            return _missing_token(loop, state, told)
+            return _missing_token(loop, state, expected)
         case "FAB-D003":
             channel = _channel(wait_of(loop[0]), state)
             producer, consumer = state.units[channel.producer], state.units[channel.consumer]
             return (
                 f"Either {producer.name} sends element {channel.taken + 1:,} before it ends, or "
-                f"{consumer.name} is asked for less: a stop or an element is missing on "
+                f"{consumer.name} needs fewer elements: a stop or an element is missing on "
                 f"{channel.option}"
             )
         case "FAB-D005":
@@ -307,7 +313,7 @@ def hint(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -
             return ""
 
 
-def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> str:
+def _clause(unit: UnitState, state: RunState, expected: Mapping[int, Expected]) -> str:
     wait = wait_of(unit)
     name = unit.name
     if wait.operation is Operation.CAPACITY:
@@ -327,8 +333,8 @@ def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> s
             f"{state.units[channel.consumer].name} takes {which} in {channel.option}"
         )
     if channel.closed_cycle is not None:
-        count, expected = channel.sent, told[channel.number].in_all
-        of = f" of {expected:,}" if isinstance(expected, int) and expected != count else ""
+        count, total = channel.sent, expected[channel.number].in_all
+        of = f" of {total:,}" if isinstance(total, int) and total != count else ""
         noun = "element" if count == 1 and not of else "elements"
         return (
             f"{name} needs element {channel.taken + 1:,} from "
@@ -336,7 +342,7 @@ def _clause(unit: UnitState, state: RunState, told: Mapping[int, Expected]) -> s
             f"{channel.closed_cycle:,} after {count:,}{of} {noun}{_stops(wait)}"
             f"{_asked_by(unit, channel, state)}"
         )
-    group = _group(wait, state, told)
+    group = _group(wait, state, expected)
     return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, state)}"
 
 
@@ -357,11 +363,11 @@ def _asked_by(unit: UnitState, channel: ChannelState, state: RunState) -> str:
     return "".join(f"; selector {each.taken:,} of {each.option} asks for it" for each in steering)
 
 
-def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> str:
+def _group(wait: WaitState, state: RunState, expected: Mapping[int, Expected]) -> str:
     if len(wait.channels) != 1:
         return ""
     channel = _channel(wait, state)
-    size, taken = told[channel.number].per_output, channel.taken
+    size, taken = expected[channel.number].per_output, channel.taken
     if size is None or not taken % size:
         return ""
     return (
@@ -369,13 +375,13 @@ def _group(wait: WaitState, state: RunState, told: Mapping[int, Expected]) -> st
     )
 
 
-def _missing_token(loop: list[UnitState], state: RunState, told: Mapping[int, Expected]) -> str:
-    """Name the feedback channels that close a loop of receivers."""
+def _missing_token(loop: list[UnitState], state: RunState, expected: Mapping[int, Expected]) -> str:
+    """Return a sentence with the feedback channels that close a loop of receivers."""
     inside = {unit.number for unit in loop}
     closing = []
     for unit in loop:
         for number in wait_of(unit).channels:
-            channel, place = state.channels[number], told[number].feedback
+            channel, place = state.channels[number], expected[number].feedback
             if channel.producer in inside and place is not None:
                 closing.append(f"{channel.name}, the Feedback of {place.brief}")
     where = " or ".join(closing)

@@ -1,4 +1,4 @@
-"""From a machine that has come to rest to the report of its deadlock."""
+"""Reports of deadlocks and livelocks from the state of a stopped run."""
 
 from __future__ import annotations
 
@@ -49,10 +49,13 @@ _NAMES: Final = 4
 
 
 def describe_deadlock(
-    state: RunState, stuck: Stuck, told: Mapping[int, Expected], why_no_remedy: str
+    state: RunState, stuck: Stuck, expected: Mapping[int, Expected], why_no_remedy: str
 ) -> DeadlockReport:
-    """Describe why the units of a run that are ``stuck``, at least one, can never continue."""
-    loops = [_loop(state, loop, stuck, told) for loop in stuck.cores]
+    """Return the report of a deadlock with at least one ``stuck`` unit.
+
+    ``why_no_remedy``: the reason that the report has no remedy.
+    """
+    loops = [_loop(state, loop, stuck, expected) for loop in stuck.cores]
     return _report(state, loops, stuck.tail, stuck, _no_remedy(why_no_remedy))
 
 
@@ -81,7 +84,7 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
     Their positions at the stop differ from run to run, so clocks and counts are left out.
     """
     stuck = find_stuck(state)
-    told = expected_of(plan, state, channels_of(state, chain.from_iterable(stuck.cores)))
+    expected = expected_of(plan, state, channels_of(state, chain.from_iterable(stuck.cores)))
     readers: dict[int, list[ChannelState]] = {}
     for number in found.moving:
         readers.setdefault(state.channels[number].producer, []).append(state.channels[number])
@@ -111,9 +114,9 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
         ),
         hint="An element has to leave the loop, or the loop has to end",
     )
-    # Loops that do not move at all are not behind it, and where they rest is the same in each run.
+    # Loops at rest do not wait for the moving units, and rest in the same place in each run.
     loops += [round_and_round] if moving else []
-    loops += [_loop(state, core, stuck, told) for core in stuck.cores]
+    loops += [_loop(state, core, stuck, expected) for core in stuck.cores]
     at_rest = {*readers, *(unit.number for core in stuck.cores for unit in core)}
     behind = [
         unit for unit in state.units if unit.number in stuck.needs and unit.number not in at_rest
@@ -132,10 +135,9 @@ def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
         units=[alone],
         channels=[],
         cause=(
-            f"{unit.name} goes round in a loop of its own{where}. In "
-            f"{counted(steps, 'charge')}, or a tenth "
-            "as many waits for a cycle, it sent and received nothing. This is a heuristic: "
-            "--livelock-cycles sets how many."
+            f"{unit.name} repeats a loop in its code{where}. In {counted(steps, 'charge')}, "
+            "or a tenth of this number of waits for a cycle, it sent and received nothing. This "
+            "is a heuristic: --livelock-cycles sets the number."
         ),
         hint="The operator has to send, to receive or to end",
     )
@@ -167,18 +169,20 @@ def _report(
 
 
 def _loop(
-    state: RunState, loop: list[UnitState], stuck: Stuck, told: Mapping[int, Expected]
+    state: RunState, loop: list[UnitState], stuck: Stuck, expected: Mapping[int, Expected]
 ) -> Loop:
     return Loop(
         code=code(loop, state),
         units=[_blocked(state, unit, stuck) for unit in loop],
-        channels=[_carried(channel, told[channel.number]) for channel in channels_of(state, loop)],
-        cause=cause(loop, state, told),
-        hint=hint(loop, state, told),
+        channels=[
+            _carried(channel, expected[channel.number]) for channel in channels_of(state, loop)
+        ],
+        cause=cause(loop, state, expected),
+        hint=hint(loop, state, expected),
     )
 
 
-def _carried(channel: ChannelState, told: Expected) -> LoopChannel:
+def _carried(channel: ChannelState, expected: Expected) -> LoopChannel:
     return LoopChannel(
         name=channel.name,
         option=channel.option,
@@ -186,8 +190,8 @@ def _carried(channel: ChannelState, told: Expected) -> LoopChannel:
         held=channel.held,
         sent=channel.sent,
         taken=channel.taken,
-        expected=str(told.in_all),
-        shape=told.shape,
+        expected=str(expected.in_all),
+        shape=expected.shape,
         ended_cycle=channel.closed_cycle,
     )
 
@@ -235,7 +239,6 @@ def _blocked_as(
 
 
 def _last_events(state: RunState, stuck: Stuck) -> list[Event]:
-    """Return the stamps that channels of the loops still hold, and the waits themselves."""
     events: list[tuple[int, int, str]] = []
     for loop in stuck.cores:
         for channel in channels_of(state, loop):

@@ -1,8 +1,8 @@
 """The report of a deadlock as data: ``deadlock.json``, ``Deadlock.report``, ``run --json``.
 
-``DeadlockReport`` is the whole object; every field is JSON, counts are in elements (bare stops are
-not counted unless said), times in cycles. Lists are in node or channel order, a loop in the order
-of its waits, so that two runs give the same bytes.
+``DeadlockReport`` is the whole object; every field is JSON. Counts are in elements without bare
+stops unless stated otherwise, times in cycles. Lists are in node or channel order, a loop in the
+order of its waits, so that two runs give the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KINDS: Final = {
     "FAB-D006": "hold-and-wait on chip",
     "FAB-L001": "livelock (a heuristic)",
 }
-"""What each code means; FAB-D004, elements left over, is a warning of a run that completed."""
+"""The kind of deadlock by code. FAB-D004, elements left over, is a warning of a completed run."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class LoopChannel:
 
 @dataclass(frozen=True)
 class Loop:
-    """Units that wait for one another, or one that waits for a unit that has ended.
+    """Units that wait for one another, or one unit that waits for an ended one.
 
     Attributes:
-        code: of ``KINDS``.
+        code: key of ``KINDS``.
         units: each waits for the next, the last for the first.
-        hint: the missing thing, for loops that no depth releases.
+        hint: the missing element, stop or release, for loops that no depth releases.
     """
 
     code: str
@@ -154,7 +154,6 @@ class EveryChannel:
 NOT_SOUGHT: Final = "no remedy was looked for"
 NOT_ENDED: Final = "the search for a remedy has not ended"
 INTERRUPTED: Final = "the search for a remedy was interrupted"
-"""Why nobody knows whether there is a remedy."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +162,9 @@ class Remedy:
 
     Attributes:
         cycles: of a full run with these changes; None if no run completed.
-        irreducible: none of the depths or fronts can be lowered by one with all else kept, nor the
-            capacity by a byte.
-        why_not: why there is no remedy, or why it may be larger than needed.
+        irreducible: no depth or front can be lowered by one, nor the capacity by a byte, with all
+            else kept.
+        why_not: why the program has no remedy, or why it may be larger than needed.
     """
 
     depths: list[Depth]

@@ -1,4 +1,4 @@
-"""A heuristic for programs that move for ever and get nowhere."""
+"""A heuristic for programs that run forever without progress."""
 
 from __future__ import annotations
 
@@ -42,10 +42,7 @@ class LivelockWatch:
         cycles: int,
         looks: int = _LOOKS,
     ) -> None:
-        """Watch a run.
-
-        ``looks``: checks within these cycles.
-        """
+        """Watch a run and check it ``looks`` times within these cycles."""
         self.cycles: Final = cycles
         self._machine: Final = machine
         self._sinks: Final = machine.sinks
@@ -79,7 +76,7 @@ class LivelockWatch:
 
     @property
     def arrived(self) -> tuple[int, int]:
-        """What reached the HBM, in cycles waited for it, and the sinks, in elements."""
+        """Cycles waited for the HBM, and elements received by the sinks."""
         return (
             sum(unit.off_chip_cycles for unit in self._machine.units),
             sum(channel.elements for channel in self._sinks),

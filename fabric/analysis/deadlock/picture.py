@@ -1,4 +1,4 @@
-"""Pictures of a deadlock: who waits for whom on which channel, the loops in red; and its files."""
+"""Pictures of a deadlock: units, the channels that they wait on, loops in red; and its files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def dot(report: DeadlockReport) -> str:
 
 
 def svg(report: DeadlockReport) -> str:
-    """Return the waits as SVG: arrows go from who waits to whom it waits for."""
+    """Return the waits as SVG; an arrow goes from a waiting unit to the unit that it waits for."""
     core, behind = _units(report)
     units = [*core, *behind]
     number = {unit.unit: index for index, unit in enumerate(units)}
@@ -105,7 +105,7 @@ def _legend(report: DeadlockReport, core: int, behind: int) -> list[tuple[str, s
         *((f'fill="{cause.colour}"', cause.label) for cause in _CAUSES),
         (RED.fill, "waits in a loop" + _of(core, in_loops)),
         (PAPER.fill, "waits behind it" + _of(behind, len(report.behind))),
-        ("", "\N{RIGHTWARDS ARROW} to what is waited for"),
+        ("", "\N{RIGHTWARDS ARROW} to the awaited unit"),
     ]
 
 
@@ -139,7 +139,7 @@ def _told(unit: BlockedUnit, peer: str, held: dict[str, str]) -> tuple[str, ...]
     if not between:
         cause = Operation(unit.operation).cause
         return () if cause is None else (cause.awaits,)
-    # As ``--depth`` calls it: by the end of its consumer.
+    # The consumer's end, which is the channel's name in ``--depth``.
     first = shortened(between[0].rpartition(" -> ")[2])
     lines = [first, held[between[0]]] if between[0] in held else [first]
     return (*lines, f"and {len(between) - 1:,} more") if len(between) > 1 else tuple(lines)
@@ -196,7 +196,7 @@ def _label(unit: BlockedUnit) -> str:
 
 
 def write_files(folder: Path, report: DeadlockReport) -> list[str]:
-    """Write the report and its pictures; return a sentence for each that could not be."""
+    """Write the report and its pictures; return a sentence for each failed file."""
     texts = {
         "deadlock.json": json.dumps(report.as_json(), indent=2) + "\n",
         "deadlock.dot": dot(report),

@@ -1,9 +1,10 @@
 """Changes with which a stuck program completes: found by growing, checked by running again.
 
-Channels grow by Parks' rule where a run from cycle 0 stops, until it completes or no growth helps.
-Units that wait for on-chip capacity get all they need. A loop without an element in flight gets one
-in front. Cycles after a growth are not valid, and a merge may choose otherwise in another run, so
-the result runs again from cycle 0. Then each number is lowered with the others kept.
+Channels grow by Parks' rule when a run from cycle 0 stops, until it completes or no growth helps.
+Units that wait for on-chip capacity get all that they need. A loop without an element in
+flight gets one in front. Cycles after a growth are not valid, and a merge may choose otherwise in
+another run, so the result runs again from cycle 0. Then each number is lowered with all other
+numbers kept.
 
 Source: T. Parks, Bounded Scheduling of Process Networks, 1995; growth in every loop: M. Geilen and
 T. Basten, Requirements on the Execution of Kahn Process Networks, 2003.
@@ -35,7 +36,7 @@ _MOST_INITIAL: Final = 16
 _LONGEST: Final = 100
 
 _RECORDED_ELEMENTS: Final = 5_000
-"""From this many elements on, loading the compiled replay loop is quicker."""
+"""From this number of elements on, loading the compiled replay loop is quicker."""
 
 
 def find_remedy(
@@ -50,8 +51,8 @@ def find_remedy(
     """Search for changes with which the program completes.
 
     ``effort``: elements that all trials may deliver together; None for no limit on deeper channels,
-    and the default for all else. ``takes_channel_depth``: ``-p channel_depth=N`` sets the depth of
-    all channels.
+    and the default for other changes. ``takes_channel_depth``: ``-p channel_depth=N`` sets the
+    depth of all channels.
     """
     search = Search(plan, depths, hops, effort)
     change, outcome = _explore(search)
@@ -75,8 +76,8 @@ def _explore(search: Search) -> tuple[Change, Outcome]:
         if outcome.ending == "completed":
             if not outcome.grown:
                 return change, outcome
-            # A limited room and elements in front decide more than when something happens, and
-            # of links that are shared a record does not tell.
+            # A record can be timed again only if the change affects nothing but times: not with
+            # limited memory or initial elements. It has no rows for shared links.
             only_deeper = search.unchanged.capacity_bytes is None and not change.initial
             only_deeper = only_deeper and not search.plan.shares_links
             records = only_deeper and outcome.elements >= _RECORDED_ELEMENTS
@@ -89,7 +90,7 @@ def _explore(search: Search) -> tuple[Change, Outcome]:
 
 
 def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
-    """Return what may release the loops that deeper channels do not; None if nothing does."""
+    """Return a change that may release the remaining loops; None if no change does."""
     if outcome.ending != "deadlock" or outcome.hopeless:
         return None
     more = change.roomy(None) if outcome.lacks_room else change
@@ -108,7 +109,7 @@ def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
 
 
 def _deepened(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
-    """Return one depth for all channels that is enough, if doubling soon finds one."""
+    """Return one sufficient depth for all channels, if doubling finds one within the effort."""
     found = search.deepen_all()
     if found is None:
         return None
@@ -123,7 +124,7 @@ def _deepened(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
     return EveryChannel(program.channel_depth, after, outcome.cycle, write)
 
 
-# ------------------------------------------------------------------------ what is said
+# ------------------------------------------------------------------------ results
 
 
 def _remedy(search: Search, low: Lowered, loops: frozenset[frozenset[str]]) -> Remedy:
@@ -203,7 +204,7 @@ def _written(initial: Initial) -> str:
 
 
 def _line(feedback: Feedback, count: int) -> str:
-    """Return the user's line with the elements in front; empty if it is not a plain one."""
+    """Return the user's line with the elements in front; empty if it is not a single call."""
     place = feedback.connected_at or feedback.place
     written = linecache.getline(place.file, place.line).strip()
     try:
@@ -254,7 +255,7 @@ def _gave_up(doing: str, search: Search) -> str:
     return f"gave up {doing} after {counted(search.trials, 'run')} and {EFFORT_ELEMENTS:,} elements"
 
 
-class _EffortUsedUp(Exception):  # noqa: N818 - an answer, no error
+class _EffortUsedUp(Exception):  # noqa: N818 - control flow, not an error
     pass
 
 
@@ -262,7 +263,7 @@ class Lowered(NamedTuple):
     """The result of lowering a change.
 
     Attributes:
-        finished: no number can be lowered, with all else kept.
+        finished: no number can be lowered, with all other numbers kept.
         replayed: no number can be lowered with the input order of that run.
     """
 
@@ -290,7 +291,7 @@ def lowered(search: Search, change: Change) -> Lowered:
 
 
 class _Lowering:
-    """Lowers depths, initial elements and the on-chip capacity, each with the others kept."""
+    """Lowers depths, initial elements and on-chip capacity, each with the other numbers kept."""
 
     def __init__(
         self, search: Search, change: Change, completes: Callable[[Change], bool | None]
@@ -351,7 +352,7 @@ class _Lowering:
             size //= 2
 
     def _limit(self, *, at_last: bool = False) -> None:
-        """Replace unlimited memory with the most that was held."""
+        """Replace unlimited memory with the largest amount held."""
         if self.change.capacity_bytes is not None or self._given_bytes is None:
             return
         held = self._search.attempt(self.change)
@@ -364,10 +365,10 @@ class _Lowering:
             self._try(self.change.roomy(self._given_bytes))
 
     def _lower(self, too_few: int, enough: int, changed: Callable[[int], Change]) -> None:
-        """Find the smallest number that is enough, all else kept.
+        """Find the smallest sufficient number, with all other numbers kept.
 
         Deeper channels never stop a network of blocking reads, so bisection is exact. With a merge
-        or a limited on-chip memory, smaller numbers may be enough, but not the next lower one.
+        or a limited on-chip memory, a smaller number may suffice although the next one does not.
         """
         probe = enough - 1
         while too_few < probe:

@@ -99,7 +99,7 @@ def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) ->
 
 
 def deadlock_sheet(report: DeadlockReport) -> Sheet:
-    """Yield the report: the verdict, and below it all else."""
+    """Yield the report: the verdict, then the other lines."""
     verdict, *_ = report_lines(report)
     code, _, rest = verdict.partition(": ")
     yield line((code, "bold red"), f": {rest}")
@@ -112,7 +112,7 @@ def _verdict(report: DeadlockReport) -> str:
     if len(report.loops) > 1:
         what = f"{counted(count, 'operator')} in {counted(len(report.loops), 'loop')}"
     elif first.units[0].operation == "circling":
-        what = f"{first.units[0].unit} moves nothing and goes on"
+        what = f"{first.units[0].unit} repeats a loop in its code"
     elif report.code == "FAB-L001":
         what = f"{counted(count, 'operator')} moving in a loop"
     elif len(first.units) > 1:
@@ -279,7 +279,7 @@ def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
     if len(remedy.depths) > _DEPTHS:
         left_out = len(remedy.depths) - _DEPTHS
         alone = remedy.capacity is None and not remedy.initial
-        grow = "; --on-deadlock grow runs with all of them" if alone else ""
+        grow = "; --on-deadlock grow applies all" if alone else ""
         yield (f"and {left_out:,} more in deadlock.json{grow}",)
 
 
@@ -288,7 +288,7 @@ def _limits(remedy: Remedy, columns: int | None) -> list[str]:
         larger = "They" if remedy.depths or remedy.initial else "It"
         return _wrapped(f"{larger} may be larger than needed: {remedy.why_not}.", 2, columns)
     if len(remedy.depths) + len(remedy.initial) + (remedy.capacity is not None) > 1:
-        return _wrapped("None of them can be lowered by one with the others kept.", 2, columns)
+        return _wrapped("No number can be lowered by one with the other numbers kept.", 2, columns)
     return []
 
 

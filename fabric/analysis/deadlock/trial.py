@@ -1,7 +1,7 @@
 """Runs of a stuck program with other depths, within one effort, before a remedy is named.
 
-A recorded run is timed again with other depths. With the orders of the record it ends if and only
-if no unit waits for itself. Without merges there are no other orders.
+A recorded run is timed again with other depths. With the orders of the record it completes if and
+only if no unit waits for itself. Without merges, all runs have the order of the record.
 
 Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
 """
@@ -54,16 +54,16 @@ EFFORT_ELEMENTS: Final = 400_000
 """Elements that all trials of a report may deliver together."""
 
 _BUILDING_ELEMENTS: Final = 10
-"""Building an operator of a machine counts as this many elements."""
+"""Building one operator of a machine counts as this number of elements."""
 
 
 class Outcome(NamedTuple):
     """The end of a trial.
 
     Attributes:
-        cycle: of its end, or when the last of the waiting units stopped.
-        lacks_room: a unit waits for on-chip capacity that others hold.
-        feedbacks: close the loops without an element in flight.
+        cycle: of its end, or the last cycle in which a unit began to wait.
+        lacks_room: a unit waits for on-chip capacity that other units hold.
+        feedbacks: the feedbacks of loops without an element in flight.
         hopeless: a loop is stuck for another reason than slots.
         enough_bytes: the least on-chip capacity without any wait for capacity.
     """
@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 
 
 class Trial:
-    """One run from cycle 0 in timing mode, in which channels may grow where it stops."""
+    """One run from cycle 0 in timing mode; its channels may grow when it stops."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Trial:
         self._idle_from = 0
 
     def run(self) -> Outcome:
-        """Run to the end, to a stop that no growth releases, or until it takes too long."""
+        """Run until it completes, until no growth releases it, or until it takes too long."""
         machine = self.machine
         ending = self._run()
         failure = machine.failures.first
@@ -166,11 +166,11 @@ class Trial:
         return "interrupted" if self._stopped else None
 
     def _released(self) -> bool:
-        """Grow, or let the run end: no event is left."""
+        """Grow when no event is left; False ends the run."""
         machine = self.machine
         if machine.clock.stopping or all(unit.finished for unit in machine.units):
             return False
-        # Where a growth lets ever more elements in, the clock may never come to a heartbeat.
+        # If each growth admits more elements, the clock may never reach a heartbeat.
         if self._growth is not None and not self._too_long and self._growth.grow():
             return True
         state = state_of(machine)
@@ -215,7 +215,7 @@ class Growth:
         }
 
     def grow(self) -> bool:
-        """Let one channel of every loop grow, while nothing can happen; whether any did."""
+        """Let one channel of every loop grow while no event is left; whether a channel grew."""
         full = self._at_a_glance()
         if full is None:
             self._waits = []
@@ -283,7 +283,7 @@ def _shallowest(first: Unit) -> list[Channel]:
         assert channel is not None
         loop[unit] = channel
         unit = _peer(unit, channel)
-    # Of channels that are as shallow it is the first behind the lowest unit.
+    # Of equally shallow channels, the first one after the lowest unit grows.
     units = list(loop)
     lowest = units.index(min(units, key=lambda each: each.index))
     ordered = units[lowest:] + units[:lowest]
@@ -293,26 +293,26 @@ def _shallowest(first: Unit) -> list[Channel]:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a program; ``capacity_bytes`` is None for no limit."""
+    """A change of a program; ``capacity_bytes`` has no value for unlimited memory."""
 
     capacity_bytes: int | None
     depths: Mapping[str, int] = field(default_factory=dict)
     initial: Mapping[Feedback, int] = field(default_factory=dict)
 
     def deeper(self, depths: Mapping[str, int]) -> Change:
-        """Return the same with other depths of some channels."""
+        """Return the change with other depths of some channels."""
         return replace(self, depths={**self.depths, **depths})
 
     def with_depth(self, option: str, depth: int) -> Change:
-        """Return the same with another depth of one channel."""
+        """Return the change with another depth of one channel."""
         return self.deeper({option: depth})
 
     def begun(self, feedback: Feedback, count: int) -> Change:
-        """Return the same with ``count`` sub-tensors in front of ``feedback``."""
+        """Return the change with ``count`` sub-tensors in front of ``feedback``."""
         return replace(self, initial={**self.initial, feedback: count})
 
     def roomy(self, capacity_bytes: int | None) -> Change:
-        """Return the same with another on-chip memory."""
+        """Return the change with another on-chip memory."""
         return replace(self, capacity_bytes=capacity_bytes)
 
 
@@ -320,7 +320,7 @@ class Replay:
     """Times one record again with changed depths."""
 
     def __init__(self, record: Record, depth_before: Callable[[str], int]) -> None:
-        """Get ready; ``depth_before`` gives the depth of a channel that is not changed."""
+        """Prepare; ``depth_before`` gives the depth of an unchanged channel."""
         self.record: Final = record
         self._retimer: Final = Retimer(record)
         self._before: Final = np.array(
@@ -330,9 +330,9 @@ class Replay:
         self._too_shallow: Final[list[tuple[Counters, Counters]]] = []
 
     def completes(self, changed: Mapping[str, int]) -> bool | None:
-        """Whether the record ends with depths ``changed``, by option; None without effort left.
+        """Whether the record completes with depths ``changed``; None without effort left.
 
-        Units that waited for each other do so again if the full channels are no deeper. Such cases
+        A loop of full channels stops each timing in which these channels are no deeper. Such loops
         are looked up first.
         """
         depths = self._before.copy()
@@ -352,19 +352,17 @@ class Replay:
 
 
 class Search:
-    """Runs of a program with changes, each of which is made once.
+    """Runs of a program with changes, each change once.
 
-    Attributes:
-        replay: the recorded run that completed once all channels had grown.
+    ``replay``: the recorded run that completed after all channels had grown.
     """
 
     def __init__(
         self, plan: Plan, depths: Mapping[str, int], hops: Mapping[str, Hop], effort: int | None
     ) -> None:
-        """Begin.
+        """Set the effort: elements that all trials may deliver together.
 
-        ``effort``: elements that all trials may deliver together; None for no limit on deeper
-        channels, and the default for all else.
+        None sets no limit on deeper channels, and the default for other changes.
         """
         self.plan: Final = plan
         self.trials = 0
@@ -377,11 +375,11 @@ class Search:
         self.replay: Replay | None = None
 
     def depth_before(self, option: str) -> int:
-        """Return the depth that a channel had."""
+        """Return the depth of a channel before any change."""
         return self._depths.get(option) or self.plan.program.depth_of(option)
 
     def known(self, change: Change) -> Outcome | None:
-        """Return what came of ``change``; None where it was not tried."""
+        """Return the outcome of ``change``; None if it was not tried."""
         return self._known.get(self._key(change))
 
     def grow(self, change: Change, *, records: bool = False) -> Outcome:
@@ -401,14 +399,14 @@ class Search:
         return outcome
 
     def completes(self, change: Change, *, at_last: bool = False) -> bool | None:
-        """Whether the program completes with ``change``; see ``attempt``."""
+        """Whether the program completes with ``change``; None if the effort is used up."""
         outcome = self.attempt(change, at_last=at_last)
         return None if outcome is None else outcome.ending == "completed"
 
     def attempt(self, change: Change, *, at_last: bool = False) -> Outcome | None:
         """Run with ``change``; None if the effort is used up before it ends.
 
-        ``at_last``: use all remaining effort: a similar run has completed.
+        ``at_last``: use all remaining effort, because a similar run has completed.
         """
         key = self._key(change)
         if key not in self._known:

@@ -71,7 +71,7 @@ def test_charging_without_end_is_a_livelock(kind: str, order: str | int) -> None
     assert report.deadlock is not None
     (loop,) = report.deadlock["loops"]
     assert ["wrong"] == [unit["unit"] for unit in loop["units"]]
-    assert f"wrong goes round in a loop of its own ({endless.__file__}:" in loop["cause"]
+    assert f"wrong repeats a loop in its code ({endless.__file__}:" in loop["cause"]
 
 
 def test_many_charges_between_elements_are_work() -> None:
