@@ -1,1 +1,1 @@
-"""The event trace: how it is recorded, read, accounted for, shown and exported."""
+"""The event trace: recording, reading, accounts of cycles, displays and exports."""

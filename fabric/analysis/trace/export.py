@@ -1,7 +1,7 @@
-"""Other forms of a trace, which users add to: as tables, and as a value change dump (IEEE 1364).
+"""Exports of a trace: registered forms, tables, and a value change dump (IEEE 1364).
 
 A dump has states of units and elements held by channels. 1 cycle is written as 1 ns. A unit's state
-is a number; a comment in the file says which.
+is a number, which a comment in the file explains.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
 Writer: TypeAlias = Callable[[Trace, Path], int]
-"""Writes a trace into a file and returns how many events that were."""
+"""Writes a trace into a file and returns the number of events."""
 
 _PRINTABLE: Final = [chr(code) for code in range(33, 127)]
 
@@ -58,7 +58,7 @@ def _csv(trace: Trace, output: Path) -> int:
         "SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
         "JOIN channels c USING (channel) ORDER BY taken_cycle NULLS LAST, t.channel, element"
     )
-    # The trace's own database writes no files; in one thread, rows stay in their order.
+    # The trace's own database is read-only. One thread keeps the order of rows.
     database = Connection()
     database.execute("SET threads = 1")
     with output_file(output, "wb"), plain(output) as file, system_errors():
@@ -100,7 +100,7 @@ def export_trace(trace: Trace, form: str, output: Path) -> int:
     """Write ``trace`` to ``output`` in ``form``, and return the number of events.
 
     Raises:
-        ConfigurationError: there is no such form.
+        ConfigurationError: the form is unknown.
         OSError: it cannot be written.
     """
     if form not in _FORMS:
@@ -113,7 +113,7 @@ def export_trace(trace: Trace, form: str, output: Path) -> int:
 
 
 def write_vcd(trace: RecordedRun, output: Path) -> int:
-    """Write ``output`` for GTKWave and Surfer and return how many changes it has."""
+    """Write ``output`` for GTKWave and Surfer and return the number of changes."""
     names, lines = Names(trace), timelines(trace)
     readers = [reader for (reader,) in trace.rows("SELECT reader FROM channels ORDER BY channel")]
     codes = _codes()
@@ -129,7 +129,7 @@ def write_vcd(trace: RecordedRun, output: Path) -> int:
         changes += [(level.cycle, number, channels[channel], level.value) for level in levels]
     changes.sort()
     with output_file(output, encoding="ascii", errors="replace") as file:
-        # A word that begins with a dollar would end the comment.
+        # A word that begins with a dollar sign would end the comment.
         title = str(trace.meta.get("name")).replace("$", "_")
         file.write(f"$comment {title}: 1 ns is 1 cycle $end\n")
         states = ", ".join(f"{number} {state}" for number, state in enumerate(STATES))

@@ -1,7 +1,7 @@
-"""The trace of a run, opened: its tables, what follows from them, and its events as structlog's.
+"""An opened trace: its tables, analyses, and events for structlog.
 
-Sorted by (cycle, event, channel or unit, element); names of fields are
-those of ``fabric.messages.vocabulary``.
+Events are sorted by (cycle, event, channel or unit, element). ``fabric.messages.vocabulary`` has
+the names of fields.
 """
 
 from __future__ import annotations
@@ -74,31 +74,31 @@ _SELECTS: Final[dict[str, str]] = {
 }
 
 
-# Analyses are imported by whoever asks for them: a command asks for one.
+# Each method imports its analysis: a command runs one analysis.
 
 
 class Trace(RecordedRun):
     """The trace of one run, opened by ``open_trace`` or ``Report.trace``.
 
-    The whole trace is in memory, so the run's folder is no longer needed. Several traces may be
-    open at once, and several threads may use one. Nothing changes it.
+    The whole trace is in memory, independent of the run's folder. A trace is read-only. Several
+    traces may be open together, and several threads may use one.
 
-    ``tables`` and ``query`` give columns for pyarrow, polars, pandas and numpy; the analyses are
-    what ``python -m fabric trace`` prints, as frozen objects.
+    ``tables`` and ``query`` give columns for pyarrow, polars, pandas and numpy. The analyses return
+    the results of ``python -m fabric trace`` as frozen objects.
 
     Attributes:
         folder: of the trace.
         meta: about the run: name, program, parameters, hardware, mode, window, nodes,
             off_chip.
-        status: how the run ended; ``killed`` where it did not say.
-        outcome: the same, and what became of its outputs.
+        status: the end of the run; ``killed`` if none was recorded.
+        outcome: the status, and whether the outputs are right.
         failed: it did not complete, or its outputs are wrong.
-        cycles: of the run; the last recorded cycle where it was killed.
-        problems: sentences about what is missing.
-        has_state: it says what units waited for, and for which elements.
-        window: the cycles that were traced, the last one not included.
-        hbm: what its off-chip memory has counted in the whole run; None where the model counts
-            nothing, or where the run did not say how it ended.
+        cycles: of the run; the last recorded cycle of a killed run.
+        problems: sentences about missing rows and files.
+        has_state: the last waits of units, and the awaited elements, are recorded.
+        window: first traced cycle, and the cycle after the last one.
+        hbm: counters of the off-chip memory in the whole run; None if its model has no counters,
+            or if the end was not recorded.
 
     Examples:
         >>> import numpy as np
@@ -130,12 +130,12 @@ class Trace(RecordedRun):
         """Return the rows of ``query``, a ready query's name or SQL that reads the tables.
 
         Args:
-            query: which.
-            fold: of a ready query, the rows by family, as ``trace query`` prints them; SQL finds
-                families in the columns of that name.
+            query: name or SQL.
+            fold: return the rows of a ready query by family, as ``trace query`` prints them. SQL
+                finds families in the columns of that name.
 
         Raises:
-            ConfigurationError: the database refuses it, or the trace is closed.
+            ConfigurationError: the database refuses the query, or the trace is closed.
         """
         ready = QUERIES.get(query)
         if ready is None:
@@ -143,28 +143,28 @@ class Trace(RecordedRun):
         return Table(self, query, (fold and ready.folded) or ready.sql)
 
     def summary(self) -> TraceSummary:
-        """Return how the run ended, how much was recorded, and who had not ended."""
+        """Return the end of the run, the recorded amounts, and the units that had not ended."""
         from fabric.analysis.trace.analysis.summary import summary_of
 
         return summary_of(self)
 
     def stalls(self) -> Stalls:
-        """Return where each unit's cycles went, whom it waited for, and what bounds the run."""
+        """Return each unit's cycles by cause, the roots of its waits, and the bound of the run."""
         from fabric.analysis.trace.analysis.stalled import stalls_of
 
         return stalls_of(self)
 
     def critical_path(self) -> CriticalPath:
-        """Return what the run went through from its first cycle to its last, without a gap."""
+        """Return the chain of work and waits from the first cycle to the last, without a gap."""
         from fabric.analysis.trace.analysis.critical import path_of
 
         return path_of(self)
 
     def deadlock(self) -> DeadlockReport | None:
-        """Return why units could never go on; None where all could.
+        """Return why units could never continue; None if all could.
 
-        Of a run that was run again with deeper channels, the first one is explained where the
-        trace was opened with ``first=True``. The remedy is that of the run, if it found one.
+        If the run was repeated with deeper channels, a trace opened with ``first=True`` explains
+        the first run. The remedy is the run's own, if it found one.
         """
         from fabric.analysis.trace.analysis.moment import analysed
 
@@ -172,7 +172,7 @@ class Trace(RecordedRun):
 
     @checked
     def at(self, cycle: Annotated[int, Bounds(0)]) -> Moment:
-        """Return what everyone was doing in ``cycle``.
+        """Return the state of all units and channels in ``cycle``.
 
         Raises:
             ConfigurationError: the cycle was not recorded.
@@ -183,7 +183,7 @@ class Trace(RecordedRun):
 
     @checked
     def diff(self, other: Trace) -> TraceDiff:
-        """Return where ``other`` parts from this run, and which of its units got slower.
+        """Return the first difference from ``other``, and the units that are slower there.
 
         Units and channels are matched by name.
         """
@@ -198,22 +198,21 @@ class Trace(RecordedRun):
         work: Mapping[str, float] | None = None,
         links: float = 1,
     ) -> WhatIf:
-        """Return what the run would have taken with other depths, work or links.
+        """Return the cycles of the run with other depths, work or links.
 
-        Nothing is run: what each unit did is timed again. That is exact where other depths change
-        nothing but when; else ``reasons`` says what they may change.
+        No program runs: the recorded operations are timed again. The result is exact if the order
+        of operations cannot change; otherwise ``reasons`` lists the possible changes.
 
         Args:
             depths: of channels, by ``consumer.input`` or a pattern such as ``load_*.0``.
-            work: how many times as long units work, by name, by a pattern of names, or by the
-                title of a family as the tables show it, such as ``load_0..127``.
-            links: how many times as many bytes a cycle links of the network carry; ``math.inf`` for
-                any number.
+            work: factors of working times of units, by name, by a pattern of names, or by the
+                title of a family in the tables, such as ``load_0..127``.
+            links: factor of the bytes a cycle on links of the network; ``math.inf`` for unlimited
+                links.
 
         Raises:
-            ConfigurationError: there is no such channel or unit, a number is out of range, links
-                are asked for and none has a limit, the run
-                did not complete, or not all of it was traced or is there.
+            ConfigurationError: an unknown channel or unit, a number out of range, ``links``
+                without limited links, a run that did not complete, or an incomplete trace.
         """
         from fabric.analysis.trace.analysis.what_if import what_if_of
 
@@ -221,21 +220,21 @@ class Trace(RecordedRun):
 
     @checked
     def tell(self, log: Log) -> int:
-        """Tell ``log`` of every recorded event, in the order of cycles; return how many there are.
+        """Send every recorded event to ``log`` in the order of cycles; return their number.
 
-        They are the lines of ``trace export --jsonl``, at level ``debug``.
+        The events are the lines of ``trace export --jsonl``, at level ``debug``.
 
         Args:
-            log: a logger of structlog or a list of its processors, as ``simulate`` takes it.
+            log: a logger of structlog or a list of its processors, as for ``simulate``.
 
         Raises:
-            ConfigurationError: it is something else.
-            ProgramError: it raised.
+            ConfigurationError: ``log`` is something else.
+            ProgramError: ``log`` raised.
         """
         return tell_trace(self, log)
 
     def __enter__(self) -> Self:
-        """Return the trace, to be closed behind the block."""
+        """Return the trace."""
         return self
 
     def __exit__(
@@ -255,32 +254,32 @@ class Trace(RecordedRun):
 
 @checked
 def open_trace(run: Path | str, *, first: bool = False) -> Trace:
-    """Open the trace that a run with ``trace="events"`` wrote, whether it came to its end or not.
+    """Open the trace of a run with ``trace="events"``, complete or not.
 
     Args:
         run: the run's folder, or the folder of the trace in it.
-        first: of a run that stopped and was run again with deeper channels, the one that stopped;
-            else it is the second one, which the run's report is about.
+        first: for a run that stopped and was repeated with deeper channels, open the stopped run;
+            otherwise the repeated one, which the run's report describes.
 
     Raises:
-        ConfigurationError: there is no trace that can be read.
+        ConfigurationError: the folder has no readable trace.
     """
     return Trace(Path(run), first=first)
 
 
 def write_json_lines(trace: RecordedRun, output: Path) -> int:
-    """Write one line an event and return how many there are."""
+    """Write one line per event and return their number."""
     with output_file(output, encoding="utf-8") as file:
         logger = line_logger(file).bind(run=_name(trace))
         return _tell_all(trace, partial(tell_event, logger))
 
 
 def tell_trace(trace: RecordedRun, log: Log) -> int:
-    """Tell a user's ``log`` of every event and return how many there are.
+    """Send every event to a user's ``log`` and return their number.
 
     Raises:
-        ConfigurationError: it is no logger, and no processors.
-        ProgramError: it raised.
+        ConfigurationError: ``log`` is neither a logger nor a list of processors.
+        ProgramError: ``log`` raised.
     """
     return _tell_all(trace, partial(tell_user, logger_of(log, "tell", _name(trace))))
 

@@ -20,7 +20,7 @@ _PLAIN: Final = re.compile(r"/[A-Za-z0-9_./ -]*")
 
 @contextmanager
 def plain(path: Path) -> Iterator[Path]:
-    """Return a plain path that leads to ``path``, for a while."""
+    """Yield a plain path that leads to ``path`` inside the block."""
     absolute = path.absolute()
     if _PLAIN.fullmatch(str(absolute)):
         yield absolute
@@ -34,7 +34,7 @@ def plain(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def system_errors() -> Iterator[None]:
-    """Raise what the system says, an OSError, where the database says that it cannot write."""
+    """Raise the system's OSError instead of the database's error about a write."""
     import duckdb
 
     try:

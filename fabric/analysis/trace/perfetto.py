@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Any: the classes of protobuf have no types.
+# Any: protobuf's classes have no types.
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
@@ -74,7 +74,7 @@ class _Writer:
         return packet.track_event
 
     def slice(self, track: int, start: int, end: int, name: str) -> Any:
-        """Write both ends; return the first, or None if nothing is between."""
+        """Write both ends; return the first, or None for an empty slice."""
         if start >= end:
             return None
         begin = self.event(start, track, TrackEvent.TYPE_SLICE_BEGIN)
@@ -136,7 +136,6 @@ def write_perfetto(trace: RecordedRun, output: Path) -> int:
 
 
 def _buses(writer: _Writer, counters: MemoryCounters, lines: Timelines) -> None:
-    """Write the cycles of each use of the data buses, for each period."""
     width = counters.period_cycles
     starts = [
         (max(number * width, lines.first), period)

@@ -1,4 +1,4 @@
-"""What ``trace`` prints: the results of the analyses as tables and sentences."""
+"""Sheets for the results of ``trace``: tables and sentences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LINKS: Final = "for links"
 
 _ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
 
-_ASKED_SHOWN: Final = 4
+_DEPTHS_SHOWN: Final = 4
 
 
 def summary_sheet(summary: TraceSummary, *, unfold: bool = False) -> Sheet:
@@ -77,13 +77,13 @@ def summary_sheet(summary: TraceSummary, *, unfold: bool = False) -> Sheet:
         ]
         yield Rows(("unit", "waits for", "channel", "since", "wired at"), rows, _SHOWN)
         return
-    found = families(
+    groups = families(
         waits,
         lambda left: f"{left.unit.name} {left.channel}",
         lambda left: (left.awaits, left.wired),
     )
     folded = []
-    for title, members in found:
+    for title, members in groups:
         name, _, channel = title.partition(" ")
         since = [left.unit.since_cycle for left in members if left.unit.since_cycle is not None]
         ends = (min(since), max(since)) if since else (None, None)
@@ -185,7 +185,7 @@ def _families(stalls: Stalls, shown: int) -> Sheet:
                 Place(median.file, median.line).brief,
             )
         )
-    of_family = ": that of the median unit of a family, by its stalled cycles"
+    of_family = ", for the median unit of each family by stalled cycles"
     note = _note(stalls.cycles, columns, of_family)
     yield Title(_WHERE, note)
     titles = (
@@ -229,7 +229,7 @@ def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
     note = (
         f", {counted(stalled, 'stalled cycle')} of all units, each charged to the end of its chain"
     )
-    yield Title("Whom they were waiting for", note)
+    yield Title("Roots of the waits", note)
     yield Rows(("root", "stalled cycles", "%", "units stalled"), rows, shown)
 
 
@@ -255,7 +255,7 @@ def _memory(slow: SlowMemory, shown: int) -> Sheet:
 
 
 def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
-    # The prompt prints with this module, and loads no database.
+    # Imported here: the prompt uses this module without a database.
     from fabric.analysis.trace.analysis.what_if import by_change
 
     rows = [
@@ -272,7 +272,7 @@ def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
 
 
 def path_sheet(path: CriticalPath, shown: int = ROWS) -> Sheet:
-    """Yield what the path goes through in all, and stretch by stretch."""
+    """Yield the path's shares by root, and its stretches."""
     note = path.note and f", {path.note}"
     yield Title("Critical path", note)
     rows = [
@@ -289,7 +289,7 @@ def path_sheet(path: CriticalPath, shown: int = ROWS) -> Sheet:
 
 
 def moment_sheet(moment: Moment) -> Sheet:
-    """Yield what units were doing, and what channels held."""
+    """Yield the state of units, and the contents of channels."""
     yield Title(f"Cycle {moment.cycle:,}")
     rows = [
         (
@@ -359,26 +359,26 @@ def _row(unit: UnitChange) -> tuple[str, ...]:
     return unit.name, end, *changes, Place(unit.file, unit.line).brief
 
 
-def what_if_sheet(found: WhatIf, shown: int = ROWS) -> Sheet:
-    """Yield what would become of the run; ``shown`` rows of each table at most."""
-    yield line((found.name, "bold"), f"  {_asked(found)}")
+def what_if_sheet(result: WhatIf, shown: int = ROWS) -> Sheet:
+    """Yield the changed cycles and waits; ``shown`` rows of each table at most."""
+    yield line((result.name, "bold"), f"  {_changes(result)}")
     yield line()
-    yield line((_verdict(found), "bold"))
-    if found.released:
-        yield from _released(found, shown)
+    yield line((_verdict(result), "bold"))
+    if result.released:
+        yield from _released(result, shown)
         return
-    for each in found.loop:
+    for each in result.loop:
         yield line(f"  {_blocked(each)}")
-    yield from _truth(found)
-    yield from _tables(found, shown)
+    yield from _exactness(result)
+    yield from _tables(result, shown)
 
 
-def _asked(found: WhatIf) -> str:
-    depths = [f"{option} {depth:,} deep" for option, depth in found.depths.items()]
-    if len(depths) > _ASKED_SHOWN:
-        depths[_ASKED_SHOWN:] = [f"{counted(len(depths) - _ASKED_SHOWN, 'more channel')}"]
-    work = [f"{unit} works {factor:g} times as long" for unit, factor in found.work.items()]
-    links = [] if found.links == 1 else [_links(found.links)]
+def _changes(result: WhatIf) -> str:
+    depths = [f"{option} {depth:,} deep" for option, depth in result.depths.items()]
+    if len(depths) > _DEPTHS_SHOWN:
+        depths[_DEPTHS_SHOWN:] = [f"{counted(len(depths) - _DEPTHS_SHOWN, 'more channel')}"]
+    work = [f"{unit} works {factor:g} times as long" for unit, factor in result.work.items()]
+    links = [] if result.links == 1 else [_links(result.links)]
     return "; ".join(depths + work + links) or "as it was run"
 
 
@@ -388,26 +388,25 @@ def _links(factor: float) -> str:
     return f"links of the network carry {factor:g} times as much"
 
 
-def _verdict(found: WhatIf) -> str:
-    if found.released:
-        first = found.released[0]
-        more = len(found.released) - 1
+def _verdict(result: WhatIf) -> str:
+    if result.released:
+        first = result.released[0]
+        more = len(result.released) - 1
         others = f", and {counted(more, 'more unit')} after it" if more else ""
-        return f"It would have gone on: {first.name} in cycle {first.cycle:,}{others}."
-    if found.stopped:
-        waits = f"{counted(len(found.loop), 'unit')} would wait for each other for ever"
-        return f"It would still deadlock: {waits if found.loop else 'no unit would go on'}."
-    if found.cycles is None:
+        return f"It would have continued: {first.name} in cycle {first.cycle:,}{others}."
+    if result.stopped:
+        waits = f"{counted(len(result.loop), 'unit')} would wait for each other for ever"
+        return f"It would still deadlock: {waits if result.loop else 'no unit would continue'}."
+    if result.cycles is None:
         return (
-            f"It would deadlock: {counted(len(found.loop), 'unit')} would wait for each "
+            f"It would deadlock: {counted(len(result.loop), 'unit')} would wait for each "
             f"other for ever."
         )
-    more = found.cycles - found.cycles_before
+    before = result.cycles_before
+    more = result.cycles - before
     change = "as many" if not more else f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
-    share = f" ({percent(abs(more), found.cycles_before)} %)" if more else ""
-    return (
-        f"{counted(found.cycles_before, 'cycle')} before, {found.cycles:,} after: {change}{share}."
-    )
+    share = f" ({percent(abs(more), before)} %)" if more else ""
+    return f"{counted(before, 'cycle')} before, {result.cycles:,} after: {change}{share}."
 
 
 def _blocked(unit: BlockedUnit) -> str:
@@ -419,36 +418,36 @@ def _blocked(unit: BlockedUnit) -> str:
     return f"{unit.name} waits for {unit.other}: {unit.channel} is empty"
 
 
-def _released(found: WhatIf, shown: int) -> Sheet:
+def _released(result: WhatIf, shown: int) -> Sheet:
     """Yield the units that would have continued; the record ends there."""
-    for unit in found.released[:shown]:
+    for unit in result.released[:shown]:
         way = "sends to" if unit.full else "receives from"
         yield line(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}")
-    if len(found.released) > shown:
-        yield line(f"  and {len(found.released) - shown:,} more")
-    if found.loop:
-        count = counted(len(found.loop), "unit")
+    if len(result.released) > shown:
+        yield line(f"  and {len(result.released) - shown:,} more")
+    if result.loop:
+        count = counted(len(result.loop), "unit")
         yield line(f"{count} would still wait for each other:")
-        for each in found.loop:
+        for each in result.loop:
             yield line(f"  {_blocked(each)}")
-    yield from _truth(found)
-    yield line("The record ends there: a run with these depths says whether it completes.")
+    yield from _exactness(result)
+    yield line("The record ends there: run it with these depths to see if it completes.")
 
 
-def _truth(found: WhatIf) -> Sheet:
-    ends = "go on there" if found.released else "take as long" if found.cycles else "end so"
-    if found.exact:
+def _exactness(result: WhatIf) -> Sheet:
+    ends = "continue there" if result.released else "take as long" if result.cycles else "end so"
+    if result.exact:
         yield line(f"Exact: a run would {ends}.")
         return
     yield line(f"Estimated: a run may not {ends}, since")
-    for reason in found.reasons:
+    for reason in result.reasons:
         yield line(f"  {reason}")
-    if any(reason.startswith("the HBM ") for reason in found.reasons):
+    if any(reason.startswith("the HBM ") for reason in result.reasons):
         yield line("Waits for the HBM are as long here as they were in the run.")
 
 
-def _tables(found: WhatIf, shown: int) -> Sheet:
-    if found.units:
+def _tables(result: WhatIf, shown: int) -> Sheet:
+    if result.units:
         yield Title("Units that would end in another cycle")
         rows = [
             (
@@ -458,11 +457,11 @@ def _tables(found: WhatIf, shown: int) -> Sheet:
                 f"{unit.after_cycle - unit.before_cycle:+,}",
                 Place(unit.file, unit.line).brief,
             )
-            for unit in found.units
+            for unit in result.units
         ]
         titles = ("unit", "end before", "end after", "change", "wired at")
         yield Rows(titles, rows, shown)
-    if found.channels:
+    if result.channels:
         yield Title("Channels", ", cycles that units would wait for them")
         waits = [
             (
@@ -473,7 +472,7 @@ def _tables(found: WhatIf, shown: int) -> Sheet:
                 each.full_before_cycles,
                 each.full_after_cycles,
             )
-            for each in found.channels
+            for each in result.channels
         ]
         columns = ("channel", "depth", "empty before", "empty after", "full before", "full after")
         yield Rows(columns, waits, shown)
@@ -486,12 +485,12 @@ def _depth(waits: ChannelWaits) -> str:
 
 
 def stuck_sheet(report: DeadlockReport | None, summary: TraceSummary) -> Sheet:
-    """Yield the loops of ``report``, or that there are none, as ``summary`` has it."""
+    """Yield the loops of ``report``, or the state in ``summary`` of a run without loops."""
     if report is not None:
         yield from deadlock_sheet(report)
         return
     if not summary.has_state:
-        yield line("The trace does not say what units waited for.")
+        yield line("The trace has no record of the last waits.")
         return
     finished = summary.units - len(summary.not_ended)
     waiting = sum(unit.waits_for is not None for unit in summary.not_ended)

@@ -50,7 +50,7 @@ class Recorder:
     """Records one run."""
 
     def __init__(self, options: TraceOptions) -> None:
-        """Record what ``options`` select, once ``start`` has a folder."""
+        """Prepare to record the selection in ``options``."""
         self._options: Final = options
         self.spool: Final = Spool(options)
         self._end: dict[str, object] = {}
@@ -63,7 +63,7 @@ class Recorder:
         head: Mapping[str, object],
         tell: Callable[[str], object],
     ) -> None:
-        """Write the known facts before the run into the new ``folder``.
+        """Write the facts before the run into the new ``folder``.
 
         ``tell`` receives write errors immediately.
         """
@@ -72,14 +72,14 @@ class Recorder:
         self._folder = folder
         options = {"window": self._options.window, "nodes": self._options.nodes}
         memory = plan.program.hardware.hbm
-        # Whoever reads the trace may not know the model.
+        # The peak is written because a reader may lack the model.
         off_chip = {
             "request_bytes": memory.request_bytes,
             "peak_bytes_per_cycle": float(plan.peak_bytes_per_cycle),
             "clients": list(plan.clients),
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
-        # For pictures: an operator with its functions, and what its streams carry.
+        # For pictures: operators with their functions, and labels of streams.
         about["functions"] = [operator_text(node) for node in plan.nodes]
         about["streams"] = [
             stream_label(edge.consumer.inputs[edge.input].type) for edge in plan.edges
@@ -107,7 +107,7 @@ class Recorder:
         return Recorder(self._options)
 
     async def run(self) -> None:
-        """Write what there is about once a second, so that a killed run keeps it."""
+        """Write new rows and the state about once a second, so that a killed run keeps them."""
         seconds = _SNAPSHOT_SECONDS
         with self.spool.written():
             while True:
@@ -153,7 +153,6 @@ class Recorder:
             (self._folder / f"{name}-{number - 1:06}{SUFFIX}").unlink(missing_ok=True)
 
     def _served_in(self, state: RunState) -> dict[int, int]:
-        """Return the served requests of current bursts, by unit."""
         memory, units = self._machine.off_chip, self._machine.units
         return {
             unit.number: memory.served(units[unit.number])
@@ -193,7 +192,7 @@ def _counted(state: RunState) -> object:
 
 
 def unit_table(machine: Machine) -> Columns:
-    """Return one row a unit: what it is and where its operator was wired."""
+    """Return one row per unit: kind, parameters, and the place where its operator was wired."""
     units = machine.unit_facts
     return {
         "unit": _numbers(unit.number for unit in units),
@@ -207,7 +206,7 @@ def unit_table(machine: Machine) -> Columns:
 
 
 def channel_table(machine: Machine) -> Columns:
-    """Return one row a channel: its ends, its depth and what it carries."""
+    """Return one row per channel: its ends, depth and type of elements."""
     channels = machine.channel_facts
     return {
         "channel": _numbers(channel.number for channel in channels),
@@ -224,7 +223,7 @@ def channel_table(machine: Machine) -> Columns:
 
 
 def column_table() -> Columns:
-    """Return one row a column of a table: its unit and its meaning."""
+    """Return one row per column of a table: its unit and its meaning."""
     rows = [(table, column) for table, columns in TABLES.items() for column in columns]
     return {
         "table": _texts(table for table, _ in rows),
@@ -235,7 +234,7 @@ def column_table() -> Columns:
 
 
 def state_table(state: RunState, served: Mapping[int, int], next_place: int) -> Columns:
-    """Return one row a unit: its clock and its wait.
+    """Return one row per unit: its clock and its wait.
 
     ``next_place``: rows of the log from this one on happened after the state.
     """
@@ -253,7 +252,6 @@ def state_table(state: RunState, served: Mapping[int, int], next_place: int) -> 
 
 
 def _parked(state: RunState) -> Columns:
-    """Return the wait of each unit, if any, and its bytes of on-chip memory."""
     units = state.units
     waits = [unit.wait for unit in units]
     wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
@@ -298,7 +296,7 @@ def waiting_table(state: RunState, plan: Plan) -> Columns:
                 channel.taken,
                 channel.held,
                 -1 if channel.closed_cycle is None else channel.closed_cycle,
-                *_told(told[channel.number] if unit.number in in_loop else None),
+                *_expected_columns(told[channel.number] if unit.number in in_loop else None),
                 *(wait.stops or (-1, -1)),
             )
             for column, value in zip(table.values(), row, strict=True):
@@ -310,8 +308,7 @@ def waiting_table(state: RunState, plan: Plan) -> Columns:
     }
 
 
-def _told(expected: Expected | None) -> tuple[str, str, int, str]:
-    """Return the expected elements of a channel, if computed."""
+def _expected_columns(expected: Expected | None) -> tuple[str, str, int, str]:
     if expected is None:
         return "", "", -1, ""
     place = expected.feedback
@@ -320,7 +317,7 @@ def _told(expected: Expected | None) -> tuple[str, str, int, str]:
 
 
 def _static_count(stream: StreamType) -> int:
-    """Return the elements of a stream, or -1 if data decide."""
+    """Return the elements of a stream, or -1 if they depend on data."""
     if all(isinstance(dim, int) for dim in stream.shape):
         return math.prod(dim for dim in stream.shape if isinstance(dim, int))
     return -1

@@ -1,4 +1,4 @@
-"""What to trace: all of a run, or a window of cycles, or the units that match a pattern."""
+"""The traced part of a run: all, a window of cycles, or units that match a pattern."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fabric.messages.errors import ConfigurationError, FabricError
 
 @dataclass(frozen=True)
 class TraceOptions(Described):
-    """What goes into the trace.
+    """The traced part of a run.
 
     Attributes:
         window: the first and the last cycle; elements in flight between them are kept.
-        nodes: a glob of unit names; channels with an end there are kept.
+        nodes: a glob of unit names; channels with a matching end are kept.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError

@@ -1,6 +1,6 @@
 """Writes the rows of a run's log in segments about twice a second.
 
-A thread does this, because a user's function may block the main thread for long.
+A thread writes them, because a user's function may block the main thread for long.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _SECONDS: Final = 0.5
 class Spool(Keeper):
     """Writes the rows of one run.
 
-    Attributes:
-        places: rows written, but for those from before the window.
+    ``places``: number of rows written, without rows from before the window.
     """
 
     def __init__(self, options: TraceOptions) -> None:
@@ -52,7 +51,7 @@ class Spool(Keeper):
     def open(
         self, folder: Path, tell: Callable[[str], object], ends: Sequence[tuple[int, int]]
     ) -> None:
-        """Write into ``folder`` from here on; ``tell`` what cannot be written.
+        """Write into ``folder`` from now on; ``tell`` receives errors.
 
         ``ends``: by channel, the numbers of its producer and its consumer.
         """
@@ -70,14 +69,14 @@ class Spool(Keeper):
         write_table(self._database, self._folder / f"{name}{SUFFIX}", columns)
 
     def attempt(self, what: str, write: Callable[[], None]) -> None:
-        """Write what is new, and then ``what``; where that fails, write nothing more."""
+        """Write new rows, then call ``write``; after an error, write nothing more."""
         with self._lock:
             self._write_new()
             self._attempt(what, write)
 
     @contextmanager
     def written(self) -> Iterator[None]:
-        """Write what is new now and then, whatever the main thread does."""
+        """Write new rows regularly, whatever the main thread does."""
         done = threading.Event()
 
         def keep_writing() -> None:
@@ -118,7 +117,7 @@ class Spool(Keeper):
             self._write_rows(rows)
 
     def _write_rows(self, rows: Entries) -> None:
-        """Write a segment of the rows behind those that were seen."""
+        """Write a segment of the rows after those already written."""
         new, self._seen = rows[self._seen :], len(rows)
         if len(new):
             self._attempt(f"segment {self._segments + 1}", lambda: self._write_segment(new))

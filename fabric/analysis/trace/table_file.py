@@ -16,10 +16,10 @@ from fabric.messages.text import counted
 SUFFIX: Final = ".parquet"
 
 _OPTIONS: Final = "COMPRESSION zstd, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1000"
-"""Columns of many values, such as cycles, become differences: a quarter of the bytes."""
+"""Columns of many values, such as cycles, are stored as differences: a quarter of the bytes."""
 
 _MOST_ROWS: Final = 1 << 26
-"""Run lengths let a small file claim any number of rows."""
+"""Limit on rows: run lengths let a small file claim any number."""
 
 
 def write_table(database: Connection, path: Path, columns: Mapping[str, np.ndarray]) -> None:

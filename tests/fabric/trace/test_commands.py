@@ -112,8 +112,8 @@ def test_damage_of_a_trace_is_a_warning(
 
     assert 0 == printed.status
     assert printed.err == (
-        f"fabric: warning: {run}: the run did not say how it ended: "
-        "this is what it wrote until then\n"
+        f"fabric: warning: {run}: the run did not record its end: "
+        "this is the trace up to its last write\n"
     )
 
 

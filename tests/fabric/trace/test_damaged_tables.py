@@ -173,7 +173,7 @@ def test_file_of_another_kind_is_refused_or_left_out(
         shutil.copytree(source, run)
         _become(run / file, kind)
         status, told = _asked(("summary",), run, source, capsys)
-        assert file.name in told or "did not say how it ended" in told
+        assert file.name in told or "did not record its end" in told
         static = file.stem in ("units", "channels", "columns", "meta")
         assert status == (2 if static else 0), (file, told)
 

@@ -128,18 +128,18 @@ def test_page_with_less_room_has_fewer_units_and_reports_it(
         for number, (what, owners, which, others) in enumerate(
             (
                 ("waits", "units", "the critical path's and the most stalled",
-                 f"what they mostly did {held}"),
+                 f"their most frequent states {held}"),
                 ("transfers", "channels", "where units wait longest",
-                 f"sums, and of some how many elements they held {held}"),
+                 f"sums, and for some the held elements {held}"),
             )
         ):  # fmt: skip
             if None in counts[number]:
                 kept_owners = sum(each is not None for each in counts[number])
                 every = sum(whole["detail"][what])
                 notes.append(
-                    f"This page has {sums[number]:,} of {every:,} single {what}, those of "
-                    f"{kept_owners:,} of {len(counts[number]):,} {owners}: {which}. Of the others "
-                    f"it has {others}; `trace query` has all."
+                    f"This page has {sums[number]:,} of {every:,} single {what}, from "
+                    f"{kept_owners:,} of {len(counts[number]):,} {owners}: {which}. For other "
+                    f"{owners} it has {others}; `trace query` has all."
                 )
         assert less
         assert notes == data["left_out"]

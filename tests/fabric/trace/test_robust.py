@@ -39,10 +39,10 @@ def test_killed_run_leaves_an_accountable_trace(tmp_path: Path) -> None:
         run.send_signal(signal.SIGKILL)
 
     trace = Trace(tmp_path / "small-1")
-    assert ("killed", ["the run did not say how it ended: this is what it wrote until then"]) == (
-        trace.status,
-        trace.problems,
-    )
+    assert "killed" == trace.status
+    assert [
+        "the run did not record its end: this is the trace up to its last write"
+    ] == trace.problems
     assert trace.rows("SELECT count(*) > 0 FROM transfers") == [(True,)]
     for unit in Accounts(trace).units:
         assert trace.cycles == unit.busy + unit.stalled + unit.idle
@@ -96,7 +96,7 @@ def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> No
     trace = Trace(whole.folder)
     printed = io.StringIO()
     print_sheet(stuck_sheet(trace.deadlock(), trace.summary()), Console(file=printed, width=100))
-    assert "The trace does not say what units waited for.\n" == printed.getvalue()
+    assert "The trace has no record of the last waits.\n" == printed.getvalue()
 
 
 def test_damaged_unit_table_is_refused(tmp_path: Path) -> None:

@@ -1,3 +1,3 @@
-"""What a trace tells: where cycles went, for whom units waited, what bounds the run."""
+"""Analyses of a trace: cycles by cause, roots of waits, bounds of the run."""
 
 from __future__ import annotations

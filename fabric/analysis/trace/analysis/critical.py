@@ -1,4 +1,4 @@
-"""The critical path of a run, by names: back from its last cycle, always to what ended the wait."""
+"""The critical path of a run: back from its last cycle, through the event that ended each wait."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PHASES: Final = 10
 
 
 class Step(NamedTuple):
-    """A stretch of the path: from ``start`` to ``end`` it went through ``root``."""
+    """A stretch of the path from ``start`` to ``end``, spent in ``root``."""
 
     start: int
     end: int
@@ -31,8 +31,8 @@ class Step(NamedTuple):
 def critical_path(timelines: Timelines) -> list[Step]:
     """Return the path, earliest step first; the steps cover the cycles without a gap.
 
-    The path ends with the unit that runs longest (the lowest node on a tie). Later cycles are those
-    that the HBM takes to stop.
+    The path ends with the unit that runs longest (the lowest node on a tie). The HBM's
+    shutdown is after it.
     """
     unit = max(range(len(timelines.names)), key=lambda each: (timelines.final[each], -each))
     cycle = timelines.final[unit]
@@ -66,7 +66,7 @@ def critical_path(timelines: Timelines) -> list[Step]:
 
 
 def path_note(status: str) -> str:
-    """Return what the path is of a run that did not come to its end; nothing of one that did."""
+    """Return a note about the path of an incomplete run; empty for a complete one."""
     return "" if status == "completed" else "of what happened until the run stopped"
 
 
@@ -122,7 +122,7 @@ class PathStep:
 
 @dataclass(frozen=True)
 class PathShare:
-    """How much of the path went through one thing."""
+    """The cycles of the path in one root."""
 
     root: WaitRoot
     cycles: int
@@ -143,11 +143,11 @@ class CriticalPath(ShownAsTables):
     """The chain of work and waits that decides when a run ends, with each cycle once.
 
     Attributes:
-        cycles: of the path, which are all that were traced.
+        cycles: of the path: all traced cycles.
         steps: earliest first, without a gap.
         shares: by root, the largest first.
         phases: earliest first.
-        note: what the path is of a run that did not come to its end; empty of one that did.
+        note: about the path of an incomplete run; empty for a complete one.
     """
 
     cycles: int

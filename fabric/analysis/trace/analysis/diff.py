@@ -1,4 +1,4 @@
-"""Where two runs part, and which units got slower."""
+"""The first difference of two runs, and the units that got slower."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
 COMPARED: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
-"""Causes whose cycles are compared: a unit that ends later is idle for less."""
+"""Causes with compared cycles, without idle: a unit that ends later is idle for less."""
 
 _EVENTS = (
     "SELECT c.name, element, sent_cycle, taken_cycle FROM transfers JOIN channels c USING (channel)"
@@ -21,7 +21,7 @@ _EVENTS = (
 
 
 class Stamps(NamedTuple):
-    """When an element was sent and dequeued; ``taken_cycle`` is None while it is in the channel."""
+    """Cycles of an element's send and dequeue; ``taken_cycle`` is unset until the dequeue."""
 
     sent_cycle: int
     taken_cycle: int | None
@@ -38,7 +38,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Parting:
-    """The earliest transfer that differs; the stamps are None if it was not sent."""
+    """The earliest transfer that differs; a run without this transfer has no stamps."""
 
     cycle: int
     channel: str
@@ -49,7 +49,7 @@ class Parting:
 
 @dataclass(frozen=True)
 class UnitChange:
-    """Changes of a unit from A to B, in cycles; ``ended_in_a`` is None if not recorded."""
+    """Changes of a unit from A to B, in cycles; ``ended_in_a`` is unset if not recorded."""
 
     name: str
     file: str
@@ -66,14 +66,14 @@ class UnitChange:
 
 @dataclass(frozen=True, repr=False)
 class TraceDiff(ShownAsTables):
-    """Two runs beside each other; units and channels are matched by name.
+    """Two runs side by side; units and channels are matched by name.
 
     Attributes:
         names, outcomes, cycles: of the programs and the runs, A and B.
-        settings: that differ, by name.
-        parting: the first transfer that differs; None where all are alike.
-        units: of both runs that changed, the most delayed end first; one that did not end in B is
-            the most delayed of all.
+        settings: settings that differ, by name.
+        parting: the first transfer that differs; None if all are equal.
+        units: changed units of both runs, the most delayed end first; units that did not end in B
+            come before all others.
     """
 
     names: tuple[str, str]
@@ -85,7 +85,7 @@ class TraceDiff(ShownAsTables):
 
 
 def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:
-    """Return what differs between two runs."""
+    """Return the differences between two runs."""
     return TraceDiff(
         names=(str(a.meta.get("name")), str(b.meta.get("name"))),
         outcomes=(a.outcome, b.outcome),

@@ -1,9 +1,9 @@
-"""The state of a recorded run at a cycle, as the engine has it of a machine.
+"""The state of a recorded run at a cycle, like the engine's state of a machine.
 
 A trace has the stamps of all events. The operations of units, the holders of on-chip memory and the
-counters of the HBM are recorded only at the end of the run. Cycles are unknown in which a stream
-without a waiting reader ended. If only a window or some channels are recorded, a unit counts as
-busy outside of its recorded waits.
+counters of the HBM are recorded only at the end of the run. If a stream ended without a waiting
+reader, the cycle of its end is unknown. If only a window or some channels are recorded, a unit
+counts as busy outside of its recorded waits.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _AFTER: Final = {
     False: f"{Cause.IDLE.label}, stopped with the run",
     None: "not recorded any more",
 }
-"""The state after the last cycle of a unit, by whether its operator had ended."""
+"""The state after a unit's last cycle, by whether its operator had ended."""
 
 _AROUND: Final = """
 SELECT coalesce(max(end_cycle) FILTER (NOT open AND end_cycle <= $at), 0),
@@ -106,7 +106,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
     from the run's last cycle on. An element sent to an operator that has ended is dequeued when it
     would be visible, possibly after the run's last cycle.
 
-    A finished wait has only the channel that ended it, and there are no ``stops``.
+    A finished wait has only the channel that ended it, without ``stops``.
     """
     cut = _NEVER if cycle is None else cycle
     ((moved_bytes,),) = trace.rows(
@@ -132,7 +132,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
 
 
 def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
-    """Return the expected elements by channel of the last state; of channels in loops only."""
+    """Return the expected elements of the last state by channel, for channels in loops."""
     told = dict.fromkeys(
         (number for (number,) in trace.rows("SELECT channel FROM channels")), UNTOLD
     )
@@ -174,7 +174,6 @@ def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitFacts], dict[int, Uni
 
 
 def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
-    """Return the waits of units that never ended, by unit number."""
     return {
         unit: WaitState(
             Operation(operation),
@@ -190,7 +189,7 @@ def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
 
 
 def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
-    """Return the units that want on-chip memory, in the order of service, and the holders."""
+    """Return the units that wait for on-chip memory, in the order of service, and the holders."""
     on_chip = trace.meta.get("hardware", {}).get("on_chip", {})
     capacity_bytes, page_bytes = on_chip.get("capacity_bytes"), on_chip.get("page_bytes")
     pages = None if page_bytes is None else Pages(page_bytes, on_chip["unit_bytes"])
@@ -216,10 +215,10 @@ class UnitMoment:
     """The activity of a unit.
 
     Attributes:
-        cause: under which the cycle counts; None if the unit was not traced.
+        cause: the kind of the cycle; None if the unit was not traced.
         awaits: another unit or a memory; None if it does not wait.
-        until_cycle: the first cycle after it; None to the end of the run.
-        ended: of an idle unit, whether its operator had ended; otherwise None.
+        until_cycle: the first cycle after it; None at the end of the run.
+        ended: whether the operator of an idle unit had ended; otherwise None.
     """
 
     name: str
@@ -234,7 +233,7 @@ class UnitMoment:
 
     @property
     def doing(self) -> str:
-        """The same in a few words."""
+        """The activity in a few words."""
         if self.cause is None:
             return "not traced"
         if self.cause is Cause.IDLE:
@@ -264,7 +263,7 @@ class Moment(ShownAsTables):
         """Return the unit ``name`` with its neighbours and the channels to them.
 
         Raises:
-            ConfigurationError: there is no such unit.
+            ConfigurationError: the unit is unknown.
         """
         names = [unit.name for unit in self.state.units]
         if name not in names:
@@ -278,7 +277,7 @@ class Moment(ShownAsTables):
 
 
 def moment_of(trace: RecordedRun, cycle: int) -> Moment:
-    """Return what everyone was doing in ``cycle``."""
+    """Return the activity of all units in ``cycle``."""
     first, last = trace.window
     if not first <= cycle <= last:
         raise refused(f"cycle {cycle}: expected a cycle from {first:,} to {last:,}")
@@ -332,8 +331,8 @@ def _awaited(state: RunState, wait: OpenWait) -> str:
 def analysed(trace: RecordedRun) -> DeadlockReport | None:
     """Return the report of the loops at the last recorded state; None without such a state.
 
-    A trace cannot run with other depths. The remedy of a deadlock and the report of a livelock are
-    those that the run wrote next to its trace.
+    A trace cannot run with other depths: the remedy of a deadlock and the report of a livelock are
+    read from the run's own report next to the trace.
     """
     written = _written(trace)
     known = trace.has_state and trace.status != "livelock"

@@ -1,9 +1,9 @@
-"""Root attribution: the work or memory that each stalled cycle really waited for.
+"""Root attribution: the work or memory at the end of each chain of waits.
 
 A unit that waits in cycle t for a waiting peer waits for the peer's peer, up to a unit that works
-or a memory that moves data in cycle t. The event that ends a wait is no earlier than the end of
-every wait further down the chain, and a hop is at least a cycle, so the chain ends. Cycles in which
-an element or a credit was in flight are charged to the hops, or to the network if shared links
+or a memory that moves data in cycle t. The event that ends a wait is at or after the end of every
+wait further down the chain, and a hop is at least a cycle, so the chain ends. Cycles in which an
+element or a credit was in flight are charged to the hops, or to the network if shared links
 delayed it.
 
 A wait that had not ended when the run stopped may lead into a loop, or to a unit that has ended:
@@ -26,8 +26,7 @@ from fabric.messages.causes import MEMORIES
 class Root(NamedTuple):
     """The root that a stalled cycle is charged to.
 
-    Attributes:
-        unit: that works, or for which the memory works; -1 for other roots.
+    ``unit``: the unit that works or is served by the memory; -1 for other roots.
     """
 
     kind: str
@@ -41,13 +40,13 @@ OPEN: Final = Root("open", -1)
 
 
 class Roots:
-    """For each unit, at each cycle, the root: itself while it works, else what it waits for."""
+    """The root of each unit at each cycle: itself while it works, else the end of its waits."""
 
     def __init__(self, timelines: Timelines) -> None:
         """Resolve all waits; a wait's roots are a slice of its peer's."""
         self._timelines: Final = timelines
         units = len(timelines.names)
-        # A root is a number here: that of the unit that works, and so on as in this list.
+        # A root is an index into this list, which begins with the units that work.
         self._known: Final = [
             *(Root("unit", unit) for unit in range(units)),
             *(Root(kind, unit) for kind in MEMORIES for unit in range(units)),

@@ -1,4 +1,4 @@
-"""Stalls by names: where each unit's cycles went, for whom it waited, why the HBM was slow."""
+"""Stalls by names: cycles of units by cause, roots of waits, and reasons for a slow HBM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MUCH: Final = {
     BusUse.REFRESH: 5.0,
     BusUse.IDLE: 50.0,
 }
-"""Percent of the buses' cycles that are worth a finding."""
+"""Smallest percentage of the buses' cycles that is reported."""
 
 _NEVER: Final = 101.0
 
@@ -46,8 +46,8 @@ class SlowedUnit:
     Attributes:
         queued_cycles: outside of a full window.
         waiting_cycles: in the window, up to the first command.
-        serving_cycles: from there to the end.
-        conflict_percent: of the requests found another row open in their bank.
+        serving_cycles: from the first command to the end.
+        conflict_percent: requests that found another row open in their bank.
     """
 
     name: str
@@ -61,7 +61,7 @@ class SlowedUnit:
 
 @dataclass(frozen=True)
 class SlowMemory:
-    """Reasons why the HBM was slow; the counters are those of the whole run."""
+    """Reasons for a slow HBM; the counters cover the whole run."""
 
     counters: MemoryCounters = field(repr=False)
     units: tuple[SlowedUnit, ...] = field(repr=False)
@@ -69,7 +69,7 @@ class SlowMemory:
 
 
 def slow_memory_of(counters: MemoryCounters | None, accounts: Accounts) -> SlowMemory | None:
-    """Return why the HBM was slow; None where nobody waited for it, or its model counts nothing."""
+    """Return the reasons for a slow HBM; None without waits for it or without counters."""
     if counters is None:
         return None
     waited = {each.unit: each.hbm for each in accounts.units if each.hbm}
@@ -106,16 +106,16 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
     yield f"Of its requests: {row_outcomes(counters)}."
     much = {use for use, share in shares.items() if share >= _MUCH.get(use, _NEVER)}
     conflicts = sum(each.row_conflicts for each in counters.channels)
-    # Where most wait for rows, more of them would be seen to wait for rows.
+    # If most requests wait for rows, a larger window would only hold more such requests.
     if BusUse.WINDOW in much and shares[BusUse.WINDOW] > shares.get(BusUse.CONFLICT, 0):
         yield (
-            "Window full: nothing in it could go, and requests waited outside, unseen. Fewer "
-            "streams at once or a larger window leave fewer of them outside."
+            "Window full: no request in it was ready, and requests waited outside, unseen. Fewer "
+            "concurrent streams or a larger window leave fewer requests outside."
         )
     if BusUse.CONFLICT in much:
         yield (
-            "Rows and commands: all that waited was in the window, which need not be larger for "
-            "that."
+            "Rows and commands: all waiting requests were in the window. A larger window would "
+            "not help."
         )
     if 100 * conflicts >= _MANY_CONFLICTS * counters.requests > 0 and _LOST & much:
         yield (
@@ -140,8 +140,7 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
 class ChannelWait:
     """A unit's wait at one of its channels.
 
-    Attributes:
-        reads: the unit reads the channel, so it waited for elements; otherwise for slots.
+    ``reads``: the unit reads the channel and waited for elements; otherwise for slots.
     """
 
     channel: str
@@ -156,7 +155,7 @@ class ChannelWait:
 
 @dataclass(frozen=True)
 class StalledUnit:
-    """Where a unit's cycles went; all but ``links_cycles`` sum to the cycles accounted for.
+    """A unit's cycles by cause. They sum to the cycles accounted for, without ``links_cycles``.
 
     Attributes:
         links_cycles: part of ``empty_cycles`` in which shared network links delayed the element.
@@ -184,7 +183,7 @@ class StalledUnit:
 
     @property
     def took_part(self) -> bool:
-        """Whether it got an element, worked, or asked a memory for anything."""
+        """Whether it received an element, worked, or used a memory."""
         return bool(self.elements or self.busy_cycles or self.hbm_cycles or self.capacity_cycles)
 
 
@@ -199,10 +198,9 @@ class ChargedRoot:
 
 @dataclass(frozen=True)
 class StalledFamily:
-    """Units that were wired at one place, and whose names differ in numbers only.
+    """Units that were wired at one place, with names that differ in numbers only.
 
-    Attributes:
-        mostly: the family that the median unit waited longest for, such as ``from load_0..3``.
+    ``mostly``: the family in the median unit's longest wait, such as ``from load_0..3``.
     """
 
     name: str
@@ -239,7 +237,7 @@ class FoldedStalls:
     """The account with families for units.
 
     Attributes:
-        families: those of the critical path first, then the most stalled.
+        families: on the critical path first, then the most stalled.
         absent: families of units without an element.
     """
 
@@ -252,18 +250,17 @@ class FoldedStalls:
 
 @dataclass(frozen=True, repr=False)
 class Stalls(ShownAsTables):
-    """Where the cycles of a run went.
+    """The cycles of a run by unit and cause, and the bound of the run.
 
     Attributes:
-        cycles: accounted for, of each unit: those that were traced.
-        units: those of the critical path first, then the most stalled, those that had no part
-            last; not those that were not traced.
-        roots: what stalled cycles were really waiting for, the most first.
-        critical_path: what the run went through.
-        hbm: why the HBM was slow for those that waited for it; None where its model counts nothing.
-        gains: what would make the run shorter, the most first; None of a run that cannot be timed
-            again, since it did not complete or not all of it was traced.
-        verdict: a sentence: what bounds the run, or what became of it.
+        cycles: the traced cycles; each unit accounts for all.
+        units: traced units, on the critical path first, then the most stalled, idle units last.
+        roots: of stalled cycles, the largest first.
+        critical_path: chain of work and waits that decides when the run ends.
+        hbm: reasons for a slow HBM; None without waits for it or without counters.
+        gains: changes that shorten the run, the largest first; None if the run cannot be timed
+            again, because it did not complete or not all was traced.
+        verdict: a sentence with the bound of the run, or its end if it did not complete.
         folded: the same accounts by family.
     """
 
@@ -278,7 +275,7 @@ class Stalls(ShownAsTables):
 
     @property
     def stalled_cycles(self) -> int:
-        """Of all units."""
+        """Stalled cycles of all units."""
         return sum(each.cycles for each in self.roots)
 
 

@@ -1,4 +1,4 @@
-"""All cycles of a run, accounted for: where they went, for whom units waited, what bounds it."""
+"""The account of all cycles of a run: by cause, by root, and the bound of the run."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ Key = TypeVar("Key", str, int, Root)
 
 _TRIED: Final = 8
 
-_MUCH: Final = 0.1
+_BOUND_SHARE: Final = 0.1
+"""A change that saves less than this share of the cycles is not a bound."""
 
 
 class Accounts:
     """The account of all cycles of a run.
 
     Attributes:
-        units: in node order, without units that were not traced.
-        path: the critical path; of a run that stopped, the path to its last cycle.
+        units: traced units in node order.
+        path: the critical path; of an incomplete run, the path to its last cycle.
     """
 
     def __init__(self, trace: RecordedRun) -> None:
@@ -65,7 +66,7 @@ class Accounts:
         return cycles
 
     def ranked(self) -> list[UnitStalls]:
-        """Return the units: on the critical path, the most stalled, those that had no part."""
+        """Return the units: on the critical path, then the most stalled, then idle ones."""
         share: Counter[int] = Counter()
         for root, cycles in self.on_path().items():
             share[root.unit] += cycles
@@ -76,22 +77,22 @@ class Accounts:
         return sorted(self.units, key=key)
 
     def took_part(self, stalls: UnitStalls) -> bool:
-        """Whether a unit got an element, worked, or asked a memory for anything."""
+        """Whether a unit received an element, worked, or used a memory."""
         return bool(self.elements[stalls.unit] or stalls.busy or stalls.hbm or stalls.capacity)
 
     @property
     def path_note(self) -> str:
-        """What the path is of a run that did not come to its end."""
+        """A note about the path of an incomplete run."""
         return path_note(self.status)
 
     @cached_property
     def gains(self) -> tuple[Gain, ...] | None:
-        """What would make the run shorter; None of one that cannot be timed again."""
+        """Changes that shorten the run; None if it cannot be timed again."""
         return gains_of(self._trace, self.names, self.tried)
 
     @cached_property
     def tried(self) -> list[int]:
-        """Families, by their first units, that may gain: on the path, waited for, or at work."""
+        """Families, by their first units, that may gain: on the path, in roots, or at work."""
         rankings: list[Counter[int]] = [Counter(), Counter(), Counter()]
         for ranking, roots in zip(rankings, (self.on_path(), self.charged), strict=False):
             for root, cycles in roots.items():
@@ -105,10 +106,10 @@ class Accounts:
         return list(dict.fromkeys(chain.from_iterable(tried)))
 
     def verdict(self) -> str:
-        """Return the root whose removal would shorten the run most.
+        """Return the root with the largest gain.
 
         For a run that cannot be timed again, it is the largest part of the critical path; for a run
-        that did not complete, how it ended.
+        that did not complete, its end.
         """
         if self.status != "completed":
             return self._stopped()
@@ -119,11 +120,11 @@ class Accounts:
         if not self.gains:
             return "Nothing alone bounds it: no memory, unit or channel by itself makes it shorter."
         first, *others = self.gains[:2]
-        bound = first.cycles <= (1 - _MUCH) * self.cycles
+        bound = first.cycles <= (1 - _BOUND_SHARE) * self.cycles
         sentence = f"{'Bound by' if bound else 'Nothing alone bounds it, not even'} "
-        sentence += f"{_called(first)}: {_told(first, self.cycles)}."
+        sentence += f"{_called(first)}: {_gain_text(first, self.cycles)}."
         for gain in others:
-            sentence += f" Next {_called(gain)}: {_told(gain)}."
+            sentence += f" Next {_called(gain)}: {_gain_text(gain)}."
         return sentence
 
     def _mostly(self) -> str:
@@ -156,7 +157,7 @@ def _called(gain: Gain) -> str:
     return f"{gain.name} ({Place(gain.file, gain.line).brief})" if gain.line else gain.name
 
 
-def _told(gain: Gain, instead_of: int | None = None) -> str:
+def _gain_text(gain: Gain, instead_of: int | None = None) -> str:
     text = f"{'about ' if gain.estimated else ''}{counted(gain.cycles, 'cycle')}"
     if instead_of is not None:
         text += f" instead of {instead_of:,}"

@@ -1,4 +1,4 @@
-"""What was recorded of a run."""
+"""The recorded amounts and the end of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEFT JOIN channels c USING (channel) WHERE NOT s.finished GROUP BY ALL ORDER BY 
 
 @dataclass(frozen=True)
 class UnitLeft:
-    """A unit whose operator had not ended, and the wait it was in, if any."""
+    """A unit with an operator that had not ended, and its wait, if any."""
 
     name: str
     file: str
@@ -33,19 +33,19 @@ class UnitLeft:
 
 @dataclass(frozen=True, repr=False)
 class TraceSummary(ShownAsTables):
-    """How a run ended, and how much was recorded of it.
+    """The end of a run, and the recorded amounts.
 
     Attributes:
         program: the program's file.
-        status: how it ended; ``killed`` where it did not say.
-        outcome: the same, and what became of its outputs.
-        cycles: of the run; the last recorded cycle where it was killed.
-        window: the first and the last cycle that were traced; None for all.
-        nodes: the pattern of units that were traced; None for all.
-        transfers: elements dequeued, bare stops included.
+        status: the end of the run; ``killed`` if none was recorded.
+        outcome: the status, and whether the outputs are right.
+        cycles: of the run; the last recorded cycle of a killed run.
+        window: the first and the last traced cycle; None for all.
+        nodes: the pattern of traced units; None for all.
+        transfers: dequeued elements and bare stops.
         held_elements: sent and not dequeued.
         waits: longer than 0 cycles, or open.
-        has_state: it is known which units had not ended.
+        has_state: the last state of units is recorded.
         not_ended: units, in node order.
     """
 
@@ -70,7 +70,7 @@ class TraceSummary(ShownAsTables):
 
 
 def summary_of(trace: RecordedRun) -> TraceSummary:
-    """Return what was recorded in ``trace``."""
+    """Return the recorded amounts and the end of ``trace``."""
     meta = trace.meta
     window = meta.get("window")
     ((units, channels, transfers, held, bursts, hbm_bytes, waits),) = trace.rows(

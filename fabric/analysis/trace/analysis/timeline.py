@@ -1,4 +1,4 @@
-"""The timeline of each unit, rebuilt from its waits, and its slices, of which none overlap."""
+"""The timeline of each unit, rebuilt from its waits, as slices without overlap."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
 STATES: Final = (Cause.IDLE, Cause.BUSY, *WAITS)
-"""What a unit can be in; the number in the list stands for it in VCD."""
+"""The states of a unit; a state's index is its number in VCD."""
 
 
 class Interval(NamedTuple):
     """A wait; ``channel`` and ``peer`` are -1 for the memories.
 
     Attributes:
-        until: when the peer ended the wait; the rest is the element's way.
-        late: the peer delayed the element, so the rest is longer than its way.
+        until: when the peer ended the wait; from then on the element was in flight.
+        late: the producer delayed visibility beyond the channel's latency.
         links: the last cycles, in which shared links delayed the element.
-        open: it had not ended when the run stopped, and ends with the run here.
+        open: it had not ended when the run stopped; its end is the run's.
     """
 
     start: int
@@ -39,7 +39,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitStalls:
-    """A unit's cycles; all but ``links`` and ``worst`` sum to the total.
+    """A unit's cycles by cause. They sum to the total, without ``links`` and ``worst``.
 
     Attributes:
         links: part of ``empty``, delayed by shared links.
@@ -67,7 +67,7 @@ class Timelines:
     """All timelines of a run.
 
     Attributes:
-        first, last: the cycles of the account, without ``last``.
+        first, last: the first cycle of the account, and the cycle after its last one.
         final: each unit's last cycle, in which its open wait begins.
         finished: whether each unit's operator had ended; None if not recorded.
     """
@@ -81,7 +81,7 @@ class Timelines:
     traced: list[bool]
 
     def stalls(self, unit: int) -> UnitStalls:
-        """Return where the cycles of ``unit`` went."""
+        """Return the cycles of ``unit`` by cause."""
         first, last = self.first, self.last
         cycles = dict.fromkeys(WAITS, 0)
         by_channel: dict[int, int] = {}
@@ -108,7 +108,7 @@ class Timelines:
         )
 
     def still(self, unit: int) -> Interval | None:
-        """Return the wait of ``unit`` that goes on to the end of the run, where there is one."""
+        """Return the wait of ``unit`` that lasts to the end of the run, if any."""
         waits = self.waits[unit]
         return waits[-1] if waits and waits[-1].open else None
 
@@ -164,7 +164,7 @@ class Level(NamedTuple):
 
 
 def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
-    """Yield what ``unit`` did, in order, without gaps up to its end."""
+    """Yield the states of ``unit``, in order, without gaps up to its end."""
     cycle = lines.first
     for wait in lines.waits[unit]:
         start, end = max(wait.start, lines.first), min(wait.end, lines.last)
@@ -183,7 +183,7 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
 def occupancy(
     trace: RecordedRun, channels: Iterable[int] | None = None
 ) -> Iterator[tuple[int, list[Level]]]:
-    """Yield each channel's number and its elements, from which cycle on."""
+    """Yield each channel's number and the changes of its number of elements."""
     first, last = trace.window
     chosen = "" if channels is None else f"AND channel IN ({', '.join(map(str, channels))})"
     rows = trace.rows(
@@ -226,7 +226,7 @@ def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
     cycles, change = cycles[order], change[order]
     moved = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(cycles))])
     edges = first + width * np.arange(bins + 1)
-    # Whole bytes up to each edge: what is rounded in one stretch is made up for in the next.
+    # Bytes up to each edge are rounded, so that rounding errors do not add up.
     spread = np.diff(np.rint(np.interp(edges, cycles, moved))).astype(np.int64).tolist()
     peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
     room = np.floor(np.diff(np.minimum(edges, last)) * peak).astype(np.int64).tolist()

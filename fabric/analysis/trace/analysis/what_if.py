@@ -1,4 +1,4 @@
-"""What a recorded run would have taken if units or depths were others, or one thing quicker."""
+"""The time of a recorded run with other units, depths or links."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _DEEPEST: Final = 1 << 60
 
 
 class Gain(NamedTuple):
-    """A run without the time of one thing.
+    """A run without the time of one resource.
 
     Attributes:
         kind: a memory, the links of a network, a family of units, or the depth of channels.
-        cycles: of the run if the thing took no time.
+        cycles: of the run if the resource took no time.
         half_cycles: if it took half as long, or links carried twice as much; None for depths.
         estimated: the order of arrivals may change, and the cycles with it.
         file, line: where the units were wired; empty and 0 if not a family.
@@ -56,7 +56,7 @@ class Gain(NamedTuple):
 
     @property
     def change(self) -> str:
-        """What a person would change, in words."""
+        """The change of the program or the hardware, in words."""
         if self.kind == "depth":
             return "every channel were unbounded"
         if self.kind == "links":
@@ -68,14 +68,14 @@ class Gain(NamedTuple):
 
     @property
     def changed_cycles(self) -> int:
-        """That the run would take after ``change``."""
+        """The cycles of the run after ``change``."""
         if self.kind == "family" and self.half_cycles is not None:
             return self.half_cycles
         return self.cycles
 
 
 def by_change(gains: Iterable[Gain]) -> list[Gain]:
-    """Return ``gains`` as a person would try them: memories, links, families, then all channels."""
+    """Return ``gains`` in the order of memories, links, families, and all channels."""
     return sorted(gains, key=lambda gain: (_KINDS.index(gain.kind), gain.changed_cycles))
 
 
@@ -115,7 +115,7 @@ def _tried(record: Record, names: Names, families: Iterable[int]) -> Iterator[Ga
 
 
 def _less_of(changed: Callable[[float], Record]) -> tuple[int, int]:
-    """Return the cycles of a record if one thing takes no time, and if it takes half."""
+    """Return the cycles of a record if one resource takes no time, and if it takes half."""
     none, half = changed(0), changed(0.5)
     return _cycles(none, none.depths), _cycles(half, half.depths)
 
@@ -150,7 +150,7 @@ class ChannelWaits(NamedTuple):
 
 
 class BlockedUnit(NamedTuple):
-    """A unit that would wait for ever for ``other``, for a slot if ``full``, else an element."""
+    """A unit that would wait forever for ``other``, for a slot if ``full``, else an element."""
 
     name: str
     channel: str
@@ -160,7 +160,7 @@ class BlockedUnit(NamedTuple):
 
 
 class ReleasedUnit(NamedTuple):
-    """A unit that waited for ever in the recorded run, and would have continued in ``cycle``."""
+    """A unit that waited forever in the recorded run, and would have continued in ``cycle``."""
 
     name: str
     channel: str
@@ -193,18 +193,18 @@ class WhatIf(ShownAsTables):
 
     @property
     def exact(self) -> bool:
-        """Whether a run would take as long, and end so; or go on there, or not."""
+        """Whether a run would give the same cycles and the same end."""
         return not self.reasons
 
 
 def what_if_of(
     trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
 ) -> WhatIf:
-    """Return the time that the run of ``trace`` would have taken.
+    """Return the cycles of ``trace`` with the changes.
 
     ``depths``: by ``consumer.input``, or by a pattern; later ones override earlier ones. ``work``:
     time factors of units by name, pattern or title of a family; later ones override earlier ones.
-    ``links``: factor of the links' capacity; inf for any number.
+    ``links``: factor of the links' capacity; inf for unlimited links.
     """
     if not links > 0:
         raise refused(f"links is {links}: expected how many times as much, above 0")
@@ -239,7 +239,7 @@ def what_if_of(
 def _of_stopped(
     trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
 ) -> WhatIf:
-    """Return whether units of a deadlocked run would have continued."""
+    """Return the units of a deadlocked run that would have continued."""
     record, waiting = stopped_in(trace)
     changed = _changed(record, depths)
     after = Retimer(_worked(record, Names(trace), work).with_links(links))
@@ -310,7 +310,7 @@ def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
 def _reasons(
     record: Record, work: Mapping[str, float], links: float, *, ended: bool
 ) -> tuple[str, ...]:
-    # Whether a run ends hangs on the order of what units do, and on no cycles.
+    # With fixed orders of operations, times do not decide whether a run completes.
     if not ended and record.orders_are_fixed:
         return ()
     scaled = [

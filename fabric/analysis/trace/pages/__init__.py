@@ -1,1 +1,1 @@
-"""The page of ``trace report``: one file, nothing to load, drawn by the browser that opens it."""
+"""The page of ``trace report``: one file that loads nothing, drawn by the browser."""

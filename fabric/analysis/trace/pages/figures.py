@@ -72,7 +72,7 @@ FROM transfers ORDER BY channel, element
 """
 
 AT_CHANNELS: Final = (str(Cause.EMPTY), str(Cause.FULL))
-"""What is waited for at a channel: columns of channels."""
+"""Causes of waits at a channel, which are columns of channels."""
 
 _ROOTS: Final = 5
 
@@ -86,7 +86,7 @@ Item = TypeVar("Item")
 
 
 def edges(first: int, last: int, rows: int) -> np.ndarray:
-    """Return where stretches begin and end: as many as leave a page of ``rows`` small."""
+    """Return the edges of the stretches; their number keeps a page of ``rows`` small."""
     wanted = max(_FEWEST, min(_MOST, _CELLS // max(1, rows)))
     cycles = last - first
     bins = max(1, min(wanted, cycles))
@@ -96,8 +96,8 @@ def edges(first: int, last: int, rows: int) -> np.ndarray:
 def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the longest state of each unit in each stretch, and the totals of all units.
 
-    The first has places in ``SHOWN``, of shape (units, stretches); the second percent of the cycles
-    of all traced units, of shape (causes, stretches).
+    The first has indices into ``SHOWN``, of shape (units, stretches); the second percent of the
+    cycles of all traced units, of shape (causes, stretches).
     """
     units, bins = len(lines.names), len(at) - 1
     span = int(at[-1]) + 1
@@ -105,7 +105,7 @@ def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.nda
         "SELECT unit, start_cycle AS start, end_cycle AS until, cause FROM waits "
         "WHERE end_cycle > start_cycle ORDER BY unit, start_cycle"
     )
-    # One long axis, a unit after the other: where each stretch of each unit begins and ends.
+    # The edges of all units' stretches on one axis, one unit after the other.
     axis = np.arange(units, dtype=np.int64)[:, None] * span + at
     cycles = np.zeros((len(SHOWN), units, bins), np.int64)
     for cause in WAITS:
@@ -191,12 +191,12 @@ class Detail:
 
     Attributes:
         origin: the cycle from which the columns count.
-        columns: of waits, ``wait.gap`` (from the end of the one before, or from ``origin``),
-            ``wait.cycles``, ``wait.way`` (the rest of it, in which what ended it was on its way)
-            and ``wait.port`` (a unit's inputs, then its outputs, then the causes of ``WAITS``
-            without a channel); of transfers, ``transfer.gap`` (between the sends of a channel),
-            ``transfer.held`` (cycles in the channel and 1, or 0 where it still is),
-            ``transfer.stop`` (twice the level, and 1 for a bare stop), ``transfer.send_wait`` and
+        columns: of waits, ``wait.gap`` (since the end of the last wait, or since ``origin``),
+            ``wait.cycles``, ``wait.way`` (its last cycles, in which the element was in flight) and
+            ``wait.port`` (a unit's inputs, then its outputs, then the causes of ``WAITS`` without a
+            channel); of transfers, ``transfer.gap`` (between the sends of a channel),
+            ``transfer.held`` (cycles in the channel plus 1; 0 if not dequeued), ``transfer.stop``
+            (twice the level, plus 1 for a bare stop), ``transfer.send_wait`` and
             ``transfer.receive_wait``.
     """
 
@@ -209,9 +209,9 @@ class Detail:
 
 
 def detail_of(
-    trace: RecordedRun, units: Sequence[int], channels: Sequence[int], letters: int
+    trace: RecordedRun, units: Sequence[int], channels: Sequence[int], characters: int
 ) -> Detail:
-    """Choose details within ``letters`` characters: all, or the first units and channels."""
+    """Choose details within ``characters`` characters: all, or the first units and channels."""
     first, last = trace.window
     ((all_units, all_channels),) = trace.rows(
         "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels)"
@@ -235,10 +235,10 @@ def detail_of(
             **_transfer_columns(transfers, kept_channels, origin, all_channels),
         }
         size = compressed(columns)
-        if size <= letters or not room:
+        if size <= characters or not room:
             break
         rows = len(columns["wait.gap"]) + len(columns["transfer.gap"])
-        room = int(rows * _MARGIN * max(letters, 0) / size)
+        room = int(rows * _MARGIN * max(characters, 0) / size)
     return Detail(
         origin,
         columns,

@@ -1,4 +1,4 @@
-"""The graph of a program for a page, and the mesh its units are on: what is where, how busy."""
+"""The graph of a program for a page, and the mesh of its units with the load of links."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HEADS: Final = {"busiest links": "", "bytes": "n", "% busy": "n", "channels": "
 
 
 def graphs(names: Names, stuck: set[int]) -> list[JsonObject]:
-    """Return the graph with alike units folded, if many, and unfolded, if few.
+    """Return the graph with equal units folded, if many, and unfolded, if few.
 
     Each has ``boxes`` with centres, sizes, texts and units; ``arrows`` with boxes, channels, points
     and labels; and its ``size``.
@@ -132,8 +132,6 @@ def _rounded(point: tuple[float, ...]) -> list[float]:
 
 
 class _Link(NamedTuple):
-    """A link with traffic: its row of text, and the part of its capacity."""
-
     texts: Sequence[str]
     share: float
 
@@ -162,7 +160,7 @@ def _link(row: Sequence[str]) -> _Link | None:
         share = float(row[2]) / 100
     except ValueError:
         return None
-    # A trace may come from anywhere: what is not a share is left out.
+    # A trace may be from an untrusted sender: invalid shares are left out.
     return _Link(row, share) if 0 <= share < 2 else None
 
 

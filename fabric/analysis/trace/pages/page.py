@@ -1,4 +1,4 @@
-"""``trace report``: the page that holds all of it, in one file that loads nothing."""
+"""``trace report``: one page with all results, in a file that loads nothing."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _SCRIPTS: Final = (
     "graph", "details", "table", "tables", "main",
 )  # fmt: skip
 _UPLOT_VERSION: Final = "1.6.32"
-_LETTERS: Final = 1_900_000
-"""Characters of a page, except for its fixed parts."""
+_CHARACTERS: Final = 1_900_000
+"""Maximum page size in characters, without the fixed parts."""
 
 _OCCUPANCY: Final = 12
 
@@ -49,7 +49,7 @@ _PRICED: Final = {
     "totals": {"what": "", "value": "n", "unit": ""},
     "spent": {"energy": "", "amount": "n", "joules": "n", "%": "n"},
 }
-"""Tables of time and energy, their heads, and their alignment."""
+"""Tables of time and energy: their columns with the alignment."""
 
 
 _COLUMNS: Final = (120, 48)
@@ -73,7 +73,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
         "uplot": part("vendor/uPlot.iife.min.js"),
         "script": "".join(part(f"script/{name}.js") for name in _SCRIPTS),
     }
-    room = _LETTERS - len(frame) - sum(map(len, parts.values()))
+    room = _CHARACTERS - len(frame) - sum(map(len, parts.values()))
     parts["data"] = _data(trace, accounts, report, room)
     page = filled(frame, parts)
     with output_file(output, encoding="utf-8") as file:
@@ -85,8 +85,8 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     names = accounts.names
     in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
     stuck = [unit for unit, name in enumerate(names.units) if name in in_loop]
-    told = figures(trace, accounts)
-    channels = told["channels"]
+    content = figures(trace, accounts)
+    channels = content["channels"]
     at = edges(*trace.window, len(names.units))
     mostly, shares = states(trace, accounts.timelines, at)
     for_elements, for_slots = (channels[cause] for cause in AT_CHANNELS)
@@ -95,7 +95,7 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     )
     waited = [each for each in by_waits if for_slots[each] or for_elements[each]]
     path = steps(accounts)
-    told |= {
+    content |= {
         "in_loop": stuck,
         "graphs": graphs(names, set(stuck)),
         "edges": at.tolist(),
@@ -105,13 +105,13 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     }
     used = buses(trace, accounts)
     if used is not None:
-        told["buses"] = used
+        content["buses"] = used
     columns = {"states": mostly.reshape(-1), **path}
-    rest = room - len(packed(told, columns))
-    ranked = told["units"]["ranked"]
+    rest = room - len(packed(content, columns))
+    ranked = content["units"]["ranked"]
     units = [*ranked, *sorted({*range(len(names.units))} - {*ranked})]
     detail = detail_of(trace, units, by_waits, rest)
-    told |= {
+    content |= {
         "detail": {
             "origin": detail.origin,
             "waits": detail.waits,
@@ -119,7 +119,7 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
         },
         "left_out": list(_left_out(detail, path, int(at[1] - at[0]))),
     }
-    return packed(told, {**columns, **detail.columns})
+    return packed(content, {**columns, **detail.columns})
 
 
 def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iterator[str]:
@@ -127,19 +127,19 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
     for what, owners, counts, every, which, others in (
         (
             "waits", "units", detail.waits, detail.all_waits,
-            "the critical path's and the most stalled", f"what they mostly did {held}",
+            "the critical path's and the most stalled", f"their most frequent states {held}",
         ),
         (
             "transfers", "channels", detail.transfers, detail.all_transfers,
-            "where units wait longest", f"sums, and of some how many elements they held {held}",
+            "where units wait longest", f"sums, and for some the held elements {held}",
         ),
     ):  # fmt: skip
         kept = sum(count or 0 for count in counts)
         if kept < every:
             having = sum(count is not None for count in counts)
             yield (
-                f"This page has {kept:,} of {every:,} single {what}, those of {having:,} of "
-                f"{len(counts):,} {owners}: {which}. Of the others it has {others}; "
+                f"This page has {kept:,} of {every:,} single {what}, from {having:,} of "
+                f"{len(counts):,} {owners}: {which}. For other {owners} it has {others}; "
                 "`trace query` has all."
             )
     if not len(path["step.cycles"]) and detail.all_waits:

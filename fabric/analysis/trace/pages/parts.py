@@ -25,14 +25,14 @@ _FOLDER: Final = Path(__file__).parent
 _POLICY: Final = "default-src 'none'; "
 
 Columns = Mapping[str, np.ndarray]
-"""Whole numbers from 0 on, by name."""
+"""Columns of non-negative integers by name."""
 
 _LEVEL: Final = 6
-"""Level nine takes six times as long and saves 2 percent."""
+"""Level 9 takes six times as long and saves 2 percent."""
 
 
 def part(name: str, folder: Path = _FOLDER) -> str:
-    """Return what stands in a file of this folder, or of another room's."""
+    """Return the text of a file in this folder, or in another room's."""
     return (folder / name).read_text(encoding="utf-8")
 
 
@@ -46,8 +46,8 @@ def head(title: str, style: str, allowed: str) -> str:
 
     ``title`` is escaped, and ``allowed`` is added to a policy that loads nothing.
     """
-    told = {"title": title, "style": style, "policy": _POLICY + allowed}
-    return filled(part("head.html"), told).rstrip()
+    parts = {"title": title, "style": style, "policy": _POLICY + allowed}
+    return filled(part("head.html"), parts).rstrip()
 
 
 def packed(figures: JsonObject, columns: Columns) -> str:
@@ -56,14 +56,14 @@ def packed(figures: JsonObject, columns: Columns) -> str:
     about = {
         name: {"count": len(columns[name]), "bytes": len(each)} for name, each in planes.items()
     }
-    # ASCII: half a character, as in a path that is not UTF-8, is written as an escape.
+    # ASCII: surrogates, as in a path that is not UTF-8, are written as escapes.
     head = json.dumps(figures | {"columns": about}, separators=(",", ":")).encode("ascii")
     parts = [len(head).to_bytes(4, "little"), head, *map(bytes, planes.values())]
     return base64.b64encode(zlib.compress(b"".join(parts), _LEVEL)).decode("ascii")
 
 
 def compressed(columns: Columns) -> int:
-    """Return how many letters of a page the columns take."""
+    """Return the number of characters that the columns take in a page."""
     raw = b"".join(bytes(_planes(values)) for values in columns.values())
     return len(zlib.compress(raw, _LEVEL)) * 4 // 3
 

@@ -1,3 +1,3 @@
-"""The trace of a run, opened as tables."""
+"""The trace of a run, read into tables."""
 
 from __future__ import annotations

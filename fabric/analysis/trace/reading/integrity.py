@@ -5,7 +5,7 @@ A table that lacks a column, or has a value that no run writes, is damaged.
 
 from __future__ import annotations
 
-# Any: values of parameters, which are only shown.
+# Any: parameters of the program, which are displayed.
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -23,7 +23,7 @@ _LARGEST: Final = (1 << 63) - 1
 _Number = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 
 _MOST: Final = 1 << 53
-"""Beyond all cycles and counts of a run, and the largest whole number of JSON readers."""
+"""Limit of cycles and counts, and the largest exact integer in JSON readers."""
 
 _ROW: Final = ("BIGINT", "{} = row")
 
@@ -73,17 +73,17 @@ class SharedLinks(msgspec.Struct, frozen=True):
     flows: tuple[Flow, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse links that there are not, and what is there twice."""
+        """Refuse unknown links, and channels or links that occur twice."""
         channels = [each for flow in self.flows for each in flow.channels]
         if len({*channels}) < len(channels):
             raise ValueError("a channel is in several flows")
         for flow in self.flows:
             if len({*flow.links}) < len(flow.links) or max(flow.links) >= len(self.capacities):
-                raise ValueError("a route takes a link twice, or one that there is not")
+                raise ValueError("a route takes a link twice, or an unknown link")
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """The columns used in computations; the others are only shown."""
+    """The fields used in computations; the remaining ones are only displayed."""
 
     off_chip: _Memory
     hardware: _Hardware = msgspec.field(default_factory=_Hardware)
@@ -94,7 +94,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 def is_whole(meta: JsonObject) -> bool:
-    """Whether what is computed with of ``meta.json`` is what a run writes."""
+    """Whether the fields of ``meta.json`` used in computations are valid."""
     try:
         msgspec.convert(meta, _Head)
     except msgspec.ValidationError:
@@ -103,7 +103,7 @@ def is_whole(meta: JsonObject) -> bool:
 
 
 def shared_links_in(meta: JsonObject) -> SharedLinks:
-    """Return the links that channels share, of a head that is whole; none where they share none."""
+    """Return the links that channels share, from valid ``meta``; empty without such links."""
     return msgspec.convert(meta, _Head).shared_links
 
 
@@ -179,14 +179,14 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "awaited_stop": _NONE_YET,
     },
 }
-"""The type of each column, and what holds of its values, by the name of the file."""
+"""The type of each column, and a condition for its values, by the name of the file."""
 
 
 def selected(form: str, file: str) -> str:
     """Return SQL for the rows of a file, with an error for rows that no run writes."""
     tests = " ".join(
         f"WHEN ({condition.format(chr(34) + name + chr(34))}) IS NOT TRUE "
-        f"THEN error('a {name} in it is none of a run')"
+        f"THEN error('a {name} in it is invalid')"
         for name, (_, condition) in FORMS[form].items()
     )
     return f"(SELECT * EXCLUDE (row) FROM {file} WHERE CASE {tests} ELSE true END)"

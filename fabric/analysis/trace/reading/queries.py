@@ -1,4 +1,4 @@
-"""Queries for the usual questions, and the schema for those that they do not answer."""
+"""Queries for frequent questions, and the schema for other questions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ class Query(NamedTuple):
 
     Attributes:
         sql: over the tables of ``fabric.messages.vocabulary``.
-        folded: the same by family, with minimum, median and maximum; empty without units or
-            channels.
+        folded: SQL by family, with minimum, median and maximum; empty without units or channels.
     """
 
     question: str

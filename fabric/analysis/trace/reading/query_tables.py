@@ -1,9 +1,9 @@
 """The tables of ``trace query``, made from the segments. Their columns: ``messages.vocabulary``.
 
-``transfers`` is sorted by (taken_cycle, channel, element), what is still held last;
+``transfers`` is sorted by (taken_cycle, channel, element), elements still held last;
 ``operations`` by (unit, order); ``waits`` by (unit, start_cycle); ``bursts`` by (end_cycle, unit).
-What was under way when the run stopped is in ``waits`` and ``bursts`` up to the run's last cycle.
-A select without ORDER BY keeps that order, whatever order the run happened to write in.
+Waits and bursts under way when the run stopped are in ``waits`` and ``bursts`` up to the run's last
+cycle. A select without ORDER BY keeps this order, whatever the order of writing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAMES: Final = {"max": "greatest", "min": "least"}
 
 
 def _macro(rule: Callable[..., int]) -> str:
-    """Return SQL for what a function returns of its parameters."""
+    """Return SQL for the value of a function."""
     (function,) = ast.parse(inspect.getsource(rule)).body
     assert isinstance(function, ast.FunctionDef)
     returned = function.body[-1]
@@ -55,7 +55,7 @@ def _sql(value: ast.expr | None) -> str:
 
 
 MACROS: Final = "".join(_macro(rule) for rule in (visible_from, set_out_at, credit_part))
-"""Makes ``visible_from``, ``set_out_at`` and ``credit_part``."""
+"""Defines ``visible_from``, ``set_out_at`` and ``credit_part``."""
 
 
 CHANNELS: Final = """
@@ -74,7 +74,7 @@ CREATE TABLE entries (place BIGINT, unit BIGINT, operation BIGINT, channel BIGIN
     stop BIGINT, cycle BIGINT, waited BIGINT);
 CREATE TABLE omissions (channel BIGINT, omitted BIGINT);
 """
-"""``omissions`` counts the elements of each channel that were dequeued before the window."""
+"""Creates the log's tables; ``omissions`` counts elements that were dequeued before the window."""
 
 APPEND: Final = """
 INSERT INTO entries SELECT row_number() OVER () - 1 + (SELECT count(*) FROM entries), * FROM {file}
@@ -92,7 +92,7 @@ DELETE FROM entries WHERE channel NOT IN (SELECT channel FROM omissions)
 """
 """Sorts rows from before the window, which were held until an element was dequeued in it.
 
-Of a killed run, other channels may lack rows that are held.
+In a killed run, held rows of other channels may be missing.
 """
 
 UNSENT: Final = f"""
@@ -100,7 +100,7 @@ SELECT channel FROM entries WHERE channel >= 0 GROUP BY channel
 HAVING count(*) FILTER (operation IN {log.SENDS})
     < count(*) FILTER (operation IN {log.TAKES})
 """
-"""A row for each channel of which more elements were dequeued than sent."""
+"""A row for each channel with more dequeued than sent elements."""
 
 
 UNFIT: Final = f"""
@@ -111,7 +111,7 @@ WHERE waits_for IS NULL OR w.unit <> (CASE waits_for WHEN '{Operation.SEND}' THE
 UNION ALL SELECT unit FROM recorded_states ANTI JOIN waiting USING (unit)
 WHERE waits_for IN ('{Operation.SEND}', '{Operation.RECEIVE}')
 """
-"""A row for each unit of the last states that waits for a channel of others, or for none."""
+"""A row for each unit of the last states that waits for another unit's channel, or for none."""
 
 
 _NAMES_OF_STEPS: Final = {
@@ -123,7 +123,7 @@ _NAMES_OF_STEPS: Final = {
 
 
 def _case(words: Mapping[int, str]) -> str:
-    """Return SQL for the word of an operation; null for others."""
+    """Return SQL for the name of an operation; null if it has none."""
     whens = " ".join(f"WHEN {operation} THEN '{word}'" for operation, word in words.items())
     return f"CASE operation {whens} END"
 
@@ -290,7 +290,7 @@ UPDATE {table} SET family = given.family FROM given WHERE {table}.{number} = giv
 
 
 def add_families(database: Connection) -> None:
-    """Add the column to ``units`` and ``channels``: the title, with its place if others have it."""
+    """Add the column to ``units`` and ``channels``: titles, with places if ambiguous."""
     rows = database.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
     places = [Place(file, line) for _, _, file, line in rows]
     operators = [operator for _, operator, _, _ in rows]

@@ -1,4 +1,4 @@
-"""What a trace refuses, with the line that asks for it."""
+"""Reads a recorded trace into an in-memory DuckDB database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-# Any: rows are what the database gives, and files of the trace are JSON.
+# Any: rows of the database, and JSON files of the trace.
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -54,24 +54,20 @@ def refused(message: str) -> ConfigurationError:
 
 
 class RecordedRun(Shown):
-    """A recorded run, read into a database in memory: its folder is not needed any more.
+    """A recorded run in an in-memory database, independent of its folder.
 
-    Several may be open at once, and each may be asked from several threads. Nothing that is asked
-    changes it.
-
-    ``Trace`` describes the attributes that both have.
+    Several runs may be open together, and several threads may query one. Queries are read-only.
+    ``Trace`` describes the attributes that both classes have.
 
     Attributes:
-        shared_links: those of a network that have a limit, and the channels that share them.
-        shared_channels: these channels, by number.
-        damaged: something is missing that the run wrote or was to write.
-        shutdown_cycles: so long after its last client the off-chip memory stopped; None where the
-            run does not say.
-        priced: rows of text about seconds and joules, by table; none where nothing has a price.
-        links: of a network that have a limit, rows of text: name, bytes, percent of what it can
-            carry, channels.
-        on_chip_bytes: that each unit requires, in node order; none where the run does not say.
-        explained: what the run itself wrote about a deadlock or a livelock; None for nothing.
+        shared_links: links of a network that have a limit, and the channels that share them.
+        shared_channels: numbers of the channels in ``shared_links``.
+        damaged: rows or files of the run are missing.
+        shutdown_cycles: from the off-chip memory's last client to its stop; None if not recorded.
+        priced: rows of text about seconds and joules, by table; empty without prices.
+        links: rows of text for limited links: name, bytes, percent of the capacity, channels.
+        on_chip_bytes: required by each unit, in node order; empty if not recorded.
+        explained: the run's own ``deadlock.json``; None without one.
     """
 
     def __init__(self, run: Path, *, first: bool = False) -> None:
@@ -82,13 +78,13 @@ class RecordedRun(Shown):
         found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
         self.folder: Final = found[-1 if first else 0] if found else run
         self.problems: list[str] = []
-        told = 0
+        notes = 0
         if len(found) > 1 and not first:
             self.problems.append(
-                f"it was run again with deeper channels, which this is about; {found[1]} has the "
-                "run that stopped"
+                f"this is the run repeated with deeper channels; {found[1]} has the run that "
+                "stopped"
             )
-            told = 1
+            notes = 1
         self.has_state = True
         self.meta: Final = self._meta(run)
         self.shared_links: Final = shared_links_in(self.meta)
@@ -109,7 +105,7 @@ class RecordedRun(Shown):
         self._static("columns", "*")
         add_families(self._database)
         self._segments(end)
-        # From here on nobody changes it, or reads anything besides.
+        # From here on the database is read-only and opens no files.
         self._database.execute("SET enable_external_access = false")
         self._open: Final = [self._database]
         del self._database, self._files
@@ -121,7 +117,7 @@ class RecordedRun(Shown):
         self.failed: Final = self.status != "completed" or verified is False
         if not end:
             self.problems.append(
-                "the run did not say how it ended: this is what it wrote until then"
+                "the run did not record its end: this is the trace up to its last write"
             )
         shutdown_cycles = end.get("shutdown_cycles")
         self.shutdown_cycles: Final[int | None] = (
@@ -131,7 +127,7 @@ class RecordedRun(Shown):
         self.links: Final = _rows_of({"links": end.get("links")}).get("links", [])
         self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
         self.hbm: Final = self._counters(end.get("hbm"))
-        self.damaged: Final = len(self.problems) > told
+        self.damaged: Final = len(self.problems) > notes
         window = self.meta.get("window")
         start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
@@ -141,24 +137,24 @@ class RecordedRun(Shown):
         database = next(iter(self._open), None)
         if database is None:
             raise refused(
-                f"trace {self.folder}: it is closed: expected to be asked before close(), or "
+                f"trace {self.folder}: it is closed: expected a query before close(), or "
                 "inside of `with open_trace(...) as trace:`"
             )
         cursor = database.cursor()
-        # A SELECT may hold an INSERT, and EXPLAIN ANALYZE executes what it explains.
+        # A SELECT may contain an INSERT, and EXPLAIN ANALYZE executes its statement.
         cursor.execute("BEGIN TRANSACTION READ ONLY")
         return cursor
 
     def rows(self, query: str, **parameters: int | list[int]) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; ``$name`` in it is the parameter called so."""
+        """Return the rows of a query; ``$name`` in it is a parameter."""
         return self.cursor().rows(query, parameters or None)
 
     def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
-        """Return the columns of a query as numpy arrays; ``$name`` is a parameter here, too."""
+        """Return the columns of a query as numpy arrays; ``$name`` in it is a parameter."""
         return self.cursor().numpy(query, parameters or None)
 
     def table(self, rows: str, columns: Sequence[str]) -> Counters:
-        """Return ``columns`` of integers of ``rows``, a table's name or more of SQL."""
+        """Return integer ``columns`` of ``rows``, which is a table's name or SQL after FROM."""
         names = ", ".join(f'"{column}"' for column in columns)
         found = self.numpy(f"SELECT {names} FROM {rows}")
         return _stacked(found, columns)
@@ -172,7 +168,7 @@ class RecordedRun(Shown):
         return rows
 
     def close(self) -> None:
-        """Give the memory back; what is asked afterwards is refused, what is under way ends."""
+        """Free the memory. Later queries are refused; running ones end."""
         self._open.clear()
 
     def unit_names(self) -> list[str]:
@@ -186,7 +182,7 @@ class RecordedRun(Shown):
             return counters_in(found, len(self.unit_names()))
         except Refusal as error:
             self.problems.append(
-                f"end.json is damaged, what the HBM has counted is left out: {error}"
+                f"end.json is damaged, the counters of the HBM are left out: {error}"
             )
             return None
 
@@ -257,7 +253,6 @@ class RecordedRun(Shown):
             ) from None
 
     def _file(self, form: str, file: Path) -> str:
-        """Return SQL for the rows of ``file``, of that form."""
         types = {name: kind for name, (kind, _) in FORMS[form].items()}
         try:
             columns = read_table(self._files, file, types)
@@ -310,7 +305,7 @@ class RecordedRun(Shown):
 
     @property
     def interval_cycles(self) -> int:
-        """Between two elements of a channel, at least; 0 where the hardware sets no limit."""
+        """Least cycles between two elements of a channel; 0 without a limit in the hardware."""
         hardware = self.meta.get("hardware")
         channel = hardware.get("channel") if isinstance(hardware, dict) else None
         cycles = channel.get("interval_cycles") if isinstance(channel, dict) else None
@@ -323,7 +318,7 @@ class RecordedRun(Shown):
             try:
                 if file.stem != f"operations-{number:06}":
                     raise ValueError(f"operations-{number:06}{SUFFIX} is missing")
-                self._whole(query_tables.APPEND.format(file=self._file("operations", file)))
+                self._insert_all(query_tables.APPEND.format(file=self._file("operations", file)))
             except _DAMAGES as error:
                 self.problems.append(
                     f"{file.name} is damaged, its rows and later ones are left out: "
@@ -332,12 +327,12 @@ class RecordedRun(Shown):
                 return
 
     def _omit(self) -> None:
-        """Read how many elements of each channel were dequeued before the window."""
+        """Read the number of elements of each channel dequeued before the window."""
         file = self.folder / f"window{SUFFIX}"
         if os.path.lexists(file):
             try:
                 rows = self._file("window", file)
-                self._whole(f"INSERT INTO omissions FROM {rows}")
+                self._insert_all(f"INSERT INTO omissions FROM {rows}")
             except _DAMAGES as error:
                 self.problems.append(
                     f"{file.name} is damaged, elements are left out: {_reason(error)}"
@@ -345,7 +340,7 @@ class RecordedRun(Shown):
         self._database.execute(query_tables.WINDOW)
 
     def _join(self) -> None:
-        """Leave out elements that were dequeued and not sent, which no run writes."""
+        """Drop all rows if elements were dequeued but not sent: rows are missing."""
         if self._database.rows(query_tables.UNSENT):
             self.problems.append(
                 "more elements were dequeued than sent: rows are missing, all are left out"
@@ -356,15 +351,14 @@ class RecordedRun(Shown):
             )
 
     def _fit(self) -> None:
-        """Drop the last states if units wait for channels that are not theirs."""
+        """Drop the last states if units wait for other units' channels."""
         if not self.has_state or not self._database.rows(query_tables.UNFIT):
             return
         self.problems.append("states and waiting do not fit together, they are left out")
         self.has_state = False
         self._database.execute("DELETE FROM recorded_states; DELETE FROM waiting")
 
-    def _whole(self, insert: str) -> None:
-        """Insert all rows of a file, or none."""
+    def _insert_all(self, insert: str) -> None:
         self._database.execute("BEGIN TRANSACTION")
         try:
             self._database.execute(insert)
@@ -399,8 +393,8 @@ def _stacked(found: dict[str, np.ndarray], columns: Sequence[str]) -> Counters:
 
 
 def _reason(error: Exception) -> str:
-    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    return said.splitlines()[0]
+    text = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return text.splitlines()[0]
 
 
 def _rows_of(tables: object) -> dict[str, list[list[str]]]:

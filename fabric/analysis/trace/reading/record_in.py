@@ -1,4 +1,4 @@
-"""From the tables of a trace to the record of its run, which can be timed again."""
+"""Records of runs from the tables of a trace, which can be timed again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def record_in(trace: RecordedRun) -> Record:
 
 
 class Stopped(NamedTuple):
-    """The operations of a deadlocked run, followed by those that ``waiting`` units waited for."""
+    """The operations of a deadlocked run, then the awaited operations of ``waiting`` units."""
 
     record: Record
     waiting: tuple[int, ...]
@@ -108,7 +108,7 @@ def _record_in(trace: RecordedRun) -> Record:
         clocks = retimer.clocks[record.first[1:] - 1].tolist()
         is_whole = again.cycles == trace.cycles and ends == clocks
     else:
-        # What units worked before they waited for ever belongs to no operation that they did.
+        # Work before an endless wait is in no row of the log.
         is_whole = again.cycles is not None and again.cycles <= trace.cycles
     if not is_whole:
         raise _damaged(who)
@@ -116,7 +116,7 @@ def _record_in(trace: RecordedRun) -> Record:
 
 
 def _fits(record: Record) -> bool:
-    """Whether all slots and elements that events use are there."""
+    """Whether the record has all slots and elements that its events use."""
     code, amount = record.events.T
     arrives = code & e.KIND == e.ARRIVAL
     elements = record.elements[code[arrives] >> e.SHIFT]
@@ -139,8 +139,8 @@ def _about(trace: RecordedRun, who: str) -> About | None:
         is_number(each) and each < len(units) for each in clients
     ):
         raise refused(
-            f"{who}: what it says of the HBM's clients is damaged: expected numbers below "
-            f"{len(units)}, those of its units"
+            f"{who}: the list of the HBM's clients is damaged: expected numbers of units, below "
+            f"{len(units)}"
         )
     hardware: Any = trace.meta.get("hardware") or {}
     return About(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 
-# Any: rows are what the database gives; pandas has no types.
+# Any: rows of the database; pandas has no types.
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import duckdb
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _READING: Final = {"SELECT", "EXPLAIN", "MULTI"}
-"""Statements that have rows and change nothing; PIVOT is made of several."""
+"""Read-only statements with rows; PIVOT is a MULTI statement."""
 
 
 class Database(Protocol):
-    """Where the rows are."""
+    """A source of read-only connections."""
 
     def cursor(self) -> Connection:
-        """Return a connection of its own, which only reads."""
+        """Return a new read-only connection."""
         ...
 
 
 class Table(Shown):
-    """The rows of a query, which is executed whenever they are asked for.
+    """The rows of a query, which runs at each access.
 
-    It has Arrow's stream of columns (``__arrow_c_stream__``): ``pyarrow.table(table)`` and
-    ``polars.DataFrame(table)`` take it as it is, ``table.df()`` is a DataFrame of pandas, where
-    these are installed. Cycles and counts are 64-bit integers; what is not there is null.
+    It has Arrow's stream of columns (``__arrow_c_stream__``) for ``pyarrow.table(table)`` and
+    ``polars.DataFrame(table)``; ``table.df()`` is a DataFrame of pandas. These libraries are
+    optional. Cycles and counts are 64-bit integers; missing values are null.
     """
 
     def __init__(self, database: Database, name: str, sql: str) -> None:
-        """Stand for the rows of ``sql``.
+        """Check the query and read its columns.
 
         Raises:
-            ConfigurationError: the database refuses it: it is no SQL, or does not only read.
+            ConfigurationError: the database refuses the SQL, or it does more than read.
         """
         self.name: Final = name
         self._database: Final = database
         self._sql: Final = sql
-        self._asked(self._check)
+        self._refusing(self._check)
         self.columns: Final[tuple[str, ...]] = tuple(self._of_rows(lambda rows: rows.columns))
 
     def rows(self, first: int | None = None) -> list[tuple[Any, ...]]:
-        """Return all rows, or the ``first``, in Python's own numbers and texts; null is None."""
+        """Return all rows, or the ``first`` ones, as Python numbers and texts; null is ``None``."""
         if first is None:
             return self._of_rows(lambda rows: rows.fetchall())
         return self._of_rows(lambda rows: rows.limit(first).fetchall())
@@ -79,11 +79,11 @@ class Table(Shown):
         return self._of_rows(lambda rows: rows.df())
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return self._of_rows(len)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the columns for Arrow's readers; see Arrow's PyCapsule interface."""
+        """Return the columns for Arrow's readers, by Arrow's PyCapsule interface."""
         return self._of_rows(lambda rows: rows.__arrow_c_stream__(requested_schema))
 
     @override
@@ -92,33 +92,29 @@ class Table(Shown):
 
     @override
     def __str__(self) -> str:
-        """Its first rows, as ``trace query`` prints them; its name where the trace is closed."""
+        """Return the first rows, as ``trace query`` prints them; the name of a closed table."""
         try:
             return shown(self, "text") or repr(self)
         except FabricError:
             return repr(self)
 
     def _of_rows(self, ask: Callable[[duckdb.DuckDBPyRelation], Answer]) -> Answer:
-        def asked(connection: duckdb.DuckDBPyConnection) -> Answer:
+        def run(connection: duckdb.DuckDBPyConnection) -> Answer:
             rows = connection.sql(self._sql)
             assert rows is not None  # statements without rows were refused
             return ask(rows)
 
-        return self._asked(asked)
+        return self._refusing(run)
 
     def _check(self, _: duckdb.DuckDBPyConnection) -> None:
-        """Refuse what does not only read."""
         found = [statement.type.name for statement in duckdb.extract_statements(self._sql)]
         if len(found) != 1:
-            raise duckdb.Error(
-                f"{counted(len(found), 'statement')} are found where one is expected"
-            )
+            raise duckdb.Error(counted(len(found), "statement"))
         if found[0] not in _READING:
             what = found[0].replace("_", " ")
-            raise duckdb.Error(f"{what} asks for no rows, and a trace is only read")
+            raise duckdb.Error(f"{what} returns no rows, and a trace is read-only")
 
-    def _asked(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
-        """Ask the database, and say what it refuses."""
+    def _refusing(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         try:
             return self._database.cursor().call(ask)
         except duckdb.Error as error:

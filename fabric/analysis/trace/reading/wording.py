@@ -1,4 +1,4 @@
-"""How units, channels and roots are called in tables and sentences."""
+"""Names of units, channels and roots in tables and sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Names:
         functions: the operators with the functions they apply, if recorded.
         places: ``file:line``, without the folder.
         streams: the labels of channels in pictures; empty if not recorded.
-        families: of units, by their numbers; no two have one title.
+        families: families of unit numbers, with different titles.
         first: by unit, the first unit of its family.
     """
 
@@ -53,12 +53,12 @@ class Names:
                 self._family[unit] = family
 
     def family_of(self, unit: int) -> Family[int]:
-        """Return the family that ``unit`` is of."""
+        """Return the family of ``unit``."""
         return self._family[unit]
 
     @cached_property
     def folded(self) -> Names:
-        """The same with the title of its family for the name of each unit."""
+        """The names with the title of its family for each unit."""
         titles = list(self.units)
         for family in self.families:
             for unit in family.members:
@@ -68,17 +68,17 @@ class Names:
         return folded
 
     def peer(self, unit: int, channel: int) -> int:
-        """Return the unit at the end of ``channel`` that ``unit`` is not at."""
+        """Return the unit at the other end of ``channel``."""
         producer, consumer = self.ends[channel]
         return producer if consumer == unit else consumer
 
     def far_end(self, unit: int, channel: int) -> str:
-        """Return ``from`` the producer, or ``to`` the consumer: whichever ``unit`` is not."""
+        """Return ``from PRODUCER`` or ``to CONSUMER``: the other end of ``channel``."""
         way = "from" if self.ends[channel][1] == unit else "to"
         return f"{way} {self.units[self.peer(unit, channel)]}"
 
     def root(self, root: Root) -> str:
-        """Return what a root is called."""
+        """Return the name of a root."""
         if root.kind == "hop":
             return "hops between units"
         if root.kind == "network":
@@ -92,7 +92,7 @@ class Names:
         return f"{Cause(root.kind).awaits} for {self.units[root.unit]}"
 
     def bound(self, root: Root) -> str:
-        """Return what a run is bound by, where the unit does not matter."""
+        """Return the name of a root without its unit if it is a memory."""
         return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
 
 

@@ -1,5 +1,5 @@
-// The channels of the chosen unit: a bar for each transfer, from when it was sent until it was
-// taken, in as many rows as the channel has slots.
+// The channels of the chosen unit: a bar for each transfer, from its send to its take, in a row
+// per slot.
 
 const BAND = 40;
 const MANY = 4000;
@@ -47,7 +47,7 @@ function paintBars({ ctx, x }, channel, top, begin, end, first) {
   }
 }
 
-/** Where bars would hide each other: how many elements are held, on average of each pixel. */
+/** If bars would overlap: the mean number of held elements in each pixel. */
 function paintHeld({ ctx, ratio, width }, channel, top, begin, end) {
   const pixels = Math.floor(width * ratio);
   const perPixel = (view.to - view.from) / pixels;
@@ -72,7 +72,7 @@ function paintHeld({ ctx, ratio, width }, channel, top, begin, end) {
   }
 }
 
-/** The transfer at a place in a band; -1 where there is none. */
+/** The transfer at a place in a band; -1 if there is none. */
 function transferAt(channel, cycle, y) {
   const [first] = data.transfer.rows[channel];
   const [begin, end] = transfersShown(channel);
@@ -87,7 +87,7 @@ function transferAt(channel, cycle, y) {
   return -1;
 }
 
-function toldOfBand(unit, channel, cycle, y) {
+function bandTip(unit, channel, cycle, y) {
   const { name, depth } = data.channels;
   const lines = [name[channel], `depth ${number(depth[channel])}`];
   if (cycle === null) return lines;
@@ -114,7 +114,7 @@ function makeBands() {
     },
     marked: () => false,
     paint: (strip, row, top) => paintBand(strip, bandChannels[row], top),
-    told: (row, cycle, y) => toldOfBand(view.unit, bandChannels[row], cycle, y),
+    tipLines: (row, cycle, y) => bandTip(view.unit, bandChannels[row], cycle, y),
     clicked: (row, cycle) => {
       const channel = bandChannels[row];
       choose(isInput(row) ? data.channels.producer[channel] : data.channels.consumer[channel], cycle);

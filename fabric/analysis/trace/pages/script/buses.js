@@ -1,4 +1,4 @@
-// Where the bandwidth of a memory went that counts: over time, and its channels side by side.
+// Uses of the memory's bandwidth: over time, and its channels side by side.
 
 const LABEL = 34;
 
@@ -15,12 +15,12 @@ function makeBuses() {
   function draw() {
     const shades = coloursOf(isDark(), uses);
     const every = Math.ceil((channels.length * LABEL) / Math.max(1, place.clientWidth));
-    place.replaceChildren(...channels.map((channel, n) => make("div", { title: told(channel) },
+    place.replaceChildren(...channels.map((channel, n) => make("div", { title: tip(channel) },
       make("span", {}, ...channel.shares.map((share, use) => make("i", { style: `height:${share}%;background:${shades[use]}` }))),
       n % every ? "" : channel.name.split(" ")[0])));
   }
 
-  function told({ name, requests, rows: [hits, misses, conflicts], shares: its }) {
+  function tip({ name, requests, rows: [hits, misses, conflicts], shares: its }) {
     const parts = its.map((share, use) => `${uses[use].label} ${share.toFixed(1)} %`);
     const rows = `row hits ${number(hits)}, misses ${number(misses)}, conflicts ${number(conflicts)}`;
     return `channel ${name}: ${parts.join(", ")}; requests ${number(requests)}: ${rows}`;

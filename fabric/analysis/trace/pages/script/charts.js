@@ -5,7 +5,7 @@ const charts = [];
 /**
  * Makes a chart of steps over the same cycles as the lanes, linked to the shared cursor.
  *
- * values() are asked for again with every range where `isMoving`.
+ * values() are computed again for each range if `isMoving`.
  */
 function makeChart(place, { height, series, values, most, digits = number, isMoving = false }) {
   const steps = [...Array(10).keys()].flatMap((power) => [1, 2, 5].map((by) => by * 10 ** power));
@@ -35,7 +35,7 @@ function makeChart(place, { height, series, values, most, digits = number, isMov
     },
   };
   const entry = { values, place, isMoving };
-  // Anew where colours change: the marks of a legend keep theirs.
+  // Drawn again when colours change: a legend's marks keep old colours.
   entry.draw = () => {
     entry.chart?.destroy();
     const chart = new uPlot({ ...options, width: place.clientWidth }, values(), place);
@@ -70,7 +70,7 @@ const stepped = (options) => uPlot.paths.stepped(options);
 /** Steps from each edge on; the last value is repeated at the end of the run. */
 const overEdges = (edges, values) => [edges, [...values, values[values.length - 1] ?? 0]];
 
-/** Areas one on the other, which add up to 100 %; colourOf(n) is that of the n-th of `things`. */
+/** Stacked areas that add up to 100 %; colourOf(n) is the colour of the n-th of `things`. */
 function makeStack(place, { edges, shares, things, colourOf }) {
   const bins = edges.length - 1;
   const order = things.map((_, n) => n);
@@ -93,7 +93,7 @@ function makeStack(place, { edges, shares, things, colourOf }) {
   makeChart(place, { height: 190, series, values: () => columns, most: () => 100, digits: (share) => `${share} %` });
 }
 
-/** Which part of all units was busy, waited and so on. */
+/** Shares of all units by state. */
 function makeOverview() {
   const { edges, shares, causes } = data;
   makeStack(byId("overview"), { edges, shares, things: causes, colourOf: (state) => colours[state] });
@@ -123,7 +123,7 @@ function makeMemory() {
   });
 }
 
-/** Elements held by a channel at each change in the shown range; coarse where there are many. */
+/** Elements held by a channel at each change in the shown range; coarse if there are many. */
 function heldBy(entry) {
   const [begin, end] = transfersShown(entry.channel);
   if (data.transfer.rows[entry.channel][0] < 0 || end - begin > MANY) return overEdges(data.edges, entry.most);
@@ -146,7 +146,7 @@ function heldBy(entry) {
 
 const HELD = 22;
 
-/** How full channels are: a row for each, stronger the fuller, and in its own colour where it has no slot. */
+/** A row per channel: the colour is stronger if it is fuller, and another one without a free slot. */
 function makeOccupancy() {
   const place = byId("occupancy");
   const { channels, causes, waits } = data;
@@ -156,13 +156,13 @@ function makeOccupancy() {
     return;
   }
   const strip = makeStrip(place, {
-    title: "How full the channels are at which units wait longest",
+    title: "Fill of the channels with the longest waits",
     height: HELD, most: HELD * data.held.length,
     rows: () => data.held.length,
     label: (row) => [`${data.units.name[producer[data.held[row].channel]]} → ${data.units.name[consumer[data.held[row].channel]]}`],
     marked: () => false,
     paint: (strip, row, top) => paintOccupancy(strip, data.held[row], top),
-    told: (row, cycle) => {
+    tipLines: (row, cycle) => {
       const { channel, most } = data.held[row];
       const lines = [name[channel], `waited at for ${counted(channels.empty[channel], "cycle")} ${causes[waits[0]].label}, ${number(channels.full[channel])} ${causes[waits[1]].label}`];
       if (cycle === null) return lines;

@@ -1,10 +1,10 @@
-// What the page has inside, unpacked: page.py and parts.py write it.
+// Unpacks the page's data, which page.py and parts.py write.
 
-/** Returns the figures, their columns made whole. */
+/** Returns the figures with decoded columns. */
 async function unpacked(text) {
-  const letters = atob(text);
-  const bytes = new Uint8Array(letters.length);
-  for (let n = 0; n < letters.length; n++) bytes[n] = letters.charCodeAt(n);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let n = 0; n < binary.length; n++) bytes[n] = binary.charCodeAt(n);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const raw = new Uint8Array(await new Response(stream).arrayBuffer());
   const length = new DataView(raw.buffer).getUint32(0, true);
@@ -31,7 +31,7 @@ function wholeNumbers(raw, offset, count, size) {
   return numbers;
 }
 
-/** Each unit's channels in the order that wait.port counts them: inputs, then outputs. */
+/** Each unit's channels in the order of wait.port: inputs, then outputs. */
 function wirePorts(data) {
   const { name, producer, consumer } = data.channels;
   data.inputs = data.units.name.map(() => []);
@@ -42,7 +42,7 @@ function wirePorts(data) {
   }
 }
 
-/** First row of each owner, and its end; -1 where the page has none of its rows. */
+/** First row of each owner, and its end; -1 if the page has no row of this owner. */
 function rowsOf(counts) {
   let next = 0;
   return counts.map((count) => {
@@ -96,7 +96,7 @@ function stepsOf(data) {
   return { end, root };
 }
 
-/** Returns how many of values[from..to) are at most `value`, and `from`. */
+/** Returns the first index in from..to of sorted values above `value`. */
 function after(values, value, from = 0, to = values.length) {
   while (from < to) {
     const middle = (from + to) >> 1;

@@ -1,4 +1,4 @@
-// What is known of the chosen unit, or of a box of alike ones.
+// Details of the chosen unit, or of a box of equal units.
 
 const LISTED = 200;
 
@@ -79,7 +79,7 @@ function rootList(unit) {
   const charged = data.charged_by_unit[unit] ?? [];
   if (!charged.length) return [];
   const rows = charged.map(([root, cycles]) => make("tr", {}, make("td", {}, rootName(root)), make("td", { class: "n" }, number(cycles))));
-  return [make("h3", {}, "Whom it was waiting for, in the end"), make("table", {}, make("tbody", {}, ...rows))];
+  return [make("h3", {}, "Roots of its waits"), make("table", {}, make("tbody", {}, ...rows))];
 }
 
 function rootName(root) {

@@ -1,8 +1,8 @@
-// The graph of the program, as its picture shows it: a box is a unit or several alike ones.
+// The graph of the program, as in its picture: a box is a unit or several equal units.
 
 const TITLE = 12;
 const SMALL = 10;
-const LEAST_SCALE = 0.75; // smaller letters are hard to read
+const LEAST_SCALE = 0.75; // smaller text is hard to read
 const TALLEST = 900;
 
 function makeGraph() {
@@ -53,7 +53,7 @@ function drawnArrow(graph, { ends, channels, curves }) {
     makeSvg("title", {}, `${name[channels[0]]}, depth ${depth[channels[0]]}${more}`));
 }
 
-/** What a stream carries, beside its arrow. */
+/** The label of a stream, beside its arrow. */
 function drawnLabel({ label, at }) {
   return makeSvg("g", { class: "label" }, ...(at ? textLines(label, at[0], at[1], SMALL, "middle") : []));
 }
@@ -69,7 +69,7 @@ function drawnBox(box) {
   const [x, y] = [at[0] - width / 2, at[1] - height / 2];
   const { name, place } = data.units;
   const shares = sharesOf(units);
-  const told = data.causes.map(({ label }, state) => `${label} ${(100 * shares[state]).toFixed(1)} %`).join(", ");
+  const states = data.causes.map(({ label }, state) => `${label} ${(100 * shares[state]).toFixed(1)} %`).join(", ");
   const whole = units.length > 1 ? `${name[units[0]]} to ${name[units[units.length - 1]]}` : name[units[0]];
   const stuck = units.some((unit) => data.in_loop.includes(unit));
   const middle = y + 5 + (large.length * TITLE * 1.2) / 2;
@@ -78,7 +78,7 @@ function drawnBox(box) {
     onclick: () => opened(box),
     onkeydown: (event) => event.key === "Enter" && opened(box),
   },
-    makeSvg("title", {}, `${whole} (${place[units[0]]}): ${told}`),
+    makeSvg("title", {}, `${whole} (${place[units[0]]}): ${states}`),
     ...(units.length > 1 ? [makeSvg("rect", { x: x + 4, y: y + 4, width, height, rx: 5, class: "behind" })] : []),
     makeSvg("rect", { x, y, width, height, rx: 5, class: "front", fill: mixed(css("--panel"), colours[BUSY], 0.5 * shares[BUSY]) }),
     ...textLines(large, at[0], middle, TITLE, "middle"),
@@ -92,14 +92,14 @@ function drawnBox(box) {
   return drawn;
 }
 
-/** What part of their cycles some units spent in each state; those not traced do not count. */
+/** Shares of units' cycles by state; untraced units do not count. */
 function sharesOf(units) {
   const traced = units.filter(isTraced);
   const whole = Math.max(1, data.run.cycles * traced.length);
   return data.causes.map(({ id }) => traced.reduce((sum, unit) => sum + data.units[id][unit], 0) / whole);
 }
 
-/** Shows what is known of a box; what was searched for stands back. */
+/** Shows details of a box and ends the search. */
 function opened({ units, title }) {
   byId("search").value = "";
   if (units.length === 1) {
@@ -112,7 +112,7 @@ function opened({ units, title }) {
   }
 }
 
-/** Sets off the chosen box, its neighbours and the arrows between; and what is searched for. */
+/** Highlights the chosen box, its neighbours and their arrows; fades boxes outside of the search. */
 function markGraph({ boxes, arrows }) {
   const searched = view.query.trim() !== "";
   const isChosen = ({ units }) => (view.unit !== null ? units.includes(view.unit) : view.group !== null && units.every((unit) => view.group.includes(unit)));
@@ -131,7 +131,7 @@ function markGraph({ boxes, arrows }) {
   }
 }
 
-/** Lets an SVG be moved by dragging and zoomed by Ctrl and the wheel; returns what shows all. */
+/** Lets an SVG be moved by dragging and zoomed by Ctrl and the wheel; returns a function that shows all. */
 function movable(svg, x, y, width, height) {
   let box;
   const set = (...next) => {
@@ -162,7 +162,7 @@ function movable(svg, x, y, width, height) {
     tall(Math.min(1, svg.clientWidth / width));
     set(x, y, width, height);
   };
-  // At first as wide as there is room for, but never so small that nobody can read it.
+  // Begin with the full width, unless text would be too small to read.
   const begin = () => {
     const scale = Math.max(LEAST_SCALE, Math.min(1, svg.clientWidth / width));
     tall(scale);

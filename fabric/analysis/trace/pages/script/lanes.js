@@ -1,4 +1,4 @@
-// A row a unit: each pixel in the colour of what took most of it, down to single waits.
+// A row per unit: each pixel has the colour of its longest state, down to single waits.
 
 const LANE = 17;
 let shownUnits = [];
@@ -114,7 +114,7 @@ function paintSpent({ ctx, ratio }, width, top, height) {
   }
 }
 
-/** Marks a row of which the page has nothing finer. */
+/** Marks a row without single waits in the page. */
 function paintHatch(strip, top, height) {
   const { ctx } = strip;
   ctx.save();
@@ -132,7 +132,7 @@ function paintHatch(strip, top, height) {
   ctx.restore();
 }
 
-/** The critical path as a row: work in its colour, memories in theirs, the way between units grey. */
+/** The critical path as a row: work in its colour, memories in theirs, hops between units grey. */
 function paintPath(strip, top, height) {
   const width = Math.floor(strip.width * strip.ratio);
   const perPixel = (view.to - view.from) / width;
@@ -154,7 +154,7 @@ function stepAt(cycle) {
   return { from: n ? data.step.end[n - 1] : data.run.first, to: data.step.end[n], root: data.roots[data.step.root[n]] };
 }
 
-function toldOfUnit(unit, cycle) {
+function unitTip(unit, cycle) {
   const { name, operator, place } = data.units;
   const head = [name[unit], `${operator[unit]}, ${place[unit]}`];
   if (cycle === null) return [...head, "click: its channels and waits"];
@@ -168,18 +168,18 @@ function toldOfUnit(unit, cycle) {
   const what = data.causes[now.state].label + (now.channel < 0 ? "" : ` ${farEnd(unit, now.channel)}`);
   const lines = [...head, what, `cycles ${number(now.from)} to ${number(now.to)}: ${number(now.to - now.from)}`];
   if (now.open) lines.push("to the end of the run");
-  else if (now.channel >= 0 && now.until < now.to) lines.push(`what ended it was on its way from ${number(now.until)} on`);
+  else if (now.channel >= 0 && now.until < now.to) lines.push(`in flight from ${number(now.until)} on`);
   return lines;
 }
 
 function makePath() {
   const path = makeStrip(byId("path-lane"), {
-    title: "What the critical path goes through", height: LANE, most: LANE, hasAxis: false,
+    title: "Roots of the critical path", height: LANE, most: LANE, hasAxis: false,
     rows: () => 1,
     label: () => ["critical path"],
     marked: () => true,
     paint: (strip, _, top) => paintPath(strip, top, LANE),
-    told: (_, cycle) => {
+    tipLines: (_, cycle) => {
       const step = cycle === null ? null : stepAt(cycle);
       return step ? ["critical path", `through ${step.root.name}`,
         `cycles ${number(step.from)} to ${number(step.to)}: ${number(step.to - step.from)}`] : ["critical path"];
@@ -194,13 +194,13 @@ function makePath() {
 
 function makeLanes() {
   const lanes = makeStrip(byId("lanes"), {
-    title: "What each unit did over the cycles of the run",
+    title: "States of each unit over the cycles of the run",
     height: LANE, most: 30 * LANE,
     rows: () => shownUnits.length,
     label: (row) => [data.units.name[shownUnits[row]]],
     marked: (row) => shownUnits[row] === view.unit,
     paint: (strip, row, top) => paintUnit(strip, shownUnits[row], top, LANE),
-    told: (row, cycle) => toldOfUnit(shownUnits[row], cycle),
+    tipLines: (row, cycle) => unitTip(shownUnits[row], cycle),
     clicked: (row, cycle) => choose(shownUnits[row], cycle),
   });
   byId("rows-all").addEventListener("click", () => {
@@ -223,7 +223,7 @@ function makeLanes() {
   });
 }
 
-/** Brings the chosen unit's row to where it is seen. */
+/** Scrolls to the chosen unit's row. */
 function scrollTo({ place, strip }) {
   const top = shownUnits.indexOf(view.unit) * LANE;
   if (top >= 0 && (top < place.scrollTop || top + LANE > place.scrollTop + strip.height - AXIS)) {

@@ -1,4 +1,4 @@
-// The page: unpacks what it has inside and draws it.
+// Unpacks the page's data and draws it.
 
 function drawHead() {
   const { run } = data;
@@ -8,7 +8,7 @@ function drawHead() {
   byId("verdict").textContent = run.verdict;
   byId("verdict").classList.toggle("bad", run.failed);
   byId("notes").append(...[...run.notes, ...data.left_out].map((note) => make("p", { class: "quiet" }, note)));
-  byId("units-note").textContent = `The cycles of each unit sum to ${number(run.cycles)}. A family has the median of each column, and from where to where it goes.`;
+  byId("units-note").textContent = `The cycles of each unit sum to ${number(run.cycles)}. A family has the median and the range of each column.`;
   const stalled = data.charged.reduce((sum, [, cycles]) => sum + cycles, 0);
   byId("roots-note").textContent = `${number(stalled)} stalled cycles of all units, each charged to the end of its chain.`;
   byId("path-note").textContent = run.path_note;

@@ -1,4 +1,4 @@
-// A canvas over the cycles: names at the left, something in each row, a shared cursor.
+// A canvas over the cycles: names at the left, content in each row, a shared cursor.
 
 const narrowPage = matchMedia("(max-width: 640px)");
 const gutter = () => (narrowPage.matches ? 100 : 210);
@@ -8,8 +8,8 @@ const AXIS = 20;
 /**
  * Makes a canvas of rows over the shown cycles.
  *
- * place: the element that holds it, which scrolls where there are more rows than its height has.
- * what: rows() and height of each; label(row); paint(strip, row, top); told(row, cycle), the lines
+ * place: the element that holds it, which scrolls if the rows exceed its height.
+ * what: rows() and height of each; label(row); paint(strip, row, top); tipLines(row, cycle), the lines
  * of the tip; clicked(row, cycle); marked(row), whether its name is set off.
  */
 function makeStrip(place, what) {
@@ -83,7 +83,7 @@ function makeStrip(place, what) {
     if (dragged) dragged.to = x;
     pointAt(inside ? cycle : null);
     const row = rowAt(y);
-    showTip(event, row < 0 ? [] : what.told(row, inside ? cycle : null, y + place.scrollTop - row * what.height));
+    showTip(event, row < 0 ? [] : what.tipLines(row, inside ? cycle : null, y + place.scrollTop - row * what.height));
   }
 
   canvas.addEventListener("pointermove", hovered);
@@ -116,7 +116,7 @@ function makeStrip(place, what) {
 
 let clickedAt = null;
 
-/** A second click where a strip was clicked shows all, even if the first one moved what was there. */
+/** A second click on the same place shows all, even if the first one moved the content. */
 function showsAllByDoubleClick() {
   document.addEventListener("click", (event) => {
     const isSecond = event.detail > 1 && clickedAt
@@ -131,7 +131,7 @@ function showsAllByDoubleClick() {
   }, true);
 }
 
-/** Ctrl and the wheel zoom where the mouse is; the wheel across, or with Shift, moves. */
+/** Ctrl and the wheel zoom at the mouse; the horizontal wheel, or Shift and the wheel, moves. */
 function zoomsByWheel(element, cycleAt) {
   element.addEventListener("wheel", (event) => {
     const across = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;

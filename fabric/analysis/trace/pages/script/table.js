@@ -5,7 +5,7 @@ const PAGE = 20;
 /**
  * Makes a table in `place`. columns: title, value(row), and for names show(row), an element; of a
  * family `sum` says that its numbers are added up, else it has the median and how far they go.
- * found(row) says whether a row is searched for, chosen(row) whether it stands out; `parts` of the
+ * found(row) tells if a row matches the search, chosen(row) if it is highlighted; `parts` of the
  * view change that. family(row) says which rows are of one, by its title; null for none. Rows of
  * which last(row) is true are one family, which comes last.
  */
@@ -96,7 +96,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
   function draw() {
     const fitting = found ? sorted.filter(found) : sorted;
     const all = lines(fitting);
-    // What a click has unfolded does not push others out.
+    // Rows unfolded by a click do not count against the limit.
     const most = shown + fitting.filter((row) => opened.has(family(row)) || (last(row) && opened.has(lastTitle))).length;
     body.replaceChildren(...all.slice(0, most).map((line) => line()));
     unfold.textContent = isFlat ? "fold families" : "unfold all";

@@ -52,7 +52,7 @@ function makeTables() {
   });
 }
 
-/** What each stage has to do with the run's time, beside its traffic and memory; and what would help. */
+/** Stages with their time, traffic and memory; and changes that would help. */
 function makeStages() {
   const { stages, help, run } = data;
   const share = (cycles) => (100 * cycles) / Math.max(1, run.cycles);

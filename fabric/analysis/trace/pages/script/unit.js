@@ -1,4 +1,4 @@
-// What a unit does when, from its waits: what is no wait, up to its end, is work.
+// A unit's state at each cycle, from its waits: other cycles up to its end are work.
 
 const BUSY = 0;
 const IDLE = 5;
@@ -24,7 +24,7 @@ const causeOfPort = (unit, port) => {
   return none < 0 ? data.waits[1] : data.waits[none];
 };
 
-/** Returns "from the producer" or "to the consumer": whichever `unit` is not. */
+/** Returns "from PRODUCER" or "to CONSUMER": the other end of `channel`. */
 function farEnd(unit, channel) {
   const { producer, consumer } = data.channels;
   return consumer[channel] === unit
@@ -36,8 +36,8 @@ const isDetailed = (unit) => data.wait.rows[unit][0] >= 0;
 const isTraced = (unit) => data.units.busy[unit] !== null;
 
 /**
- * Returns what `unit` does in `cycle`: its state, from when to when, and for a wait the channel,
- * the peer, and from when on what ends it is on its way. Null where the page does not have it.
+ * Returns the state of `unit` in `cycle` with its first and last cycle, and for a wait the channel,
+ * the peer, and the cycle from which the element is in flight. Null if the page lacks it.
  */
 function doing(unit, cycle) {
   if (!isDetailed(unit) || !isTraced(unit)) return null;
@@ -55,7 +55,7 @@ function doing(unit, cycle) {
   return { state: IDLE, from: Math.max(from, worksTo), to: data.run.last, channel: -1, peer: -1 };
 }
 
-/** Returns who waits for whom in `cycle`, from `unit` on to who works or waits for a memory. */
+/** Returns the chain of waits in `cycle`, from `unit` to a unit that works or waits for a memory. */
 function chainOf(unit, cycle) {
   const chain = [];
   const seen = new Set();
@@ -65,11 +65,11 @@ function chainOf(unit, cycle) {
     chain.push(link);
     if (!isTraced(unit)) link.end = "it was not traced";
     else if (now === null) link.end = "its single waits are not in this page";
-    else if (seen.has(unit)) link.end = "and so the chain comes back to itself";
-    else if (now.state === IDLE) link.end = data.units.finished[unit] ? "it is at its end" : "the run was stopped";
-    else if (now.peer < 0) link.end = now.state === BUSY ? "it works" : "the memory is at work for it";
+    else if (seen.has(unit)) link.end = "the chain is a loop";
+    else if (now.state === IDLE) link.end = data.units.finished[unit] ? "it has ended" : "the run was stopped";
+    else if (now.peer < 0) link.end = now.state === BUSY ? "it works" : "the memory serves it";
     else if (!now.open && cycle >= now.until) {
-      link.end = `what it waits for is on its way since cycle ${number(now.until)}`;
+      link.end = `the awaited element or credit is in flight since cycle ${number(now.until)}`;
     }
     if (link.end) return chain;
     seen.add(unit);
@@ -77,7 +77,7 @@ function chainOf(unit, cycle) {
   }
 }
 
-/** Returns the longest wait of `unit`, as doing() does; null where the page does not have it. */
+/** Returns the longest wait of `unit`, like doing(); null if the page lacks it. */
 function longestWait(unit) {
   const [first, last] = data.wait.rows[unit];
   let longest = first;

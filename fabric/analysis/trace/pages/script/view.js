@@ -1,4 +1,4 @@
-// What is looked at: a range of cycles, a cursor, a unit, and what is searched for.
+// The view: a range of cycles, a cursor, a unit, and a search text.
 
 let data;
 const view = {
@@ -16,7 +16,7 @@ function show(from, to) {
   changed("range");
 }
 
-/** Shows `factor` times as many cycles, with `at` where it is. */
+/** Shows `factor` times as many cycles, with `at` at the same place. */
 function zoom(factor, at = (view.from + view.to) / 2) {
   show(at - (at - view.from) * factor, at + (view.to - at) * factor);
 }
@@ -47,7 +47,7 @@ function narrow(group, query) {
   changed("rows");
 }
 
-/** Whether a unit is one of those searched for. */
+/** Whether a unit matches the search. */
 function isFound(unit) {
   const words = view.query.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return true;
@@ -56,7 +56,7 @@ function isFound(unit) {
   return words.every((word) => text.includes(word));
 }
 
-/** The units to show, in the order asked for. */
+/** The units to show, in the chosen order. */
 function unitsShown() {
   const order = view.order === "ranked" ? data.units.ranked : data.units.name.map((_, unit) => unit);
   const group = view.group && new Set(view.group);

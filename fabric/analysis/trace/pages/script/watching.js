@@ -1,9 +1,9 @@
-// Who draws what, and when: once a frame, what depends on what has changed.
+// Calls drawing functions once a frame, with the changed parts of the view.
 
 const watchers = [];
 let dirty = new Set();
 
-/** Calls `draw` with what changed, once a frame: names of parts of the view, "theme" and "size". */
+/** Calls `draw` with the changes, once a frame: names of parts of the view, "theme" and "size". */
 function watch(draw) {
   watchers.push(draw);
 }
