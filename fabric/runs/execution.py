@@ -225,7 +225,7 @@ class Execution:
 
         machine = self.machine
         machine.publish()
-        waiting = machine.waiting
+        waiting = sum(unit.wait is not None for unit in machine.units)
         finished = sum(unit.finished for unit in machine.units)
         return Snapshot(
             cycle=max(unit.now for unit in machine.units),

@@ -69,11 +69,6 @@ class Failures:
         self._kept.append((cycle, -1, error))
 
     @property
-    def nodes(self) -> set[int]:
-        """Nodes that have failed."""
-        return {index for _, index, _ in self._kept}
-
-    @property
     def first(self) -> FabricError | None:
         """The error at the earliest cycle, the lowest node first."""
         return min(self._kept, key=lambda kept: kept[:2])[2] if self._kept else None
@@ -212,11 +207,6 @@ class Machine:
         """Values dequeued so far, on all channels."""
         self.publish()
         return sum(channel.elements for channel in self.channels)
-
-    @property
-    def waiting(self) -> int:
-        """Number of waiting units."""
-        return sum(unit.wait is not None for unit in self.units)
 
     @property
     def ran_ahead(self) -> bool:
