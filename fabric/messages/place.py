@@ -141,11 +141,6 @@ def written_by_us(code: CodeType) -> bool:
     return code.co_filename.startswith(_OWN)
 
 
-def is_own(thing: object) -> bool:
-    """Whether the class of ``thing`` belongs to the fabric or its operators; subclasses do not."""
-    return is_ours(type(thing))
-
-
 def is_ours(kind: type) -> bool:
-    """Whether the class ``kind`` is one of the fabric's or its operators', not a user's."""
+    """Whether a class belongs to the fabric or its operators; users' subclasses do not."""
     return kind.__module__.startswith(("fabric.", "operators."))

@@ -19,7 +19,7 @@ from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.operator import ComputeOperator
 from fabric.graph.wiring.program import Program
 from fabric.messages.display import ShownAsTables
-from fabric.messages.place import is_own
+from fabric.messages.place import is_ours
 from fabric.messages.users_code import users_values
 from fabric.timing.compiled.likeness import Likeness
 
@@ -135,7 +135,7 @@ def _moved_bytes(plan: Plan, least: list[Least], totals: Totals) -> tuple[int, b
         None if plan.nodes[number].operator.off_chip is None else least[number].requests
         for number in plan.clients
     ]
-    if hbm.joins_rows or not is_own(hbm):
+    if hbm.joins_rows or not is_ours(type(hbm)):
         return 0, not clients
     requests = with_totals(total(each or 0 for each in clients), totals)
     moved, is_exact = _of_types(requests)

@@ -21,7 +21,7 @@ from fabric.graph.values.dims import Dim, Totals, dim_text, is_static, product, 
 from fabric.graph.values.expression import total
 from fabric.graph.values.stream_type import BufferType, StreamType, TileType, TupleType, ValueType
 from fabric.graph.values.value import ADDRESS_DTYPE, row_bytes
-from fabric.messages.place import is_own
+from fabric.messages.place import is_ours
 
 ARTIFACT_BYTES = 4
 """Bytes an element takes in stores and accumulators in the artifact's accounting."""
@@ -143,11 +143,11 @@ class Rates:
 
     def is_ours(self, function: object) -> bool:
         """Whether the class of ``function`` is the fabric's own: no override changes its work."""
-        return is_own(function)
+        return is_ours(type(function))
 
     def compute(self, function: Any, *operands: ValueType) -> int:
         """Return the cycles of ``function`` for one element; 0 if unknown."""
-        if not is_own(function):
+        if not is_ours(type(function)):
             return 0
         fixed_cycles: int | None = function.fixed_cycles
         if fixed_cycles is not None:

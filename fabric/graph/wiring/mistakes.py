@@ -14,7 +14,7 @@ from fabric.graph.wiring.costs import NEEDS, Costs, OffChipTensor, Rates, Work
 from fabric.graph.wiring.operator import Node, Operator
 from fabric.graph.wiring.stream import Stream
 from fabric.messages.errors import FabricError, ShapeError
-from fabric.messages.place import Place, defining_place, is_own
+from fabric.messages.place import Place, defining_place, is_ours
 from fabric.messages.text import found_text, one_of
 from fabric.messages.users_code import raised
 
@@ -90,7 +90,7 @@ def work_of(operator: Operator, inputs: Types, outputs: Types, rates: Rates) -> 
     work: object = result_of(operator, "work", None, inputs, outputs, rates)
     if work is not None and not isinstance(work, Work):
         _refuse_result(operator, "work", work, "Work or None")
-    if work is not None and not is_own(operator):
+    if work is not None and not is_ours(type(operator)):
         _check_work(
             operator, work, {"closing": len(inputs), "sees": len(inputs), "late": len(outputs)}
         )
@@ -139,7 +139,7 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
 def _has_users_part(operator: Operator) -> bool:
     """Whether the class of ``operator``, or of one of its functions, is a user's."""
     given = (each for each in vars(operator).values() if isinstance(each, Described))
-    return not all(map(is_own, (operator, *given)))
+    return not all(is_ours(type(each)) for each in (operator, *given))
 
 
 def _refuse_result(operator: Operator, method: str, result: object, expected: str) -> NoReturn:

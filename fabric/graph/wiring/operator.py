@@ -18,7 +18,7 @@ from fabric.graph.values.expression import Symbol
 from fabric.graph.values.stream_type import StreamType, Types, ValueType, with_dims
 from fabric.graph.wiring.names import Names, unused
 from fabric.graph.wiring.stream import Producer, Stream, unfit
-from fabric.messages.place import Place, calling_place, defining_place, is_own
+from fabric.messages.place import Place, calling_place, defining_place, is_ours
 from fabric.messages.text import counted, found_text
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class Node(Producer):
         found = self.operator.layouts(
             tuple(stream.laid for stream in self.inputs), self.input_types, self.output_types
         )
-        if not is_own(self.operator):
+        if not is_ours(type(self.operator)):
             self._check_laid(found)
         return tuple(map(self._laid_as, found, self.output_types))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fabric.graph.values.expression import Expression
 from fabric.graph.wiring.operator import Operator
-from fabric.messages.place import is_ours, is_own
+from fabric.messages.place import is_ours
 from fabric.timing.engine.channel import Discard
 from fabric.timing.engine.unit import ComputeUnit
 
@@ -62,7 +62,7 @@ class Likeness:
 
     def is_ours(self, described: object) -> bool:
         """Whether all parts of ``described`` are classes of the fabric or the operators."""
-        if not (is_dataclass(described) and is_own(described)):
+        if not (is_dataclass(described) and is_ours(type(described))):
             return False
         values = [getattr(described, each.name) for each in fields(described)]
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))

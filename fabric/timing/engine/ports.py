@@ -19,7 +19,7 @@ from fabric.graph.values.stream_type import StreamType
 from fabric.graph.values.value import Element, Tile, Value, number_in, row_bytes
 from fabric.messages.causes import Operation
 from fabric.messages.errors import OperatorError, Refusal
-from fabric.messages.place import Place, defining_place, is_own
+from fabric.messages.place import Place, defining_place, is_ours
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard, LaterSink
 from fabric.timing.engine.off_chip import prefetching
 from fabric.timing.engine.unit import START, ComputeUnit, Unit, Wait
@@ -65,7 +65,7 @@ def _guarded(
     fit, and returns None for others.
     """
     call: Call = getattr(function, method)
-    if is_own(function):
+    if is_ours(type(function)):
         return call
     name, place = _named(function, method)
     numbers: Iterator[int] = itertools.count()
@@ -84,7 +84,7 @@ def _guarded(
 
 def _numbers_of(function: object, method: str) -> Callable[..., int]:
     call: Callable[..., int] = getattr(function, method)
-    if is_own(function):
+    if is_ours(type(function)):
         return call
     name, place = _named(function, method)
 

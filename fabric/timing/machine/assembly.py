@@ -13,7 +13,7 @@ from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.mistakes import costs_of
 from fabric.graph.wiring.operator import ComputeOperator, Node, Operator, is_conducted
 from fabric.messages.errors import ConfigurationError, FabricError
-from fabric.messages.place import is_own
+from fabric.messages.place import is_ours
 from fabric.messages.text import close_to
 from fabric.messages.users_code import users_code
 from fabric.timing.compiled.port_views import Views
@@ -242,7 +242,7 @@ def _log(
         # Other units run until they wait; the caller of the observer continues.
         clock.stopping = True
 
-    guarded = [each if is_own(each) else GuardedObserver(each, fail) for each in observers]
+    guarded = [each if is_ours(type(each)) else GuardedObserver(each, fail) for each in observers]
     return Observation(guarded, keepers, units)
 
 
@@ -264,12 +264,12 @@ def _off_chip(
     if not readers and not writers:
         return None
     description = plan.program.hardware.hbm
-    if is_own(description):
+    if is_ours(type(description)):
         memory = memory_of(description, readers, writers)
     else:
         with users_code(f"memory {description.model!r}: making it"):
             memory = memory_of(description, readers, writers)
-    if not is_own(memory):
+    if not is_ours(type(memory)):
         memory = GuardedMemory(memory, description.model, len(units), failures.keep_at)
     return memory if log is None else LoggedOffChip(memory, description.request_bytes, log)
 
