@@ -97,6 +97,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
 
     Attributes:
         report: of the run, once it is finished.
+        closed: whether the run was abandoned before its end; it can no longer be inspected.
     """
 
     def __init__(self, program: Program, stepper: Stepper, thread: RunThread) -> None:
@@ -104,7 +105,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         self._program: Final = program
         self._stepper: Final = stepper
         self._thread: Final = thread
-        self._closed = False
+        self.closed = False
         self._using: Final = threading.Lock()
         # A run without references does not wait forever.
         self._forgotten: Final = weakref.finalize(self, stepper.ask, None)
@@ -119,7 +120,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
 
     @override
     def __repr__(self) -> str:
-        how = "closed" if self._closed else "over" if self.over else "held"
+        how = "closed" if self.closed else "over" if self.over else "held"
         return f"<run of {self._program.name!r}, {how} at cycle {self.cycle:,}>"
 
     @property
@@ -131,11 +132,6 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
     def over(self) -> bool:
         """Whether no further event will happen: the run has ended, is stuck, or has failed."""
         return self._stepper.over
-
-    @property
-    def closed(self) -> bool:
-        """Whether the run was abandoned before its end; it can no longer be inspected."""
-        return self._closed
 
     @property
     def state(self) -> RunState:
@@ -254,8 +250,8 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
 
     def close(self) -> None:
         """Abandon the run unless it is finished; a finished run can still be inspected."""
-        if not self._closed and self.report is None:
-            self._closed = True
+        if not self.closed and self.report is None:
+            self.closed = True
             self._stepper.ask(None)
             self._forgotten.detach()
             self._thread.end(self._stepper.interrupt)
@@ -272,7 +268,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
             stepper.ask(None)
             thread.end(stepper.interrupt)
             if not thread.ended:
-                self._closed = True
+                self.closed = True
                 raise
 
     def _go(self, what: str, goal: Goal) -> None:
@@ -323,7 +319,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
 
     def _check_open(self, what: str) -> None:
         of = f"{what} of the run of {self._program.name!r}"
-        if self._closed:
+        if self.closed:
             refuse(
                 f"{of}, which is closed: expected it before close(), or inside of its `with`",
                 ConfigurationError,
