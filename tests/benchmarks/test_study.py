@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fabric import Study, grid
-from fabric.explore.study.conducting import conduct
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.driver import conduct
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult
-from fabric.explore.study.session import NotKept
+from fabric.explore.study.session import NoStore
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
 from tests.benchmarks.processes import ROOT
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.benchmark
 
 
 def _qwen() -> Study:
-    study = open_study(ROOT / "programs/questions/qwen_design.py", Asked())
+    study = open_study(ROOT / "programs/questions/qwen_design.py", StudyOptions())
     space = grid({"tile_n": (16, 32), "regions": (16, 64), "hardware.hbm.channels": (16, 32)})
     return replace(study, space=space, minimize=())
 
@@ -30,7 +30,7 @@ def _conducted(study: Study, url: str | None) -> tuple[StudyResult, float]:
     workers = TimedWorkers(1, None)
     try:
         # What a worker imports and compiles when it first runs is paid once.
-        conduct(replace(study, space=grid({"regions": (32,)})), workers, NotKept(), lambda _: None)
+        conduct(replace(study, space=grid({"regions": (32,)})), workers, NoStore(), lambda _: None)
         kept = Store(study, url)
         kept.known()
         start = time.process_time()

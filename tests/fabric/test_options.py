@@ -14,7 +14,7 @@ import fabric
 import fabric as fab
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.explore.study.evaluation import Identities
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.extend import Observer
 from fabric.graph.hardware.latency import Site
 from fabric.graph.loading.program_file import load_program
@@ -292,7 +292,7 @@ class TestCommands:
             return 0
         answered: list[str] = []
 
-        def opened(path: Path, asked: Asked) -> fab.Study:
+        def opened(path: Path, asked: StudyOptions) -> fab.Study:
             study = open_study(path, asked)
             answered.append(fab.run_point(study, study.point(0)).status)
             raise fab.ConfigurationError("that is enough")

@@ -12,7 +12,7 @@ from pages import map_bytes
 
 import fabric as fab
 from fabric.analysis.trace.analysis.moment import state_in
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.extend import OnChipDescription
 from fabric.graph.loading.program_file import load_program
 from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
@@ -213,7 +213,7 @@ def test_a_buffer_of_more_pages_than_there_are() -> None:
 
 def test_the_question_is_answered_by_its_table() -> None:
     assert (map_bytes(32), map_bytes(16)) == (28 * 1024, 60 * 1024)
-    study = open_study(PROGRAMS / "questions" / "pages.py", Asked())
+    study = open_study(PROGRAMS / "questions" / "pages.py", StudyOptions())
     small = replace(
         study, fixed={**study.fixed, "experts": 4, "top_k": 2, "hidden": 64, "inter": 64}
     )

@@ -4,7 +4,7 @@ import pytest
 
 from fabric import Study
 from fabric.explore.study.evaluation import Job, known_before, run_point
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 
@@ -34,7 +34,7 @@ METRICS = (
 
 
 def opened(name: str) -> Study:
-    return open_study(PROGRAMS / "questions" / f"{name}.py", Asked())
+    return open_study(PROGRAMS / "questions" / f"{name}.py", StudyOptions())
 
 
 @pytest.mark.parametrize("name", spread(NAMES, 2))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Study, Verdict
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult
 from fabric.graph.loading.program_file import executed
 from tests.programs.loading import PROGRAMS
@@ -32,7 +32,7 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(name: str) -> Study:
-    return open_study(STUDIES / f"{name}.py", Asked())
+    return open_study(STUDIES / f"{name}.py", StudyOptions())
 
 
 def ended(study: Study, cycles: Mapping[str, Mapping[str, int]] = CYCLES) -> StudyResult:

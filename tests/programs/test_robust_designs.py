@@ -5,7 +5,7 @@ import pytest
 
 from fabric import Outcome, Space, Study, grid
 from fabric.explore.study.evaluation import Job, known_before, loaded_of
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult, design_outcome
 from fabric.explore.study.written.words import varying
 from tests.programs.loading import PROGRAMS
@@ -15,7 +15,7 @@ TRACES = PROGRAMS / "data/traces/expert_routing"
 
 
 def opened(name: str) -> Study:
-    return open_study(PROGRAMS / "questions" / f"{name}.py", Asked())
+    return open_study(PROGRAMS / "questions" / f"{name}.py", StudyOptions())
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -1,3 +1,3 @@
-"""Which design to build: many runs of one program, the front of the best, and what tells it."""
+"""Studies: many runs of one program, and the front of its best designs."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One point of a study: a digest of what its numbers depend on, what is known before, the run."""
+"""Evaluate one point of a study: the digest of its inputs, its bounds and its run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DEPTH: Final = "depth."
 _HOP: Final = "hop."
 
 AXES_BESIDE_PARAMETERS: Final = (_HARDWARE, _DEPTH, _HOP)
-"""What the names of axes begin with that are not parameters of ``build``."""
+"""Prefixes of axes that are not parameters of ``build``."""
 
 _executed: Final[dict[str, ModuleType]] = {}
 
@@ -56,10 +56,10 @@ _executed: Final[dict[str, ModuleType]] = {}
 class Identities:
     """Digests of the points of a study.
 
-    A digest has the program's file, the hardware file, the options of the runs, the sources of the
-    fabric and the operators, and the whole setting, with the content of files that values name.
-    Paths do not matter. The modules that a program executes are known after its run:
-    ``executed_still`` checks those. Other files that it opens are not in a digest.
+    A digest covers the program's file, the hardware file, the options of the runs, the sources of
+    the fabric and the operators, and the whole setting, with the content of files that values
+    name, but not their paths. The modules that a program executes are only known after its run;
+    ``executed_still`` checks them. Other files that the program opens are not covered.
     """
 
     def __init__(self, study: Study) -> None:
@@ -74,7 +74,7 @@ class Identities:
         self._content: Final = {each: _content(each) for each in values if isinstance(each, str)}
 
     def have_changed(self, setting: Setting) -> bool:
-        """Say whether files of a point, those of the program apart, are not what they were."""
+        """Return whether the hardware file or a file named by a value has changed."""
         values = self._study.whole(setting).values()
         return _hardware_of(self._study) != self._hardware or any(
             _content(each) != self._content[each] for each in values if isinstance(each, str)
@@ -93,12 +93,12 @@ class Identities:
     def of(self, setting: Setting) -> str:
         """Return the digest of a point."""
         whole = self._study.whole(setting)
-        content = {name: self._known_content(whole[name]) for name in sorted(whole)}
+        content = {name: self._cached_content(whole[name]) for name in sorted(whole)}
         return _digest([self._common, content])
 
-    def _known_content(self, value: Scalar) -> list[Scalar]:
-        known = self._content.get(value) if isinstance(value, str) else None
-        return _content(value) if known is None else known
+    def _cached_content(self, value: Scalar) -> list[Scalar]:
+        content = self._content.get(value) if isinstance(value, str) else None
+        return _content(value) if content is None else content
 
 
 def _hardware_of(study: Study) -> str | None:
@@ -106,7 +106,7 @@ def _hardware_of(study: Study) -> str | None:
 
 
 def _options_of(study: Study) -> JsonObject:
-    """Return the options of a study's runs, channels in one order, with the content of files."""
+    # Channels are sorted and files replaced by their digests: equal options have equal digests.
     options = {
         name: {channel: str(value[channel]) for channel in sorted(value)}
         if isinstance(value, Mapping)
@@ -123,10 +123,9 @@ def _digest(value: object) -> str:
 
 
 def _content(value: Scalar) -> list[Scalar]:
-    """Return the content of a value with its type: 1, 1.0, true and "1" are different."""
     if isinstance(value, str) and Path(value).is_file():
         return ["file", _file_digest(Path(value))]
-    return [type(value).__name__, value]
+    return [type(value).__name__, value]  # with its type: 1, 1.0, true and "1" are different
 
 
 def _file_digest(path: Path) -> str:
@@ -139,8 +138,8 @@ def engine_digest() -> str:
     """Return the digest of the sources of the fabric and the operators."""
     digests: list[list[str]] = []
     for name in _ENGINE:
-        found = importlib.util.find_spec(name)
-        for folder in (found and found.submodule_search_locations) or ():
+        spec = importlib.util.find_spec(name)
+        for folder in (spec and spec.submodule_search_locations) or ():
             root = Path(folder)
             digests.extend(
                 [path.relative_to(root).as_posix(), _file_digest(path)]
@@ -151,12 +150,7 @@ def engine_digest() -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """The data of a point for a worker.
-
-    Attributes:
-        whole: the point's setting and the fixed values.
-        options: of the runs of all points.
-    """
+    """A point for a worker; ``whole`` is its setting with the study's fixed values."""
 
     point: Point
     program: str
@@ -178,13 +172,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Before:
-    """The known facts of a point before it runs.
+    """Facts of a point before it runs, as in ``Outcome``.
 
     Attributes:
-        bounds: lower bounds of metrics.
-        exact: names of metrics whose bounds are exact.
         refused: the outcome if the program cannot be wired.
-        executed: see ``Outcome``.
     """
 
     index: int
@@ -195,18 +186,18 @@ class Before:
 
 
 def run_point(study: Study, point: Point) -> Outcome:
-    """Run a point of a study here and now, and return what became of it."""
+    """Run a point of a study in this process, and return its outcome."""
     refuse_in_trio("run_point", "study, point")
     return outcome_of(Job.of(study, point))
 
 
 def known_before(job: Job) -> Before:
-    """Wire the program of a point and return what is known without a run."""
+    """Wire the program of a point and return its bounds."""
     point = job.point
     try:
         with contextlib.redirect_stdout(sys.stderr), users_values():
             loaded, options = loaded_of(job)
-            known = lower_bounds(loaded.program, options.depths or {})
+            lower = lower_bounds(loaded.program, options.depths or {})
     except FabricError as error:
         refused = Outcome(
             index=point.index,
@@ -216,14 +207,14 @@ def known_before(job: Job) -> Before:
             executed=_files(job.program),
         )
         return Before(point.index, refused=refused)
-    bounds = {**known.exact, **known.at_least, **known.sized}
-    return Before(point.index, bounds, tuple(known.exact), executed=_files(job.program))
+    bounds = {**lower.exact, **lower.at_least, **lower.sized}
+    return Before(point.index, bounds, tuple(lower.exact), executed=_files(job.program))
 
 
 def outcome_of(job: Job) -> Outcome:
     """Run a point.
 
-    Deadlocks are described without a remedy, since a neighbouring point may be one.
+    Deadlocks are described without a remedy, since a neighbouring point may be a remedy.
     """
     point = job.point
     parameters: JsonObject = {}
@@ -260,14 +251,14 @@ def outcome_of(job: Job) -> Outcome:
         hardware=hardware,
         status=status,
         numbers=_numbers(report),
-        reason=_why(report),
+        reason=_failure(report),
         wall_seconds=report.wall_seconds,
         executed=_files(job.program),
     )
 
 
 def loaded_of(job: Job) -> tuple[Loaded, Options]:
-    """Return a point's program, wired, and how it runs."""
+    """Return a point's wired program and the options of its run."""
     depths = dict(job.options.depths or {})
     hops = dict(job.options.hops or {})
     parameters: list[str] = []
@@ -285,7 +276,7 @@ def loaded_of(job: Job) -> tuple[Loaded, Options]:
 
 
 def check_values(study: Study) -> None:
-    """Refuse the values that no point can use, before any point runs."""
+    """Refuse invalid values before any point runs."""
     build = build_of(module_of(str(study.program)))
     fixed = {name: (value,) for name, value in study.fixed.items()}
     for name, values in (fixed | study.runs.values).items():
@@ -300,7 +291,7 @@ def check_values(study: Study) -> None:
 
 
 def _check_hardware(study: Study) -> None:
-    """Refuse a value that no hardware of the study's settings has."""
+    # Keys may be valid only in combination: a value is refused if all its settings are invalid.
     fixed = _hardware_keys(study.fixed)
     products = study.runs.products
     space = Space(tuple(tuple(filter(_is_of_hardware, axes)) for axes in products))
@@ -333,7 +324,7 @@ def _hardware_keys(setting: Setting) -> dict[str, Scalar]:
 
 
 def module_of(program: str) -> ModuleType:
-    """Execute a program's file, once for all points for as long as its files are what they were."""
+    """Execute a program's file, unless the module of the last call is still up to date."""
     module = _executed.get(program)
     if module is None or not executes_still(Path(program), files_of(module)):
         _executed.clear()
@@ -342,7 +333,6 @@ def module_of(program: str) -> ModuleType:
 
 
 def _files(program: str) -> dict[str, str | None]:
-    """Return the files of a program that were executed here; empty if it could not be."""
     module = _executed.get(program)
     return {} if module is None else files_of(module)
 
@@ -362,13 +352,12 @@ def _hop(name: str, value: Scalar) -> Hop:
 
 
 def _numbers(report: Report) -> JsonObject:
-    found: JsonObject = {name: getattr(report, name) for name in METRICS}
-    found |= memory_numbers(report.hbm)
-    return found | {f"extra.{name}": plain(value) for name, value in report.extra.items()}
+    numbers: JsonObject = {name: getattr(report, name) for name in METRICS}
+    numbers |= memory_numbers(report.hbm)
+    return numbers | {f"extra.{name}": plain(value) for name, value in report.extra.items()}
 
 
-def _why(report: Report) -> str | None:
-    """Return why a run did not complete or has a wrong result."""
+def _failure(report: Report) -> str | None:
     if report.explained is not None:
         loop = report.explained.loops[0]
         at = f" at cycle {report.cycles:,}" if report.cycles is not None else ""

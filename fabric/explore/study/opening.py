@@ -1,4 +1,4 @@
-"""Study files, and program files made into studies."""
+"""Open study files, and make studies from program files and options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fabric.runs.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class StudyOptions:
     """Options of a study of a program file; see ``space_of`` and ``Study``."""
 
     vary: Sequence[str] = ()
@@ -37,26 +37,22 @@ class Asked:
     minimize: Sequence[str] = ()
     where: Sequence[str] = ()
 
-    @property
-    def anything(self) -> bool:
-        """Whether anything is stated."""
-        return self != Asked()
 
+def open_study(path: Path, options: StudyOptions) -> Study:
+    """Return the study of a file, with checked values.
 
-def open_study(path: Path, asked: Asked) -> Study:
-    """Return the study of a file, with values that points can use.
-
-    The file defines ``study() -> Study``, or ``build() -> Program``; ``asked`` is for the latter.
+    The file defines ``study() -> Study``, or ``build() -> Program``; only the latter has
+    ``options``.
     """
     module = module_of(str(path))
-    opened = _of_file if hasattr(module, "study") else _of_program
-    study = opened(module, path, asked)
+    read = _of_file if hasattr(module, "study") else _of_program
+    study = read(module, path, options)
     check_values(study)
     return study
 
 
-def _of_file(module: ModuleType, path: Path, asked: Asked) -> Study:
-    if asked.anything:
+def _of_file(module: ModuleType, path: Path, options: StudyOptions) -> Study:
+    if options != StudyOptions():
         raise ConfigurationError(
             "is a study: expected --vary, --over, --hold-out, -p, --hardware, --minimize, --where "
             "and options of runs with a program's file only",
@@ -70,8 +66,8 @@ def _of_file(module: ModuleType, path: Path, asked: Asked) -> Study:
     return replace(study, name=study.name or path.stem)
 
 
-def _of_program(module: ModuleType, path: Path, asked: Asked) -> Study:
-    if not asked.vary and not asked.over:
+def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
+    if not options.vary and not options.over:
         raise ConfigurationError(
             "is not a study: expected study() in it, or --vary NAME=VALUE,VALUE beside it",
             file=str(path),
@@ -87,29 +83,29 @@ def _of_program(module: ModuleType, path: Path, asked: Asked) -> Study:
         return text
 
     fixed = {}
-    for text in asked.parameters:
+    for text in options.parameters:
         name, equals, value = text.partition("=")
         if not equals:
             raise ProgramError(f"-p {text}: expected NAME=VALUE")
         if name in fixed:
             raise ProgramError(f"-p {text}: {name} is given twice: expected one value")
         fixed[name] = read(name, value)
-    for metric in asked.minimize:
+    for metric in options.minimize:
         with _typed(f"--minimize {metric}"):
             check_metric(metric)
-    for condition in asked.where:
+    for condition in options.where:
         with _typed(f"--where {condition}"):
             Condition.parse(condition)
     return Study(
         program=path,
-        space=space_of(asked.vary, "--vary", read),
-        over=space_of(asked.over, "--over", read),
-        hold_out=asked.hold_out,
+        space=space_of(options.vary, "--vary", read),
+        over=space_of(options.over, "--over", read),
+        hold_out=options.hold_out,
         fixed=fixed,
-        hardware=asked.hardware,
-        **vars(asked.options),
-        minimize=tuple(asked.minimize),
-        where=tuple(asked.where),
+        hardware=options.hardware,
+        **vars(options.options),
+        minimize=tuple(options.minimize),
+        where=tuple(options.where),
         name=path.stem,
     )
 
@@ -129,7 +125,7 @@ _WORDS: Final[dict[str, Scalar]] = {"true": True, "false": False, "none": None}
 
 
 def scalar(name: str, text: str) -> Scalar:
-    """Return the value that ``text`` gives to an axis: a number, true, false, none, or the text."""
+    """Parse a value of an axis: a number, true, false, none, or else the text itself."""
     if name.startswith("hop."):
         return str(Hop.parse(text))
     number = number_of(text)
@@ -139,7 +135,7 @@ def scalar(name: str, text: str) -> Scalar:
 def space_of(
     texts: Iterable[str], option: str = "--vary", read: Callable[[str, str], Scalar] = scalar
 ) -> Space:
-    """Return the product of axes that an option lists as text, the last one fastest.
+    """Parse the axes of an option into their product; the last axis varies fastest.
 
     ``NAME=VALUE,VALUE`` lists values; ``FIRST..LAST`` counts, ``FIRST..LAST+STEP`` in steps,
     ``FIRST..LAST*FACTOR`` geometrically; ``NAME:NAME=VALUE:VALUE,...`` varies names together.
@@ -159,7 +155,7 @@ def space_of(
 def _axis(names: list[str], values: str, read: Callable[[str, str], Scalar]) -> Space:
     if len(names) == 1:
         (name,) = names
-        parts = (_counted(part) or [read(name, part)] for part in values.split(","))
+        parts = (_range(part) or [read(name, part)] for part in values.split(","))
         return grid({name: itertools.chain.from_iterable(parts)})
     if len(set(names)) < len(names):
         raise ConfigurationError(f"{':'.join(names)} has a name twice: expected each name once")
@@ -175,18 +171,17 @@ def _axis(names: list[str], values: str, read: Callable[[str, str], Scalar]) -> 
     return zipped(dict(zip(names, columns, strict=True)))
 
 
-def _counted(text: str) -> Sequence[Scalar]:
-    """Return the integers of a range; empty if ``text`` is another value."""
-    found = _RANGE.fullmatch(text)
-    if found is None:
+def _range(text: str) -> Sequence[Scalar]:
+    match = _RANGE.fullmatch(text)
+    if match is None:
         return ()
-    first, last, by = (number_of(found[part] or "1") for part in ("first", "last", "by"))
+    first, last, by = (number_of(match[part] or "1") for part in ("first", "last", "by"))
     if not (isinstance(first, int) and isinstance(last, int) and isinstance(by, int)):
         raise ConfigurationError(f"{text}: expected a range of integers")
-    if found["step"] == "*":
+    if match["step"] == "*":
         return geometric(first, last, by)
     if by < 1:
-        raise ConfigurationError(f"{text} does not get on: expected a step of at least 1")
+        raise ConfigurationError(f"{text} has the step {by}: expected at least 1")
     if last < first:
         raise ConfigurationError(f"{text} has no values: expected FIRST..LAST with FIRST <= LAST")
     return range(first, last + 1, by)

@@ -1,4 +1,4 @@
-"""What became of one point of a study: its metrics, conditions on them, and fronts."""
+"""Outcomes of a study's points: metrics, conditions and fronts."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ ENDED: Final[Mapping[Status, str]] = {
 }
 
 PROVED: Final[tuple[Status, ...]] = ("pruned", "infeasible", "skipped")
-"""Points that are dealt with and did not run."""
+"""Statuses of points that did not have to run."""
 
 PERCENT: Final = 95
-"""So many of a hundred inputs have no more than p95."""
+"""Percentage of inputs with at most the value ``p95``."""
 
 _ROWS: Final = ("row_hits", "row_misses", "row_conflicts")
 
@@ -63,16 +63,16 @@ _BUS: Final = tuple(each.name for each in fields(BusCycles))
 MEMORY_METRICS: Final = tuple(
     f"hbm.{name}" for name in (*_ROWS, *(f"{each}_bus_cycles" for each in _BUS))
 )
-"""Requests by what became of their row, and cycles of data buses, each pseudo channel's counted."""
+"""Requests by row hit, miss or conflict, and cycles of data buses, summed over pseudo channels."""
 
 _NUMBERS: Final = ("int | None", "float | None")
 
-_OF_THE_HOST: Final = ("wall_seconds", "signal")
+_HOST_FIELDS: Final = ("wall_seconds", "signal")
 
 METRICS: Final = tuple(
-    each.name for each in fields(Report) if each.type in _NUMBERS and each.name not in _OF_THE_HOST
+    each.name for each in fields(Report) if each.type in _NUMBERS and each.name not in _HOST_FIELDS
 )
-"""The numbers of every report; what a memory counts is ``hbm.NAME``, what a program adds
+"""Numbers of every report. Counts of a memory are ``hbm.NAME``, numbers of a program
 ``extra.NAME``."""
 
 _HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -83,7 +83,7 @@ _HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 
 _UPWARDS: Final = ("mean", "median")
-"""Statistics that suit metrics to maximise, beside ``least``."""
+"""Statistics allowed in lower-bound conditions (``>``, ``>=``), with ``least``."""
 
 _FORM: Final = re.compile(
     r"\s*(?P<metric>(?:\w+:)?[\w.]+)\s*(?P<sign><=|>=|<|>)\s*(?P<value>\S+)\s*"
@@ -92,12 +92,7 @@ _FORM: Final = re.compile(
 
 @dataclass(frozen=True)
 class Point:
-    """One design, or one input of it.
-
-    Attributes:
-        index: of the setting in its space.
-        setting: what varies.
-    """
+    """A design, or one of its inputs; ``index`` is the setting's in its space."""
 
     index: int
     setting: Setting
@@ -108,21 +103,17 @@ class Outcome:
     """The outcome of a point.
 
     Attributes:
-        index: of the point.
-        setting: what varied.
-        parameters: every parameter of ``build`` with its value; empty where it was never known.
-        hardware: the resolved hardware; None where it was never known.
-        status: see ``ENDED``.
-        numbers: the numbers of the report by name; what the program adds as ``extra.NAME``.
-        bounds: what was known before the run: at least so much; of ``exact`` just so much.
-        exact: names of ``bounds`` that are no bounds but the values.
-        pruned_by: the point that dominates it, or the condition it cannot meet.
-        reason: why there are no numbers, or wrong ones.
-        wall_seconds: the run alone, on the host.
-        executed: the SHA-256 of each file of the program that was executed until it was known what
-            became of the point: of the program's own, by the name "", and of modules beside it, by
-            their paths from its folder without a suffix. None where a module was looked for there
-            and not found. Empty where nobody knows.
+        parameters: every parameter of ``build`` with its value; empty if the build failed.
+        hardware: the resolved hardware; None if it could not be resolved.
+        numbers: the report's numbers by name, and the program's numbers as ``extra.NAME``.
+        bounds: lower bounds of metrics, computed without a run.
+        exact: metrics with exact ``bounds``.
+        pruned_by: index of the dominating point, or the condition that cannot be met.
+        reason: why the numbers are missing or wrong.
+        wall_seconds: time of the run on the host.
+        executed: SHA-256 of each file that the program executed. The program's own file has the
+            name "", other modules their paths from its folder without a suffix; None if a module
+            was looked for there and not found. Empty if unknown.
     """
 
     index: int
@@ -145,41 +136,40 @@ class Outcome:
 
     @property
     def ended(self) -> str:
-        """What became of it, in words."""
+        """The status as a phrase."""
         return ENDED[self.status]
 
     def number(self, name: str) -> object:
-        """Return a number of the run; None where there is none."""
+        """Return a number of the run; None if missing."""
         return self.numbers.get(name)
 
     def as_json(self) -> JsonObject:
-        """Return it as ``study --json`` prints it: the numbers beside the rest, without files."""
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        del told["numbers"], told["executed"]
-        return told | self.numbers
+        """Return the JSON object of a point, with its numbers and without its files."""
+        result = {each.name: getattr(self, each.name) for each in fields(self)}
+        del result["numbers"], result["executed"]
+        return result | self.numbers
 
 
 def metric(outcome: Outcome, name: str) -> float | None:
-    """Return a number of a run that completed; None where there is none that can be compared."""
+    """Return a finite number of a completed run, otherwise None."""
     value = outcome.number(name) if outcome.status == "completed" else None
     return value if _is_number(value) else None
 
 
 def _is_number(value: object) -> TypeIs[int | float]:
-    """Return whether a value is a finite number, as a float too."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) <= sys.float_info.max
+    return abs(value) <= sys.float_info.max  # an integer may be too large for a float
 
 
 def judged(outcome: Outcome, names: Iterable[str]) -> Outcome:
-    """Return ``outcome``, as failed if it lacks one of the metrics ``names``."""
+    """Return ``outcome``, or an unjudged one if it lacks one of the metrics ``names``."""
     for name in names if outcome.status == "completed" else ():
         value = outcome.numbers.get(name)
         if not _is_number(value):
-            known = [each for each, number in outcome.numbers.items() if _is_number(number)]
+            numbers = [each for each, number in outcome.numbers.items() if _is_number(number)]
             reason = (
-                f"it has no {name}: expected {one_of(known, name)}"
+                f"it has no {name}: expected {one_of(numbers, name)}"
                 if value is None
                 else f"{name} is {found_text(value)}: expected a finite number"
             )
@@ -188,14 +178,14 @@ def judged(outcome: Outcome, names: Iterable[str]) -> Outcome:
 
 
 def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Say whether ``one`` is nowhere larger than ``other`` and somewhere smaller."""
+    """Return whether ``one`` is nowhere larger than ``other`` and somewhere smaller."""
     return all(a <= b for a, b in zip(one, other, strict=True)) and any(
         a < b for a, b in zip(one, other, strict=True)
     )
 
 
 def values_of(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
-    """Return the metrics of a run; None where it has not all of them."""
+    """Return the metrics of a run; None if one is missing."""
     values = [metric(outcome, name) for name in names]
     known = tuple(value for value in values if value is not None)
     return known if len(known) == len(values) else None
@@ -206,35 +196,35 @@ def nondominated(outcomes: Iterable[Outcome], names: Sequence[str]) -> tuple[int
 
     Runs that are equal in every metric are on the front together.
     """
-    found: list[tuple[int, tuple[float, ...]]] = []
+    front: list[tuple[int, tuple[float, ...]]] = []
     for outcome in outcomes:
         values = values_of(outcome, names)
-        if values is None or any(dominates(other, values) for _, other in found):
+        if values is None or any(dominates(other, values) for _, other in front):
             continue
-        found = [each for each in found if not dominates(values, each[1])]
-        found.append((outcome.index, values))
-    return tuple(index for index, _ in found)
+        front = [each for each in front if not dominates(values, each[1])]
+        front.append((outcome.index, values))
+    return tuple(index for index, _ in front)
 
 
 def over_inputs(statistic: str, values: Sequence[float]) -> float:
     """Return a statistic of a metric's values over inputs.
 
-    Statistics are monotonic: of lower bounds they are a lower bound. Minus infinity is an unknown
-    value.
+    Statistics are monotonic, so the statistic of lower bounds is a lower bound. Minus infinity is
+    an unknown value.
     """
     return STATISTICS[statistic](values)
 
 
 def split_metric(name: str) -> tuple[str, str]:
-    """Return the statistic of a name, empty where it has none, and its metric."""
+    """Split ``STATISTIC:METRIC``; the statistic is empty if ``name`` has none."""
     statistic, colon, metric = name.partition(":")
     return (statistic, metric) if colon and statistic in STATISTICS else ("", name)
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean, rounded once, independent of the order of terms."""
     if not all(map(math.isfinite, values)):
         return -math.inf
+    # Sums of fractions are exact: the mean is rounded once and independent of the order.
     if all(isinstance(each, int) for each in values):
         return _whole(Fraction(sum(map(int, values)), len(values)))
     return float(sum(map(Fraction, values)) / len(values))
@@ -246,7 +236,6 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _p95(values: Sequence[float]) -> float:
-    """Return the least value that is at least 95 % of all."""
     return sorted(values)[-(-PERCENT * len(values) // 100) - 1]
 
 
@@ -261,11 +250,11 @@ STATISTICS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "median": _median,
     "least": min,
 }
-"""In the words of metrics. All are of numbers to have little of: the worst is the most."""
+"""Statistics by name. They assume smaller is better: ``worst`` is the maximum."""
 
 
 def memory_numbers(counters: MemoryCounters | None) -> dict[str, int]:
-    """Return the numbers of all channels together; none where the memory counts nothing."""
+    """Return the counts of all channels together; empty if the memory has no counters."""
     if counters is None:
         return {}
     rows = (sum(getattr(each, name) for each in counters.channels) for name in _ROWS)
@@ -285,39 +274,39 @@ class Condition:
     @staticmethod
     def parse(text: str) -> Condition:
         """Read a condition."""
-        found = _FORM.fullmatch(text)
+        match = _FORM.fullmatch(text)
         try:
-            value = float(found["value"].replace("_", "")) if found else None
+            value = float(match["value"].replace("_", "")) if match else None
         except ValueError:
             value = None
-        if found is None or value is None or value != value:  # noqa: PLR0124 - not a number
+        if match is None or value is None or value != value:  # noqa: PLR0124 - not a number
             refuse(
                 f"condition {text!r}: expected METRIC <= NUMBER, or with <, >= or >",
                 ConfigurationError,
             )
-        check_metric(found["metric"])
-        statistic, metric = split_metric(found["metric"])
-        if found["sign"] in (">", ">=") and statistic not in ("", "least", *_UPWARDS):
-            others = [f"{each}:{metric}" for each in _UPWARDS]
+        check_metric(match["metric"])
+        statistic, metric = split_metric(match["metric"])
+        if match["sign"] in (">", ">=") and statistic not in ("", "least", *_UPWARDS):
+            averages = [f"{each}:{metric}" for each in _UPWARDS]
             refuse(
                 f"condition {text!r}: {statistic} is of the inputs with most: expected "
-                f"least:{metric}, so much on every input, or {' or '.join(others)}",
+                f"least:{metric}, for every input, or {' or '.join(averages)}",
                 ConfigurationError,
             )
-        return Condition(found["metric"], found["sign"], value)
+        return Condition(match["metric"], match["sign"], value)
 
     def __str__(self) -> str:
-        """Return it as it is read."""
+        """Return the text that ``parse`` reads."""
         number = int(self.value) if self.value.is_integer() else self.value
         return f"{self.metric} {self.sign} {number}"
 
     def holds(self, outcome: Outcome) -> bool:
-        """Say whether a run completed and keeps the condition."""
+        """Return whether a run completed and meets the condition."""
         value = metric(outcome, self.metric)
         return value is not None and _HOLDS[self.sign](value, self.value)
 
     def broken_by(self, bounds: Mapping[str, float], exact: tuple[str, ...]) -> bool:
-        """Say whether no run with these bounds can keep the condition."""
+        """Return whether these bounds prove that the condition is broken."""
         bound = bounds.get(self.metric)
         if bound is None or (self.sign in (">", ">=") and self.metric not in exact):
             return False
@@ -328,9 +317,9 @@ def check_metric(name: str) -> None:
     """Refuse an unknown metric or statistic."""
     statistic, colon, metric = name.partition(":")
     if colon and statistic not in STATISTICS:
-        known = [f"{each}:{metric}" for each in STATISTICS]
+        names = [f"{each}:{metric}" for each in STATISTICS]
         refuse(
-            f"there is no statistic {statistic}: expected {one_of(known, name)}",
+            f"there is no statistic {statistic}: expected {one_of(names, name)}",
             ConfigurationError,
         )
     _, name = split_metric(name)

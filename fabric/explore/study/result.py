@@ -1,4 +1,4 @@
-"""What a study found, over several inputs, too, and what its own functions compute of that."""
+"""Results of studies: outcomes of designs over inputs, fronts, tables and claims."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from typing_extensions import override
 
@@ -33,23 +33,21 @@ from fabric.messages.users_code import pass_signals
 if TYPE_CHECKING:
     from fabric.explore.study.study import Claim, Findings, StudyTable
 
-_Known: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
-"""Lower bounds of an input's metrics, and the names of those that are exact."""
+_Bounds: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
+"""Lower bounds of a run's metrics, and the names of the exact ones."""
 
-_SPREAD: Final = tuple(STATISTICS)
-
-_Found = TypeVar("_Found")
+_Computed = TypeVar("_Computed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOutcome(Outcome):
     """The outcome of a design that runs with several inputs.
 
-    Its numbers are statistics of its runs, as in ``mean:cycles``, of each metric that the study
-    asks for; ``number`` computes others when they are asked for.
+    Its numbers are statistics of its runs, as in ``mean:cycles``, for the metrics of the study;
+    ``number`` computes others on demand.
 
     Attributes:
-        runs: what became of each, in the order of the inputs; without those held out.
+        runs: in the order of the inputs, without held-out inputs.
     """
 
     runs: tuple[Outcome, ...]
@@ -59,8 +57,8 @@ class DesignOutcome(Outcome):
     def ended(self) -> str:
         if self.pruned_by is None:
             return super().ended
-        what = "break a condition" if self.status == "infeasible" else "be dominated"
-        return f"was proved to {what} before all of its runs were made"
+        flaw = "break a condition" if self.status == "infeasible" else "be dominated"
+        return f"was proved to {flaw} before all of its runs were made"
 
     @override
     def number(self, name: str) -> object:
@@ -72,10 +70,10 @@ class DesignOutcome(Outcome):
 
 
 def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of a design.
+    """Return the outcome of a design from its runs, one for each input that is not held out.
 
-    Without inputs it is its only run. Otherwise it is pruned if that spared it a run, failed as its
-    first failed run, or completed. ``runs`` has one run for each chosen input, in their order.
+    A study without inputs has one run for each design, which is its outcome. Otherwise a design
+    with a pruned run is pruned, and one with a failed run has the status of the first failed run.
     """
     if not study.has_inputs:
         return runs[0]
@@ -84,16 +82,16 @@ def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcom
     reason = decisive.reason
     if reason is not None:
         reason = f"with {study.input_name(decisive.index)}: {reason}"
-    known = [_known(study, each) if proved else (each.bounds, each.exact) for each in runs]
-    bounds, exact = _bounds(study.judged_by, known)
+    of_runs = [_run_bounds(study, each) if proved else (each.bounds, each.exact) for each in runs]
+    bounds, exact = _bounds(study.judged_by, of_runs)
     seconds = [each.wall_seconds for each in runs if each.wall_seconds is not None]
     return DesignOutcome(
         index=design,
         setting=study.space[design],
-        parameters=_alike([each.parameters for each in runs if each.parameters]),
-        hardware=_alike([each.hardware for each in runs if each.hardware]) or None,
+        parameters=_common([each.parameters for each in runs if each.parameters]),
+        hardware=_common([each.hardware for each in runs if each.hardware]) or None,
         status=decisive.status,
-        numbers=_spread(study, runs) if decisive.status == "completed" else {},
+        numbers=_statistics(study, runs) if decisive.status == "completed" else {},
         bounds=bounds,
         exact=exact,
         pruned_by=decisive.pruned_by,
@@ -103,10 +101,9 @@ def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcom
     )
 
 
-def _spread(study: Study, runs: Sequence[Outcome]) -> dict[str, float]:
-    """Return the statistics of the study's metrics, if the runs have them."""
-    asked = dict.fromkeys(split_metric(each)[1] for each in study.shown)
-    names = [f"{of}:{name}" for name in asked for of in _SPREAD]
+def _statistics(study: Study, runs: Sequence[Outcome]) -> dict[str, float]:
+    metrics = dict.fromkeys(split_metric(each)[1] for each in study.shown)
+    names = [f"{statistic}:{name}" for name in metrics for statistic in STATISTICS]
     return {name: value for name in names if (value := _over(name, runs)) is not None}
 
 
@@ -116,60 +113,57 @@ def design_before(
     runs: Sequence[Outcome | None],
     befores: Sequence[Before | None],
 ) -> Before:
-    """Return the bounds of a design from its finished runs and from ``befores`` of the others."""
+    """Return a design's bounds from its finished runs and the bounds of its other runs."""
     if not study.has_inputs:
         return befores[0] or Before(design)
-    known: list[_Known] = []
+    of_runs: list[_Bounds] = []
     for run, before in zip(runs, befores, strict=True):
         if run is not None:
-            known.append(_known(study, run))
+            of_runs.append(_run_bounds(study, run))
         elif before is not None:
-            known.append((before.bounds, before.exact))
+            of_runs.append((before.bounds, before.exact))
         else:
-            known.append(({}, ()))
-    bounds, exact = _bounds(study.judged_by, known)
+            of_runs.append(({}, ()))
+    bounds, exact = _bounds(study.judged_by, of_runs)
     return Before(design, bounds, exact)
 
 
 def has_failed(run: Outcome) -> bool:
-    """Say whether a run has ended, and not as it should."""
+    """Return whether a run was needed and did not complete."""
     return run.status not in ("completed", *PROVED)
 
 
-def _known(study: Study, run: Outcome) -> _Known:
-    """Return a run's metrics as exact bounds."""
+def _run_bounds(study: Study, run: Outcome) -> _Bounds:
     if run.status != "completed":
         return run.bounds, run.exact
     values = {name: metric(run, name) for name in study.judged_by_run}
-    known = {name: value for name, value in values.items() if value is not None}
-    return known, tuple(known)
+    exact = {name: value for name, value in values.items() if value is not None}
+    return exact, tuple(exact)
 
 
 def _bounds(
-    names: Iterable[str], known: Sequence[_Known]
+    names: Iterable[str], of_runs: Sequence[_Bounds]
 ) -> tuple[dict[str, int | float], tuple[str, ...]]:
     bounds: dict[str, int | float] = {}
     exact = []
     for name in dict.fromkeys(names):
-        statistic, of = split_metric(name)
-        least = over_inputs(statistic, [bounds.get(of, -math.inf) for bounds, _ in known])
+        statistic, inner = split_metric(name)
+        least = over_inputs(statistic, [bounds.get(inner, -math.inf) for bounds, _ in of_runs])
         if least > -math.inf:
             bounds[name] = least
-            if all(of in names for _, names in known):
+            if all(inner in names for _, names in of_runs):
                 exact.append(name)
     return bounds, tuple(exact)
 
 
 def _over(name: str, runs: Sequence[Outcome]) -> float | None:
-    """Return a statistic of runs; None if a run lacks the metric."""
-    statistic, of = split_metric(name)
-    values = [metric(each, of) for each in runs]
-    known = [each for each in values if each is not None]
-    return over_inputs(statistic, known) if statistic and len(known) == len(values) else None
+    statistic, inner = split_metric(name)
+    values = [metric(each, inner) for each in runs]
+    present = [each for each in values if each is not None]
+    return over_inputs(statistic, present) if statistic and len(present) == len(values) else None
 
 
-def _alike(objects: Sequence[JsonObject]) -> JsonObject:
-    """Return the common value, if all are equal."""
+def _common(objects: Sequence[JsonObject]) -> JsonObject:
     first = objects[0] if objects else {}
     return {
         name: value
@@ -180,7 +174,7 @@ def _alike(objects: Sequence[JsonObject]) -> JsonObject:
 
 @dataclass(frozen=True)
 class Filled:
-    """A table with its rows; empty with ``trouble`` if they could not be computed."""
+    """A table and its rows; without rows, ``trouble`` is the error that computing them raised."""
 
     table: StudyTable
     rows: tuple[tuple[object, ...], ...]
@@ -189,7 +183,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and its new judgement; None with ``trouble`` if it could not be computed."""
+    """A claim and its judgement; if that is None, ``trouble`` is the error that was raised."""
 
     claim: Claim
     judgement: Judgement | None
@@ -197,18 +191,17 @@ class Judged:
 
 
 def filled(table: StudyTable, findings: Findings) -> Filled:
-    """Compute a table; one whose points are missing, or that raises, says so."""
+    """Compute a table."""
     rows, trouble = _computed(lambda: _rows(table, findings))
     return Filled(table, rows or (), trouble)
 
 
 def judged(claim: Claim, findings: Findings) -> Judged:
-    """Compute a claim again; one whose points are missing, or that raises, says so."""
+    """Judge a claim."""
     return Judged(claim, *_computed(lambda: claim.judge(findings)))
 
 
-def _computed(compute: Callable[[], _Found]) -> tuple[_Found | None, str]:
-    """Return the result; None and the reason if it could not be computed."""
+def _computed(compute: Callable[[], _Computed]) -> tuple[_Computed | None, str]:
     try:
         return compute(), ""
     except FabricError as error:
@@ -219,12 +212,12 @@ def _computed(compute: Callable[[], _Found]) -> tuple[_Found | None, str]:
         return None, f"{place}: {said(error)}" if place else said(error)
 
 
-def _rows(wanted: StudyTable, findings: Findings) -> tuple[tuple[object, ...], ...]:
-    rows = tuple(map(tuple, wanted.rows(findings)))
+def _rows(table: StudyTable, findings: Findings) -> tuple[tuple[object, ...], ...]:
+    rows = tuple(map(tuple, table.rows(findings)))
     for row in rows:
-        if len(row) != len(wanted.columns):
+        if len(row) != len(table.columns):
             raise ConfigurationError(
-                f"a row has {counted(len(row), 'cell')}: expected {len(wanted.columns)}, one "
+                f"a row has {counted(len(row), 'cell')}: expected {len(table.columns)}, one "
                 f"for each column"
             )
     return rows
@@ -235,9 +228,11 @@ class StudyResult(ShownAsTables):
     """The outcomes of a study's points, in the order of the space.
 
     Attributes:
-        interrupted: points are missing because the study was stopped.
-        runs: of designs over inputs, in the order of ``Study.runs``, with incomplete designs and
-            inputs held out.
+        resumed: number of outcomes from earlier sessions.
+        interrupted: whether points are missing because the study was stopped.
+        runs: every run if designs run over inputs, in the order of ``Study.runs``; with runs of
+            incomplete designs and of held-out inputs.
+        resumed_runs: number of runs from earlier sessions.
     """
 
     study: Study
@@ -250,35 +245,35 @@ class StudyResult(ShownAsTables):
 
     @cached_property
     def front(self) -> tuple[int, ...]:
-        """Indices of the points that nothing dominates; empty where nothing is minimised."""
+        """Indices of the points that no point dominates; empty if no metric is minimised."""
         if not self.study.minimize:
             return ()
         return tuple(sorted(nondominated(self.kept(), self.study.minimize)))
 
     @cached_property
     def filled_tables(self) -> tuple[Filled, ...]:
-        """The study's own tables with their rows, or why they could not be computed."""
+        """The study's own tables with their rows."""
         return tuple(filled(each, self) for each in self.study.tables)
 
     @cached_property
     def judged_claims(self) -> tuple[Judged, ...]:
-        """The study's claims with their verdicts, or why they could not be computed."""
+        """The study's claims with their verdicts."""
         return tuple(judged(each, self) for each in self.study.claims)
 
     @cached_property
     def held_out(self) -> tuple[Outcome, ...]:
-        """What became of the front's designs on the inputs held out, where all have run."""
-        known = {each.index: each for each in self.runs}
-        found = []
+        """Outcomes of the front's designs on the held-out inputs, if all have run."""
+        by_index = {each.index: each for each in self.runs}
+        outcomes = []
         for design in self.front if self.study.held_out else ():
-            runs = [known.get(run) for run in self.study.runs_of(design, held_out=True)]
+            runs = [by_index.get(run) for run in self.study.runs_of(design, held_out=True)]
             ended = [each for each in runs if each is not None]
             if len(ended) == len(runs):
-                found.append(design_outcome(self.study, design, ended))
-        return tuple(found)
+                outcomes.append(design_outcome(self.study, design, ended))
+        return tuple(outcomes)
 
     def kept(self) -> list[Outcome]:
-        """Return the runs that completed and keep all conditions."""
+        """Return the outcomes that completed and meet all conditions."""
         conditions = self.study.conditions
         return [
             each
@@ -292,16 +287,17 @@ class StudyResult(ShownAsTables):
 
     def value(self, metric: str, **setting: object) -> float | None:
         """Return a metric of the only point with these values; None if it did not complete."""
-        found = self.matching(**setting)
-        if len(found) != 1:
-            told = ", ".join(f"{name}={value}" for name, value in setting.items())
+        points = self.matching(**setting)
+        if len(points) != 1:
+            values = ", ".join(f"{name}={value}" for name, value in setting.items())
             raise ConfigurationError(
-                f"study {self.study.name}: {counted(len(found), 'point')} have {told}: expected one"
+                f"study {self.study.name}: {counted(len(points), 'point')} have {values}: expected "
+                "one"
             )
-        return value_of(found[0], metric)
+        return value_of(points[0], metric)
 
     def beside(self) -> list[tuple[KnownValue, Outcome | None]]:
-        """Return each known value with the point it is of, where there is one."""
+        """Return each published value with the outcome of its point, None if it has not run."""
         return [(known, next(self._where(known.setting), None)) for known in self.study.known]
 
     def _where(self, setting: object) -> Iterator[Outcome]:
@@ -313,12 +309,12 @@ class StudyResult(ShownAsTables):
 
     @property
     def answered(self) -> bool:
-        """Whether a point completed, with every metric that was asked for."""
+        """Whether a point completed with every metric of the study."""
         return any(each.status == "completed" for each in self.outcomes)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many points there are, ran, were proved away, failed, and were known before."""
+        """Numbers of points: all, newly run, pruned, failed, and from earlier sessions."""
         statuses = [each.status for each in self.outcomes]
         proved = sum(status in PROVED for status in statuses)
         failed = sum(status not in ("completed", *PROVED) for status in statuses)
@@ -348,15 +344,15 @@ class StudyResult(ShownAsTables):
 
     @property
     def ended(self) -> dict[str, int]:
-        """How many points ended in which way, in words."""
-        found = dict.fromkeys(ENDED, 0)
+        """Number of points by the phrase of their status."""
+        counts = dict.fromkeys(ENDED, 0)
         for each in self.outcomes:
-            found[each.status] += 1
-        return {ENDED[status]: count for status, count in found.items() if count}
+            counts[each.status] += 1
+        return {ENDED[status]: count for status, count in counts.items() if count}
 
     def as_json(self) -> JsonObject:
         """Return the object that ``study --json`` prints."""
-        told = {
+        result = {
             "study": self.study.name,
             "question": self.study.question,
             "minimize": list(self.study.minimize),
@@ -372,15 +368,14 @@ class StudyResult(ShownAsTables):
             "error": None,
         }
         if not self.study.has_inputs:
-            return told
-        return told | {
+            return result
+        return result | {
             "over": list(self.study.over),
             "run_counts": self.run_counts,
             "held_out": [self._as_held_out(each) for each in self.held_out],
         }
 
     def _as_held_out(self, outcome: Outcome) -> JsonObject:
-        """Return a design's outcome on held-out inputs, and the conditions it breaks."""
         broken = [str(each) for each in self.study.conditions if not each.holds(outcome)]
         return _as_point(outcome) | {"breaks": broken if outcome.status == "completed" else []}
 
@@ -396,11 +391,10 @@ class StudyResult(ShownAsTables):
 
 
 def _as_point(outcome: Outcome) -> JsonObject:
-    """Return a point with all metrics of reports; for a design over inputs those of its runs."""
-    told = outcome.as_json()
-    if "runs" in told:
-        return told | {"runs": [dict.fromkeys(METRICS) | run for run in told["runs"]]}
-    return dict.fromkeys(METRICS) | told
+    point = outcome.as_json()
+    if "runs" in point:
+        return point | {"runs": [dict.fromkeys(METRICS) | run for run in point["runs"]]}
+    return dict.fromkeys(METRICS) | point
 
 
 def _as_table(filled: Filled) -> JsonObject:

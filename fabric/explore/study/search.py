@@ -1,4 +1,4 @@
-"""Search: Optuna's samplers draw the points, in spaces too large to look at whole."""
+"""Search of spaces too large to enumerate: Optuna's samplers draw the points."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Search:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what is no search."""
+        """Check the values."""
         if self.method not in SAMPLERS:
             raise ConfigurationError(
                 f"search is {self.method!r}: expected one of {', '.join(SAMPLERS)}"
@@ -60,12 +60,12 @@ class Search:
 
 
 class SearchSession(StudySession):
-    """Hands out points of a sampler, up to the number wanted or the size of the space.
+    """Hands out points of a sampler, up to ``search.points`` or the size of the space.
 
-    A point that is drawn again is not run again: the sampler receives its outcome. Points that are
-    proved dominated or to break a condition do not run and do not count. Draws depend on the seed
-    and the outcomes so far. One point at a time is reproducible, also after a stop; with several,
-    the order of completion matters.
+    If a point is drawn again, the sampler receives its outcome and the point does not run again.
+    Points proved to be dominated or to break a condition neither run nor count. Draws depend on
+    the seed and the outcomes so far. A search is reproducible, also after a stop, if it runs one
+    point at a time; otherwise the order of completion matters.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SearchSession(StudySession):
         store: Store | None = None,
         look: Look | None = None,
     ) -> None:
-        """Begin with the outcomes of earlier sessions, which count as points that have run."""
+        """Begin with the outcomes of earlier sessions, which count towards ``search.points``."""
         if study.has_inputs:
             raise ConfigurationError(
                 "a search draws designs of one run each: expected no inputs (--over), or no "
@@ -91,7 +91,7 @@ class SearchSession(StudySession):
     def ask(self) -> Point | None:
         self._learn(self._kept.news())
         while self._has_more():
-            index = self._drawn()
+            index = self._draw()
             self._look_at([index])
             settled = self._settled(index)
             if settled is None:
@@ -112,15 +112,14 @@ class SearchSession(StudySession):
             index in self._under_way or self.outcomes[index].status not in PROVED for index in begun
         )
         new = len(self.outcomes.keys() | self._under_way) < len(self.study.space)
-        wanted = self._search.points
-        return new and ran < wanted and len(begun) < wanted * _DRAWN_FOR_A_RUN
+        points = self._search.points
+        return new and ran < points and len(begun) < points * _DRAWN_FOR_A_RUN
 
-    def _drawn(self) -> int:
-        """Return a point that is neither known nor running."""
+    def _draw(self) -> int:
         for _ in range(_REPEATS):
             number, index, trial = self._store.draw(self._sampler)
             if index not in self.outcomes and index not in self._under_way:
-                self._store.asked(index, trial)
+                self._store.register(index, trial)
                 return index
             self._store.end_again(trial, self.outcomes.get(index))
         chance = random.Random(f"{self._search.seed} {number}")
@@ -131,11 +130,10 @@ class SearchSession(StudySession):
             for index in itertools.chain(drawn, range(size))
             if index not in self.outcomes and index not in self._under_way
         )
-        self._store.asked(index, None)
+        self._store.register(index, None)
         return index
 
     def _sampler(self, number: int) -> BaseSampler:
-        """Return the sampler of a draw, seeded by the number of earlier draws."""
         from optuna.samplers import NSGAIISampler, RandomSampler, TPESampler
 
         digest = hashlib.sha256(f"{self._search.seed} {number}".encode()).digest()

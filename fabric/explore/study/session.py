@@ -1,4 +1,4 @@
-"""A study in progress: which point is next, what is known and kept, and what need not run."""
+"""A study in progress: the next point to run, the outcomes so far, and the pruned points."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from fabric.explore.study.study import Study
 from fabric.messages.text import counted
 
 WINDOW_POINTS: Final = 4096
-"""So many points are ordered among each other: larger grids are never held as a whole."""
+"""Number of points that are ordered together, so that a larger grid is never held as a whole."""
 
 Look: TypeAlias = Callable[[Sequence[Point]], Iterable[Before]]
 
 
-class Kept(Protocol):
-    """Where outcomes stay."""
+class OutcomeStore(Protocol):
+    """A store of outcomes that outlives the session."""
 
     def known(self) -> list[Outcome]:
-        """Return those of earlier sessions."""
+        """Return the outcomes of earlier sessions."""
 
     def news(self) -> list[Outcome]:
-        """Return those that other processes have kept since this was last asked."""
+        """Return the outcomes that other processes have stored since the last call."""
 
     def claim(self, point: Point, *, insist: bool) -> bool:
         """Claim a point for this process; False if another process has or had it.
@@ -45,40 +45,40 @@ class Kept(Protocol):
         """
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep one, at once."""
+        """Store an outcome immediately."""
 
 
-class NotKept:
-    """Nothing stays."""
+class NoStore:
+    """A store that is always empty."""
 
     def known(self) -> list[Outcome]:
-        """Return nothing."""
+        """Return an empty list."""
         return []
 
     def news(self) -> list[Outcome]:
-        """Return nothing."""
+        """Return an empty list."""
         return []
 
-    def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - see Kept
-        """Agree: nobody else knows of it."""
+    def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - see OutcomeStore
+        """Grant the claim: no other process shares this session."""
         return True
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep nothing."""
+        """Drop the outcome."""
 
 
 class StudySession:
     """Hands out the points of a study that have to run, the most promising ones first.
 
-    If there are metrics to minimise, a point does not run if its bounds show that a finished run
-    dominates it, or that it breaks a condition. The front is still that of the whole grid: every
-    metric of a skipped point is at least its bound, so the run dominates the point, too. Only
-    runs that meet all conditions dominate others.
+    If metrics are minimised, a point does not run if its bounds prove that a finished run
+    dominates it, or that it breaks a condition. The front still equals the front of the whole
+    grid: every metric of a pruned point is at least its bound, so the run dominates the point,
+    too. Only runs that meet all conditions dominate points.
 
-    If designs run with several inputs, the points that are handed out are single runs. The bound
-    of a design is then a statistic over its finished runs and the bounds of its other runs. As
-    soon as it is dominated, the other runs are not made. They are not made either if one run has
-    failed. Inputs that are held out run at the end, with the designs on the front.
+    If designs run with several inputs, the points are single runs. The bound of a design is then
+    a statistic over its finished runs and the bounds of its other runs. Once a design is
+    dominated, or one of its runs has failed, its other runs are skipped. Held-out inputs run at
+    the end, with the designs on the front.
 
     ::
 
@@ -88,46 +88,46 @@ class StudySession:
         print(session.front())
 
     Attributes:
-        study: which it is.
-        outcomes: so far, by the index of the design.
-        runs: so far, by the index of the run; without inputs these are the outcomes.
+        outcomes: by the index of the design, so far.
+        runs: by the index of the run, so far; equal to the outcomes if designs have one run.
     """
 
-    def __init__(self, study: Study, kept: Kept | None = None, look: Look | None = None) -> None:
+    def __init__(
+        self, study: Study, kept: OutcomeStore | None = None, look: Look | None = None
+    ) -> None:
         """Begin with the outcomes of earlier sessions.
 
         Args:
-            study: which it is.
-            kept: has the outcomes of earlier sessions and keeps those of this one; nothing stays
-                where None.
-            look: finds what is known of points before they run; here and now where None.
+            study: the study.
+            kept: the store of outcomes; without it, outcomes are lost with the session.
+            look: computes bounds of points before they run; by default in this process.
         """
         self.study: Final = study
         self.outcomes: Final[dict[int, Outcome]] = {}
         self.runs: Final[dict[int, Outcome]] = {}
         self._resumed: Final[set[int]] = set()
-        self._kept: Final[Kept] = kept or NotKept()
+        self._kept: Final[OutcomeStore] = kept or NoStore()
         self._look: Final[Look] = look or self._look_here
         self._rivals: list[Outcome] = []
         self._before: dict[int, Before] = {}
-        self._proved_before: Final[set[int]] = set()
-        """Runs whose bounds, and that they were proved away, are kept already."""
+        self._pruned_before: Final[set[int]] = set()
+        """Runs that the store has as pruned, with their bounds."""
         self._learn(self._kept.known())
         self._next = 0
         self._waiting: deque[int] = deque()
         self._put_last: dict[int, None] = {}
-        """Points that other processes work on."""
+        """Points claimed by other processes."""
         self._last: Iterator[int] | None = None
         self._held_out: Iterator[int] | None = None
 
     def __repr__(self) -> str:
-        """Return the study's name and how many designs are known."""
+        """Return the study's name and the number of known designs."""
         known = f"{len(self.outcomes)} of {counted(len(self.study.space), 'design')} known"
         return f"StudySession({self.study.name!r}, {known})"
 
     @property
     def resumed(self) -> int:
-        """How many designs were known before, or come from other processes, and are no proofs."""
+        """Number of designs that earlier sessions or other processes have run."""
         if not self.study.has_inputs:
             return len(self._resumed)
         return sum(
@@ -137,23 +137,23 @@ class StudySession:
 
     @property
     def resumed_runs(self) -> int:
-        """How many runs were known before, or come from other processes."""
+        """Number of runs from earlier sessions or other processes."""
         return len(self._resumed)
 
     def ask(self) -> Point | None:
-        """Return the next point that has to run; None where there is none.
+        """Return the next point that has to run; None if all are finished or handed out.
 
-        A point that another process works on goes last: by then its outcome is known, or the other
-        one is gone.
+        Points claimed by another process come last: by then, that process has stored the outcome
+        or ended.
         """
         self._learn(self._kept.news())
         while (index := self._candidate()) is not None:
             if index in self.runs:
-                continue  # another process has dealt with it
+                continue  # another process has run it
             settled = self._settled(index)
             if settled is not None:
                 self._take(settled)
-                if index not in self._proved_before:
+                if index not in self._pruned_before:
                     self._kept.keep(settled)
                 continue
             point = self.study.point(index)
@@ -164,7 +164,7 @@ class StudySession:
         return None
 
     def tell(self, outcome: Outcome) -> Outcome:
-        """Take what became of a point, and return it with what was known before."""
+        """Take the outcome of a point, and return it with its bounds."""
         before = self._before.pop(outcome.index, None)
         if before is not None:
             outcome = replace(
@@ -173,16 +173,15 @@ class StudySession:
                 exact=before.exact,
                 executed=outcome.executed or before.executed,
             )
-        # What is kept serves studies that judge it by other numbers, too.
+        # Stored before it is judged: other studies judge by other metrics.
         self._kept.keep(outcome)
         return self._take(outcome)
 
     def front(self) -> tuple[int, ...]:
-        """Return the indices of the points that nothing dominates so far, in ascending order."""
+        """Return the indices of the points that no point dominates so far, in ascending order."""
         return tuple(sorted(nondominated(self._rivals, self.study.minimize)))
 
     def _candidate(self) -> int | None:
-        """Return a point that may have to run."""
         while not self._waiting and self._next < len(self.study.space):
             self._open_window()
         if self._waiting:
@@ -210,8 +209,7 @@ class StudySession:
             self._waiting.extend(runs[design])
 
     def _look_at(self, indices: Sequence[int]) -> None:
-        """Find what is known of points before they run, where that may spare a run."""
-        if self.study.judged_by:
+        if self.study.judged_by:  # otherwise bounds cannot prune
             for before in self._look([self.study.point(index) for index in indices]):
                 self._before[before.index] = before
 
@@ -219,11 +217,9 @@ class StudySession:
         return (known_before(Job.of(self.study, point)) for point in points)
 
     def _promise(self, design: int) -> tuple[float, int]:
-        """Return what designs are ordered by: the product of their bounds, as a sum of logarithms.
-
-        Any order gives the same front. A small product is near the front whatever the metrics'
-        units are, and is quick to run, for cycles are among the metrics as a rule.
-        """
+        # The product of the bounds, as a sum of logarithms. Any order gives the same front. A small
+        # product is near the front in any units, and quick to run, since cycles are usually among
+        # the metrics.
         bounds = self._design_before(design).bounds
         names = self.study.minimize
         return sum(math.log1p(bounds.get(name, 0)) for name in names), design
@@ -235,24 +231,22 @@ class StudySession:
         )
 
     def _settled(self, index: int) -> Outcome | None:
-        """Return the outcome of a run that need not be."""
         before = self._before.get(index)
         if before is None or before.refused is not None:
             return None if before is None else before.refused
         design = self.study.design_of(index)
         if self._fails_elsewhere(design):
             return self._proved(before, "skipped", None)
-        return self._proved_away(before, self._design_before(design))
+        return self._pruned(before, self._design_before(design))
 
-    def _proved_away(self, before: Before, known: Before) -> Outcome | None:
-        """Return the outcome of a run whose design, of which so much is known, is proved away."""
+    def _pruned(self, before: Before, design: Before) -> Outcome | None:
         for condition in self.study.conditions:
-            if condition.broken_by(known.bounds, known.exact):
+            if condition.broken_by(design.bounds, design.exact):
                 return self._proved(before, "infeasible", str(condition))
         names = self.study.minimize
-        if not names or any(name not in known.bounds for name in names):
+        if not names or any(name not in design.bounds for name in names):
             return None
-        bounds = tuple(known.bounds[name] for name in names)
+        bounds = tuple(design.bounds[name] for name in names)
         for rival in self._rivals:
             values = values_of(rival, names)
             if values is not None and dominates(values, bounds):
@@ -260,7 +254,6 @@ class StudySession:
         return None
 
     def _fails_elsewhere(self, design: int) -> bool:
-        """Say whether a design has failed, or is refused, on some input."""
         for run in self.study.runs_of(design):
             outcome, before = self.runs.get(run), self._before.get(run)
             if outcome is not None and has_failed(outcome):
@@ -281,11 +274,8 @@ class StudySession:
         )
 
     def _learn(self, outcomes: Iterable[Outcome]) -> None:
-        """Take outcomes that are kept already.
-
-        That a design over inputs was proved away is proved again, by the bounds that are kept: what
-        proved it were runs, of which some may not hold any more.
-        """
+        # A pruned design over inputs is proved again from the stored bounds, because some of the
+        # runs that proved it may be outdated.
         for outcome in outcomes:
             index = outcome.index
             if index in self.runs:
@@ -293,9 +283,9 @@ class StudySession:
             if outcome.status not in PROVED:
                 self._resumed.add(index)
             elif self.study.has_inputs:
-                known = Before(index, outcome.bounds, outcome.exact, executed=outcome.executed)
-                self._before.setdefault(index, known)
-                self._proved_before.add(index)
+                before = Before(index, outcome.bounds, outcome.exact, executed=outcome.executed)
+                self._before.setdefault(index, before)
+                self._pruned_before.add(index)
                 continue
             self._take(outcome)
 
@@ -312,7 +302,6 @@ class StudySession:
         return outcome
 
     def _conclude(self, design: int) -> None:
-        """Know what became of a design, where all of its runs are dealt with."""
         runs = [self.runs.get(run) for run in self.study.runs_of(design)]
         ended = [each for each in runs if each is not None]
         if len(ended) == len(runs):
@@ -320,7 +309,6 @@ class StudySession:
             self._compete(self.outcomes[design])
 
     def _compete(self, outcome: Outcome) -> None:
-        """Keep a run that nothing dominates, and drop those that it dominates."""
         names = self.study.minimize
         values = values_of(outcome, names) if names else None
         if values is None or not all(each.holds(outcome) for each in self.study.conditions):

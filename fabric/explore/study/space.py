@@ -1,4 +1,4 @@
-"""What a study varies: spaces of settings, indexed and never materialised."""
+"""Spaces of settings, computed from their indices on demand."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from fabric.messages.text import found_text
 
 Scalar: TypeAlias = str | int | float | bool | None
 Setting: TypeAlias = Mapping[str, Scalar]
-"""What a point has, by the name of the axis: a parameter of ``build``, ``hardware.SECTION.KEY``,
-``depth.OPERATOR.INPUT``, or ``hop.OPERATOR.INPUT``, as in ``3+4``: cycles forward and back."""
+"""Values of a point by axis. An axis is a parameter of ``build``, ``hardware.SECTION.KEY``,
+``depth.OPERATOR.INPUT``, or ``hop.OPERATOR.INPUT``, with values such as ``3+4``: cycles forward
+and back."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Axis:
 class Space:
     """Settings in a fixed order: products of axes, one product after the other.
 
-    ``a * b`` has every setting of ``a`` with every one of ``b``, the last axis fastest; ``a + b``
-    has those of ``a`` and then those of ``b``. Settings are made only when they are asked for, so
-    that a grid of a million points takes hardly any memory.
+    ``a * b`` combines every setting of ``a`` with every setting of ``b``, the last axis fastest.
+    ``a + b`` has the settings of ``a`` and then the settings of ``b``. Settings are computed on
+    demand, so that a grid of a million points takes hardly any memory.
 
     Attributes:
         products: the axes of each product.
@@ -47,10 +48,10 @@ class Space:
     products: tuple[tuple[Axis, ...], ...]
 
     def __mul__(self, other: Space) -> Space:
-        """Return every setting of this space with every one of ``other``.
+        """Combine every setting of this space with every setting of ``other``.
 
         Raises:
-            ConfigurationError: both state a name.
+            ConfigurationError: both spaces have a name.
         """
         return Space(
             tuple(
@@ -71,7 +72,7 @@ class Space:
         """Return a setting.
 
         Raises:
-            IndexError: there are not so many.
+            IndexError: ``index`` is not below ``len(self)``.
         """
         if index < 0:
             raise IndexError(index)
@@ -94,15 +95,15 @@ class Space:
     @property
     def values(self) -> dict[str, tuple[Scalar, ...]]:
         """The values of each name, in the order in which they first occur."""
-        found: dict[str, dict[tuple[type, Scalar], None]] = {}
+        values: dict[str, dict[tuple[type, Scalar], None]] = {}
         for axes in self.products:
             for axis in axes:
                 for name, column in zip(axis.names, zip(*axis.rows, strict=True), strict=True):
                     # 1 and True are one key of a dictionary, and two settings.
-                    found.setdefault(name, {}).update(
+                    values.setdefault(name, {}).update(
                         dict.fromkeys((type(each), each) for each in column)
                     )
-        return {name: tuple(value for _, value in column) for name, column in found.items()}
+        return {name: tuple(value for _, value in column) for name, column in values.items()}
 
 
 @checked
@@ -112,14 +113,14 @@ def grid(axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterabl
     Equal values of an axis are one.
 
     Args:
-        axes: values by name; for names with a point, such as ``hardware.hbm.channels``.
+        axes: values by name, for names with a dot such as ``hardware.hbm.channels``.
         named: values by name.
 
     Raises:
         ConfigurationError: an axis has no values, or a value that is not a scalar.
     """
-    given = {**(axes or {}), **named}
-    return Space((_distinct([_axis((name,), [values]) for name, values in given.items()]),))
+    columns = {**(axes or {}), **named}
+    return Space((_distinct([_axis((name,), [values]) for name, values in columns.items()]),))
 
 
 @checked
@@ -131,14 +132,14 @@ def zipped(
     Equal rows are one.
 
     Args:
-        axes: values by name, as many for each.
+        axes: values by name, all equally long.
         named: values by name.
 
     Raises:
         ConfigurationError: as ``grid``; or the axes are not equally long.
     """
-    given = {**(axes or {}), **named}
-    return Space(((_axis(tuple(given), list(given.values())),),))
+    columns = {**(axes or {}), **named}
+    return Space(((_axis(tuple(columns), list(columns.values())),),))
 
 
 @checked
@@ -146,7 +147,7 @@ def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
     """Return ``first``, ``first * factor``, ``first * factor**2`` and so on, up to ``last``.
 
     Raises:
-        ConfigurationError: that would not end, or there is nothing.
+        ConfigurationError: not 1 <= first <= last, or ``factor`` is below 2.
     """
     if first < 1 or factor < 2 or last < first:
         refuse(
@@ -195,7 +196,7 @@ def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
                 )
     if len(set(map(len, values))) > 1:
         lengths = ", ".join(f"{name} {len(each)}" for name, each in zip(names, values, strict=True))
-        refuse(f"zipped axes have {lengths}: expected as many values of each", ConfigurationError)
+        refuse(f"zipped axes have {lengths}: expected equal numbers of values", ConfigurationError)
     rows = [tuple(map(whole, row)) for row in zip(*values, strict=True)]
     distinct = {tuple((type(value), value) for value in row): row for row in rows}
     return Axis(names, tuple(distinct.values()))

@@ -1,4 +1,4 @@
-"""Optuna's storage: opened by its URL, with sentences for what is wrong with it."""
+"""Open Optuna's storage by its URL, and report a damaged one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BUSY_SECONDS: Final = 60
 
-_ITS_TABLES: Final = frozenset({"studies", "version_info"})
+_OPTUNA_TABLES: Final = frozenset({"studies", "version_info"})
 
 _TRIES: Final = 5
 _RETRY_SECONDS: Final = 0.2
@@ -35,7 +35,7 @@ def file_url(path: Path) -> str:
 
 
 def open_storage(url: str | None) -> BaseStorage:
-    """Open a storage, or create it; None is in memory."""
+    """Open a storage, or create it; without a URL it is in memory."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -44,7 +44,7 @@ def open_storage(url: str | None) -> BaseStorage:
     import sqlalchemy
     from sqlalchemy.engine import make_url
 
-    # A signal in the middle of it would be logged with a traceback; failures raise something, too.
+    # It logs a traceback if a signal interrupts it. Failures are raised as well.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     try:
         sqlite = make_url(url).get_backend_name() == "sqlite"
@@ -52,14 +52,14 @@ def open_storage(url: str | None) -> BaseStorage:
         engine = sqlalchemy.create_engine(url, **options)
         tables = sqlalchemy.inspect(engine).get_table_names()
         engine.dispose()
-        if tables and not _ITS_TABLES.intersection(tables):
+        if tables and not _OPTUNA_TABLES.intersection(tables):
             raise ConfigurationError(
                 f"{_named(url)} is a database of something else, with {_some(tables)}: expected an "
                 "empty one, or one of Optuna"
             )
-        storage = _made(url, options)
+        storage = _connect(url, options)
     except RuntimeError as error:
-        # Optuna's own sentence says which version, and what to do about it.
+        # Optuna's own message names the version and the remedy.
         raise ConfigurationError(
             f"{_named(url)}: {library_text(str(error).strip(), url)}"
         ) from None
@@ -79,12 +79,11 @@ def open_storage(url: str | None) -> BaseStorage:
     return optuna.storages.get_storage(storage)
 
 
-def _made(url: str, options: dict[str, Any]) -> RDBStorage:
-    """Return Optuna's storage; two processes may make its tables at the same time."""
+def _connect(url: str, options: dict[str, Any]) -> RDBStorage:
     import optuna
     import sqlalchemy
 
-    for _ in range(_TRIES):
+    for _ in range(_TRIES):  # another process may create the tables at the same time
         with contextlib.suppress(
             AssertionError, sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError
         ):
@@ -94,9 +93,9 @@ def _made(url: str, options: dict[str, Any]) -> RDBStorage:
 
 
 def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optuna.Study:
-    """Return Optuna's study of that name for points of a form, or create it.
+    """Return or create Optuna's study of a name and form (metrics, conditions and axes).
 
-    If the name has another form (metrics, conditions or axes), ``NAME-2``, ``NAME-3``, ... is used.
+    If the study of the name has another form, ``NAME-2``, ``NAME-3``, ... is used.
     """
     import optuna
 
@@ -121,14 +120,14 @@ def study_of_form(storage: BaseStorage, name: str, form: dict[str, Any]) -> optu
             tries += 1
             if tries == _TRIES:
                 raise ValueError(f"study {title} is there and cannot be loaded") from None
-            continue  # another process was quicker: it is there now
+            continue  # another process has created it
         if study.user_attrs.get(_FORM) == form:
             return study
         number += 1
 
 
 @contextlib.contextmanager
-def written(url: str | None) -> Iterator[None]:
+def writing(url: str | None) -> Iterator[None]:
     """Write to a storage with signals delayed, and name it in errors.
 
     A signal would suspend the write while its exception is referenced, and block the next write.
@@ -143,8 +142,8 @@ def written(url: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def readable(url: str | None) -> Iterator[None]:
-    """Read a storage with signals delayed, see ``written``; refuse a damaged one."""
+def reading(url: str | None) -> Iterator[None]:
+    """Read a storage with signals delayed, as ``writing``; refuse a damaged one."""
     import optuna
     import sqlalchemy
 
@@ -154,7 +153,7 @@ def readable(url: str | None) -> Iterator[None]:
     except (
         *(optuna.exceptions.StorageInternalError, sqlalchemy.exc.SQLAlchemyError),
         *(ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError),
-        AssertionError,  # Optuna has some where it reads
+        AssertionError,  # raised by Optuna as it reads
     ) as error:
         raise ConfigurationError(
             f"{_named(url)} is damaged ({_reason(error, url)}): expected a whole one; in a new one "

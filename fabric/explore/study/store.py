@@ -1,4 +1,4 @@
-"""Optuna's storage as the memory of a study: every point that was dealt with is a trial."""
+"""Store of a study's outcomes in Optuna's storage: every finished or pruned point is a trial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fabric.explore.study.outcome import (
     values_of,
 )
 from fabric.explore.study.space import Axis, Scalar, Setting, Space
-from fabric.explore.study.storage import open_storage, readable, study_of_form, written
+from fabric.explore.study.storage import open_storage, reading, study_of_form, writing
 from fabric.explore.study.study import Study
 from fabric.messages.addresses import shown_address
 from fabric.messages.text import counted, plain
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial, TrialState
 
 _POINT: Final = "point"
-"""The attribute of a trial with ``identity``, ``process``, ``whole`` and ``outcome``."""
+"""Attribute of a trial with the fields of ``_Content``."""
 
 _WORKS_ON: Final = "works on, "
 
@@ -53,25 +53,25 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """Keeps outcomes in a storage of Optuna, and finds them again; see ``Kept``.
+    """An ``OutcomeStore`` in a storage of Optuna.
 
-    A completed run is a complete trial, with the minimised metrics as its values; a pruned point is
-    a pruned trial, all others are failed. The user attribute ``point`` has the rest.
+    A completed run is a complete trial, whose values are the minimised metrics. A pruned point is
+    a pruned trial. All others are failed trials. The user attribute ``point`` has the rest.
 
-    Runs with the same identity are shared by all studies of the storage; proofs need the same
-    metrics, conditions and axes. Points that lost their worker, or took longer than the present
-    timeout, are tried again.
+    All studies of the storage share runs with the same identity. Pruned points are shared by
+    studies with the same metrics, conditions and axes. Points that lost their worker, or that
+    exceeded a timeout shorter than the present one, run again.
 
     Attributes:
         form: the layout of points in ``history``.
-        ignored: outcomes of this study's points with another program, hardware or fabric.
+        ignored: number of stored outcomes with another program, hardware or fabric.
         drawn: indices of points that a search has drawn.
     """
 
     def __init__(
         self, study: Study, url: str | None = None, timeout_seconds: float | None = None
     ) -> None:
-        """Open the storage; None is in memory. ``timeout_seconds`` is for a point."""
+        """Open the storage; without ``url`` it is in memory. ``timeout_seconds`` limits a point."""
         self._study: Final = study
         self._url: Final = url
         self._timeout_seconds: Final = timeout_seconds
@@ -93,28 +93,28 @@ class Store:
             form["over"] = list(study.over.values)
             form["hold_out"] = study.hold_out
         self._storage: Final = open_storage(url)
-        with readable(url), written(url):
+        with reading(url), writing(url):
             self.history: Final[optuna.Study] = study_of_form(
                 self._storage, study.name or "study", form
             )
         self.ignored = 0
         self._process: Final = f"{socket.gethostname()}:{os.getpid()}"
         self._claimed: Final[list[str]] = []
-        self._asked: Final[dict[int, Trial | None]] = {}
+        self._trials: Final[dict[int, Trial | None]] = {}
         self._seen = 0
         self._unfinished: list[int] = []
         self.drawn: Final[set[int]] = set()
 
     def known(self) -> list[Outcome]:
-        """Return the outcomes of earlier sessions that hold for this one."""
+        """Return the outcomes of earlier sessions that are still valid."""
         import optuna
 
-        found: dict[int, Outcome] = {}
-        with readable(self._url):
+        outcomes: dict[int, Outcome] = {}
+        with reading(self._url):
             names = optuna.study.get_all_study_names(self._storage)
         for name in names:
             own = name == self.history.study_name
-            with readable(self._url):
+            with reading(self._url):
                 other = (
                     self.history
                     if own
@@ -125,18 +125,22 @@ class Store:
                 self._seen = len(trials)
             for trial in trials:
                 for outcome in self._outcomes_of(trial, proved=own):
-                    first = found.setdefault(outcome.index, outcome)
+                    first = outcomes.setdefault(outcome.index, outcome)
                     if first.status in PROVED and outcome.status not in PROVED:
-                        found[outcome.index] = outcome
+                        outcomes[outcome.index] = outcome
         if self._study.has_inputs:
-            return list(found.values())  # who reads them proves anew
-        return [each for each in found.values() if _is_proved_by(each, found)]
+            return list(outcomes.values())  # the session proves pruned designs again
+        return [
+            each
+            for each in outcomes.values()
+            if not isinstance(each.pruned_by, int) or each.pruned_by in outcomes
+        ]
 
     def news(self) -> list[Outcome]:
-        """Return what other processes have kept in this study since it was last asked."""
+        """Return the outcomes that other processes have stored since the last call."""
         if self._url is None:
             return []
-        with readable(self._url):
+        with reading(self._url):
             trials = self.history.get_trials(deepcopy=False)
         fresh = [*(trials[number] for number in self._unfinished), *trials[self._seen :]]
         self._seen = len(trials)
@@ -149,15 +153,15 @@ class Store:
         ]
 
     def claim(self, point: Point, *, insist: bool) -> bool:
-        """Say that this process works on a point; False: another one that may live does."""
+        """Claim a point for this process; False if a process that may be alive has claimed it."""
         if self._url is None:
             return True
         identity = self._identities.of(point.setting)
-        with written(self._url):
+        with writing(self._url):
             if not insist and identity in self._claimed_elsewhere():
                 return False
             self._claimed.append(identity)
-            self._say_claimed()
+            self._store_claims()
         return True
 
     def draw(self, sampler: Callable[[int], BaseSampler]) -> tuple[int, int, Trial]:
@@ -165,25 +169,25 @@ class Store:
 
         ``sampler`` returns the sampler for a number of earlier trials.
         """
-        with readable(self._url), written(self._url):
+        with reading(self._url), writing(self._url):
             trials = self.history.get_trials(deepcopy=False)
             number = sum(_GIVEN_UP not in trial.user_attrs for trial in trials)
             self.history.sampler = sampler(number)
             trial = self.history.ask()
             return number, self.form.drawn(trial), trial
 
-    def asked(self, index: int, trial: Trial | None) -> None:
+    def register(self, index: int, trial: Trial | None) -> None:
         """Register a drawn point; ``trial`` is None without a sampler."""
-        self._asked[index] = trial
+        self._trials[index] = trial
         if trial is not None:
-            with written(self._url):
+            with writing(self._url):
                 trial.set_user_attr(_POINT, {"process": self._process})
 
     def give_up_lost_trials(self) -> None:
-        """End trials that a process which is no more has begun, as if they had not been."""
+        """End the trials of ended processes; later draws do not count them."""
         import optuna
 
-        with readable(self._url), written(self._url):
+        with reading(self._url), writing(self._url):
             for trial in self.history.get_trials(deepcopy=False):
                 process = self._content(trial).get("process")
                 running = trial.state == optuna.trial.TrialState.RUNNING
@@ -192,11 +196,11 @@ class Store:
                     self.history.tell(trial.number, state=optuna.trial.TrialState.FAIL)
 
     def keep(self, outcome: Outcome) -> None:
-        """Keep an outcome immediately, before the point's files can change."""
+        """Store an outcome immediately, before the point's files can change."""
         if self._identities.have_changed(outcome.setting):
             outcome = replace(outcome, executed={})
         identity = self._identities.of(outcome.setting)
-        drawn = outcome.index in self._asked
+        drawn = outcome.index in self._trials
         content = {
             "identity": identity,
             "process": self._process,
@@ -204,8 +208,8 @@ class Store:
             "drawn": drawn,
             "outcome": json.loads(json.dumps(asdict(outcome), default=plain)),
         }
-        with written(self._url):
-            trial = self._asked.pop(outcome.index, None)
+        with writing(self._url):
+            trial = self._trials.pop(outcome.index, None)
             if trial is None:
                 self._add(outcome, content)
             else:
@@ -214,20 +218,20 @@ class Store:
                 self.drawn.add(outcome.index)
             if identity in self._claimed:
                 self._claimed.remove(identity)
-                self._say_claimed()
+                self._store_claims()
 
     def end_again(self, trial: Trial, outcome: Outcome | None) -> None:
-        """End a trial whose point is already known, or running if ``outcome`` is None."""
+        """End a trial whose point has run, or is running if ``outcome`` is None."""
         import optuna
 
-        with written(self._url):
+        with writing(self._url):
             if outcome is None:
                 self.history.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:
                 self._end(trial, outcome, None)
 
-    def told_of_ignored(self) -> str:
-        """Return the sentence about outcomes of the storage that are not used."""
+    def ignored_note(self) -> str:
+        """Return a sentence about the number of ignored outcomes."""
         assert self._url is not None
         of = f"{counted(self.ignored, 'point')} {'is' if self.ignored == 1 else 'are'}"
         return (
@@ -271,23 +275,21 @@ class Store:
         return optuna.trial.TrialState.COMPLETE
 
     def _constraints(self, outcome: Outcome) -> dict[str, float]:
-        """Return by how much a run breaks each condition, or the proved violation."""
         if outcome.status == "infeasible":
             return {str(outcome.pruned_by): 1.0}
         amounts = {str(each): violation(each, outcome) for each in self._study.conditions}
         return {name: amount for name, amount in amounts.items() if amount is not None}
 
     def _outcomes_of(self, trial: FrozenTrial, *, proved: bool) -> Iterator[Outcome]:
-        """Return the outcomes of a trial for the points of the space."""
         content = self._content(trial)
         if "outcome" not in content:
             return
-        with readable(self._url):
+        with reading(self._url):
             kept = msgspec.convert(content, _Content)
         outcome = kept.outcome
         if outcome.status == "lost" or (outcome.status in PROVED and not proved):
             return
-        if outcome.status == "timeout" and not self._is_as_short(outcome.wall_seconds):
+        if outcome.status == "timeout" and not self._would_exceed(outcome.wall_seconds):
             return
         same = self._identities.executed_still(outcome.executed)
         for index in self.form.indices(kept.whole):
@@ -296,27 +298,25 @@ class Store:
                 if proved and kept.drawn:
                     self.drawn.add(index)
                 yield replace(outcome, index=index, setting=setting)
-            elif proved:  # of this study: another one's may well have other hardware
+            elif proved:  # of this study: other studies may have other hardware
                 self.ignored += 1
 
     def _content(self, trial: FrozenTrial) -> dict[str, Any]:
-        with readable(self._url):
+        with reading(self._url):
             return msgspec.convert(trial.user_attrs.get(_POINT, {}), dict[str, Any])
 
-    def _is_as_short(self, seconds: float | None) -> bool:
-        """Return whether a point that exceeded ``seconds`` would do so again."""
+    def _would_exceed(self, seconds: float | None) -> bool:
         return (
             seconds is not None
             and self._timeout_seconds is not None
             and self._timeout_seconds <= seconds
         )
 
-    def _say_claimed(self) -> None:
+    def _store_claims(self) -> None:
         self.history.set_user_attr(_WORKS_ON + self._process, self._claimed)
 
     def _claimed_elsewhere(self) -> set[str]:
-        """Return the identities of points claimed by other processes."""
-        with readable(self._url):
+        with reading(self._url):
             return {
                 identity
                 for name, claimed in self.history.user_attrs.items()
@@ -326,12 +326,11 @@ class Store:
             }
 
     def _may_live(self, process: str) -> bool:
-        """Return whether another process may live; on other machines this is unknown."""
         host, _, number = process.rpartition(":")
         if process == self._process:
             return False
         if host != socket.gethostname():
-            return True
+            return True  # unknown
         try:
             os.kill(int(number), 0)
         except ProcessLookupError:
@@ -341,13 +340,8 @@ class Store:
         return True
 
 
-def _is_proved_by(outcome: Outcome, known: dict[int, Outcome]) -> bool:
-    """Return whether the run exists that proves a point away; True for other points."""
-    return not isinstance(outcome.pruned_by, int) or outcome.pruned_by in known
-
-
 PRODUCT: Final = "product"
-"""The parameter that says which product of a sum a point is of."""
+"""The parameter with the number of the product, in a space that is a sum of products."""
 
 
 @dataclass(frozen=True)
@@ -359,17 +353,17 @@ class Choice:
 
     @cached_property
     def values(self) -> tuple[Scalar, ...]:
-        """What the parameter has for each row of the axis."""
+        """The parameter's value for each row of the axis."""
         rows = self.axis.rows
         if len(self.axis.names) == 1 and len({value for (value,) in rows}) == len(rows):
             return tuple(value for (value,) in rows)
-        # Optuna takes 1, 1.0 and True for one choice.
+        # Optuna considers 1, 1.0 and True equal.
         single = len(self.axis.names) == 1
         return tuple(repr(row[0]) if single else ":".join(map(str, row)) for row in rows)
 
     @cached_property
     def distribution(self) -> BaseDistribution:
-        """What Optuna draws the parameter from: evenly spaced integers have an order and a step."""
+        """The distribution of the parameter; evenly spaced integers have an order and a step."""
         from optuna.distributions import CategoricalDistribution, IntDistribution
 
         first, *others = self.values
@@ -383,7 +377,7 @@ class Choice:
         return CategoricalDistribution(self.values)
 
     def drawn(self, trial: Trial) -> int:
-        """Have Optuna draw the parameter, and return which row of the axis it stands for."""
+        """Have Optuna draw the parameter, and return the number of its row in the axis."""
         from optuna.distributions import IntDistribution
 
         drawn: Scalar
@@ -396,10 +390,10 @@ class Choice:
 
 
 class TrialForm:
-    """How the points of a space stand in Optuna's storage."""
+    """The parameters of a space's points in Optuna's storage."""
 
     def __init__(self, space: Space) -> None:
-        """Make a parameter of every axis; a sum of products has one that chooses the product."""
+        """Make a parameter for every axis, and one for the product in a sum of products."""
         self._space: Final = space
         several = len(space.products) > 1
         self.choices: Final = tuple(
@@ -418,7 +412,7 @@ class TrialForm:
         return self._index(product, [choice.drawn(trial) for choice in self.choices[product]])
 
     def parameters(self, index: int) -> tuple[dict[str, Any], dict[str, BaseDistribution]]:
-        """Return the parameters of a point, and what they are drawn from, by name."""
+        """Return a point's parameters and their distributions, by name."""
         from optuna.distributions import CategoricalDistribution
 
         values: dict[str, Any] = {}
@@ -442,12 +436,12 @@ class TrialForm:
         raise IndexError(index)
 
     def indices(self, whole: Setting) -> Iterator[int]:
-        """Return the points with the values of a whole setting, one in each product at most."""
+        """Return the points with the values of a whole setting, at most one in each product."""
         for product, choices in enumerate(self.choices):
-            rows = [_row_of(choice.axis, whole) for choice in choices]
-            known = [row for row in rows if row is not None]
-            if len(known) == len(rows):
-                yield self._index(product, known)
+            numbers = [_row_of(choice.axis, whole) for choice in choices]
+            rows = [number for number in numbers if number is not None]
+            if len(rows) == len(numbers):
+                yield self._index(product, rows)
 
     def _index(self, product: int, rows: list[int]) -> int:
         index = 0
@@ -470,8 +464,8 @@ def violation(condition: Condition, outcome: Outcome) -> float | None:
 def _row_of(axis: Axis, whole: Mapping[str, Scalar]) -> int | None:
     if not all(name in whole for name in axis.names):
         return None
-    wanted = [(type(whole[name]), whole[name]) for name in axis.names]
+    values = [(type(whole[name]), whole[name]) for name in axis.names]
     for number, row in enumerate(axis.rows):
-        if [(type(value), value) for value in row] == wanted:
+        if [(type(value), value) for value in row] == values:
             return number
     return None

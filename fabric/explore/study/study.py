@@ -1,4 +1,4 @@
-"""A study: a program, its designs, its inputs, conditions, and what is known from elsewhere."""
+"""A study: a program, its designs, inputs and conditions, and published values and claims."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ _NO_INPUTS: Final = Space(((),))
 
 
 class Findings(Protocol):
-    """The points of a study and their outcomes."""
+    """The outcomes of a study."""
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """Those that were dealt with, in the order of the space."""
+        """The outcomes so far, in the order of the space."""
 
     @property
     def front(self) -> Sequence[int]:
-        """Indices of the points that nothing dominates."""
+        """Indices of the points that no point dominates."""
 
     def matching(self, **setting: object) -> list[Outcome]:
-        """Return the outcomes whose settings, with what is fixed, have these values."""
+        """Return the outcomes with these values of axes and fixed parameters."""
 
     def value(self, metric: str, **setting: object) -> float | None:
-        """Return a metric of the only point with these values; None where it did not complete.
+        """Return a metric of the only point with these values; None if it did not complete.
 
         Raises:
-            ConfigurationError: there is no such point, or there are several.
+            ConfigurationError: no point has these values, or several have.
         """
 
 
@@ -62,10 +62,10 @@ class KnownValue(Described):
     """A published value of a point.
 
     Attributes:
-        setting: what names the point; of its axes, as many as it takes.
-        metric: whose value.
-        value: as published.
-        source: who says so.
+        setting: values of the axes that identify the point.
+        metric: name of a metric of the study.
+        value: in the metric's unit.
+        source: the publication.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -77,15 +77,16 @@ class KnownValue(Described):
 
 
 class Verdict(StrEnum):
-    """What may come of checking a claim.
+    """The result of checking a claim.
 
     Attributes:
-        REPRODUCED: our points give what is claimed.
-        UNEQUAL: they give it as the authors compare, but not if both sides have equal resources.
-        RECOMPUTED: the published points give it; ours do not decide it.
-        INCONSISTENT: other published numbers contradict it, whatever our points say.
-        UNPUBLISHED: nothing decides it, because something is not published.
-        CONTRADICTED: our points say otherwise.
+        REPRODUCED: our points show what is claimed.
+        UNEQUAL: they show it in the authors' comparison, but not if both sides have equal
+            resources.
+        RECOMPUTED: the published points show it; ours do not decide it.
+        INCONSISTENT: other published numbers contradict it.
+        UNPUBLISHED: undecided, because a needed number is not published.
+        CONTRADICTED: our points contradict it.
     """
 
     REPRODUCED = "reproduced"
@@ -98,12 +99,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement(Described):
-    """The result of checking a claim.
+    """A verdict on a claim, with our value.
 
     Attributes:
-        found: what we find instead of the published value; empty where it cannot be computed.
-        verdict: what comes of it.
-        note: how it was computed, and why the verdict is what it is.
+        found: our value as text; empty if it cannot be computed.
+        note: how the value was computed, and the reason of the verdict.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -118,10 +118,10 @@ class Claim(Described):
     """A statement, such as a sentence of a paper, that a study's points decide.
 
     Attributes:
-        text: what is claimed.
-        location: where, as in ``section 5.2``.
-        published: the value there.
-        judge: computes it again.
+        text: the statement.
+        location: its place in the paper, as in ``section 5.2``.
+        published: the published value as text.
+        judge: computes our value and the verdict.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -132,15 +132,15 @@ class Claim(Described):
     judge: Callable[[Findings], Judgement]
 
 
-def places_apart(total: int, count: int, *, said: str, what: str, use: str) -> frozenset[int]:
-    """Return the ``count`` of ``total`` inputs that are held out.
+def held_out_places(total: int, count: int, *, option: str, noun: str, use: str) -> frozenset[int]:
+    """Return the places of the ``count`` of ``total`` inputs that are held out.
 
-    They are spread over all inputs, and the first one is never held out. A larger count holds out
-    the same inputs and more. ``said``, ``what`` and ``use`` are for the error.
+    They are spread over all inputs, and the first input is never held out. A larger count holds
+    out the same inputs and more. ``option``, ``noun`` and ``use`` are words of the error.
     """
     if not 0 <= count < total:
         raise ConfigurationError(
-            f"{said}: of {counted(total, what)} at least one is to be {use}: expected "
+            f"{option}: of {counted(total, noun)} at least one is to be {use}: expected "
             + (f"at most {total - 1:,}" if count >= total else "0 or more")
         )
     order = sorted(range(total), key=lambda index: -(index * _GOLDEN % _TURN))
@@ -152,10 +152,8 @@ class Picture(Described):
     """A picture of a study's points.
 
     Attributes:
-        name: of its files, without a suffix.
-        title: above it.
-        draw: draws it.
-        caption: what to see in it.
+        name: name of its files, without a suffix.
+        draw: draws the points into the figure.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -171,10 +169,8 @@ class StudyTable(Described):
     """A table of a study's points.
 
     Attributes:
-        title: above it.
-        columns: their titles.
-        rows: computes them, a text, a number or None for each column.
-        caption: what to see in it.
+        columns: titles of the columns.
+        rows: computes the rows, each with a text, a number or None for each column.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -189,28 +185,29 @@ class StudyTable(Described):
 class Study(Options):
     """A set of runs that answers one question.
 
-    It takes the options of runs that ``simulate`` takes, mode, exact, depths, hops, placement and
-    livelock_cycles, for all points. It takes no on_deadlock: a point that deadlocks is
-    reported without a remedy, because a neighbouring point may be one.
+    The options of ``simulate`` apply to all points: mode, exact, depths, hops, placement and
+    livelock_cycles. A study takes no on_deadlock: deadlocks are reported without a remedy,
+    because a neighbouring point may be a remedy.
 
     Attributes:
-        program: the path of its file.
-        space: what varies: parameters, hardware keys, depths and hops; over ``depths``, ``hops``.
-        question: what it answers.
+        program: the path of the program's file.
+        space: values of parameters, hardware keys, depths and hops; they override ``depths`` and
+            ``hops``.
+        question: the question as a sentence, for reports.
         fixed: parameters, hardware keys, depths and hops that do not vary.
         hardware: a hardware file, or the name of one that comes with the fabric; the paper's
             if None.
-        minimize: metrics; without any, every point runs.
+        minimize: metrics to minimise; without any, every point runs.
         where: conditions on metrics, as in ``on_chip_requirement_bytes <= 2e6``.
         over: inputs that every design has to handle. A point is then a design that runs once with
             each input, and metrics are ``mean:METRIC``, ``worst:METRIC``, ``p95:METRIC``,
             ``median:METRIC`` or ``least:METRIC``.
-        hold_out: so many inputs are set aside; at the end the designs on the front run with them.
+        hold_out: number of inputs to hold out; at the end, the designs on the front run with them.
         known: published values.
         claims: statements that the study checks.
-        tables: beside those of every study.
-        pictures: beside those of every study.
-        name: the file's where empty.
+        tables: additional tables.
+        pictures: additional pictures.
+        name: by default, the name of the study's file.
     """
 
     without: ClassVar[Mapping[str, str]] = {
@@ -234,12 +231,12 @@ class Study(Options):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse what cannot be studied.
+        """Check the study.
 
         Raises:
-            ConfigurationError: an option that has no meaning, no points, metrics that there are
-                not, a condition that is none or contradicts another, an axis that is fixed as
-                well; inputs that are none, or all held out.
+            ConfigurationError: on_deadlock is given, there are no points, a metric is unknown, a
+                condition is malformed or contradicts another, an axis is fixed as well, there are
+                no inputs, or all are held out.
         """
         super().__post_init__()
         for name, why in self.without.items():
@@ -260,7 +257,6 @@ class Study(Options):
         _check_together(self.conditions)
 
     def _check_inputs(self) -> None:
-        """Refuse inputs that are none, and metrics that are not of as many inputs as there are."""
         if not len(self.over):
             refuse("over has no inputs: expected an axis with values", ConfigurationError)
         if len(self.over.products) > 1:
@@ -277,13 +273,12 @@ class Study(Options):
             self._check_held_out()
 
     def _check_held_out(self) -> None:
-        """Refuse to hold inputs out where that has no meaning."""
-        said = f"hold_out is {self.hold_out}"
+        option = f"hold_out is {self.hold_out}"
         if not self.has_inputs:
-            refuse(f"{said} and there are no inputs: expected some as over", ConfigurationError)
+            refuse(f"{option} and there are no inputs: expected some as over", ConfigurationError)
         if not self.minimize:
             refuse(
-                f"{said} and nothing is chosen: expected a metric to minimize", ConfigurationError
+                f"{option} and nothing is chosen: expected a metric to minimize", ConfigurationError
             )
         try:
             _ = self.held_out
@@ -292,22 +287,24 @@ class Study(Options):
 
     @property
     def has_inputs(self) -> bool:
-        """Whether a design is more than a run."""
+        """Whether each design runs with inputs."""
         return bool(self.over.values)
 
     @cached_property
     def runs(self) -> Space:
-        """Every design with every input, those of one design after each other."""
+        """Every design with every input; all runs of a design follow each other."""
         return self.space * self.over
 
     @cached_property
     def held_out(self) -> frozenset[int]:
-        """Places of the inputs that are kept apart."""
-        said = f"hold_out is {self.hold_out}"
-        return places_apart(len(self.over), self.hold_out, said=said, what="input", use="chosen on")
+        """Places of the held-out inputs in ``over``."""
+        option = f"hold_out is {self.hold_out}"
+        return held_out_places(
+            len(self.over), self.hold_out, option=option, noun="input", use="chosen on"
+        )
 
     def runs_of(self, design: int, *, held_out: bool = False) -> tuple[int, ...]:
-        """Return the indices of a design's runs, of the inputs held out or of all others."""
+        """Return the indices of a design's runs: those with held-out inputs, or the rest."""
         first = design * len(self.over)
         return tuple(
             first + place for place in range(len(self.over)) if (place in self.held_out) is held_out
@@ -318,11 +315,11 @@ class Study(Options):
         return run // len(self.over)
 
     def is_held_out(self, run: int) -> bool:
-        """Say whether the input of a run is one of those kept apart."""
+        """Return whether the input of a run is held out."""
         return run % len(self.over) in self.held_out
 
     def input_name(self, run: int) -> str:
-        """Return what the input of a run is called: ``seed=3, routing=a.npz``."""
+        """Return the name of a run's input: ``seed=3, routing=a.npz``."""
         return self._input_names[run % len(self.over)]
 
     @cached_property
@@ -331,51 +328,50 @@ class Study(Options):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """``where``, as conditions."""
+        """The parsed conditions of ``where``."""
         return tuple(map(Condition.parse, self.where))
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """What is minimised; the cycles where nothing is said."""
+        """The metrics to minimise; by default, the cycles."""
         return self.minimize or (f"mean:{DEFAULT_METRIC}" if self.has_inputs else DEFAULT_METRIC,)
 
     @property
     def judged_by(self) -> tuple[str, ...]:
-        """The metrics that a point has to have: those that are minimised or have conditions."""
+        """Metrics that a point needs: those that are minimised or have conditions."""
         return (*self.minimize, *(each.metric for each in self.conditions))
 
     @property
     def judged_by_run(self) -> tuple[str, ...]:
-        """The metrics that a run has to have for that."""
+        """Metrics that a run needs, without statistics."""
         return tuple(dict.fromkeys(split_metric(each)[1] for each in self.judged_by))
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The metrics that it is about: what is minimised, and what has conditions.
+        """Metrics in tables and pictures: objectives and metrics of conditions.
 
-        An area is never shown without its range.
+        An area is shown with its range.
         """
         named = dict.fromkeys([*self.objectives, *(each.metric for each in self.conditions)])
-        found: dict[str, None] = {}
+        shown: dict[str, None] = {}
         for name in named:
-            found[name] = None
+            shown[name] = None
             statistic, metric = split_metric(name)
             if metric == "area_mm2":
                 ends = ("area_low_mm2", "area_high_mm2")
-                found |= dict.fromkeys(f"{statistic}:{end}" if statistic else end for end in ends)
-        return tuple(found)
+                shown |= dict.fromkeys(f"{statistic}:{end}" if statistic else end for end in ends)
+        return tuple(shown)
 
     def point(self, index: int) -> Point:
-        """Return a point of the space; where it has inputs, one of ``runs``."""
+        """Return the point with an index in ``runs``."""
         return Point(index, self.runs[index])
 
     def whole(self, setting: Setting) -> dict[str, Scalar]:
-        """Return a point's setting with what is fixed."""
+        """Return a point's setting with the fixed values."""
         return {**self.fixed, **setting}
 
 
 def _check_statistic(name: str, *, has_inputs: bool) -> None:
-    """Refuse run metrics with inputs, and statistics without."""
     statistic, metric = split_metric(name)
     if has_inputs and not statistic:
         refuse(
@@ -392,7 +388,6 @@ def _check_statistic(name: str, *, has_inputs: bool) -> None:
 
 
 def _check_together(conditions: tuple[Condition, ...]) -> None:
-    """Refuse contradictory conditions."""
     for one, other in itertools.permutations(conditions, 2):
         if one.metric != other.metric or one.sign not in (">", ">=") or other.sign[0] != "<":
             continue

@@ -1,4 +1,4 @@
-"""Who works on points: processes on this machine or of a Dask cluster; and lost ones."""
+"""Workers that evaluate points: processes on this machine, or of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 
-# Any: what a question of Dask returns is not in its type.
+# Any: results of Dask's futures are untyped.
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from typing_extensions import override
@@ -62,10 +62,10 @@ _LOOK_SECONDS: Final = 0.5
 """Interval of checks whether a worker has started a point, which starts its timeout."""
 
 _DESERTED_SECONDS: Final = 30
-"""A cluster may be without workers this long: nannies start others within seconds."""
+"""A cluster may be without workers for this time: nannies replace them within seconds."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Threads of a worker share standard output, and would wait for each other anyway."""
+"""Serialises a worker's threads, which share standard output and the interpreter lock."""
 
 
 class Workers(Protocol):
@@ -78,25 +78,25 @@ class Workers(Protocol):
     slots: int
 
     def look(self, job: Job) -> Future[Before]:
-        """Begin to find what is known of a point before it runs."""
+        """Begin to compute a point's bounds."""
 
     def run(self, job: Job) -> Future[Outcome]:
         """Begin to run a point."""
 
     def close(self) -> None:
-        """Stop, whatever is under way."""
+        """Stop, and abandon the running points."""
 
 
 class ThreadedWorkers(ABC):
-    """Workers for each of which a thread waits; see ``Workers``."""
+    """``Workers`` with a thread for each worker, which waits for its result."""
 
     def __init__(self, slots: int, name: str, begin: Callable[[], object] | None = None) -> None:
-        """Have a thread for each of ``slots`` points; each calls ``begin`` first."""
+        """Start a thread for each of ``slots`` workers; each calls ``begin`` first."""
         self.slots = slots
         self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix=name, initializer=begin)
 
     def look(self, job: Job) -> Future[Before]:
-        """Begin to find what is known of a point before it runs."""
+        """Begin to compute a point's bounds."""
         return self._threads.submit(self._answer, known_before, job)
 
     def run(self, job: Job) -> Future[Outcome]:
@@ -105,17 +105,17 @@ class ThreadedWorkers(ABC):
 
     @abstractmethod
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
-        """Have a worker answer, in a thread that waits for it."""
+        """Wait for the result of a worker; called in the worker's thread."""
 
 
-class WorkerLost(Exception):  # noqa: N818 - what happened, not what went wrong with us
-    """A worker that ended before it answered; the text says how."""
+class WorkerLost(Exception):  # noqa: N818 - an event, not an error of ours
+    """A worker ended without an answer; the text gives the reason."""
 
     @staticmethod
     def with_exit_code(exit_code: int | None) -> WorkerLost:
-        """Return that of a process that ended so; None where nobody knows."""
+        """Describe the exit code of a process, None if unknown."""
         if exit_code is None:
-            return WorkerLost("nobody knows how")
+            return WorkerLost("for an unknown reason")
         if exit_code < 0:
             return WorkerLost(f"killed by {signal.Signals(-exit_code).name}")
         return WorkerLost(f"exit status {exit_code}")
@@ -126,37 +126,37 @@ def unanswered(job: Job, error: BaseException, timeout_seconds: float | None) ->
     status: Status
     seconds = None
     if isinstance(error, TimeoutError):
-        status, why = "timeout", f"took longer than {timeout_seconds:g} s"
+        status, reason = "timeout", f"took longer than {timeout_seconds:g} s"
         seconds = timeout_seconds
     elif isinstance(error, WorkerLost):
-        status, why = "lost", f"its worker ended ({error})"
+        status, reason = "lost", f"its worker ended ({error})"
     else:
         raise error
     return Outcome(
         index=job.point.index,
         setting=job.point.setting,
         status=status,
-        reason=why,
+        reason=reason,
         wall_seconds=seconds,
     )
 
 
 def available_cores() -> int:
-    """Return how many processor cores this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalWorkers(ThreadedWorkers):
     """Processes on this machine, one for each running point.
 
-    Each has a pipe and a thread of its own, so the end of a process does not affect the others.
+    Each has its own pipe and thread, so that the end of a process loses only its own point.
     """
 
     def __init__(self, slots: int, timeout_seconds: float | None) -> None:
-        """Start processes on demand; ``timeout_seconds`` is for a point, None for no limit."""
+        """Start processes on demand; ``timeout_seconds`` limits a point."""
         super().__init__(slots, "worker", _leave_ctrl_c)
         self._timeout_seconds: Final = timeout_seconds
-        # Children of a small process that has one thread and everything imported.
+        # Forked from a small process that has one thread and has imported all modules.
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_IMPORTED)
         self._idle: Final = queue.LifoQueue[_Process | None]()
@@ -166,7 +166,7 @@ class LocalWorkers(ThreadedWorkers):
         self._closed = False
 
     def close(self) -> None:
-        """Stop them, whatever is under way."""
+        """Kill all processes."""
         with _CHILDREN:
             self._closed = True
             for process in self._alive:
@@ -175,7 +175,7 @@ class LocalWorkers(ThreadedWorkers):
 
     @property
     def processes(self) -> list[ForkServerProcess]:
-        """The processes that there are now."""
+        """The running processes."""
         with _CHILDREN:
             return [each.process for each in self._alive]
 
@@ -187,7 +187,7 @@ class LocalWorkers(ThreadedWorkers):
                 self._end(process)
                 process = None
             if process is None:
-                process = self._started()
+                process = self._start()
             answer = process.ask(function, job, self._timeout_seconds)
             if process.questions == _POINTS_OF_A_WORKER:
                 self._end(process)
@@ -203,10 +203,10 @@ class LocalWorkers(ThreadedWorkers):
             raise answer
         return answer
 
-    def _started(self) -> _Process:
+    def _start(self) -> _Process:
         with _CHILDREN, _safe_path():
             if self._closed:
-                raise WorkerLost("nobody works any more")
+                raise WorkerLost("the workers are closed")
             process = _Process(self._context)
             self._alive.add(process)
         return process
@@ -218,23 +218,20 @@ class LocalWorkers(ThreadedWorkers):
 
 
 class _Process:
-    """A process that answers questions, one after the other."""
-
     def __init__(self, context: ForkServerContext) -> None:
         self._ours, theirs = context.Pipe()
         self.process: Final = context.Process(target=_serve, args=(theirs,), daemon=True)
         self.process.start()
-        # With the last end closed its own end shows: there is nothing more to read.
+        # The process then holds the last copy of its end, so that its exit ends our reads.
         theirs.close()
         self.questions = 0
 
     def ask(
         self, function: Callable[[Job], Answer], job: Job, timeout_seconds: float | None
     ) -> Answer | BaseException:
-        """Return the answer to a question, or what was raised instead."""
         try:
             self._ours.send((function, job))
-            # A thread of the program may end the process and keep its end of the pipe open.
+            # The sentinel, too: children of an ended process may hold its end of the pipe open.
             ready = wait([self._ours, self.process.sentinel], timeout_seconds)
             answer = self._ours.recv() if self._ours in ready else None
         except (EOFError, OSError):
@@ -247,7 +244,6 @@ class _Process:
         return cast("Answer | BaseException", answer)
 
     def has_ended(self) -> bool:
-        """Whether it is there no more."""
         with _CHILDREN:
             return not self.process.is_alive()
 
@@ -264,39 +260,34 @@ class _Process:
 
 
 def _serve(questions: Connection) -> None:
-    """Answer questions until the parent ends."""
     _prepare()
     with contextlib.suppress(EOFError, OSError):  # the other end is gone
         while True:
             function, job = questions.recv()
-            questions.send(_answered(function, job))
+            questions.send(_answer_or_error(function, job))
 
 
-def _answered(function: Callable[[Job], Answer], job: Job) -> Answer | BaseException:
-    """Return the answer, or the exception to raise again in the parent."""
+def _answer_or_error(function: Callable[[Job], Answer], job: Job) -> Answer | BaseException:
     try:
         return function(job)
     except KeyboardInterrupt:
-        # SIGTERM during a run: somebody wants this process to end.
-        os._exit(128 + signal.SIGTERM)
-    except BaseException as error:  # noqa: BLE001 - see above
+        os._exit(128 + signal.SIGTERM)  # SIGTERM arrived during a run
+    except BaseException as error:  # noqa: BLE001 - raised again in the parent
         return error
 
 
 def _leave_ctrl_c() -> None:
-    """Leave Ctrl-C to the parent: a terminal sends it to all processes.
-
-    Processes that this thread starts have it blocked from the start.
-    """
+    # A terminal sends Ctrl-C to all processes; only the parent handles it. Processes that this
+    # thread starts inherit the blocked signal.
     with _CHILDREN, _safe_path():
-        # The process that multiprocessing starts first would take the block away again.
+        # Started first, because its start unblocks the signal.
         resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 @contextlib.contextmanager
 def _safe_path() -> Iterator[None]:
-    """Start interpreters for which files of the current folder hide no modules."""
+    # Interpreters started meanwhile ignore the current folder, whose files could hide modules.
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -309,18 +300,16 @@ def _safe_path() -> Iterator[None]:
 
 
 def _prepare() -> None:
-    # Standard output may be for one JSON object; what programs print otherwise goes beside it.
+    # Standard output may be reserved for a JSON object: programs print on standard error.
     os.dup2(2, 1)
     os.environ.pop(_SAFE_PATH, None)
-    # It is blocked: a KeyboardInterrupt is a program's own.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # As in the command line: a program is many objects that stay.
+    # As in the command line: a program has many long-lived objects.
     gc.set_threshold(500_000, 50, 1_000)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent ends, for example by SIGKILL."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -328,19 +317,18 @@ def _end_with_parent() -> None:
 
 
 class DaskWorkers(ThreadedWorkers):
-    """Workers of a cluster, one point each.
+    """Workers of a Dask cluster, one point each.
 
-    A point whose worker is lost runs again on another one, up to
-    ``distributed.scheduler.allowed-failures`` times. The process of a point is ended after the
-    timeout, or at the end of the study; a nanny starts another. The study ends with an error if no
-    worker is left.
+    A point whose worker is lost runs again on another worker, up to
+    ``distributed.scheduler.allowed-failures`` times. The process of a point is killed after the
+    timeout, or at the end of the study; a nanny replaces it. The study fails if no worker is left.
     """
 
     def __init__(self, address: str, timeout_seconds: float | None) -> None:
-        """Connect to the scheduler at ``address``; ``timeout_seconds`` is for a point."""
+        """Connect to the scheduler at ``address``; ``timeout_seconds`` limits a point."""
         from distributed import Client
 
-        # What it says of lost workers is said of the points.
+        # Lost workers are reported with their points.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._address: Final = shown_address(address)
         self._timeout_seconds: Final = timeout_seconds
@@ -364,7 +352,7 @@ class DaskWorkers(ThreadedWorkers):
         self._closed = False
 
     def close(self) -> None:
-        """Stop, whatever is under way, and leave the cluster."""
+        """Stop, abandon the running points, and disconnect."""
         with self._lock:
             self._closed = True
             under_way = list(self._under_way)
@@ -373,7 +361,7 @@ class DaskWorkers(ThreadedWorkers):
         self._client.close()
 
     def at_work(self) -> bool:
-        """Say whether a worker has a point by now."""
+        """Return whether a worker has started a point."""
         with self._lock:
             keys = {promise.key for promise in self._under_way}
         return bool(self._at_work(keys))
@@ -384,7 +372,7 @@ class DaskWorkers(ThreadedWorkers):
 
         with self._lock:
             if self._closed:
-                raise WorkerLost("nobody works any more")
+                raise WorkerLost("the workers are closed")
             promise = self._client.submit(_alone, function, job, pure=False)
             self._under_way.add(promise)
         try:
@@ -403,7 +391,6 @@ class DaskWorkers(ThreadedWorkers):
                 self._under_way.discard(promise)
 
     def _result(self, promise: Promise[Any]) -> object:
-        """Return an answer."""
         look_seconds = min(_LOOK_SECONDS, self._timeout_seconds or _LOOK_SECONDS)
         begun = deserted = None
         while True:
@@ -435,7 +422,6 @@ class DaskWorkers(ThreadedWorkers):
 
 
 def _ready(client: Client, address: str) -> int:
-    """Return the number of workers, all with the fabric of this process."""
     from distributed.comm.core import CommClosedError
 
     digests: dict[str, str] = {}
@@ -445,7 +431,7 @@ def _ready(client: Client, address: str) -> int:
                 f"workers of {address} cannot import the fabric ({answer}): expected step-fabric "
                 "installed there"
             ) from answer
-        if isinstance(answer, CommClosedError):  # it has left while it was asked
+        if isinstance(answer, CommClosedError):  # the worker has left
             continue
         if isinstance(answer, Exception):
             raise answer

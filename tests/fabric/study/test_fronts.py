@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fabric import Outcome, Point, Study, StudySession, grid, run_point, zipped
 from fabric.explore.study.evaluation import Before, Job, known_before
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.space import Scalar, Setting, Space
 from tests.profiles import examples, of_profile
 
@@ -167,7 +167,7 @@ def test_front_of_drawn_studies_is_that_of_brute_force() -> None:
 
 @pytest.mark.exhaustive
 def test_front_of_a_qwen_layer_is_that_of_brute_force() -> None:
-    study = open_study(Path("programs/questions/qwen_design.py"), Asked())
+    study = open_study(Path("programs/questions/qwen_design.py"), StudyOptions())
     session = StudySession(study)
     while (point := session.ask()) is not None:
         session.tell(run_point(study, point))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fabric import Study, grid, simulate
 from fabric.explore.study import evaluation
-from fabric.explore.study.conducting import conduct
+from fabric.explore.study.driver import conduct
 from fabric.explore.study.evaluation import Job
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search

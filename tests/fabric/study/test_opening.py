@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fabric import FabricError, grid
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
 
@@ -24,7 +24,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_study_file_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
-    study = open_study(written(tmp_path, STUDY), Asked())
+    study = open_study(written(tmp_path, STUDY), StudyOptions())
     assert (study.name, study.space, study.objectives) == (
         "figure",
         grid(tiles=[1, 2]),
@@ -35,7 +35,7 @@ def test_study_file_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
 def test_program_file_is_a_study_of_the_options() -> None:
     study = open_study(
         PROGRAM,
-        Asked(
+        StudyOptions(
             vary=["tiles=1..3"],
             parameters=["rows=32", "fault=none"],
             minimize=["cycles"],
@@ -66,11 +66,11 @@ def test_study_file_that_fails_is_refused_at_its_line(
     tmp_path: Path, text: str, answer: str
 ) -> None:
     with pytest.raises(FabricError) as caught:
-        open_study(written(tmp_path, text), Asked())
+        open_study(written(tmp_path, text), StudyOptions())
     assert answer in str(caught.value)
     assert "figure.py" in str(caught.value)
 
 
 def test_options_beside_a_study_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FabricError, match="is a study: expected --vary"):
-        open_study(written(tmp_path, STUDY), Asked(vary=["a=1"]))
+        open_study(written(tmp_path, STUDY), StudyOptions(vary=["a=1"]))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Study, StudySession, grid
-from fabric.explore.study.conducting import conduct
+from fabric.explore.study.driver import conduct
 from fabric.explore.study.outcome import PROVED, STATISTICS, metric, over_inputs
 from fabric.explore.study.result import DesignOutcome, StudyResult
 from fabric.explore.study.space import Scalar

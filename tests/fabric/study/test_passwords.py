@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy
 
 from fabric import ConfigurationError, FabricError
-from fabric.explore.study.storage import open_storage, readable, written
+from fabric.explore.study.storage import open_storage, reading, writing
 from fabric.messages.addresses import shown_address, shown_command, without_passwords
 from fabric.shell.cli import main
 
@@ -60,13 +60,13 @@ def test_password_of_a_missing_cluster_is_hidden(
     assert "hunter2" not in said
 
 
-@pytest.mark.parametrize("around", [readable, written])
+@pytest.mark.parametrize("around", [reading, writing])
 def test_password_in_library_errors_is_hidden(around: object) -> None:
     address = "postgresql://user:hunter2@host/db"
     for text in (f"lost {address}", "no host 'hunter2'", "password=hunter2 is refused"):
         errors: list[Exception] = [optuna.exceptions.StorageInternalError(text)]
         errors += [sqlalchemy.exc.OperationalError(text, None, Exception(text))] * (
-            around is readable
+            around is reading
         )
         for error in errors:
             with pytest.raises((FabricError, OSError)) as caught, around(address):  # type: ignore[operator]

@@ -70,7 +70,7 @@ def test_axes_of_the_command_line_are_spaces(texts: list[str], space: Space) -> 
         ("=3", "--vary =3: expected NAME=VALUE,VALUE"),
         ("a=", "--vary a=: expected NAME=VALUE,VALUE"),
         ("a=9..3", "--vary a=9..3: 9..3 has no values: expected FIRST..LAST with FIRST <= LAST"),
-        ("a=1..3+0", "--vary a=1..3+0: 1..3+0 does not get on: expected a step of at least 1"),
+        ("a=1..3+0", "--vary a=1..3+0: 1..3+0 has the step 0: expected at least 1"),
         (
             "a=0..8*2",
             "--vary a=0..8*2: geometric(0, 8, 2): expected 1 <= first <= last and a "

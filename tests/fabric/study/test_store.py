@@ -145,7 +145,7 @@ def test_changed_program_runs_again_and_is_reported(program: Path, url: str) -> 
     store = Store(study, url)
     assert store.known() == []
     assert store.ignored == 6
-    assert store.told_of_ignored() == (
+    assert store.ignored_note() == (
         f"6 points are in {url} as another program, hardware or version of the fabric had it: "
         "not used"
     )

@@ -11,9 +11,9 @@ import pytest
 
 from fabric import Outcome, Study, grid
 from fabric.explore.study import workers as processes
-from fabric.explore.study.conducting import conduct
+from fabric.explore.study.driver import conduct
 from fabric.explore.study.evaluation import Job
-from fabric.explore.study.session import NotKept
+from fabric.explore.study.session import NoStore
 from fabric.explore.study.workers import LocalWorkers
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
@@ -53,7 +53,7 @@ def test_every_end_of_a_process_is_an_outcome_with_its_reason(workers: LocalWork
         "reads",
     )
     study = study_of("a", *acts, "b")
-    result = conduct(study, workers, NotKept(), lambda _: None, timeout_seconds=8.0)
+    result = conduct(study, workers, NoStore(), lambda _: None, timeout_seconds=8.0)
     found = _by_act(result.outcomes)
     lines = [line.strip() for line in PROGRAM.read_text().splitlines()]
     exits, reads = (f"{PROGRAM}:{lines.index(each) + 1}" for each in ("sys.exit(3)", "input()"))
@@ -74,13 +74,13 @@ def test_every_end_of_a_process_is_an_outcome_with_its_reason(workers: LocalWork
 
 _PRINTS = """
 from tests.fabric.study.test_workers import study_of
-from fabric.explore.study.conducting import conduct
-from fabric.explore.study.session import NotKept
+from fabric.explore.study.driver import conduct
+from fabric.explore.study.session import NoStore
 from fabric.explore.study.workers import LocalWorkers
 
 if __name__ == "__main__":
     workers = LocalWorkers(2, 30.0)
-    conduct(study_of("prints"), workers, NotKept(), lambda _: None, timeout_seconds=30.0)
+    conduct(study_of("prints"), workers, NoStore(), lambda _: None, timeout_seconds=30.0)
     workers.close()
 """
 
@@ -111,7 +111,7 @@ def test_process_exits_are_polled_by_one_thread_at_a_time(
 
     monkeypatch.setattr(Popen, "poll", owned)
     study = study_of("a", "exits at once", "b", "reads nowhere")
-    conduct(study, workers, NotKept(), lambda _: None)
+    conduct(study, workers, NoStore(), lambda _: None)
     workers.close()
     assert asked
     assert all(asked)
@@ -157,7 +157,7 @@ def test_memory_of_workers_stays_bounded() -> None:
     )
     workers = LocalWorkers(1, None)
     try:
-        result = conduct(study, workers, NotKept(), lambda _: None)
+        result = conduct(study, workers, NoStore(), lambda _: None)
     finally:
         workers.close()
     peaks = [each.numbers["extra.peak_kilobytes"] for each in result.outcomes]

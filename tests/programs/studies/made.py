@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fabric import Outcome, Study
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult
 from tests.programs.loading import PROGRAMS
 
@@ -23,7 +23,7 @@ STUDIES = tuple(
 
 @cache
 def opened(name: str) -> Study:
-    return open_study(Path(PROGRAMS / f"studies/{name}.py"), Asked())
+    return open_study(Path(PROGRAMS / f"studies/{name}.py"), StudyOptions())
 
 
 def made(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 from tests.programs.studies.made import made
@@ -54,7 +54,7 @@ FILES = sorted(
     ),
 )
 def test_pictures_are_drawn_whichever_points_completed(file: Path, completed: str) -> None:
-    study = open_study(file, Asked())
+    study = open_study(file, StudyOptions())
     count = 0
 
     def numbers(_: object) -> dict[str, Any] | None:

@@ -1,3 +1,3 @@
-"""What a study leaves behind: points, tables, pictures, pages, and how far it is."""
+"""Output of studies: progress, tables, pictures, pages and files of points."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a study found: the rows of its tables, and sentences: its answer, counts, failures."""
+"""Tables and sentences of a study's result: its answer, counts, caveats and failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _PLACES: Final = 4
 
 NOT_COMPUTED: Final = "not computed"
-"""Stands where a claim has no verdict."""
+"""Text of a missing verdict."""
 
 _UNKNOWN: Final = ("timeout", "lost")
 
@@ -36,11 +36,7 @@ _P95_INPUTS: Final = 20
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of text and numbers; ``indices`` are the points of rows.
-
-    Attributes:
-        indices: of each row's point.
-    """
+    """A table of points; ``indices`` has the point of each row."""
 
     title: str
     columns: tuple[str, ...]
@@ -50,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Beside:
-    """A published value and ours; None with a reason ``why`` if missing."""
+    """A published value and ours; if ours is None, ``why`` is the reason."""
 
     setting: str
     metric: str
@@ -61,14 +57,14 @@ class Beside:
 
     @property
     def ratio(self) -> float | None:
-        """Ours as a multiple of what was published."""
+        """Our value divided by the published one."""
         if self.ours is None or not self.published:
             return None
         return self.ours / self.published
 
 
 def metrics_shown(result: StudyResult) -> list[str]:
-    """Return the metrics that the study is about: what is minimised, and what has conditions."""
+    """Return the study's metrics: objectives and metrics of conditions."""
     return list(result.study.shown)
 
 
@@ -124,7 +120,7 @@ def _spread(result: StudyResult, shown: Sequence[Outcome]) -> list[str]:
 
 
 def held_out_table(result: StudyResult) -> Table:
-    """Return what the front's designs come to on the inputs held out, and on those they are of."""
+    """Compare the front's designs on the held-out inputs with the inputs they were chosen on."""
     names = varying(result.study.space.values)
     short = _short(result, names)
     chosen = {each.index: each for each in result.outcomes}
@@ -139,14 +135,14 @@ def held_out_table(result: StudyResult) -> Table:
         for name in metrics_shown(result):
             before, after = metric(chosen[apart.index], name), metric(apart, name)
             ratio = "" if not before or after is None else f"{after / before:,.{_PLACES}f}"
-            found = apart.ended if after is None else rounded(after)
+            value = apart.ended if after is None else rounded(after)
             broken = [
                 str(each)
                 for each in result.study.conditions
                 if each.metric == name and after is not None and not each.holds(apart)
             ]
-            told = f"breaks {' and '.join(broken)}" if broken else ""
-            rows.append((*design, str(label(name)), rounded(before), found, ratio, told))
+            note = f"breaks {' and '.join(broken)}" if broken else ""
+            rows.append((*design, str(label(name)), rounded(before), value, ratio, note))
     columns = (*map(visible, names), "metric", "chosen on", "held out", "held out/chosen on")
     if not any(row[-1] for row in rows):
         rows = [row[:-1] for row in rows]
@@ -158,7 +154,7 @@ def held_out_table(result: StudyResult) -> Table:
 
 
 def beside(result: StudyResult) -> list[Beside]:
-    """Return the published values, each with ours or why there is none."""
+    """Return the published values beside ours."""
     settings = [known.setting for known in result.study.known]
     columns: dict[str, list[Scalar]] = {}
     for name in dict.fromkeys(name for each in settings for name in each):
@@ -169,13 +165,13 @@ def beside(result: StudyResult) -> list[Beside]:
         name: dict(zip(map(_key, columns[name]), axis_values(columns[name]), strict=True))
         for name in names
     }
-    found = []
+    rows = []
     for known, outcome in result.beside():
         of_point = {
             name: short[name][_key(known.setting[name])] for name in names if name in known.setting
         }
         ours = None if outcome is None else metric(outcome, known.metric)
-        found.append(
+        rows.append(
             Beside(
                 setting_text(of_point, names),
                 str(label(known.metric)),
@@ -185,7 +181,7 @@ def beside(result: StudyResult) -> list[Beside]:
                 visible(known.source),
             )
         )
-    return found
+    return rows
 
 
 def _why(result: StudyResult, outcome: Outcome | None) -> str:
@@ -209,14 +205,14 @@ def _key(value: object) -> object:
 
 
 def verdict_counts(rows: Iterable[Judged]) -> dict[str, int]:
-    """Return how many claims have which verdict, in the order of verdicts."""
-    found = Counter(map(verdict_text, rows))
+    """Return the number of claims by verdict, in the order of verdicts."""
+    counts = Counter(map(verdict_text, rows))
     order = [*map(str, Verdict), NOT_COMPUTED]
-    return {name: found[name] for name in order if found[name]}
+    return {name: counts[name] for name in order if counts[name]}
 
 
 def verdicts_text(rows: Iterable[Judged]) -> str:
-    """Return how many claims have which verdict: ``3 reproduced, 1 contradicted``."""
+    """Return the number of claims by verdict as text: ``3 reproduced, 1 contradicted``."""
     return ", ".join(f"{count:,} {name}" for name, count in verdict_counts(rows).items())
 
 
@@ -226,14 +222,14 @@ def ratio_text(row: Beside) -> str:
 
 
 def verdict_text(row: Judged) -> str:
-    """Return the verdict; what could not be computed has none."""
+    """Return the verdict, or ``NOT_COMPUTED``."""
     return NOT_COMPUTED if row.judgement is None else str(row.judgement.verdict)
 
 
 def answer(result: StudyResult) -> str:
-    """Return what the study answers, of the points that were dealt with."""
-    told = _answer(result)
-    return f"So far, {told[0].lower()}{told[1:]}" if result.interrupted else told
+    """Return the study's answer in a sentence."""
+    sentence = _answer(result)
+    return f"So far, {sentence[0].lower()}{sentence[1:]}" if result.interrupted else sentence
 
 
 def _answer(result: StudyResult) -> str:
@@ -244,7 +240,7 @@ def _answer(result: StudyResult) -> str:
         rows = result.judged_claims
         if rows:
             return f"Of {counted(len(rows), 'claim')}: {verdicts_text(rows)}."
-        return f"{completed:,} of {_dealt_with(result)} ran to the end."
+        return f"{completed:,} of {_points(result)} ran to the end."
     if not front:
         why = " and keeps the conditions" if completed else ""
         if not completed and any(each.status == "unjudged" for each in result.outcomes):
@@ -260,52 +256,56 @@ def _answer(result: StudyResult) -> str:
         f"least {called}: {_value(each, name)}{_setting(result, [each.index])}"
         for called, each, name in best
     )
-    return f"{len(front):,} of {_dealt_with(result)} are on the front; {each}."
+    return f"{len(front):,} of {_points(result)} are on the front; {each}."
 
 
 def counts(result: StudyResult) -> str:
-    """Return what became of how many points."""
+    """Return the number of points by outcome, in a sentence."""
     statuses = [each.status for each in result.outcomes]
     completed = statuses.count("completed")
-    told = [f"{completed:,} ran"]
+    parts = [f"{completed:,} ran"]
     without = "before the last run" if result.study.has_inputs else "without a run"
     if result.study.minimize:
-        told.append(f"{statuses.count('pruned'):,} proved dominated {without}")
+        parts.append(f"{statuses.count('pruned'):,} proved dominated {without}")
     if infeasible := statuses.count("infeasible"):
-        told.append(f"{infeasible:,} proved to break a condition {without}")
-    told.append(f"{len(statuses) - completed - sum(each in PROVED for each in statuses):,} failed")
+        parts.append(f"{infeasible:,} proved to break a condition {without}")
+    parts.append(f"{len(statuses) - completed - sum(each in PROVED for each in statuses):,} failed")
     if missing := _missing(result):
-        told.append(f"{missing:,} not {_dealt(result)}")
+        parts.append(f"{missing:,} not {_evaluated(result)}")
     if result.study.has_inputs:
-        return f"{_of_all(result)}: {', '.join(told)}. {_runs(result)}"
-    known = f"; {result.resumed:,} of them known from before" if result.resumed else ""
-    return f"{_of_all(result)}: {', '.join(told)}{known}."
+        return f"{_of_all(result)}: {', '.join(parts)}. {_runs(result)}"
+    resumed = f"; {result.resumed:,} from earlier sessions" if result.resumed else ""
+    return f"{_of_all(result)}: {', '.join(parts)}{resumed}."
 
 
 def _runs(result: StudyResult) -> str:
-    of = result.run_counts
-    made = of["run"] + of["resumed"]
-    told = [f"{made - of['held_out']:,} made", f"{of['spared']:,} spared"]
-    if missing := of["total"] + of["held_out"] - made - of["spared"]:
-        told.append(f"{missing:,} not made")
-    apart = f"; {of['held_out']:,} more on inputs held out" if of["held_out"] else ""
-    known = f"; {of['resumed']:,} of these known from before" if of["resumed"] else ""
-    return f"Of {counted(of['total'], 'run')}: {', '.join(told)}{apart}{known}."
+    number = result.run_counts
+    made = number["run"] + number["resumed"]
+    parts = [f"{made - number['held_out']:,} made", f"{number['spared']:,} spared"]
+    if missing := number["total"] + number["held_out"] - made - number["spared"]:
+        parts.append(f"{missing:,} not made")
+    apart = f"; {number['held_out']:,} more on inputs held out" if number["held_out"] else ""
+    resumed = f"; {number['resumed']:,} from earlier sessions" if number["resumed"] else ""
+    return f"Of {counted(number['total'], 'run')}: {', '.join(parts)}{apart}{resumed}."
 
 
 def caveats(result: StudyResult) -> Iterator[str]:
-    """Yield what has to be known before the answer is believed."""
-    what = "the front is that" if result.study.minimize else "what is said here is"
+    """Yield restrictions of the answer, a sentence each."""
     if missing := _missing(result):
         why = "The study was interrupted: " if result.interrupted else ""
         verb = "was" if missing == 1 else "were"
         points = counted(missing, "point")
-        yield f"{why}{points} {verb} not {_dealt(result)}, and {what} of the others."
+        subject = "front" if result.study.minimize else "answer"
+        pronoun = "it" if missing == 1 else "them"
+        yield (
+            f"{why}{points} {verb} not {_evaluated(result)}, and the {subject} is without "
+            f"{pronoun}."
+        )
     unknown = [each.index for each in result.outcomes if each.status in _UNKNOWN]
     if unknown and result.study.minimize:
         which = listed_points(unknown)
         yield (
-            f"Whether {which} would be on the front is not known: "
+            f"Whether {which} would be on the front is unknown: "
             f"{'it' if len(unknown) == 1 else 'they'} took too long or lost the worker."
         )
     stuck = [each.index for each in result.outcomes if each.status == "deadlock"]
@@ -317,29 +317,22 @@ def caveats(result: StudyResult) -> Iterator[str]:
         )
     if result.study.conditions:
         completed = sum(each.status == "completed" for each in result.outcomes)
-        told = " and ".join(map(str, result.study.conditions))
+        conditions = " and ".join(map(str, result.study.conditions))
         keep = "keeps" if len(result.kept()) == 1 else "keep"
         ran = counted(completed, "point") + " that ran to the end"
         ran = ran if result.study.has_inputs else counted(completed, "run")
-        yield f"Of {ran}, {len(result.kept()):,} {keep} {told}."
-    yield from _of_few(result)
+        yield f"Of {ran}, {len(result.kept()):,} {keep} {conditions}."
+    inputs = len(result.study.runs_of(0))
+    statistics = [split_metric(each)[0] for each in result.study.shown]
+    if "p95" in statistics and inputs < _P95_INPUTS:
+        yield (
+            f"p95 of {counted(inputs, 'input')} is the worst value, as for all fewer than "
+            f"{_P95_INPUTS}."
+        )
     yield from _held_out(result)
 
 
-def _of_few(result: StudyResult) -> Iterator[str]:
-    """Yield a note on p95 if there are too few inputs."""
-    inputs = len(result.study.runs_of(0))
-    asked = [split_metric(each)[0] for each in result.study.shown]
-    if "p95" in asked and inputs < _P95_INPUTS:
-        of = "what that input has" if inputs == 1 else "the worst of them"
-        yield (
-            f"p95 of {counted(inputs, 'input')} is {of}: it leaves none out of fewer than "
-            f"{_P95_INPUTS}."
-        )
-
-
 def _held_out(result: StudyResult) -> Iterator[str]:
-    """Yield the losses on held-out inputs of the best design in each metric."""
     study = result.study
     if not study.held_out or not result.front:
         return
@@ -351,7 +344,7 @@ def _held_out(result: StudyResult) -> Iterator[str]:
     for name in study.minimize:
         best = _best(result, name)
         if best.index in apart:
-            yield f"On the {inputs} held out, {_lost(best, apart, name)}."
+            yield f"On the {inputs} held out, {_change_of_best(best, apart, name)}."
     failed = [each for each in apart.values() if each.status != "completed"]
     broken = [
         each.index
@@ -366,24 +359,23 @@ def _held_out(result: StudyResult) -> Iterator[str]:
         yield f"{which[0].upper()}{which[1:]} {verb} a condition on the inputs held out."
 
 
-def _lost(best: Outcome, apart: Mapping[int, Outcome], name: str) -> str:
-    """Return the outcome of the design with the least of a metric."""
+def _change_of_best(best: Outcome, apart: Mapping[int, Outcome], name: str) -> str:
     called, here = label(name).name, apart[best.index]
     before, after = metric(best, name), metric(here, name)
     if before is None or after is None:
         return f"point {best.index}, which has the least {called}, {here.ended}"
-    told = f"point {best.index} has {called} {_value(here, name)}"
+    text = f"point {best.index} has {called} {_value(here, name)}"
     if after == before:
-        told += ", as on the others"
+        text += ", as on the inputs it was chosen on"
     else:
-        told += f" instead of {_value(best, name)}"
-        told += f", {_change(after / before)}" if before else ""
-    known = [each for each in apart.values() if metric(each, name) is not None]
-    least = min(known, key=lambda each: metric(each, name) or 0)
+        text += f" instead of {_value(best, name)}"
+        text += f", {_change(after / before)}" if before else ""
+    comparable = [each for each in apart.values() if metric(each, name) is not None]
+    least = min(comparable, key=lambda each: metric(each, name) or 0)
     of_least = metric(least, name)
     if of_least is not None and of_least < after:
-        told += f"; of the front, point {least.index} has the least there: {_value(least, name)}"
-    return told
+        text += f"; of the front, point {least.index} has the least there: {_value(least, name)}"
+    return text
 
 
 def _change(ratio: float) -> str:
@@ -391,26 +383,26 @@ def _change(ratio: float) -> str:
 
 
 def failures(result: StudyResult) -> list[str]:
-    """Return why points failed: a sentence for all that failed alike, the most frequent first."""
+    """Return a sentence for each reason of failures, the most frequent first."""
     alike: dict[tuple[str, str], list[Outcome]] = {}
     for each in result.outcomes:
         if each.status not in ("completed", *PROVED):
             key = (each.status, without_numbers(each.reason or ""))
             alike.setdefault(key, []).append(each)
     names = varying(result.study.space.values)
-    told = []
-    for (_, _), found in sorted(alike.items(), key=lambda pair: -len(pair[1])):
-        first = found[0]
-        which = listed_points([each.index for each in found])
+    sentences = []
+    for group in sorted(alike.values(), key=lambda group: -len(group)):
+        first = group[0]
+        which = listed_points([each.index for each in group])
         reason = f": {visible(first.reason)}" if first.reason else ""
         setting = setting_text(first.setting, names)
-        if len(found) == 1:
+        if len(group) == 1:
             of_one = f" ({setting})" if setting else ""
-            told.append(f"{which[0].upper()}{which[1:]}{of_one} {ENDED[first.status]}{reason}")
+            sentences.append(f"{which[0].upper()}{which[1:]}{of_one} {ENDED[first.status]}{reason}")
         else:
-            such = f" (with {setting})" if setting else ""
-            told.append(f"Each of {which} {ENDED[first.status]}{reason}{such}")
-    return told
+            of_first = f" (with {setting})" if setting else ""
+            sentences.append(f"Each of {which} {ENDED[first.status]}{reason}{of_first}")
+    return sentences
 
 
 def _best(result: StudyResult, name: str) -> Outcome:
@@ -429,19 +421,19 @@ def _value(outcome: Outcome, name: str) -> str:
 
 
 def _setting(result: StudyResult, indices: Sequence[int]) -> str:
-    first, *others = (result.study.space[index] for index in indices)
+    first, *rest = (result.study.space[index] for index in indices)
     names = [
         name
         for name in varying(result.study.space.values)
-        if all(_key(each.get(name)) == _key(first.get(name)) for each in others)
+        if all(_key(each.get(name)) == _key(first.get(name)) for each in rest)
     ]
-    told = setting_text(first, names)
-    return f"{', all' if others else ''} with {told}" if told else ""
+    setting = setting_text(first, names)
+    return f"{', all' if rest else ''} with {setting}" if setting else ""
 
 
-def _dealt_with(result: StudyResult) -> str:
-    told = counted(len(result.outcomes), "point")
-    return f"{told} that were {_dealt(result)}" if _missing(result) else told
+def _points(result: StudyResult) -> str:
+    points = counted(len(result.outcomes), "point")
+    return f"{points} that were {_evaluated(result)}" if _missing(result) else points
 
 
 def _of_all(result: StudyResult) -> str:
@@ -451,8 +443,7 @@ def _of_all(result: StudyResult) -> str:
     return f"{points} over {counted(len(result.study.runs_of(0)), 'input')}"
 
 
-def _dealt(result: StudyResult) -> str:
-    """Return the missing points and their runs."""
+def _evaluated(result: StudyResult) -> str:
     return "finished" if result.study.has_inputs else "looked at"
 
 

@@ -1,4 +1,4 @@
-"""A study's folder: its points, its pictures and its page, each whole or not there."""
+"""Write a study's folder: points, pictures and page. Each file is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def study_folder(result: StudyResult, folder: Path) -> Path:
-    """Return where, in the folder of several studies, that of one is."""
+    """Return the folder of a study in the folder of several."""
     return folder / file_name(result.study.name)
 
 
@@ -46,9 +46,9 @@ def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> lis
 
     Returns a sentence for each failure; a file that cannot be replaced stays.
     """
-    made = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
-    if made:
-        return made
+    trouble = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
+    if trouble:
+        return trouble
     pictures = drawn(result)
     page = page_html(result, pictures, command)
     writers = {
@@ -61,7 +61,7 @@ def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> lis
 
 
 def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
-    """Write ``index.html`` on several studies, each with its ``study_folder`` there.
+    """Write ``index.html`` of several studies; ``folder`` has the folder of each.
 
     Returns a sentence for each failure.
     """
@@ -96,10 +96,10 @@ def overview_html(
     verdicts = verdict_counts(row for rows in claims for row in rows)
     points = sum(len(each.study.space) for each in results)
     several = "study" if len(results) == 1 else "studies"
-    told = f"{len(results):,} {several}, {counted(points, 'point')}"
+    sentence = f"{len(results):,} {several}, {counted(points, 'point')}"
     if verdicts:
         every = [row for rows in claims for row in rows]
-        told += f". Of {counted(len(every), 'claim')}: {verdicts_text(every)}"
+        sentence += f". Of {counted(len(every), 'claim')}: {verdicts_text(every)}"
     studies = [
         _study(result, number, folder, shown)
         for number, (result, folder, shown) in enumerate(
@@ -111,7 +111,7 @@ def overview_html(
         {
             "head": head("Studies", style(), "style-src 'unsafe-inline'; img-src data:"),
             "title": "Studies",
-            "answer": text(f"{told}."),
+            "answer": text(f"{sentence}."),
             "summary": section("All studies", _summary(results, claims, list(verdicts)), "summary"),
             "studies": "\n".join(studies),
         },
@@ -121,7 +121,7 @@ def overview_html(
 def _summary(
     results: Sequence[StudyResult], claims: Sequence[Sequence[Judged]], verdicts: Sequence[str]
 ) -> str:
-    columns = ("study", "question", "points", "ran", "proved away", "failed", *verdicts)
+    columns = ("study", "question", "points", "ran", "pruned", "failed", *verdicts)
     rows: list[Sequence[object]] = []
     for number, (result, judgements) in enumerate(zip(results, claims, strict=True), 1):
         of = verdict_counts(judgements)
@@ -171,7 +171,7 @@ _FORMS: Final = {
 }
 
 
-_KNOWN: Final = {
+_SQL_TYPES: Final = {
     **{each.name: "DOUBLE" if "float" in each.type else "BIGINT" for each in fields(Report)},
     "pruned_by": "VARCHAR",
     "reason": "VARCHAR",
@@ -185,17 +185,17 @@ _DECIMALS: Final = 10**38
 
 
 Column = tuple[str, str, list[object]]
-"""Its name, its type in SQL, and a value for each point."""
+"""Name, SQL type, and a value for each point."""
 
 
 def write_points(result: StudyResult, folder: Path) -> None:
-    """Write the points into ``folder``, which exists: one row each, in the order of the space.
+    """Write the points into an existing folder, a row each, in the order of the space.
 
     Columns: ``index``, every axis, ``status``, ``pruned_by``, ``reason``, ``wall_seconds``, every
-    number of the report, ``extra.NAME``, and ``bound.NAME`` for what was known before the run. An
-    axis that is called as another column is ``axis.NAME``: names are told apart by more than case.
-    Of designs over inputs there are their statistics, and ``runs.parquet`` and ``runs.csv`` have a
-    row for each run, with its ``design`` and whether its input was ``held_out``.
+    number of the report, ``extra.NAME``, and ``bound.NAME`` for bounds before the run. An axis
+    with the name of another column, in any case, is ``axis.NAME``. If designs run with inputs,
+    numbers are statistics, and ``runs.parquet`` and ``runs.csv`` have a row for each run, with its
+    ``design`` and whether its input was ``held_out``.
     """
     tables = {"points": columns_of(result)}
     if result.study.has_inputs:
@@ -219,7 +219,7 @@ def _write(columns: Sequence[Column], path: Path) -> None:
 
 
 def columns_of(result: StudyResult) -> list[Column]:
-    """Return the columns, each with a value for each point that was dealt with."""
+    """Return the columns, each with a value for each outcome."""
     metrics = () if result.study.has_inputs else METRICS
     return _columns(result.outcomes, list(result.study.space.values), metrics, {})
 
@@ -254,22 +254,23 @@ def _columns(
         _column(f"bound.{name}", [each.bounds.get(name) for each in outcomes]) for name in bounds
     ]
     taken = {"index", *own, *(name.casefold() for name, _, _ in rest)}
-    found: list[Column] = [("index", "BIGINT", [each.index for each in outcomes])]
-    found += [_column(name, values) for name, values in own.items()]
+    first: list[Column] = [("index", "BIGINT", [each.index for each in outcomes])]
+    first += [_column(name, values) for name, values in own.items()]
     for axis in axes:
         name = axis
         while name.casefold() in taken:
             name = f"axis.{name}"
         taken.add(name.casefold())
-        found.append(_column(name, [each.setting.get(axis) for each in outcomes]))
-    return [*found, *rest]
+        first.append(_column(name, [each.setting.get(axis) for each in outcomes]))
+    return [*first, *rest]
 
 
 def _column(name: str, values: list[object]) -> Column:
-    there = [each for each in values if each is not None]
-    kind = _KNOWN.get(name) if not there or name in ("pruned_by", "reason") else _type_of(there)
-    if kind is None:
-        kind = "VARCHAR"
+    present = [each for each in values if each is not None]
+    if not present or name in ("pruned_by", "reason"):
+        kind = _SQL_TYPES.get(name, "VARCHAR")
+    else:
+        kind = _type_of(present)
     return name, kind, [_text(each) for each in values] if kind == "VARCHAR" else values
 
 
@@ -292,7 +293,7 @@ def _text(value: object) -> str | None:
         return None
     if not isinstance(value, str):
         value = json.dumps(as_json(value))
-    # Half of a character, as in a path that is not UTF-8, is no text for the database.
+    # A lone surrogate, as in a path that is not UTF-8, cannot be encoded.
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -318,7 +319,7 @@ def write_pictures(folder: Path, pictures: Sequence[Drawn]) -> None:
 
 
 def trying(path: Path, write: Callable[[], object]) -> Iterator[str]:
-    """Yield why something could not be written; ``path`` is where, if the system does not say."""
+    """Yield the error of a write; ``path`` is named if the system's error names no file."""
     try:
         write()
     except OSError as error:

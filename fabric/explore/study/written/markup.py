@@ -1,4 +1,4 @@
-"""Pieces of pages: texts and tables as HTML, in which nothing that users write is markup."""
+"""HTML of pages: texts and tables, in which users' texts are escaped."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _JSON_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 class Markup(str):
-    """Text of a page that is markup already."""
+    """HTML, which is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: object) -> str:
     """Return a value as the text of an element or an attribute."""
-    # Half of a character, as in a path that is not UTF-8, stands in no file of text.
+    # A lone surrogate, as in a path that is not UTF-8, cannot be encoded.
     shown = (
         visible(without_passwords(str(value))).encode("utf-8", "backslashreplace").decode("utf-8")
     )
@@ -44,17 +44,17 @@ def text(value: object) -> str:
 
 
 def own_part(name: str) -> str:
-    """Return what stands in a file of this folder."""
+    """Return the content of a file of this folder."""
     return part(name, _FOLDER)
 
 
 def style() -> str:
-    """Return the style of pages: that of pages of runs, and what studies have beside it."""
+    """Return the style sheet of run pages with the rules of studies."""
     return part("style.css") + own_part("study.css")
 
 
 def section(title: str, body: str, name: str = "") -> str:
-    """Return a section with a title; none where there is nothing in it."""
+    """Return a section with a title, or nothing if ``body`` is empty."""
     if not body:
         return ""
     of_name = f' id="{name}"' if name else ""
@@ -85,7 +85,7 @@ def table(
 
 
 def image(picture: Shown) -> str:
-    """Return a picture with its caption; as an image it can do nothing to the page."""
+    """Return a picture with its caption, as an image so that its scripts do not run."""
     data = base64.b64encode(picture.svg.encode("utf-8")).decode("ascii")
     alternative = text(picture.title)
     caption = f"<figcaption>{text(picture.caption)}</figcaption>" if picture.caption else ""
@@ -96,18 +96,18 @@ def image(picture: Shown) -> str:
 
 
 def titled(picture: Drawn) -> str:
-    """Return a picture that has files, below its title and links to them."""
+    """Return a picture below its title and links to its files."""
     file = f"pictures/{text(picture.name)}"
     links = f'<a href="{file}.svg">SVG</a> <a href="{file}.png">PNG</a>'
     return f'<h3>{text(picture.title)} <span class="quiet how">{links}</span></h3>{image(picture)}'
 
 
 def script_data(value: object) -> str:
-    """Return a value as JSON that no markup can be in."""
-    told = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
-    if "://" in told:
-        told = _JSON_TEXT.sub(lambda found: without_passwords(found[0]), told)
-    return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """Return a value as JSON without the characters of markup."""
+    data = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
+    if "://" in data:
+        data = _JSON_TEXT.sub(lambda match: without_passwords(match[0]), data)
+    return data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _right(is_right: bool) -> str:

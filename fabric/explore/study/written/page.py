@@ -1,4 +1,4 @@
-"""The page of a study: its question, its answer and all of its points, in one offline file."""
+"""The page of a study: its question, its answer and its points, in one offline file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _MARKS: Final = {
 
 
 def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
-    """Return the page."""
+    """Return the HTML of the page."""
     scripts = [*map(_shared_script, _SHARED), *map(_own_script, _SCRIPTS)]
     return filled(
         own_part("page.html"),
@@ -118,28 +118,27 @@ def _left_out(result: StudyResult) -> list[str]:
 
 
 def _front(result: StudyResult) -> str:
-    found = best_table(result)
-    if not found.rows:
+    best = best_table(result)
+    if not best.rows:
         return ""
-    rest = len(found.rows) - _ROWS
+    rest = len(best.rows) - _ROWS
     more = f'<p class="quiet">and {rest:,} more</p>' if rest > 0 else ""
-    columns, rows = list(found.columns), [list(row) for row in found.rows[:_ROWS]]
-    for title, cells in strips(result, found.indices[:_ROWS]):
+    columns, rows = list(best.columns), [list(row) for row in best.rows[:_ROWS]]
+    for title, cells in strips(result, best.indices[:_ROWS]):
         columns.append(title)
         for row, cell in zip(rows, cells, strict=True):
             row.append(cell)
-    return section(found.title, table(columns, rows) + more, "front")
+    return section(best.title, table(columns, rows) + more, "front")
 
 
 def _held_out(result: StudyResult) -> str:
-    found = held_out_table(result)
-    if not found.rows:
+    held_out = held_out_table(result)
+    if not held_out.rows:
         return ""
-    return section(found.title, table(found.columns, found.rows), "held-out")
+    return section(held_out.title, table(held_out.columns, held_out.rows), "held-out")
 
 
 def _proved(result: StudyResult) -> str:
-    """Return the numbers of pruned points by the proving run."""
     by: Counter[int | str] = Counter()
     for each in result.outcomes:
         if each.status in ("pruned", "infeasible") and each.pruned_by is not None:
@@ -149,35 +148,33 @@ def _proved(result: StudyResult) -> str:
     settings = {each.index: each.setting for each in result.outcomes}
     names = varying(result.study.space.values)
     rows = []
-    for who, count in by.most_common():
-        if isinstance(who, str):
-            rows.append((f"{who} cannot be met", "", count))
+    for prover, count in by.most_common():
+        if isinstance(prover, str):
+            rows.append((f"{prover} cannot be met", "", count))
         else:
-            rows.append((f"dominated by point {who}", setting_text(settings[who], names), count))
+            setting = setting_text(settings[prover], names)
+            rows.append((f"dominated by point {prover}", setting, count))
     intro = (
-        "<p>Bounds of these points were known before any run; a run that has less in every metric "
-        "than their bounds dominates them whatever they would come to.</p>"
+        "<p>Lower bounds of these points' metrics were computed before any run. A run with less "
+        "than a point's bounds in every metric dominates the point.</p>"
     )
     if result.study.has_inputs:
+        spared = sum(each.pruned_by is not None for each in result.runs)
         intro = (
-            "<p>What these points come to at least was known from those of their runs that had "
-            "ended and from bounds of the others; a point that has less in every metric dominates "
-            f"them whatever these would come to. That spared {counted(_spared(result), 'run')}.</p>"
+            "<p>Lower bounds of these points' metrics were computed from their finished runs and "
+            "the bounds of their other runs. A design with less than a point's bounds in every "
+            f"metric dominates the point. That spared {counted(spared, 'run')}.</p>"
         )
     return intro + table(("proof", "setting", "points"), rows)
 
 
-def _spared(result: StudyResult) -> int:
-    return sum(each.pruned_by is not None for each in result.runs)
-
-
 def _failed(result: StudyResult) -> str:
-    told = failures(result)
-    items = "".join(f"<li>{text(each)}</li>" for each in told[:_REASONS])
-    rest = len(told) - _REASONS
+    sentences = failures(result)
+    items = "".join(f"<li>{text(each)}</li>" for each in sentences[:_REASONS])
+    rest = len(sentences) - _REASONS
     further = counted(rest, "more reason")
     more = f'<p class="quiet">and {further}</p>' if rest > 0 else ""
-    return f"<ul>{items}</ul>{more}" if told else ""
+    return f"<ul>{items}</ul>{more}" if sentences else ""
 
 
 def _option_text(value: object) -> str:
@@ -225,11 +222,11 @@ def _section(filled: Filled) -> str:
 
 
 POINTS: Final = 5000
-"""A page has no more points than this."""
+"""Maximum number of points on a page."""
 
 
 def points_on_page(result: StudyResult) -> list[Outcome]:
-    """Return the points that the page has: all, or the front and the first of the others."""
+    """Return the points of the page: all, or the front and the first completed points."""
     if len(result.outcomes) <= POINTS:
         return list(result.outcomes)
     front = set(result.front)
@@ -243,11 +240,11 @@ def points_on_page(result: StudyResult) -> list[Outcome]:
 def page_data(result: StudyResult) -> JsonObject:
     """Return the points of a page.
 
-    ``axes``: ``name``, ``texts`` of its values, ``numbers`` where all values are numbers, ``at``
-    each point's value by its place (-1 for none). ``metrics``: ``name``, ``unit``, ``whole``,
-    ``values`` of each point (null for none), ``bounds`` of those proved away.
-    ``about``: how many of the metrics the study is about. ``index``, ``status``, ``why`` of each
-    point; ``front``: places of its points.
+    ``axes``: ``name``, ``texts`` of its values, ``numbers`` if all values are numbers, ``at``:
+    place of each point's value (-1 if missing). ``metrics``: ``name``, ``unit``, ``whole``,
+    ``values`` of the points (null if missing), ``bounds`` of pruned points. ``about``: number of
+    the study's own metrics, which come first. ``index``, ``status``, ``why`` of the points;
+    ``front``: places of the front's points.
     """
     outcomes = points_on_page(result)
     front = set(result.front)
@@ -266,15 +263,14 @@ def page_data(result: StudyResult) -> JsonObject:
 
 
 def _metrics(result: StudyResult, outcomes: list[Outcome]) -> list[str]:
-    """Return the metrics that differ between points, the study's first."""
     shown = metrics_shown(result)
     extra = dict.fromkeys(name for each in outcomes for name in each.numbers)
-    others = [
+    differing = [
         name
         for name in dict.fromkeys([*METRICS, *extra])
         if name not in shown and len({metric(each, name) for each in outcomes} - {None}) > 1
     ]
-    return [*shown, *others]
+    return [*shown, *differing]
 
 
 def _metric(outcomes: list[Outcome], name: str) -> JsonObject:
@@ -299,16 +295,16 @@ def _axis(result: StudyResult, outcomes: list[Outcome], name: str) -> JsonObject
     plain_numbers = all(
         isinstance(each, int | float) and not isinstance(each, bool) for each in values
     )
-    found = (
+    at = [
         places[type(each.setting[name]), each.setting[name]] if name in each.setting else -1
         for each in outcomes
-    )
+    ]
     return {
         "name": visible(name),
         "texts": axis_values(values),
         "whole": [scalar_text(each) for each in values],
         "numbers": list(values) if plain_numbers else None,
-        "at": list(found),
+        "at": at,
     }
 
 
@@ -330,10 +326,11 @@ _MARGIN: Final = 4
 
 
 def strips(result: StudyResult, designs: Sequence[int]) -> list[tuple[str, list[Markup]]]:
-    """Return columns of strips, each with its title and a cell for each design.
+    """Return columns of small pictures, each with its title and a cell for each design.
 
-    There is one for each minimised metric that differs between inputs. A line is an input, a short
-    one a held-out input, and the dot is the median; all cells share a scale.
+    There is a column for each minimised metric that differs between inputs. A long line is an
+    input, a short line a held-out input, and the dot is the median. Cells of a column share a
+    scale.
     """
     if not result.study.has_inputs:
         return []
@@ -341,7 +338,7 @@ def strips(result: StudyResult, designs: Sequence[int]) -> list[tuple[str, list[
     by_design: dict[int, list[Outcome]] = {}
     for run in result.runs:
         by_design.setdefault(result.study.design_of(run.index), []).append(run)
-    found = []
+    columns = []
     for name in names:
         rows = [_values(by_design.get(each, []), name) for each in designs]
         values = [value for row in rows for _, value in row]
@@ -352,8 +349,8 @@ def strips(result: StudyResult, designs: Sequence[int]) -> list[tuple[str, list[
             if least > 0:
                 title += " by their logarithms"
             cells = [_strip(result, row, least, most) for row in rows]
-            found.append((title, cells))
-    return found
+            columns.append((title, cells))
+    return columns
 
 
 def _values(runs: Sequence[Outcome], name: str) -> list[tuple[int, float]]:
@@ -388,10 +385,10 @@ def _strip(
             f"<title>{text(study.input_name(index))}{held_out}: {number_text(value)}</title></path>"
         )
     chosen = [value for index, value in row if not study.is_held_out(index)]
-    told = ""
+    summary = ""
     if chosen:
         middle = median(chosen)
-        told = (
+        summary = (
             f"{number_text(min(chosen))} to {number_text(max(chosen))}, "
             f"median {number_text(middle)}"
         )
@@ -401,12 +398,12 @@ def _strip(
         )
     return Markup(
         f'<svg class="inputs" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
-        f'aria-label="{text(told)}">{"".join(lines)}</svg>'
+        f'aria-label="{text(summary)}">{"".join(lines)}</svg>'
     )
 
 
 def beside_html(result: StudyResult) -> str:
-    """Return published values beside ours as a table; empty where nothing is known."""
+    """Return a table of published values beside ours; empty without published values."""
     rows = [
         (
             row.setting,
@@ -423,7 +420,7 @@ def beside_html(result: StudyResult) -> str:
 
 
 def claims_html(result: StudyResult) -> str:
-    """Return each claim with what was published, what was found and the verdict."""
+    """Return the claims with the published value, ours and the verdict."""
     rows = result.judged_claims
     return "\n".join([f"<p>{text(verdicts_text(rows))}</p>", *map(_claim, rows)]) if rows else ""
 

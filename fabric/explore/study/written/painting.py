@@ -1,4 +1,4 @@
-"""How pictures of studies are made: their style, their axes, the same bytes for the same points."""
+"""Render matplotlib figures reproducibly, with the style and axes of studies."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
     from matplotlib.ticker import Locator
 
-# Okabe and Ito, "Color universal design": told apart whatever colours somebody sees.
+# Okabe and Ito, "Color universal design": distinguishable in every type of colour vision.
 FRONT: Final = "#0072b2"
 PUBLISHED: Final = "#d55e00"
 OTHERS: Final = "#8a96a3"
 _CYCLE: Final = (FRONT, PUBLISHED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 RASTER_POINTS: Final = 2000
-"""More points than this are one image in an SVG."""
+"""Number of points above which an SVG has them as one image."""
 
 _DPI: Final = 144
 _STYLE: Final[dict[str, object]] = {
@@ -67,18 +67,18 @@ _DECADES_IN_THREES: Final = 3
 """Number of decades with labels at 1, 2 and 4 or 1 and 3."""
 
 
-def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
-    """Return the drawing of ``draw`` as SVG and as PNG; texts in dollars may be formulas."""
+def render(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:
+    """Return a drawing as SVG and PNG; with ``formulas``, texts between dollars are formulas."""
     from cycler import cycler
     from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    # What somebody's matplotlibrc says does not count.
-    chosen = {**_STYLE, "axes.prop_cycle": cycler(color=_CYCLE), "text.parse_math": formulas}
-    with style.context(["default", chosen]), warnings.catch_warnings():
-        # A letter that the font has not is a box; nobody can do anything about it.
+    # With the defaults first, a user's matplotlibrc has no effect.
+    own = {**_STYLE, "axes.prop_cycle": cycler(color=_CYCLE), "text.parse_math": formulas}
+    with style.context(["default", own]), warnings.catch_warnings():
+        # A character that the font lacks is drawn as a box.
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
         figure = Figure()
         canvas = FigureCanvasAgg(figure)
@@ -86,13 +86,13 @@ def painted(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, b
         figure.draw_without_rendering()
         if _slanted(figure):
             figure.draw_without_rendering()
-        # Where everything stands is known now, and takes longer to find than to draw.
+        # The layout is final now, and takes longer to compute than to draw.
         figure.set_layout_engine("none")
         svg, png = io.StringIO(), io.BytesIO()
         canvas.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
         plain = FigureCanvasSVG(figure)
         plain.print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
-    # What editors and git strip otherwise.
+    # Trailing spaces would be stripped by editors and git.
     text = "\n".join(line.rstrip() for line in svg.getvalue().splitlines())
     return text + "\n", png.getvalue()
 
@@ -108,20 +108,20 @@ def shown_labels(axes: Axes) -> list[Text]:
 
 
 def _slanted(figure: Figure) -> bool:
-    found = False
+    slanted = False
     for axes in figure.axes:
         labels = shown_labels(axes)
         boxes = sorted(tuple(each.get_window_extent().extents) for each in labels)
         if any(right[0] < left[2] + _LABELS_APART for left, right in pairwise(boxes)):
-            found = True
+            slanted = True
             axes.tick_params(axis="x", rotation=_SLANT)
             for label in labels:
                 label.set(horizontalalignment="right", rotation_mode="anchor")
-    return found
+    return slanted
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Say whether values span so much that their logarithms are shown."""
+    """Return whether values are shown on a logarithmic axis."""
     return bool(values) and min(values) > 0 and max(values) / min(values) >= _WIDE
 
 
@@ -156,6 +156,6 @@ def locator(values: Sequence[float], *, few: bool) -> Locator:
 
 
 def shared_legend(figure: Figure, axes: Axes) -> None:
-    """Put one legend for all panels above them."""
+    """Put one legend above all panels."""
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=len(names))

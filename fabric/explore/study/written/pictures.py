@@ -1,4 +1,4 @@
-"""The pictures of a study: of its front, its effects, all runs in parallel; and its own."""
+"""Pictures of a study: front, effects of parameters, parallel coordinates, and its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fabric.explore.study.written.painting import (
     is_wide,
     locator,
     metric_axis,
-    painted,
+    render,
     shared_legend,
 )
 from fabric.explore.study.written.words import axis_values, label, number_text, varying
@@ -55,14 +55,12 @@ _VALUES: Final = 12
 
 
 def front_caption(result: StudyResult) -> str:
-    """Return what to see in the picture."""
-    proved = sum(each.status == "pruned" for each in result.outcomes)
-    named = (
-        " Numbers are those of points, where there is room." if len(result.front) <= _NAMED else ""
-    )
+    """Return the caption of ``draw_front``."""
+    pruned = sum(each.status == "pruned" for each in result.outcomes)
+    named = " Points are numbered if there is room." if len(result.front) <= _NAMED else ""
     crosses = (
-        f" Crosses stand at the lower bounds of what was proved to be dominated and did not run, "
-        f"{counted(proved, 'point')}."
+        f" Crosses are the lower bounds of {counted(pruned, 'point')} proved to be dominated, "
+        "without a run."
         if any(_bounds(each, result.study.minimize) for each in result.outcomes)
         else ""
     )
@@ -70,7 +68,7 @@ def front_caption(result: StudyResult) -> str:
 
 
 def draw_front(result: StudyResult, figure: Figure) -> None:
-    """Draw one panel for each pair of what is minimised: two metrics or more."""
+    """Draw one panel for each pair of minimised metrics."""
     names = result.study.minimize
     pairs = list(combinations(names, 2))
     if len(pairs) == 1:
@@ -140,7 +138,6 @@ def _name(axes: Axes, points: Mapping[int, Sequence[float]]) -> None:
 
 # Any: what matplotlib takes.
 def _dots(axes: Axes, places: Sequence[Sequence[float]], name: str, **settings: Any) -> None:
-    """Draw a group of points, as one image if there are many."""
     if places:
         settings = {"linewidths": 0.8, "rasterized": len(places) > RASTER_POINTS} | settings
         xs, ys = zip(*places, strict=True)
@@ -154,7 +151,7 @@ def _bounds(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
 
 
 def effects_caption(result: StudyResult) -> str:
-    """Return what to see in the picture."""
+    """Return the caption of ``draw_effects``."""
     completed = sum(each.status == "completed" for each in result.outcomes)
     rest = len(result.study.space) - completed
     without = ""
@@ -166,17 +163,18 @@ def effects_caption(result: StudyResult) -> str:
         without = f" {rest:,} of {counted(every, 'point')} {lacks} not in it."
     if any(each.status == "pruned" for each in result.outcomes):
         without += (
-            " Points that were proved to be dominated are left out: medians are of the better."
+            " Points that were proved to be dominated are left out, so medians are of better "
+            "points."
         )
-    what = "a point over its inputs" if result.study.has_inputs else "a run"
+    dot = "a point over its inputs" if result.study.has_inputs else "a run"
     return (
-        f"Each dot is {what}; the line joins the medians over all other parameters, the band goes "
-        f"from the least to the most.{without}"
+        f"Each dot is {dot}; the line joins the medians over all other parameters, the band "
+        f"extends from the least to the most.{without}"
     )
 
 
 def draw_effects(result: StudyResult, figure: Figure) -> None:
-    """Draw a panel for each parameter that varies and each metric that is minimised."""
+    """Draw a panel for each varying parameter and each minimised metric."""
     names = varying(result.study.space.values)
     metrics = result.study.objectives
     blocks = [names[at : at + _ABREAST] for at in range(0, len(names), _ABREAST)]
@@ -226,10 +224,7 @@ def _panel(result: StudyResult, axes: Axes, axis: str, name: str) -> None:
 
 
 def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
-    """Return the positions of a parameter's values, and label the axis.
-
-    Numbers are to scale, logarithmic if far apart; other values are equidistant.
-    """
+    # Numbers are to scale, logarithmic if far apart; other values are equidistant.
     numbers = [
         each for each in values if isinstance(each, int | float) and not isinstance(each, bool)
     ]
@@ -254,15 +249,13 @@ def _number(outcome: Outcome, name: str) -> float:
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """One of the parallel axes; heights are from 0 to 1."""
-
-    title: str
+    title: str  # heights are from 0 to 1
     heights: dict[int, float]
     ticks: list[tuple[float, str]]
 
 
 def draw_parallel(result: StudyResult, figure: Figure) -> None:
-    """Draw a line for each run that has all metrics; those of the front above the others."""
+    """Draw a line for each run that has all metrics, runs of the front on top."""
     from matplotlib.collections import LineCollection
 
     metrics = metrics_shown(result)
@@ -316,7 +309,6 @@ def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coor
 
 
 def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
-    """Return a metric's values from minimum to maximum, logarithmic if far apart."""
     title = _broken(str(label(name)), " ")
     values = {run.index: metric(run, name) or 0.0 for run in runs}
     if not values:
@@ -343,7 +335,7 @@ def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
 
 def _broken(title: str, at: str) -> str:
     middle = len(title) // 2
-    places = [place + 1 for place, letter in enumerate(title) if letter in at]
+    places = [place + 1 for place, character in enumerate(title) if character in at]
     if len(title) <= 12 or not places:
         return title
     best = min(places, key=lambda place: abs(place - middle))
@@ -352,7 +344,7 @@ def _broken(title: str, at: str) -> str:
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture of a page; ``name`` is its file name without a suffix."""
+    """A picture on a page; ``name`` is its file name without a suffix."""
 
     name: str
     title: str
@@ -362,21 +354,21 @@ class Shown:
 
 @dataclass(frozen=True)
 class Drawn(Shown):
-    """A picture that was drawn."""
+    """A picture with its PNG."""
 
     png: bytes
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """The pictures, the study's own first, and a sentence for each failure."""
+    """Pictures, the study's own first, and a sentence for each failure."""
 
     made: tuple[Drawn, ...]
     troubles: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Drawing:
     name: str
     title: str
     caption: str
@@ -385,73 +377,72 @@ class _Wanted:
 
 
 def drawn(result: StudyResult) -> Pictures:
-    """Draw the pictures of a study. One that fails says so; the others are drawn all the same."""
+    """Draw the pictures of a study."""
     if importlib.util.find_spec("matplotlib") is None:
         return Pictures((), ("there are no pictures: expected matplotlib, of the extra study",))
     made: dict[str, Drawn] = {}
     troubles = []
     own = list(_own(result))
-    # Where nothing is looked for, and the study has pictures of its own, these tell it.
-    wanted = own if own and not result.study.minimize else [*own, *_of_all(result)]
-    for each in wanted:
+    # Without a metric to minimise, the study's own pictures are enough.
+    drawings = own if own and not result.study.minimize else [*own, *_general(result)]
+    for each in drawings:
         name = file_name(each.name)
         if name in made:
-            troubles.append(f"picture {visible(each.name)}: there is one already of that name")
+            troubles.append(f"picture {visible(each.name)}: another picture has this name")
             continue
         try:
-            svg, png = painted(each.draw, formulas=each.own)
+            svg, png = render(each.draw, formulas=each.own)
         except BaseException as error:  # noqa: BLE001 - the study's own code
             pass_signals(error)
-            troubles.append(f"picture {visible(each.name)}: {_told(error)}")
+            troubles.append(f"picture {visible(each.name)}: {_error_text(error)}")
             continue
         made[name] = Drawn(name, visible(each.title), visible(each.caption), svg, png)
     return Pictures(tuple(made.values()), tuple(troubles))
 
 
 def first_pictures(result: StudyResult, folder: Path) -> list[Shown]:
-    """Return the most important pictures, as written into the folder of the study.
+    """Return the study's own pictures, or the first general one, read from its folder.
 
-    The study's own pictures come first; without any, the general ones. Missing files are left out,
-    since the failed write was reported.
+    Missing files are left out, since the failed write was reported.
     """
-    wanted = list(_own(result)) or list(_of_all(result))[:1]
-    found = []
-    for each in wanted:
+    drawings = list(_own(result)) or list(_general(result))[:1]
+    pictures = []
+    for each in drawings:
         name = file_name(each.name)
         file = folder / "pictures" / f"{name}.svg"
         if file.is_file():
             svg = file.read_text(encoding="utf-8")
-            found.append(Shown(name, visible(each.title), visible(each.caption), svg))
-    return found
+            pictures.append(Shown(name, visible(each.title), visible(each.caption), svg))
+    return pictures
 
 
-def _own(result: StudyResult) -> Iterator[_Wanted]:
+def _own(result: StudyResult) -> Iterator[_Drawing]:
     for picture in result.study.pictures:
         draw = partial(_titled, picture.title, partial(picture.draw, result))
-        yield _Wanted(picture.name, picture.title, picture.caption, draw, own=True)
+        yield _Drawing(picture.name, picture.title, picture.caption, draw, own=True)
 
 
-def _of_all(result: StudyResult) -> Iterator[_Wanted]:
+def _general(result: StudyResult) -> Iterator[_Drawing]:
     study = result.study
     runs = [each for each in result.outcomes if metric(each, study.objectives[0]) is not None]
     if not runs:
         return
     if len(study.minimize) > 1:
-        yield _Wanted(
+        yield _Drawing(
             "front", "The front", front_caption(result), lambda figure: draw_front(result, figure)
         )
-    what = "point" if study.has_inputs else "run"
+    noun = "point" if study.has_inputs else "run"
     if varying(study.space.values):
-        yield _Wanted(
+        yield _Drawing(
             "effects",
             "What each parameter does",
             effects_caption(result),
             lambda figure: draw_effects(result, figure),
         )
-        yield _Wanted(
+        yield _Drawing(
             "parallel",
-            f"All {what}s",
-            f"Each line is a {what}, from its parameters to what it came to"
+            f"All {noun}s",
+            f"Each line is a {noun}, from its parameters to its metrics"
             + ("; the front in blue." if result.front else "."),
             lambda figure: draw_parallel(result, figure),
         )
@@ -462,7 +453,7 @@ def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> Non
     figure.suptitle(visible(title), fontsize=11, parse_math=False)
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, FabricError):
         return str(error)
     place = raising_place(error)

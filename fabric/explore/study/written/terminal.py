@@ -1,4 +1,4 @@
-"""A study on a terminal: how far it is while it runs, and what it found."""
+"""A study on a terminal: its progress and its result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fabric.explore.study.session import StudySession
 
 _OVER_SECONDS: Final = 600.0
-"""Window of the estimate."""
+"""Period of the estimate of the remaining time."""
 
 _EVERY_SECONDS: Final = 0.1
 
@@ -62,14 +62,14 @@ _STYLES: Final[dict[Verdict, Style]] = {
 
 
 def progress_line(
-    console: Console, told: str, seconds: Callable[[], float], over_seconds: float
+    console: Console, state: str, seconds: Callable[[], float], over_seconds: float
 ) -> Progress:
     """Return a progress line of a terminal, with an estimate of the remaining time."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn(told, markup=False),
+        TextColumn(state, markup=False),
         TimeElapsedColumn(),
         TextColumn("remaining", style="dim"),
         TimeRemainingColumn(),
@@ -82,7 +82,7 @@ def progress_line(
 
 
 class Watch:
-    """One line at the bottom of a terminal, gone when all is done; elsewhere nothing.
+    """A progress line at the bottom of a terminal, removed at the end; not shown elsewhere.
 
     ::
 
@@ -91,9 +91,9 @@ class Watch:
     """
 
     def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
-        """Show how far studies are on ``console``, timed by the clock ``seconds``."""
+        """Show progress on ``console``, timed by the clock ``seconds``."""
         self._progress: Final = progress_line(
-            console, "{task.fields[told]}", seconds, over_seconds=_OVER_SECONDS
+            console, "{task.fields[state]}", seconds, over_seconds=_OVER_SECONDS
         )
         self._seconds: Final = seconds
         self._session: StudySession | None = None
@@ -106,11 +106,11 @@ class Watch:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._progress.stop()
 
     def __call__(self, session: StudySession) -> None:
-        """Show how far ``session`` is, where the last time was not just now."""
+        """Show the progress of ``session``, at most every 0.1 seconds."""
         if self._progress.disable:
             return
         now = self._seconds()
@@ -121,11 +121,10 @@ class Watch:
         else:
             done = len(session.runs)
             total = _total(session)
-            self._progress.update(self._task, completed=done, total=total, told=_told(session))
+            self._progress.update(self._task, completed=done, total=total, state=_state(session))
         self._shown = now
 
     def _begin(self, session: StudySession) -> None:
-        """Show another study; points known before take no time."""
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._session = session
@@ -133,30 +132,29 @@ class Watch:
             visible(session.study.name),
             total=_total(session),
             completed=len(session.runs),
-            told=_told(session),
+            state=_state(session),
         )
 
 
 def _total(session: StudySession) -> int | None:
-    """Return the most runs; held-out inputs are added once the front is known."""
     study = session.study
     if isinstance(session, SearchSession):
-        return None  # how many it looks at is not known before
+        return None  # the number of draws is unknown
     chosen = len(study.space) * len(study.runs_of(0))
-    settled = study.held_out and len(session.outcomes) == len(study.space)
-    return chosen + (len(session.front()) * len(study.held_out) if settled else 0)
+    has_front = study.held_out and len(session.outcomes) == len(study.space)
+    return chosen + (len(session.front()) * len(study.held_out) if has_front else 0)
 
 
-def _told(session: StudySession) -> str:
+def _state(session: StudySession) -> str:
     statuses = Counter(each.status for each in session.runs.values())
     proved = sum(statuses[each] for each in PROVED)
     failed = statuses.total() - proved - statuses["completed"]
-    what = "runs" if session.study.has_inputs else "points"
-    return f"{what}, {proved:,} proved away, {failed:,} failed"
+    noun = "runs" if session.study.has_inputs else "points"
+    return f"{noun}, {proved:,} pruned, {failed:,} failed"
 
 
 def study_sheet(result: StudyResult) -> Sheet:
-    """Yield what a study found."""
+    """Yield the lines and tables of a study's result."""
     study = result.study
     question = f"  {visible(study.question)}" if study.question else ""
     yield line((visible(study.name), "bold"), question)
@@ -186,7 +184,6 @@ def study_sheet(result: StudyResult) -> Sheet:
 def _table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], shown: int | None = None
 ) -> Rows:
-    """Return a table whose fractions have only significant digits."""
     cells = [[number_text(each) if isinstance(each, float) else each for each in r] for r in rows]
     return Rows(columns, cells, shown)
 
@@ -204,16 +201,16 @@ def _own_table(filled: Filled) -> Sheet:
 
 
 def _failures(result: StudyResult) -> Sheet:
-    told = failures(result)
-    for sentence in told[:_FAILURES]:
+    sentences = failures(result)
+    for sentence in sentences[:_FAILURES]:
         yield line(f"  {sentence}", indent=4)
-    if len(told) > _FAILURES:
-        yield line((f"  and {counted(len(told) - _FAILURES, 'more reason')}", "dim"))
+    if len(sentences) > _FAILURES:
+        yield line((f"  and {counted(len(sentences) - _FAILURES, 'more reason')}", "dim"))
 
 
 def _beside(result: StudyResult) -> Sheet:
-    found = beside(result)
-    if not found:
+    published = beside(result)
+    if not published:
         return
     yield Title("Published values beside ours")
     rows = [
@@ -225,7 +222,7 @@ def _beside(result: StudyResult) -> Sheet:
             ratio_text(row),
             row.source,
         )
-        for row in found
+        for row in published
     ]
     columns = ("point", "metric", "published", "ours", "ours/published", "source")
     yield _table(columns, rows, _ROWS)
@@ -237,10 +234,10 @@ def _claim(row: Judged) -> Sheet:
     claim = row.claim
     where = f" ({visible(claim.location)})"
     yield line((f"{verdict}: ", style), visible(claim.text), where)
-    said = [f"published {claim.published}"]
+    parts = [f"published {claim.published}"]
     if row.judgement is None:
-        said.append(row.trouble)
+        parts.append(row.trouble)
     else:
-        said += [f"found {row.judgement.found}"] if row.judgement.found else []
-        said += [row.judgement.note] if row.judgement.note else []
-    yield line((visible(f"  {'; '.join(said)}"), "dim"), indent=4)
+        parts += [f"found {row.judgement.found}"] if row.judgement.found else []
+        parts += [row.judgement.note] if row.judgement.note else []
+    yield line((visible(f"  {'; '.join(parts)}"), "dim"), indent=4)

@@ -1,4 +1,4 @@
-"""What metrics, settings and their values are called where people read them."""
+"""Text of metrics, settings and numbers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Label:
     unit: str
 
     def __str__(self) -> str:
-        """Return both, as beside an axis."""
+        """Return the text of an axis: ``name (unit)``."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
 def label(metric: str) -> Label:
-    """Return what a metric is called; of what a program adds, its own name."""
+    """Return a metric's label; a program's own metric keeps its name."""
     statistic, metric = split_metric(metric)
     if statistic:
         inner = label(metric)
@@ -43,7 +43,7 @@ def label(metric: str) -> Label:
 
 
 def number_text(value: float) -> str:
-    """Return a number with thousands separators; what is no whole number has six digits."""
+    """Return a number with thousands separators; fractions have six significant digits."""
     if isinstance(value, int):
         return f"{value:,}"
     if value.is_integer() and abs(value) < 10**15:
@@ -52,7 +52,7 @@ def number_text(value: float) -> str:
 
 
 def rounded(value: float | None) -> float | None:
-    """Return a statistic as it is shown: of large numbers fractions say nothing."""
+    """Round a statistic to an integer if it has six digits or more."""
     return round(value) if isinstance(value, float) and abs(value) >= 10 ** (_DIGITS - 1) else value
 
 
@@ -64,7 +64,7 @@ def scalar_text(value: Scalar) -> str:
 
 
 def axis_values(values: Sequence[Scalar]) -> list[str]:
-    """Return the values of an axis as text, files without folders where that tells them apart."""
+    """Return the values of an axis as text, files without folders if their names differ."""
     texts = [scalar_text(value) for value in values]
     paths = map(PurePath, texts)
     names = [
@@ -81,12 +81,13 @@ def varying(settings: Mapping[str, Sequence[Scalar]]) -> list[str]:
 
 def setting_text(setting: Setting, names: Sequence[str]) -> str:
     """Return the values of some axes in a sentence: ``tile_n=8, regions=4``."""
-    told = [f"{visible(name)}={scalar_text(setting[name])}" for name in names if name in setting]
-    return ", ".join(told)
+    return ", ".join(
+        f"{visible(name)}={scalar_text(setting[name])}" for name in names if name in setting
+    )
 
 
 def setting_names(space: Space) -> list[str]:
-    """Return what tells the settings of a space apart; files without folders where that does."""
+    """Return a name for each setting of a space, with ``axis_values``."""
     short: dict[str, dict[tuple[type, Scalar], str]] = {}
     for name, values in space.values.items():
         keys = [(type(value), value) for value in values]

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fabric.explore.study.written import pictures
-from fabric.explore.study.written.painting import painted, shown_labels
+from fabric.explore.study.written.painting import render, shown_labels
 from fabric.explore.study.written.pictures import (
     draw_effects,
     draw_front,
@@ -47,7 +47,7 @@ def figure() -> Figure:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_study_has_the_pictures_of_its_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "painted", lambda _, **__: ("", b""))
+    monkeypatch.setattr(pictures, "render", lambda _, **__: ("", b""))
     assert [each.name for each in drawn(RESULTS[name]()).made] == DRAWN[name]
 
 
@@ -68,7 +68,7 @@ def test_tick_labels_do_not_overlap(scale: int) -> None:
         figures.append(figure)
         draw_front(replace(result, outcomes=tuple(large)), figure)
 
-    painted(draw, formulas=False)
+    render(draw, formulas=False)
     slanted = []
     for axes in figures[0].axes:
         labels = shown_labels(axes)

@@ -40,8 +40,8 @@ def test_watch_line_has_counts_and_remaining_time(terminal: Console) -> None:
     text = written(terminal)
 
     assert "tiles" in text
-    assert "17/200 points, 6 proved away, 1 failed" in text
-    assert "60/200 points, 6 proved away, 44 failed" in text
+    assert "17/200 points, 6 pruned, 1 failed" in text
+    assert "60/200 points, 6 pruned, 44 failed" in text
     assert "remaining 0:" in text
     assert text.endswith("\x1b[2K")
 

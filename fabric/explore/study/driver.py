@@ -1,4 +1,4 @@
-"""A study from its first point to its result: who works on what, what is kept, who is told."""
+"""Drive a study: hand points to workers, store outcomes, report progress."""
 
 from __future__ import annotations
 
@@ -11,31 +11,29 @@ from fabric.explore.study.evaluation import Before, Job
 from fabric.explore.study.outcome import Outcome, Point
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search, SearchSession
-from fabric.explore.study.session import Kept, StudySession
+from fabric.explore.study.session import OutcomeStore, StudySession
 from fabric.explore.study.store import Store
 from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers, unanswered
 from fabric.timing.machine.terminations import uninterrupted
 
-Told = Callable[[StudySession], object]
-"""Is told of the session whenever something came of it."""
+OnProgress = Callable[[StudySession], object]
+"""Called when points have started or ended."""
 
 
 def conduct(
     study: Study,
     workers: Workers,
-    kept: Kept,
-    told: Told,
+    store: OutcomeStore,
+    on_progress: OnProgress,
     *,
     timeout_seconds: float | None = None,
     search: Search | None = None,
 ) -> StudyResult:
-    """Process the points of ``study``.
+    """Evaluate the points of ``study``; after Ctrl-C, return the outcomes so far.
 
-    Ctrl-C ends it: the outcomes so far are kept, and are the result.
-
-    ``kept``: stores outcomes of all sessions. ``timeout_seconds``: for each point. ``search``:
-    draws points; None for all of them.
+    ``store`` has the outcomes of all sessions. ``timeout_seconds`` limits each point. ``search``
+    draws points; without it, every point is evaluated.
     """
     start: Final = time.perf_counter()
 
@@ -48,14 +46,14 @@ def conduct(
                 yield Before(job.point.index, refused=unanswered(job, error, timeout_seconds))
 
     session = (
-        StudySession(study, kept, look)
+        StudySession(study, store, look)
         if search is None
-        else SearchSession(study, search, kept if isinstance(kept, Store) else None, look)
+        else SearchSession(study, search, store if isinstance(store, Store) else None, look)
     )
     under_way: dict[Future[Outcome], Job] = {}
     interrupted = False
     try:
-        _work(session, workers, told, under_way, timeout_seconds)
+        _work(session, workers, on_progress, under_way, timeout_seconds)
     except KeyboardInterrupt:
         interrupted = True
         with uninterrupted():
@@ -76,7 +74,7 @@ def conduct(
 def _work(
     session: StudySession,
     workers: Workers,
-    told: Told,
+    on_progress: OnProgress,
     under_way: dict[Future[Outcome], Job],
     timeout_seconds: float | None,
 ) -> None:
@@ -84,7 +82,7 @@ def _work(
         while len(under_way) < workers.slots and (point := session.ask()) is not None:
             job = Job.of(session.study, point)
             under_way[workers.run(job)] = job
-        told(session)
+        on_progress(session)
         if not under_way:
             return
         wait(under_way, return_when=FIRST_COMPLETED)
