@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from typing_extensions import override
 
-from fabric.explore.serving.conducting import Watching, conduct_serving
+from fabric.explore.serving.driver import Watching, conduct_serving
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import open_servings
 from fabric.explore.study.workers import Workers

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fabric import simulate
-from fabric.explore.serving.conducting import conduct_serving
+from fabric.explore.serving.driver import conduct_serving
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import ServingResult
@@ -251,7 +251,7 @@ def test_serving_on_the_fabric_is_resumed(kept: Path, tmp_path: Path) -> None:
         assert one.measures.joules_per_token is not None
         assert two.measures.joules_per_token is not None
         assert two.measures.joules_per_token > one.measures.joules_per_token
-    assert any("steps simulated as they were" in each for each in found.quality_notes("one"))
+    assert any("steps simulated exactly" in each for each in found.quality_notes("one"))
     again, none = result(kept, tmp_path)
     assert not none.jobs
     assert again.resumed == 4

@@ -72,10 +72,10 @@ def test_lookup_in_a_hole_is_refused() -> None:
     ("text", "said"),
     [
         ("tokens,time\n1,2\n", "has no column time_us: expected tokens, time_us"),
-        ("tokens,time_us\n1,\n", "a number is missing or is none: expected one in each column"),
-        ("tokens,time_us\n1,x\n", "a number is missing or is none: expected one in each column"),
+        ("tokens,time_us\n1,\n", "a cell is not a number: expected a number in each column"),
+        ("tokens,time_us\n1,x\n", "a cell is not a number: expected a number in each column"),
         ("tokens,time_us\n1,-2\n", "a point takes -2 μs: expected each once, with a time from 0"),
-        ("tokens,time_us\n1,2\n1,2\n", "a point stands there twice: expected each once"),
+        ("tokens,time_us\n1,2\n1,2\n", "a point is repeated: expected each once"),
     ],
 )
 def test_damaged_table_is_refused(text: str, said: str, tmp_path: Path) -> None:

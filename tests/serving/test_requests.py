@@ -86,7 +86,7 @@ def test_columns_may_have_any_order(tmp_path: Path) -> None:
         (HEADER + "1,0,2\n", 2, "line 2 has a prompt of 0 tokens: expected 1 to 2,147,483,647"),
         (HEADER + "1,-5,2\n", 2, "line 2 has a prompt of -5 tokens: expected 1 to 2,147,483,647"),
         (HEADER + "1,2.5,2\n", 2, "line 2 has '2.5' as tokens: expected a whole number"),
-        (HEADER + "1,2\n", 2, "line 2 has 2 columns: expected as many as the header has"),
+        (HEADER + "1,2\n", 2, "line 2 has 2 columns: expected one for each of the header"),
         (
             "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,1\n",
             2,

@@ -211,7 +211,7 @@ def test_interrupted_serving_keeps_finished_requests() -> None:
 
 
 @pytest.mark.parametrize("raised", ["ZeroDivisionError", "SystemExit", "BaseException"])
-@pytest.mark.parametrize("door", ["the scheduler", "the cost of steps", "told"])
+@pytest.mark.parametrize("door", ["the scheduler", "the cost of steps", "on_completed"])
 def test_user_error_names_its_source(door: str, raised: str) -> None:
     def fails(*_: object) -> Price:
         raise eval(raised)
@@ -225,7 +225,7 @@ def test_user_error_names_its_source(door: str, raised: str) -> None:
     if door == "the cost of steps":
         costs.cost = fails  # type: ignore[assignment, method-assign]
     scheduler = Fails if door == "the scheduler" else ContinuousBatching
-    told = fails if door == "told" else None
+    on_completed = fails if door == "on_completed" else None
     with pytest.raises(FabricError, match=f"{door} raised {raised}") as failure:
-        serve(Case([(0.0, 1, 1)], Server()).requests, Server(), costs, scheduler, told)
+        serve(Case([(0.0, 1, 1)], Server()).requests, Server(), costs, scheduler, on_completed)
     assert Path(str(failure.value.file)).name == Path(__file__).name

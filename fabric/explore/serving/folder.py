@@ -1,4 +1,4 @@
-"""The folder of a question of serving: its numbers, its pictures and its page."""
+"""Write the folder of a question of serving: numbers, pictures and page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fabric.analysis.trace.pages.parts import filled, head, part
 from fabric.explore.serving.result import LEGEND, answer, load_text, notes, table_of_runs
 from fabric.explore.study.written.folder import trying, write_pictures
 from fabric.explore.study.written.markup import section, style, table, text, titled
-from fabric.explore.study.written.painting import is_wide, locator, painted
+from fabric.explore.study.written.painting import is_wide, locator, render
 from fabric.explore.study.written.pictures import Drawn
 from fabric.explore.study.written.words import number_text
 from fabric.messages.files import write_whole
@@ -45,9 +45,9 @@ _FOLDER: Final = Path(__file__).parent
 
 
 def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "") -> str:
-    """Return the page."""
+    """Return the HTML of the page."""
     serving = result.serving
-    found = table_of_runs(result)
+    runs = table_of_runs(result)
     return filled(
         part("page.html", _FOLDER),
         {
@@ -57,7 +57,7 @@ def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "
             "answer": text(answer(result)),
             "notes": "".join(f"<p>{text(each)}</p>" for each in notes(result)),
             "runs": section(
-                "Runs", table(found.columns, found.rows) + f"<p>{text(LEGEND)}</p>", "runs"
+                "Runs", table(runs.columns, runs.rows) + f"<p>{text(LEGEND)}</p>", "runs"
             ),
             "pictures": section("Pictures", "\n".join(map(titled, pictures)), "pictures"),
             "costs": section("What was served, and what steps cost", _stated(result), "costs"),
@@ -100,7 +100,7 @@ _NAMES_IN_A_ROW: Final = 3
 
 
 _SMALL: Final = 1e-3
-"""Below this, an axis has prefixes, as in micro."""
+"""Values below which an axis has prefixes, such as micro."""
 
 
 class _Panel(NamedTuple):
@@ -139,9 +139,9 @@ def drawn(result: ServingResult) -> list[Drawn]:
     """Draw the pictures of a question that has at least one run."""
     if not result.runs:
         return []
-    wanted = []
+    drawings = []
     if any(len(result.of(each)) > 1 for each in result.serving.designs):
-        wanted.append(
+        drawings.append(
             (
                 "load",
                 "What users wait, over the load",
@@ -154,20 +154,20 @@ def drawn(result: ServingResult) -> list[Drawn]:
     last = [result.of(each)[-1] for each in result.serving.designs if result.of(each)]
     if last:
         at = load_text(last[0])
-        wanted.append(
+        drawings.append(
             (
                 "time",
                 "What the server does over time",
-                f"At the greatest load, {at}/s: requests worked on, requests that "
-                "wait, and blocks of cache that are held.",
+                f"At the greatest load, {at}/s: running requests, waiting requests, and "
+                "allocated cache blocks.",
                 lambda figure: _draw_time(last, figure),
             )
         )
-    found = []
-    for name, title, caption, draw in wanted:
-        svg, png = painted(draw, formulas=False)
-        found.append(Drawn(name, title, caption, svg, png))
-    return found
+    pictures = []
+    for name, title, caption, draw in drawings:
+        svg, png = render(draw, formulas=False)
+        pictures.append(Drawn(name, title, caption, svg, png))
+    return pictures
 
 
 def _draw_load(result: ServingResult, figure: Figure) -> None:
@@ -226,7 +226,7 @@ def _draw_time(runs: Sequence[Run], figure: Figure) -> None:
     figure.set_size_inches(9, 6)
     panels = figure.subplots(3, 1, sharex=True)
     names = ("running", "waiting", "blocks")
-    labels = ("worked on", "waiting", "blocks of cache")
+    labels = ("running", "waiting", "cache blocks")
     for axes, name, label in zip(panels, names, labels, strict=True):
         for run in runs:
             axes.plot(run.timeline.seconds, getattr(run.timeline, name), label=run.design or "ours")
@@ -238,7 +238,6 @@ def _draw_time(runs: Sequence[Run], figure: Figure) -> None:
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    """Put one legend for all panels above them, in rows: there may be many designs."""
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=_NAMES_IN_A_ROW)
 

@@ -1,4 +1,4 @@
-"""Steps as measured layer times say, interpolated between the rows of their tables."""
+"""Step costs interpolated from tables of measured layer times."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SECONDS: Final = 1e-6
 
 
 class Lookup:
-    """Values at points of a grid that may have gaps; linear along each axis between neighbours.
+    """Linear interpolation on a grid that may have gaps.
 
-    The neighbours of a point along an axis are the nearest rows on both sides that reach the point
+    The neighbours of a point along an axis are the nearest rows on both sides that cover the point
     in the later axes. An axis with a single row is constant.
     """
 
@@ -58,20 +58,20 @@ class Lookup:
 
     def __call__(self, *point: float) -> float:
         """Return the value at a point."""
-        found = self._at(self._tree, point, False)
-        if found is None and self._edge:
+        value = self._at(self._tree, point, False)
+        if value is None and self._edge:
             self._outside += 1
-            found = self._at(self._tree, point, True)
-        if found is None:
-            asked = ", ".join(f"{n}={v:g}" for n, v in zip(self._axes, point, strict=True))
+            value = self._at(self._tree, point, True)
+        if value is None:
+            place = ", ".join(f"{n}={v:g}" for n, v in zip(self._axes, point, strict=True))
             raise ConfigurationError(
-                f"table {self._name} has nothing on both sides of {asked}: expected a table that "
+                f"table {self._name} has nothing on both sides of {place}: expected a table that "
                 'reaches there, or outside = "edge" to take the nearest of its values'
             )
-        return found
+        return value
 
     def taken_outside(self) -> int:
-        """Return how many points since the last time were taken at the table's edge."""
+        """Return the number of points at the table's edge since the last call."""
         outside, self._outside = self._outside, 0
         return outside
 
@@ -90,9 +90,9 @@ class Lookup:
         x = point[0]
         at = bisect_left(keys, x)
         if at < len(keys) and keys[at] == x:
-            found = self._at(node[x], rest, edge)
-            if found is not None:
-                return found
+            value = self._at(node[x], rest, edge)
+            if value is not None:
+                return value
         below = self._nearest(node, keys[:at][::-1], rest, edge)
         above = self._nearest(node, keys[at:], rest, edge)
         if below is None or above is None:
@@ -105,9 +105,9 @@ class Lookup:
         self, node: dict[float, Tree], keys: Sequence[float], rest: Sequence[float], edge: bool
     ) -> tuple[float, float] | None:
         for key in keys:
-            found = self._at(node[key], rest, edge)
-            if found is not None:
-                return key, found
+            value = self._at(node[key], rest, edge)
+            if value is not None:
+                return key, value
         return None
 
 
@@ -116,7 +116,8 @@ def read_rows(
 ) -> dict[str, dict[tuple[float, ...], float]]:
     """Read microseconds by coordinates from CSV with a column per axis and ``time_us``.
 
-    ``group``: a column whose texts separate tables; without it the group is "".
+    Rows with the same text in the column ``group`` are a table; without it, all rows are the table
+    "".
     """
     file = str(path)
     try:
@@ -133,52 +134,53 @@ def read_rows(
         raise ConfigurationError(
             f"has no column {missing[0]}: expected {', '.join(needed)}", file=file, line=1
         )
-    found: dict[str, dict[tuple[float, ...], float]] = {}
+    tables: dict[str, dict[tuple[float, ...], float]] = {}
     for row in rows:
         try:
             *point, microseconds = (float(row[each]) for each in (*axes, "time_us"))
         except (TypeError, ValueError):
             raise ConfigurationError(
-                "a number is missing or is none: expected one in each column",
+                "a cell is not a number: expected a number in each column",
                 file=file,
                 line=rows.line_num,
             ) from None
-        table = found.setdefault(row[group] if group else "", {})
+        table = tables.setdefault(row[group] if group else "", {})
         if not 0 <= microseconds < float("inf") or tuple(point) in table:
-            what = "stands there twice" if tuple(point) in table else f"takes {microseconds:g} μs"
+            fault = "is repeated" if tuple(point) in table else f"takes {microseconds:g} μs"
             raise ConfigurationError(
-                f"a point {what}: expected each once, with a time from 0 on",
+                f"a point {fault}: expected each once, with a time from 0 on",
                 file=file,
                 line=rows.line_num,
             )
         table[tuple(point)] = microseconds
-    return found
+    return tables
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableDescription(Described):
     """Tables of layer times, in microseconds, and the model and machine they belong to.
 
-    With several ranks (replicas that step together and share the experts), each has
-    ``experts / ranks`` of them and gets, on the average, ``1 / ranks`` of all pairs of a token and
-    an expert; tokens go to all ranks before the experts and their sums come back after them, in
-    ``exchange_bytes_per_token`` over a link each time.
+    Ranks are replicas that step together and share the experts. Each rank has ``experts / ranks``
+    experts and receives, on average, ``1 / ranks`` of all pairs of a token and an expert. Tokens
+    go to all ranks before the experts, and their sums return after them: a link carries
+    ``exchange_bytes_per_token`` each way.
 
     Attributes:
-        attention: by ``prefill_chunk``, ``kv_prefill``, ``n_decode`` and ``kv_decode``: tokens of
-            prompts and of their caches before, requests that generate and the mean of theirs.
-        dense: by ``layer`` and ``tokens``.
-        moe: by ``tokens`` and ``activated_experts``; None: there are no experts.
-        per_sequence: by ``layer`` and ``sequences``, each once in a step; None: nothing is.
-        layers: of the model.
-        in_each_layer: layers of ``dense`` that each layer of the model has, and how often.
-        in_each_step: those that a step has, and how often.
-        experts, experts_of_a_token: of a layer.
-        exchange_bytes_per_token: between ranks, each time.
-        link_bytes_per_second, link_latency_seconds: of the link between two of them.
-        graph_tokens: sizes that steps are padded to, ascending; larger steps are as they are.
-            Ranks are padded alike while all fit.
-        outside: what is asked beyond a table is refused, or taken at its ``edge``.
+        attention: times by ``prefill_chunk`` (prompt tokens of the step), ``kv_prefill`` (tokens
+            in the prompts' caches before), ``n_decode`` (generating requests) and ``kv_decode``
+            (mean tokens in their caches).
+        dense: times by ``layer`` and ``tokens``.
+        moe: times by ``tokens`` and ``activated_experts``; None for a model without experts.
+        per_sequence: times by ``layer`` and ``sequences``, each spent once in a step.
+        layers: number of layers of the model.
+        in_each_layer: number of each layer of ``dense`` in a layer of the model.
+        in_each_step: number of each layer of ``dense`` in a step.
+        experts, experts_of_a_token: numbers in a layer.
+        exchange_bytes_per_token: bytes between ranks, each way.
+        link_bytes_per_second, link_latency_seconds: rate and latency between two ranks.
+        graph_tokens: sizes that steps are padded to, ascending; larger steps are not padded.
+            All ranks are padded to one size if it fits all.
+        outside: points outside a table are refused, or take the value at its ``edge``.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -200,13 +202,13 @@ class TableDescription(Described):
 
 
 class LayerTables:
-    """The cost of steps by tables of layer times; see ``TableDescription`` and ``StepCost``."""
+    """The ``StepCost`` of tables of layer times."""
 
     def __init__(self, described: TableDescription) -> None:
         """Read the tables.
 
         Raises:
-            ConfigurationError: one cannot be used, or a layer that is named is in none.
+            ConfigurationError: a table is malformed, or a named layer is missing.
         """
         self._described: Final = described
         self._attention: Final = self._table(
@@ -231,10 +233,10 @@ class LayerTables:
         self._of_step: Final = lru_cache(maxsize=None)(self._dense_of_step)
 
     def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return what a step costs. In each layer ranks wait for the slowest one."""
+        """Return the cost of a step. In each layer, ranks wait for the slowest rank."""
         described = self._described
         ranks = len(batches)
-        # A rank with nothing to do steps with the others all the same, with one token.
+        # An idle rank steps with one token.
         real = [max(1, each.tokens) for each in batches]
         padded = self._padded(real)
         own = max(
@@ -254,18 +256,18 @@ class LayerTables:
 
     @property
     def identity(self) -> str:
-        """What steps cost the same by, as a digest of the tables and what is said of them."""
+        """A digest of the description and its tables."""
         return digest_of(self._described)
 
     def notes(self) -> Sequence[str]:
-        """Return what these costs are."""
-        of = "beyond a table its edge is taken"
+        """Return a sentence that explains the costs."""
         layers = counted(self._described.layers, "layer")
-        told = f"the cost of a step is the measured time of {layers}"
-        return (f"{told}; {of}" if self._described.outside == "edge" else told,)
+        note = f"the cost of a step is the measured time of {layers}"
+        edge = "; outside of a table, the value at its edge is used"
+        return (note + edge if self._described.outside == "edge" else note,)
 
     def quality(self) -> Quality:
-        """Return how often a table was left since this was last asked."""
+        """Return the number of lookups outside of tables since the last call."""
         tables = [self._attention, *self._dense.values(), *self._sequences.values()]
         tables += [] if self._moe is None else [self._moe]
         return Quality(sum(each.taken_outside() for each in tables))
@@ -309,13 +311,13 @@ class LayerTables:
         return self._attention(chunk, before, decodes, cached)
 
     def _experts_of(self, padded: int, real: int, ranks: int) -> float:
-        """Return the experts' time on a rank, where tokens choose theirs evenly."""
+        # Tokens are assumed to choose experts evenly.
         assert self._moe is not None
         described = self._described
-        each = 1 - described.experts_of_a_token / described.experts
-        active = described.experts / ranks * (1 - each**real)
+        unused_by_token = 1 - described.experts_of_a_token / described.experts
+        active = described.experts / ranks * (1 - unused_by_token**real)
         tokens = max(1.0, padded / ranks)
-        # A token alone activates no fewer than it chooses.
+        # A single token activates all experts that it chooses.
         least = described.experts_of_a_token / ranks
         return self._moe(tokens, max(active, least))
 

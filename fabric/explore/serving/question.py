@@ -1,4 +1,4 @@
-"""A question of serving: requests, a server, costs and loads; and the files that ask it."""
+"""A question of serving: requests, server, costs and loads, and the files that describe it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fabric.messages.text import found_text, one_of
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
-_EXPECTED: Final = "a description of what is to be served in TOML"
+_EXPECTED: Final = "a description of a serving question in TOML"
 
 _KINDS: Final[Mapping[str, type[TableDescription | FabricDescription]]] = {
     "tables": TableDescription,
@@ -38,7 +38,7 @@ _PATHS: Final = (
     *("file", "attention", "dense", "moe", "per_sequence"),
     *("program", "routing", "spread"),
 )
-"""Keys that name files, relative to the folder of their file."""
+"""Keys with paths relative to the description's folder."""
 
 Section = TypeVar("Section", bound=Described)
 
@@ -48,11 +48,11 @@ class RequestDescription(Described):
     """Requests, and the loads at which they arrive.
 
     Attributes:
-        file: a table of them; see ``read_requests``.
-        count: so many, the first ones of the table; all where None.
-        rates: requests a second, ascending, one run for each; as the table has it where empty.
-        poisson: ``count`` requests come at random, with lengths drawn from the table.
-        seed: of what is drawn.
+        file: a table of requests; see ``read_requests``.
+        count: number of requests, from the start of the table; by default all.
+        rates: requests a second, ascending, each a run; by default one run with the table's times.
+        poisson: draw ``count`` random arrivals, with lengths from the table.
+        seed: seed of the random draws.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -65,11 +65,11 @@ class RequestDescription(Described):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse loads that are none.
+        """Check the rates.
 
         Raises:
-            ConfigurationError: a rate is not above 0, they do not ascend, or there is none for a
-                Poisson process.
+            ConfigurationError: rates are not above 0 and ascending, or are empty for a Poisson
+                process.
         """
         super().__post_init__()
         before = 0.0
@@ -95,7 +95,7 @@ class RequestDescription(Described):
         """Return the requests of one load.
 
         Raises:
-            ConfigurationError: no rate can be made of them.
+            ConfigurationError: all requests arrive at one time.
         """
         if rate is None:
             return requests
@@ -109,14 +109,14 @@ class Serving(Described):
     """A question of serving. Every design serves the same requests at every load.
 
     Attributes:
-        requests: which, and at which loads.
-        designs: what steps cost, by the name of what costs so.
-        server: what there is, of each design.
-        level: what users were promised.
-        scheduler: ``FILE.py:NAME``, called with the server for each replica; the fabric's own where
-            None.
-        name: of the question.
-        question: what it answers.
+        requests: the requests and their loads.
+        designs: descriptions of step costs by design.
+        server: the server, the same for every design.
+        level: the promised service level.
+        scheduler: ``FILE.py:NAME``, called with the server for each replica; by default the
+            fabric's own scheduler.
+        name: name of the question.
+        question: the question as a sentence, for reports.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -131,27 +131,27 @@ class Serving(Described):
 
     @override
     def __post_init__(self) -> None:
-        """Refuse a question about nothing.
+        """Check the designs.
 
         Raises:
-            ConfigurationError: there is no design.
+            ConfigurationError: ``designs`` is empty.
         """
         super().__post_init__()
         if not self.designs:
-            raise ConfigurationError("designs is empty: expected what steps cost")
+            raise ConfigurationError("designs is empty: expected a description of step costs")
 
     @property
     def loads(self) -> tuple[float | None, ...]:
-        """Requests a second of each run; None where they come as the table has it."""
+        """Requests a second of each run; None for the arrival times of the table."""
         return self.requests.rates or (None,)
 
 
 def open_servings(path: Path) -> list[Serving]:
-    """Return what a file says.
+    """Return the questions of a file.
 
     Args:
-        path: of TOML with sections ``requests``, ``server``, ``cost``, ``level`` and
-            ``designs.NAME``, each of which changes keys of ``cost``; or of Python that defines
+        path: a TOML file with sections ``requests``, ``server``, ``cost``, ``level`` and
+            ``designs.NAME``, which override keys of ``cost``; or a Python file that defines
             ``servings() -> list[Serving]``.
     """
     if path.suffix == ".py":
@@ -159,10 +159,9 @@ def open_servings(path: Path) -> list[Serving]:
     file = str(path)
     content = read_toml(path, _EXPECTED)
     for name, value in content.items():
-        known = (*_SECTIONS, *_TEXTS)
-        if name not in known:
-            expected = one_of(list(known), name)
-            refuse_key(f"{name} is not known here: expected {expected}", file, name)
+        names = [*_SECTIONS, *_TEXTS]
+        if name not in names:
+            refuse_key(f"{name} is unknown: expected {one_of(names, name)}", file, name)
         if not isinstance(value, str if name in _TEXTS else dict):
             expected = "a text" if name in _TEXTS else f"a section, [{name}] with keys"
             refuse_key(f"{name} is {found_text(value)}: expected {expected}", file, name)
@@ -183,31 +182,32 @@ def open_servings(path: Path) -> list[Serving]:
     ]
 
 
-def scheduler_of(spelled: str | None) -> MakeScheduler:
-    """Return the factory ``FILE.py:NAME`` of schedulers; the built-in one if None."""
-    if spelled is None:
+def scheduler_of(reference: str | None) -> MakeScheduler:
+    """Return the scheduler class ``FILE.py:NAME``; by default the built-in one."""
+    if reference is None:
         return ContinuousBatching
-    file, _, name = spelled.rpartition(":")
+    file, _, name = reference.rpartition(":")
     if not file.endswith(".py") or not name.isidentifier():
-        raise ConfigurationError(f"scheduler is {spelled!r}: expected FILE.py:NAME")
-    made = getattr(executed(file), name, None)
-    if not callable(made):
+        raise ConfigurationError(f"scheduler is {reference!r}: expected FILE.py:NAME")
+    value = getattr(executed(file), name, None)
+    if not callable(value):
         raise ProgramError(
-            f"{name} is {found_text(made)}: expected a class of schedulers", file=file
+            f"{name} is {found_text(value)}: expected a class of schedulers", file=file
         )
-    found: MakeScheduler = made
-    return found
+    scheduler: MakeScheduler = value
+    return scheduler
 
 
 def _of_python(path: Path) -> list[Serving]:
-    found = called(executed(path), "servings")
-    if not isinstance(found, list) or not all(isinstance(each, Serving) for each in found):
+    servings = called(executed(path), "servings")
+    if not isinstance(servings, list) or not all(isinstance(each, Serving) for each in servings):
         raise ProgramError(
-            f"servings() returned {found_text(found)}: expected a list of Serving", file=str(path)
+            f"servings() returned {found_text(servings)}: expected a list of Serving",
+            file=str(path),
         )
-    if not found:
+    if not servings:
         raise ProgramError("servings() returned none: expected at least one", file=str(path))
-    named = [replace(each, name=each.name or path.stem) for each in found]
+    named = [replace(each, name=each.name or path.stem) for each in servings]
     names = [each.name for each in named]
     twice = [each for each in names if names.count(each) > 1]
     if twice:
@@ -222,24 +222,24 @@ def _designs(
 ) -> dict[str, TableDescription | FabricDescription]:
     if not designs:
         return {"": _cost("cost", common, path)}
-    found = {}
+    costs = {}
     for name, own in designs.items():
         if not isinstance(own, dict):
-            what = f"designs.{name} is {found_text(own)}: expected a section, [designs.{name}]"
-            refuse_key(what, str(path), "designs", name)
+            fault = f"designs.{name} is {found_text(own)}: expected a section, [designs.{name}]"
+            refuse_key(fault, str(path), "designs", name)
         merged = {**common, **own}
         for key, value in common.items():
             if isinstance(value, dict) and isinstance(own.get(key), dict):
                 merged[key] = {**value, **own[key]}
-        found[name] = _cost(f"designs.{name}", merged, path)
-    return found
+        costs[name] = _cost(f"designs.{name}", merged, path)
+    return costs
 
 
 def _cost(name: str, table: Mapping[str, Any], path: Path) -> TableDescription | FabricDescription:
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        what = f"kind is {found_text(kind)}: expected {one_of(list(_KINDS), str(kind))}"
-        refuse_key(f"[{name}] {what}", str(path), *name.split("."), "kind")
+        fault = f"kind is {found_text(kind)}: expected {one_of(list(_KINDS), str(kind))}"
+        refuse_key(f"[{name}] {fault}", str(path), *name.split("."), "kind")
     return _section(_KINDS[kind], name, table, path, ("kind",))
 
 
@@ -250,7 +250,6 @@ def _section(
     path: Path,
     tags: Sequence[str] = (),
 ) -> Section:
-    """Return a section's description; paths are relative to its file."""
     values = dict(table)
     for key in _PATHS:
         if isinstance(values.get(key), str):

@@ -1,4 +1,4 @@
-"""The requests that come to a server: read from a table, drawn, and scaled to a load."""
+"""Requests of a server: read from a table, drawn at random, and scaled to a load."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OUTPUTS: Final = ("output_tokens", "GeneratedTokens")
 _HEADER: Final = "arrival_seconds,prompt_tokens,output_tokens"
 _MOST_TOKENS: Final = 2**31 - 1
 _LATEST_SECONDS: Final = 4e9
-"""In float64 later times are more than half a microsecond apart."""
+"""float64 resolves later times to no better than half a microsecond."""
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FRACTION: Final = re.compile(r"([T ][\d:]+)[.,](\d*)(?![.,\d])")
@@ -39,12 +39,12 @@ _GZIP: Final = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class Requests(Described):
-    """Requests in the order in which they arrive.
+    """Requests in the order of arrival.
 
     Attributes:
-        arrival_seconds: [requests], float64, ascending, since the first one may have come.
+        arrival_seconds: [requests], float64, ascending, at least 0.
         prompt_tokens: [requests], int64, at least 1 each.
-        output_tokens: [requests], int64, at least 1 each: how many are generated for it.
+        output_tokens: [requests], int64, number of generated tokens, at least 1 each.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -55,11 +55,11 @@ class Requests(Described):
 
     @override
     def __post_init__(self) -> None:
-        """Take the numbers of arrays, lists or iterators, and check them.
+        """Convert arrays, lists or iterators, and check the numbers.
 
         Raises:
-            ConfigurationError: the table is empty, the columns differ in length, or a request
-                lacks a prompt or an output, or arrives before 0 or before an earlier request.
+            ConfigurationError: the table is empty, the columns differ in length, a request lacks a
+                prompt or an output, or arrivals are not ascending from 0.
         """
         super().__post_init__()
         if not self.arrival_seconds.size:
@@ -86,31 +86,31 @@ class Requests(Described):
                 )
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of requests."""
         return len(self.arrival_seconds)
 
     def rows(self) -> Iterator[tuple[float, int, int]]:
-        """Yield arrival, prompt and output of each."""
+        """Yield arrival, prompt and output of each request."""
         columns = self.arrival_seconds, self.prompt_tokens, self.output_tokens
         return zip(*(each.tolist() for each in columns), strict=True)
 
     @property
     def per_second(self) -> float:
-        """Requests a second from the first arrival to the last; infinite where they are one."""
+        """Requests a second from the first arrival to the last; infinite for one arrival time."""
         span = float(self.arrival_seconds[-1] - self.arrival_seconds[0])
         return (len(self) - 1) / span if span > 0 else math.inf
 
     def first(self, count: int) -> Requests:
-        """Return the first ``count`` of them."""
+        """Return the first ``count`` requests."""
         return Requests(
             self.arrival_seconds[:count], self.prompt_tokens[:count], self.output_tokens[:count]
         )
 
     def at_rate(self, per_second: float) -> Requests:
-        """Return the same requests with all times between them stretched alike.
+        """Return the requests with all times between arrivals scaled by one factor.
 
         Args:
-            per_second: how many then arrive a second, from the first to the last.
+            per_second: requests a second from the first arrival to the last.
 
         Raises:
             ConfigurationError: the rate is not above 0, or all arrive at one time.
@@ -119,8 +119,8 @@ class Requests(Described):
         now = self.per_second
         if math.isinf(now):
             raise ConfigurationError(
-                "all requests arrive at one time: no rate can be made of that: expected different "
-                "times, or a Poisson process"
+                "all requests arrive at one time, which no factor scales to a rate: expected "
+                "different times, or a Poisson process"
             )
         first = self.arrival_seconds[0]
         times = (self.arrival_seconds - first) * (now / per_second)
@@ -130,9 +130,9 @@ class Requests(Described):
         """Return requests of a Poisson process, with pairs of lengths drawn from these.
 
         Args:
-            per_second: the mean rate.
-            count: how many.
-            seed: of times and lengths; at another rate the same draws are stretched.
+            per_second: mean rate.
+            count: number of requests.
+            seed: seed of times and lengths; for another rate, the same draws are scaled.
 
         Raises:
             ConfigurationError: the rate is not above 0.
@@ -147,14 +147,14 @@ class Requests(Described):
 def read_requests(path: Path | str) -> Requests:
     """Read a table of requests.
 
-    It is CSV, gzipped or not, whose header names a column of arrivals (``arrival_seconds``,
-    ``arrival_ns`` or ``TIMESTAMP``, a date and time), one of prompts (``prompt_tokens`` or
-    ``ContextTokens``) and one of outputs (``output_tokens`` or ``GeneratedTokens``); others are
-    not looked at. Times of dates count from the first one.
+    The table is CSV, gzipped or not. Its header names a column of arrivals (``arrival_seconds``,
+    ``arrival_ns`` or ``TIMESTAMP``, a date and time), a column of prompts (``prompt_tokens`` or
+    ``ContextTokens``) and a column of outputs (``output_tokens`` or ``GeneratedTokens``). Other
+    columns are ignored. Dates become seconds since the first arrival.
 
     Raises:
-        ConfigurationError: it cannot be read, a column is missing, or a row is no request, or
-            comes before the one above it.
+        ConfigurationError: the file cannot be read, a column is missing, a row is malformed, or
+            arrivals do not ascend.
     """
     file = str(path)
     rows = csv.reader(io.StringIO(_text(Path(path)), newline=""))
@@ -182,7 +182,7 @@ def read_requests(path: Path | str) -> Requests:
     if not times:
         raise ConfigurationError("has no requests: expected a row for each", file=file)
     if columns[3] == "TIMESTAMP":
-        # Exact until here: float64 resolves 0.2 microseconds in seconds since 1970.
+        # Decimal until here, because float64 resolves seconds since 1970 to 0.2 microseconds.
         times = [Decimal(each) - Decimal(times[0]) for each in times]
     arrivals = np.array(times, dtype=np.float64)
     return Requests(arrivals, np.array(prompts, np.int64), np.array(outputs, np.int64))
@@ -208,21 +208,20 @@ def _text(path: Path) -> str:
 
 
 def _columns(header: Sequence[str], file: str) -> tuple[int, int, int, str]:
-    """Return the columns of arrivals, prompts and outputs, and the name of the first."""
     names = [each.strip() for each in header]
-    found = []
-    for known in (_ARRIVALS, _PROMPTS, _OUTPUTS):
-        here = [each for each in known if each in names]
-        if not here:
+    columns = []
+    for spellings in (_ARRIVALS, _PROMPTS, _OUTPUTS):
+        present = [each for each in spellings if each in names]
+        if not present:
             raise ConfigurationError(
-                f"its first line names no {' or '.join(known)}: expected a header such as "
+                f"its first line names no {' or '.join(spellings)}: expected a header such as "
                 f"{_HEADER}",
                 file=file,
                 line=1,
             )
-        found.append(here[0])
-    at, prompt, output = map(names.index, found)
-    return at, prompt, output, found[0]
+        columns.append(present[0])
+    at, prompt, output = map(names.index, columns)
+    return at, prompt, output, columns[0]
 
 
 def _request(
@@ -231,12 +230,13 @@ def _request(
     at, prompt, output, kind = columns
     if len(row) <= max(at, prompt, output):
         raise ConfigurationError(
-            f"line {line} has {counted(len(row), 'column')}: expected as many as the header has"
+            f"line {line} has {counted(len(row), 'column')}: expected one for each of the header"
         )
-    found = _seconds(row[at], kind, line), _tokens(row[prompt], line), _tokens(row[output], line)
+    seconds = _seconds(row[at], kind, line)
+    lengths = _tokens(row[prompt], line), _tokens(row[output], line)
     # A date may be before 1970.
-    _check(f"line {line}", 0 if isinstance(found[0], Decimal) else found[0], *found[1:])
-    return found
+    _check(f"line {line}", 0 if isinstance(seconds, Decimal) else seconds, *lengths)
+    return seconds, *lengths
 
 
 def _seconds(text: str, kind: str, line: int) -> float | Decimal:
@@ -249,8 +249,7 @@ def _seconds(text: str, kind: str, line: int) -> float | Decimal:
 
 
 def _seconds_since_1970(text: str) -> Decimal:
-    """Return the seconds of an ISO 8601 date and time; without an offset it is UTC."""
-    # datetime drops the seventh digit behind the point and all after it.
+    # datetime drops the seventh digit after the point and all later ones.
     fraction = _FRACTION.search(text)
     moment = dt.datetime.fromisoformat(_FRACTION.sub(r"\1", text, count=1))
     since = (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH
@@ -267,15 +266,15 @@ def _tokens(text: str, line: int) -> int:
         ) from None
 
 
-def _check(who: str, at: float, prompt: int, output: int) -> None:
+def _check(place: str, at: float, prompt: int, output: int) -> None:
     if not 0 <= at <= _LATEST_SECONDS:
         raise ConfigurationError(
-            f"{who} arrives at {at:g} s: expected a time from 0 to {_LATEST_SECONDS:g} s"
+            f"{place} arrives at {at:g} s: expected a time from 0 to {_LATEST_SECONDS:g} s"
         )
     for name, count in (("prompt", prompt), ("output", output)):
         if not 1 <= count <= _MOST_TOKENS:
             raise ConfigurationError(
-                f"{who} has {a_or_an(name)} of {counted(count, 'token')}: "
+                f"{place} has {a_or_an(name)} of {counted(count, 'token')}: "
                 f"expected 1 to {_MOST_TOKENS:,}"
             )
 

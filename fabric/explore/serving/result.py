@@ -1,4 +1,4 @@
-"""What a question of serving came to: a run for each design and load, and its tables."""
+"""Result of a serving question: a run for each design and load, tables and notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KNEE: Final = 2.0
 
 LEGEND: Final = (
     "Means and 99th percentiles in seconds: to the first token, a token, all of a request. kept/s: "
-    "requests that keep the service level."
+    "requests that meet the service level."
 )
 
 
@@ -36,7 +36,7 @@ class Timeline:
 
     @staticmethod
     def of(served: Served) -> Timeline:
-        """Return the timeline of a run; nothing goes on between steps."""
+        """Return the timeline of a run; between steps, all values are 0."""
         ends = [each.start_seconds[-1] + each.seconds[-1] for each in served.steps if len(each)]
         if not ends:
             return Timeline((), (), (), ())
@@ -47,20 +47,20 @@ class Timeline:
             start, seconds = np.array(steps.start_seconds), np.array(steps.seconds)
             if not len(start):
                 continue
-            # What had come up by each edge, of a value that is there as long as its step lasts.
+            # The integral of each value up to each edge; a value is constant during a step.
             knots = np.stack([start, start + seconds], axis=1).ravel()
             for row, name in enumerate(names):
                 amounts = np.array(getattr(steps, name)) * seconds
                 before = np.concatenate([[0.0], np.cumsum(amounts)])
-                risen = np.stack([before[:-1], before[1:]], axis=1).ravel()
-                totals[row] += np.diff(np.interp(edges, knots, risen)) / np.diff(edges)
+                integral = np.stack([before[:-1], before[1:]], axis=1).ravel()
+                totals[row] += np.diff(np.interp(edges, knots, integral)) / np.diff(edges)
         rounded = (tuple(float(f"{each:.6g}") for each in row) for row in totals)
         return Timeline(tuple(float(f"{each:.6g}") for each in edges[1:]), *rounded)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A design under a load in requests a second; None keeps the recorded arrivals."""
+    """A design at a load; ``rate``: requests a second, None for the table's arrival times."""
 
     design: str
     rate: float | None
@@ -74,8 +74,10 @@ class ServingResult(ShownAsTables):
     """The result of a serving question.
 
     Attributes:
-        runs: design by design, load by load.
-        interrupted: runs are missing or incomplete.
+        runs: ordered by design and load.
+        notes: sentences on the step costs of each design.
+        resumed: number of runs from earlier sessions.
+        interrupted: whether runs are missing or incomplete.
     """
 
     serving: Serving
@@ -85,7 +87,7 @@ class ServingResult(ShownAsTables):
     interrupted: bool = False
 
     def of(self, design: str) -> list[Run]:
-        """Return the runs of a design that are whole."""
+        """Return the complete runs of a design."""
         return [
             each for each in self.runs if each.design == design and not each.measures.interrupted
         ]
@@ -93,7 +95,7 @@ class ServingResult(ShownAsTables):
     def knee(self, design: str) -> float | None:
         """Return the last load with a mean time to first token of at most twice the least load's.
 
-        Beyond it requests wait for each other. None if no load is beyond it.
+        At greater loads requests wait for each other. None if there are no greater loads.
         """
         runs = [each for each in self.of(design) if each.rate is not None]
         idle = runs[0].measures.time_to_first_token.mean if runs else None
@@ -106,23 +108,23 @@ class ServingResult(ShownAsTables):
         return None
 
     def quality_notes(self, design: str) -> list[str]:
-        """Return sentences on how good the costs of a design's steps were."""
+        """Return sentences on the accuracy of a design's step costs."""
         runs = self.of(design)
         outside = sum(each.quality.outside for each in runs)
         sampled = [one for each in runs for one in each.quality.sampled]
-        told = []
+        sentences = []
         if outside:
-            told.append(
-                f"{outside:,} times what was asked was beyond the table, its edge was taken"
+            sentences.append(
+                f"{counted(outside, 'lookup')} outside of a table used the value at its edge"
             )
         if sampled:
             off = [each.percent_off for each in sampled]
-            told.append(
-                f"of {counted(len(off), 'step')} simulated as they were, the interpolated time was "
-                f"off by {np.mean(np.abs(off)):.1f} % on the average ({np.mean(off):+.1f} % with "
-                f"its sign), {max(map(abs, off)):.1f} % at most"
+            sentences.append(
+                f"in {counted(len(off), 'step')} simulated exactly, the interpolated time was off "
+                f"by {np.mean(np.abs(off)):.1f} % on average ({np.mean(off):+.1f} % with its "
+                f"sign), {max(map(abs, off)):.1f} % at most"
             )
-        return told
+        return sentences
 
     def server_notes(self) -> list[str]:
         """Return sentences on the server of all designs."""
@@ -131,7 +133,7 @@ class ServingResult(ShownAsTables):
         return ["num_blocks is not set: the cache has no limit and never delays a request"]
 
     def as_json(self) -> JsonObject:
-        """Return it as ``serve --json`` prints it."""
+        """Return the object that ``serve --json`` prints."""
         return {
             "serving": self.serving.name,
             "question": self.serving.question,
@@ -166,8 +168,8 @@ class RunRows(NamedTuple):
 
 
 def answer(result: ServingResult) -> str:
-    """Return a sentence for each design: from which load on it is slow."""
-    told = []
+    """Return a sentence for each design, with its throughput and its knee."""
+    sentences = []
     for design in result.serving.designs:
         runs = result.of(design)
         if not runs:
@@ -180,26 +182,26 @@ def answer(result: ServingResult) -> str:
         bend = "" if knee is None else f"; the knee is at {knee:,g} requests/s"
         if knee is None and len(runs) > 1 and last.time_to_first_token.mean is not None and at:
             bend = "; no knee among these loads"
-        told.append(f"{name}{speed}{at}{bend}")
-    return ". ".join(told) + "." if told else "No run is whole."
+        sentences.append(f"{name}{speed}{at}{bend}")
+    return ". ".join(sentences) + "." if sentences else "No run is complete."
 
 
 def notes(result: ServingResult) -> list[str]:
-    """Return what is to be known of all runs, and of what their steps cost."""
-    told = []
+    """Return sentences on the runs, the server and the step costs."""
+    sentences = []
     if result.interrupted:
-        whole = sum(len(result.of(each)) for each in result.serving.designs)
-        wanted = len(result.serving.designs) * len(result.serving.loads)
-        told.append(
-            f"Interrupted: {whole} of {counted(wanted, 'run')} {'is' if whole == 1 else 'are'} "
-            "whole; the same command goes on from there."
+        complete = sum(len(result.of(each)) for each in result.serving.designs)
+        runs = counted(len(result.serving.designs) * len(result.serving.loads), "run")
+        verb = "is" if complete == 1 else "are"
+        sentences.append(
+            f"Interrupted: {complete} of {runs} {verb} complete; the same command resumes there."
         )
-    told += [f"{each}." for each in result.server_notes()]
+    sentences += [f"{each}." for each in result.server_notes()]
     for design in result.serving.designs:
-        of = f"{design}: " if design else ""
-        told += [f"{of}{each}." for each in result.notes.get(design, ())]
-        told += [f"{of}{each}." for each in result.quality_notes(design)]
-    return told
+        prefix = f"{design}: " if design else ""
+        sentences += [f"{prefix}{each}." for each in result.notes.get(design, ())]
+        sentences += [f"{prefix}{each}." for each in result.quality_notes(design)]
+    return sentences
 
 
 def table_of_runs(result: ServingResult) -> RunRows:
@@ -219,41 +221,41 @@ def table_of_runs(result: ServingResult) -> RunRows:
     ]
     rows = []
     for run in runs:
-        found = run.measures
+        measures = run.measures
         row: list[object] = [run.design] if designs else []
         row.append(load_text(run))
-        row += [found.completed] if partial else []
-        for spread in (found.time_to_first_token, found.time_per_token, found.latency):
+        row += [measures.completed] if partial else []
+        for spread in (measures.time_to_first_token, measures.time_per_token, measures.latency):
             row += [_short(spread.mean), _short(spread.p99)]
-        row.append(_short(found.output_tokens_per_second))
-        row += [_short(found.goodput_per_second)] if promised else []
-        row += [_short(found.joules_per_token)] if priced else []
+        row.append(_short(measures.output_tokens_per_second))
+        row += [_short(measures.goodput_per_second)] if promised else []
+        row += [_short(measures.joules_per_token)] if priced else []
         rows.append(tuple(row))
     return RunRows(tuple(columns), tuple(rows))
 
 
 def load_text(run: Run) -> str:
-    """Return the load of a run: what was asked for, or what its requests have."""
+    """Return the load of a run, by default the rate of its requests."""
     rate = run.measures.offered_per_second if run.rate is None else run.rate
-    return "all at once" if rate is None else f"{rate:,g}"
+    return "all at one time" if rate is None else f"{rate:,g}"
 
 
 def _short(value: float | None) -> str | None:
-    # From 999.5 on three digits would be those of 1e+03.
+    # Three digits of 999.5 and above would be 1e+03.
     return None if value is None else f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def serving_sheet(result: ServingResult) -> Sheet:
-    """Yield it; the same runs, one text."""
+    """Yield the lines and tables of a result."""
     serving = result.serving
     question = f"  {visible(serving.question)}" if serving.question else ""
     yield line((visible(serving.name), "bold"), question)
     yield line(visible(answer(result)))
     for each in notes(result):
         yield line(visible(each))
-    found = table_of_runs(result)
-    if found.rows:
+    table = table_of_runs(result)
+    if table.rows:
         yield Title("Runs")
-        rows = [[visible(x) if isinstance(x, str) else x for x in row] for row in found.rows]
-        yield Rows(found.columns, rows)
+        rows = [[visible(x) if isinstance(x, str) else x for x in row] for row in table.rows]
+        yield Rows(table.columns, rows)
         yield line((LEGEND, "dim"))

@@ -1,4 +1,4 @@
-"""Steps as the fabric takes them: a program of one layer, run for the corners of a grid."""
+"""Step costs on the fabric: a program of one layer runs at the corners of a grid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing_extensions import override
 from fabric.explore.serving.measured_costs import Lookup
 from fabric.explore.serving.requests import Requests, read_requests
 from fabric.explore.serving.server import Batch, Price, Quality, Sampled, Server, digest_of
-from fabric.explore.study.conducting import Told, conduct
+from fabric.explore.study.driver import OnProgress, conduct
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.space import Scalar, zipped
 from fabric.explore.study.storage import file_url
@@ -41,26 +41,26 @@ _PICO: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class FabricDescription(Described):
-    """A program of one layer, and the grid of situations that it is run for.
+    """A program of one layer, and a grid of steps to run it for.
 
     Attributes:
-        program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does: how many
-            tokens, a file of the tokens in each one's cache, a file of the experts of each.
-        parameters: its others.
-        hardware: a file that states a clock; joules are known where it prices all of a run.
-        layers: of the model; each takes as long as the one that is run.
-        routing: a file with array ``data``, [tokens, top_k], recorded; rows are drawn from it.
-        decode_requests: requests that generate, ascending, at each corner of the grid.
-        cache_tokens: the mean of their caches.
-        prefill_tokens: tokens of prompts in the step; 0 is there in any case.
-        cache_bytes_per_token: keys and values of a token in one layer.
-        attention_flops_per_pair: of a token that attends to another one, in one layer.
-        attention_flops_per_cycle: of all units that attention has.
-        spread: a table of requests; at the corners caches are spread as its prompts are. Those
-            that are served where None.
-        exact_steps: so many steps of each run are simulated as they were, to measure how far what
-            is interpolated is off.
-        seed: of what is drawn.
+        program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does: the number
+            of tokens, a file with the cached tokens of each, and a file with the experts of each.
+        parameters: the program's other parameters.
+        hardware: a file with a clock; for joules, its energy prices have to cover a run.
+        layers: number of layers of the model, all with equal cost.
+        routing: a file with a recorded array ``data``, [tokens, top_k], of which rows are drawn.
+        decode_requests: numbers of generating requests in the grid, ascending.
+        cache_tokens: mean numbers of cached tokens of these requests in the grid, ascending.
+        prefill_tokens: numbers of prompt tokens in the grid, ascending, in addition to 0.
+        cache_bytes_per_token: bytes of a token's keys and values in one layer.
+        attention_flops_per_pair: FLOPs of a token that attends to another token, in one layer.
+        attention_flops_per_cycle: FLOPs a cycle of all attention units together.
+        spread: a table of requests, whose prompts give the spread of caches in the grid; by
+            default, the served requests.
+        exact_steps: number of steps of each run to simulate exactly, which measures the error of
+            interpolation.
+        seed: seed of the random draws.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -92,12 +92,12 @@ class FabricDescription(Described):
 
 
 class FabricCost:
-    """Costs of steps on the fabric; see ``FabricDescription`` and ``StepCost``.
+    """The ``StepCost`` of a ``FabricDescription``.
 
-    A layer is interpolated between grid corners: linear in the generating requests, the mean of
-    their caches, and the tokens of prompts.
+    The cycles of a layer are interpolated between grid corners: linear in the number of generating
+    requests, the mean of their cached tokens, and the number of prompt tokens.
 
-    The program is a decode step, in which a prompt's token finds an empty cache. The attention of
+    The program is a decode step, in which a prompt's token has an empty cache. The attention of
     prompts is added: the time of its bytes at the memory's peak, or of its FLOPs on the attention
     units, whichever is longer.
     """
@@ -110,12 +110,9 @@ class FabricCost:
         server: Server,
         folder: Path,
         workers: Workers,
-        told: Told,
+        on_progress: OnProgress,
     ) -> None:
-        """Run the unknown corners of the grid, in the study ``name`` of ``folder``.
-
-        ``requests`` give the spread of caches.
-        """
+        """Run the corners of the grid that the study ``name`` of ``folder`` lacks."""
         _check_grid(described, server, requests)
         self._described: Final = described
         self._hardware: Final = _with_clock(described.hardware)
@@ -128,13 +125,13 @@ class FabricCost:
             described.seed,
             folder,
             workers,
-            told,
+            on_progress,
         )
-        like = requests if described.spread is None else read_requests(described.spread)
-        corners = self._corners(like.prompt_tokens.tolist())
-        found = self._laboratory.run(corners.values())
-        layers = {point: found[situation] for point, situation in corners.items()}
-        self._told: Final = [[list(at), each.cycles, each.joules] for at, each in layers.items()]
+        spread = requests if described.spread is None else read_requests(described.spread)
+        corners = self._corners(spread.prompt_tokens.tolist())
+        by_situation = self._laboratory.run(corners.values())
+        layers = {point: by_situation[situation] for point, situation in corners.items()}
+        self._grid: Final = [[list(at), each.cycles, each.joules] for at, each in layers.items()]
         axes = ("decode_requests", "cache_tokens", "prefill_tokens")
         self._cycles: Final = Lookup(
             "of the fabric", axes, {at: each.cycles for at, each in layers.items()}, edge=True
@@ -148,12 +145,12 @@ class FabricCost:
         self._reservoir: list[Batch] = []
 
     def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return what a step costs; replicas that step together wait for the slowest."""
+        """Return the cost of a step; replicas that step together wait for the slowest."""
         costs = [self._of(batch) for batch in batches if batch.tokens]
         joules = [each.joules for each in costs]
         for batch in batches:
             if batch.tokens:
-                self._note(batch)
+                self._sample(batch)
         return Price(
             max(each.seconds for each in costs),
             None if None in joules else sum(each for each in joules if each is not None),
@@ -161,16 +158,16 @@ class FabricCost:
 
     @property
     def identity(self) -> str:
-        """What steps cost the same by: the description, and what the corners came to."""
-        return digest_of(self._described, self._told)
+        """A digest of the description and the costs at the corners."""
+        return digest_of(self._described, self._grid)
 
     def notes(self) -> Sequence[str]:
-        """Return what these costs are."""
+        """Return sentences that explain the costs."""
         described = self._described
         return (
-            f"steps cost {described.layers} times what a layer takes on the fabric, interpolated "
-            f"between {counted(len(self._told), 'situation')}; beyond them the nearest is taken",
-            "that prompts attend is added by its bytes and FLOPs, and not simulated",
+            f"a step costs {described.layers} times a layer on the fabric, interpolated between "
+            f"{counted(len(self._grid), 'simulated step')}; outside of them, the nearest is used",
+            "attention of prompt tokens is estimated from its bytes and FLOPs, not simulated",
         )
 
     def quality(self) -> Quality:
@@ -179,12 +176,12 @@ class FabricCost:
         self._random.seed(self._described.seed)
         outside = self._cycles.taken_outside()
         situations = [Situation(tuple(each.decodes), each.prefill_tokens) for each in batches]
-        found = self._laboratory.run(situations)
+        exact = self._laboratory.run(situations)
         sampled = []
         for each in situations:
             decodes, mean = len(each.caches), sum(each.caches) / max(1, len(each.caches))
             cycles = self._cycles(decodes, mean, each.prompts)
-            sampled.append(Sampled(decodes, mean, each.prompts, cycles, found[each].cycles))
+            sampled.append(Sampled(decodes, mean, each.prompts, cycles, exact[each].cycles))
         self._cycles.taken_outside()
         return Quality(outside, tuple(sampled))
 
@@ -205,17 +202,16 @@ class FabricCost:
         decodes = len(batch.decodes)
         mean = sum(batch.decodes) / decodes if decodes else 0
         at = decodes, mean, batch.prefill_tokens
-        attending = self._attending(batch)
-        cycles = described.layers * (self._cycles(*at) + attending.cycles)
+        attention = self._prompt_attention(batch)
+        cycles = described.layers * (self._cycles(*at) + attention.cycles)
         frequency_hz = self._hardware.clock.frequency_hz
         assert frequency_hz is not None
         joules = None
-        if self._joules is not None and attending.joules is not None:
-            joules = described.layers * (self._joules(*at) + attending.joules)
+        if self._joules is not None and attention.joules is not None:
+            joules = described.layers * (self._joules(*at) + attention.joules)
         return Price(cycles / frequency_hz, joules)
 
-    def _attending(self, batch: Batch) -> Layer:
-        """Return the time of prompts' attention, by bytes and FLOPs."""
+    def _prompt_attention(self, batch: Batch) -> Layer:
         described, hardware = self._described, self._hardware
         read = sum(tokens + cached for tokens, cached in batch.prefills)
         pairs = sum(tokens * (cached + (tokens + 1) / 2) for tokens, cached in batch.prefills)
@@ -231,8 +227,8 @@ class FabricCost:
             return Layer(cycles, None)
         return Layer(cycles, (moved * of_byte + flops * of_flop) * _PICO)
 
-    def _note(self, batch: Batch) -> None:
-        """Keep a step in a sample with equal probability."""
+    def _sample(self, batch: Batch) -> None:
+        # Reservoir sampling: each step is in the sample with equal probability.
         self._seen += 1
         if len(self._reservoir) < self._described.exact_steps:
             self._reservoir.append(batch)
@@ -293,33 +289,33 @@ def _routing(path: Path) -> NDArray[np.int64]:
             f"data is {data.dtype} {list(data.shape)}: expected integers [tokens, top_k]",
             file=str(path),
         )
-    found: NDArray[np.int64] = data.astype(np.int64)
-    return found
+    routing: NDArray[np.int64] = data.astype(np.int64)
+    return routing
 
 
 @dataclass(frozen=True)
 class Situation:
-    """The tokens of one step of a layer; prompts find empty caches, see ``FabricCost``."""
+    """A step of a layer: cached tokens of each generating request, and the prompt tokens."""
 
     caches: tuple[int, ...]
     prompts: int
 
     @property
     def tokens(self) -> int:
-        """All of them."""
+        """Number of tokens that the step computes."""
         return len(self.caches) + self.prompts
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Cycles and energy of a layer; ``joules`` is None if some hardware has no price."""
+    """Cycles and energy of a layer; ``joules`` is None if an energy price is missing."""
 
     cycles: float
     joules: float | None
 
 
 class Laboratory:
-    """Runs situations, each once, in processes of a study; what is known is in its storage."""
+    """Runs steps of a layer as points of a study, whose storage keeps the results."""
 
     def __init__(
         self,
@@ -331,13 +327,11 @@ class Laboratory:
         seed: int,
         folder: Path,
         workers: Workers,
-        told: Told,
+        on_progress: OnProgress,
     ) -> None:
-        """Prepare runs of a program.
+        """Prepare runs of a program; see ``FabricDescription``.
 
-        ``program``: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does.
-        ``routing``: recorded experts, [tokens, top_k]; tokens of a situation are drawn from its
-        rows.
+        ``routing``: recorded experts, [tokens, top_k].
         """
         self._name: Final = name
         self._program: Final = program
@@ -347,12 +341,12 @@ class Laboratory:
         self._seed: Final = seed
         self._folder: Final = folder
         self._workers: Final = workers
-        self._told: Final = told
+        self._on_progress: Final = on_progress
 
     def run(self, situations: Iterable[Situation]) -> dict[Situation, Layer]:
         """Return the cost of each situation."""
-        wanted = list(dict.fromkeys(situations))
-        if not wanted:
+        distinct = list(dict.fromkeys(situations))
+        if not distinct:
             return {}
         study = Study(
             program=self._program,
@@ -361,17 +355,17 @@ class Laboratory:
             mode="timing",
             fixed=dict(self._parameters),
             space=zipped(
-                batch=[each.tokens for each in wanted],
-                kv=[self._kept(self._lengths(each), "npy") for each in wanted],
-                routing=[self._kept(self._drawn(each), "npz") for each in wanted],
+                batch=[each.tokens for each in distinct],
+                kv=[self._saved(self._lengths(each), "npy") for each in distinct],
+                routing=[self._saved(self._experts(each), "npz") for each in distinct],
             ),
         )
         store = Store(study, file_url(self._folder / "study.db"))
-        result = conduct(study, self._workers, store, self._told)
+        result = conduct(study, self._workers, store, self._on_progress)
         if result.interrupted:
             raise KeyboardInterrupt
-        found = {}
-        for situation, outcome in zip(wanted, result.outcomes, strict=True):
+        layers = {}
+        for situation, outcome in zip(distinct, result.outcomes, strict=True):
             cycles = metric(outcome, "cycles")
             if cycles is None:
                 raise ConfigurationError(
@@ -380,22 +374,20 @@ class Laboratory:
                     f"{outcome.reason}",
                     file=str(self._program),
                 )
-            found[situation] = Layer(cycles, metric(outcome, "joules"))
-        return found
+            layers[situation] = Layer(cycles, metric(outcome, "joules"))
+        return layers
 
     def _lengths(self, situation: Situation) -> NDArray[np.int64]:
         return np.array([*situation.caches, *[0] * situation.prompts], np.int64)
 
-    def _drawn(self, situation: Situation) -> NDArray[np.int64]:
-        """Return the experts of each token, [tokens, top_k], in the order they were recorded."""
+    def _experts(self, situation: Situation) -> NDArray[np.int64]:
         recorded, tokens = self._routing, situation.tokens
         random = np.random.default_rng((self._seed, tokens))
         whole, rest = divmod(tokens, len(recorded))
         rows = np.sort(random.choice(len(recorded), rest, replace=False))
         return np.concatenate([*[recorded] * whole, recorded[rows]])
 
-    def _kept(self, values: NDArray[np.int64], suffix: str) -> str:
-        """Write an array into a file named by its content, and return its path."""
+    def _saved(self, values: NDArray[np.int64], suffix: str) -> str:
         digest = hashlib.sha256(values.tobytes() + str(values.shape).encode()).hexdigest()[:16]
         path = self._folder / "situations" / f"{digest}.{suffix}"
         if not path.exists():
@@ -409,7 +401,7 @@ class Laboratory:
 
 
 def spread_caches(lengths: Sequence[int], requests: int, mean: int, seed: int) -> tuple[int, ...]:
-    """Return caches of ``requests`` that are spread as ``lengths`` are, ``mean`` on the average."""
+    """Draw cached tokens of ``requests`` requests, distributed as ``lengths`` with a given mean."""
     random = np.random.default_rng((seed, requests, mean))
     drawn = random.choice(np.asarray(lengths, np.float64), requests)
     return tuple(np.maximum(0, np.rint(drawn * mean / drawn.mean())).astype(int).tolist())

@@ -1,4 +1,4 @@
-"""From requests, a server and its costs to when each got its tokens, and measures of that."""
+"""Serve requests with a server and its step costs, and measure latency and throughput."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from fabric.messages.users_code import users_code
 
 MakeScheduler: TypeAlias = Callable[[Server], Scheduler]
 
-Told: TypeAlias = Callable[[int], object]
-"""Is told how many requests have their last token."""
+OnCompleted: TypeAlias = Callable[[int], object]
+"""Called with the number of completed requests."""
 
-_TOLD_EVERY: Final = 256
+_REPORT_EVERY: Final = 256
 
 _SCHEDULER: Final = "the scheduler"
 
@@ -44,8 +44,8 @@ class Steps:
     """Steps of replicas that step together, in arrays of equal length.
 
     Attributes:
-        running, waiting: requests after it was put together, of all replicas.
-        blocks: of cache that were held then, of all replicas.
+        running, waiting: requests of all replicas once the step is scheduled.
+        blocks: cache blocks allocated then on all replicas.
     """
 
     def __init__(self) -> None:
@@ -58,13 +58,13 @@ class Steps:
         self.blocks: Final = array("q")
 
     def __len__(self) -> int:
-        """Return how many there were."""
+        """Return the number of steps."""
         return len(self.seconds)
 
     def add(
         self, start: float, cost: Price, batches: Sequence[Batch], schedulers: Sequence[Scheduler]
     ) -> None:
-        """Add one."""
+        """Add a step."""
         self.start_seconds.append(start)
         self.seconds.append(cost.seconds)
         self.prefill_tokens.append(sum(each.prefill_tokens for each in batches))
@@ -76,18 +76,18 @@ class Steps:
 
 @dataclass(frozen=True)
 class Served:
-    """When each request got its tokens. Times are seconds from 0 of the trace, NaN before then.
+    """Times at which requests received their tokens.
+
+    Times are seconds since time 0 of the trace; NaN if an event did not happen.
 
     Attributes:
-        requests: that came.
-        server: that served them.
-        taken_seconds: [requests], when a replica looked at it first, between two of its steps.
-        begun_seconds: [requests], when a step with the beginning of its prompt was put together.
-        first_seconds, last_seconds: [requests], when it had its first and its last token.
-        steps: of each set of replicas that step together; without those that had not begun.
-        preemptions: how often a request was put back.
-        joules: of all steps; None where a step's are not known.
-        interrupted: somebody stopped it.
+        taken_seconds: [requests], the time at which a replica queued the request, between steps.
+        begun_seconds: [requests], the time at which the first step of its prompt was scheduled.
+        first_seconds, last_seconds: [requests], the times of its first and last token.
+        steps: steps of each group of replicas that step together.
+        preemptions: number of preemptions.
+        joules: energy of all steps; None if the energy of a step is unknown.
+        interrupted: whether Ctrl-C stopped the run.
     """
 
     requests: Requests
@@ -103,7 +103,7 @@ class Served:
 
     @property
     def done(self) -> NDArray[np.bool_]:
-        """[requests], which have all of their tokens."""
+        """[requests], whether a request has its last token."""
         return ~np.isnan(self.last_seconds)
 
 
@@ -112,26 +112,26 @@ def serve(
     server: Server,
     cost: StepCost,
     scheduler: MakeScheduler = ContinuousBatching,
-    told: Told | None = None,
+    on_completed: OnCompleted | None = None,
 ) -> Served:
-    """Serve ``requests``. Ctrl-C ends it with what there is by then.
+    """Serve ``requests``; after Ctrl-C, return the times so far.
 
-    Requests go to the replicas in turn. A replica takes those that have come whenever it puts a
-    step together: when the step before has ended, or begun, with ``async_scheduling``. A step
-    begins when it is put together and the one before has ended. Requests of which all have come
-    stay in the order of the trace.
+    Requests go to the replicas in turn. A replica queues the requests that have arrived whenever
+    it schedules a step: at the end of the step before, or at its beginning with
+    ``async_scheduling``. A step begins once it is scheduled and the step before has ended. Requests
+    that are queued together stay in the order of the trace.
 
     Args:
-        requests: that come.
-        server: what there is.
-        cost: of steps.
-        scheduler: makes who puts the steps of one replica together.
-        told: is told now and then how far it is.
+        requests: the trace.
+        server: the server.
+        cost: cost of a step.
+        scheduler: makes the scheduler of a replica.
+        on_completed: called every 256 completed requests of replicas that step together.
 
     Raises:
         ConfigurationError: a request is longer than a cache, a step costs no time, or a scheduler
-            leaves requests alone that it could work on.
-        FabricError: what a scheduler, a cost or ``told`` raised, and where.
+            returns an empty step while requests are left and none will arrive.
+        FabricError: a scheduler, a cost or ``on_completed`` raised an error; with its place.
     """
     server.check(requests)
     times = _Times(*(np.full(len(requests), math.nan) for _ in range(4)))
@@ -141,7 +141,7 @@ def serve(
     interrupted = False
     try:
         for replicas in together:
-            groups.append(_Group(requests, server, times, cost, replicas, scheduler, told))
+            groups.append(_Group(requests, server, times, cost, replicas, scheduler, on_completed))
             groups[-1].run()
     except KeyboardInterrupt:
         interrupted = True
@@ -165,7 +165,7 @@ class _Times(NamedTuple):
 
 
 class _Group:
-    """Replicas that step together; ``joules`` is None if the energy of a step is unknown."""
+    """Replicas that step together."""
 
     def __init__(
         self,
@@ -175,14 +175,14 @@ class _Group:
         cost: StepCost,
         replicas: Sequence[int],
         scheduler: MakeScheduler,
-        told: Told | None,
+        on_completed: OnCompleted | None,
     ) -> None:
         self.steps: Final = Steps()
         self.joules: float | None = 0.0
         self._server: Final = server
         self._times: Final = times
         self._cost: Final = cost
-        self._told: Final = told
+        self._on_completed: Final = on_completed
         with users_code(_SCHEDULER):
             self._schedulers: Final = {each: scheduler(server) for each in replicas}
         self._coming: Final = [
@@ -201,7 +201,7 @@ class _Group:
     def run(self) -> None:
         schedulers = list(self._schedulers.values())
         overlaps = self._server.async_scheduling
-        now = free = 0.0  # now: a step is put together; free: the one before has ended
+        now = free = 0.0  # now: a step is scheduled; free: the step before has ended
         under_way: list[Batch] | None = None
         while self._left:
             self._take(now)
@@ -212,7 +212,7 @@ class _Group:
             if any(each.tokens for each in batches):
                 planned = batches
                 end = self._plan(now, max(now, free), batches, schedulers)
-            # The step that ends next: the one under way, else the one that was put together.
+            # The step that ends next: with async_scheduling the running one, else the new one.
             ending, ends = (under_way, free) if overlaps else (planned, end)
             if ending is not None:
                 now = ends
@@ -260,12 +260,11 @@ class _Group:
                 with users_code(_SCHEDULER):
                     scheduler.finish(request)
                 self._left -= 1
-                if self._told is not None and not self._left % _TOLD_EVERY:
-                    with users_code("told"):
-                        self._told(int((~np.isnan(self._times.last)).sum()))
+                if self._on_completed is not None and not self._left % _REPORT_EVERY:
+                    with users_code("on_completed"):
+                        self._on_completed(int((~np.isnan(self._times.last)).sum()))
 
     def _wait(self, now: float) -> float:
-        """Return the next arrival; the replicas are idle until then."""
         if self._next == len(self._coming):
             left = sum(each.waiting + each.running for each in self._schedulers.values())
             raise ConfigurationError(
@@ -277,12 +276,12 @@ class _Group:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLevel(Described):
-    """What users were promised. A request keeps it if it keeps every limit that is stated.
+    """Promised upper limits in seconds. A request meets the level if it meets every limit.
 
     Attributes:
-        time_to_first_token_seconds: at most.
-        time_per_token_seconds: at most, from the first token to the last, on the average.
-        latency_seconds: at most.
+        time_to_first_token_seconds: from arrival to first token.
+        time_per_token_seconds: mean time between tokens, from the first to the last.
+        latency_seconds: from arrival to last token.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -294,7 +293,7 @@ class ServiceLevel(Described):
 
 @dataclass(frozen=True)
 class Spread:
-    """A time in seconds over requests; percentiles are interpolated, None without requests."""
+    """Statistics of a time in seconds; percentiles are interpolated, None without requests."""
 
     mean: float | None
     median: float | None
@@ -304,7 +303,7 @@ class Spread:
 
     @staticmethod
     def of(seconds: NDArray[np.float64]) -> Spread:
-        """Return the spread of times."""
+        """Return the statistics of times."""
         if not len(seconds):
             return Spread(None, None, None, None, None)
         points = np.percentile(seconds, [50, 90, 95, 99])
@@ -313,28 +312,28 @@ class Spread:
 
 @dataclass(frozen=True, repr=False)
 class Measures(ShownAsTables):
-    """The results of a run of a server.
+    """Measures of a run of a server.
 
     Attributes:
-        requests: that came.
-        completed: that have their last token.
-        offered_per_second: requests that came a second; None where all came at one time.
+        requests: number of requests.
+        completed: number of requests with their last token.
+        offered_per_second: arrivals a second; None if all requests arrive at one time.
         duration_seconds: from the first arrival to the last token.
         time_to_first_token: from a request's arrival.
-        time_per_token: from a request's first token to its last, by the tokens after the first;
-            of requests with at least two.
+        time_per_token: mean time between a request's tokens, for requests with at least two.
         latency: from a request's arrival to its last token.
-        output_tokens_per_second, prompt_tokens_per_second, requests_per_second: of requests that
-            completed, over the duration.
-        goodput_per_second: requests that completed and kept the service level; None without one.
-        kept: the part of all requests that kept it; None without one.
-        joules_per_token: of all steps, by the tokens of outputs; None where not known.
-        preemptions: how often a request was put back.
-        steps: of all replicas; those that step together count once.
-        mean_running: requests worked on, over the time that steps took.
-        most_blocks: of cache, of the replicas that step together.
-        num_blocks: of the cache of each replica; None if it has no limit.
-        interrupted: somebody stopped it.
+        output_tokens_per_second, prompt_tokens_per_second, requests_per_second: of completed
+            requests, over the duration.
+        goodput_per_second: completed requests a second that meet the service level; None without
+            a level.
+        kept: fraction of all requests that meet the service level; None without a level.
+        joules_per_token: energy of all steps by output token; None if unknown.
+        preemptions: number of preemptions.
+        steps: number of steps; replicas that step together share a step.
+        mean_running: running requests, averaged over the time of steps.
+        most_blocks: maximum of the allocated cache blocks of replicas that step together.
+        num_blocks: cache blocks of each replica; None without a limit.
+        interrupted: whether Ctrl-C stopped the run.
     """
 
     requests: int
@@ -358,7 +357,7 @@ class Measures(ShownAsTables):
     interrupted: bool
 
     def as_json(self) -> JsonObject:
-        """Return it as ``serve --json`` prints it."""
+        """Return the object that ``serve --json`` prints."""
         return {
             name: dict(vars(value)) if isinstance(value, Spread) else value
             for name, value in vars(self).items()
@@ -366,7 +365,7 @@ class Measures(ShownAsTables):
 
 
 def measured(served: Served, level: ServiceLevel | None = None) -> Measures:
-    """Return the results of a run."""
+    """Return the measures of a run."""
     requests, done = served.requests, served.done
     arrivals, outputs = requests.arrival_seconds[done], requests.output_tokens[done]
     first, last = served.first_seconds[done], served.last_seconds[done]

@@ -1,17 +1,17 @@
-"""A server: its scheduler, the steps of its replicas, their cost and its quality.
+"""A server: its scheduler, the steps of its replicas, and their cost.
 
-The rules are those of vLLM's version 1:
+The rules equal vLLM's version 1:
 
 1. A step has room for ``max_num_batched_tokens`` tokens. Running requests come first, in the
    order of admission. Each computes its known tokens that are not computed: one token if it
-   generates, otherwise as much of its prompt as there is room for.
+   generates, otherwise the part of its prompt that fits into the room.
 2. If a request needs a cache block and none is free, the last admitted request loses its blocks
    and restarts from the head of the queue (preemption by recomputation). It may be the request
    itself.
 3. Without preemption, requests are admitted first come, first served, while fewer than
    ``max_num_seqs`` run, room is left, and blocks are free for this step.
-4. A request whose last token is planned computes no more; it keeps its place and its blocks until
-   the step of this token has ended.
+4. Once the last token of a request is scheduled, the request computes nothing more. It keeps its
+   place and its blocks until the step of this token has ended.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 
 class Request:
-    """A request on its way through a replica.
+    """A request in a replica.
 
     Attributes:
-        number: of the request in the trace.
+        number: place of the request in the trace.
         prompt: tokens of its prompt.
         total: tokens of prompt and output together.
-        known: tokens that there are, or will be when the steps that are put together have run.
-        computed: tokens that are in its cache, or will be by then.
-        blocks: of cache that it holds.
+        known: tokens of the prompt and of the output so far, once the scheduled steps have run.
+        computed: tokens in its cache, once the scheduled steps have run.
+        blocks: number of allocated cache blocks.
     """
 
     __slots__ = ("blocks", "computed", "known", "number", "prompt", "total")
@@ -58,15 +58,15 @@ class Request:
 
 
 class Batch:
-    """A step of one replica. A scheduler adds the requests that are in it.
+    """A step of one replica, to which a scheduler adds requests.
 
     Attributes:
-        prefills: for each chunk of a prompt its tokens, and those of the request's cache before.
-        decodes: for each request that generates from its last token, the tokens of its cache.
-        begun: requests whose first chunk this is, or one of them.
-        firsts: requests whose first token it gives.
-        lasts: requests whose last token it gives.
-        prefill_tokens: of all chunks.
+        prefills: for each chunk of a prompt, its tokens and the tokens cached before.
+        decodes: for each generating request, the tokens in its cache.
+        begun: requests with the first chunk of their prompt in this step.
+        firsts: requests that receive their first token.
+        lasts: requests that receive their last token.
+        prefill_tokens: tokens of all chunks.
     """
 
     __slots__ = ("begun", "decodes", "firsts", "lasts", "prefill_tokens", "prefills")
@@ -81,19 +81,19 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """How many are computed."""
+        """Number of tokens that the step computes."""
         return self.prefill_tokens + len(self.decodes)
 
     @property
     def sequences(self) -> int:
-        """How many requests are in it."""
+        """Number of requests in the step."""
         return len(self.prefills) + len(self.decodes)
 
     def add(self, request: Request, tokens: int) -> None:
-        """Compute ``tokens`` more of what ``request`` knows; at the last one it knows the next.
+        """Compute ``tokens`` more known tokens of ``request``; the last one makes the next known.
 
         Raises:
-            ValueError: there are not so many.
+            ValueError: not 1 <= tokens <= request.known - request.computed.
         """
         computed, known = request.computed, request.known
         end = computed + tokens
@@ -119,60 +119,60 @@ class Batch:
 
 
 class Scheduler(Protocol):
-    """A scheduler, which puts the steps of one replica together."""
+    """A scheduler of one replica."""
 
     @property
     def waiting(self) -> int:
-        """How many requests are not worked on."""
+        """Number of waiting requests."""
 
     @property
     def running(self) -> int:
-        """How many are."""
+        """Number of running requests."""
 
     @property
     def blocks(self) -> int:
-        """Blocks of cache that requests hold."""
+        """Number of allocated cache blocks."""
 
     @property
     def preemptions(self) -> int:
-        """How often a request was put back."""
+        """Number of preemptions."""
 
     def add(self, request: Request) -> None:
-        """Take a request that has come."""
+        """Queue a request that has arrived."""
 
     def schedule(self) -> Batch:
-        """Return the next step; with nothing in it where there is nothing to do."""
+        """Return the next step, which is empty if no request can run."""
 
     def finish(self, request: Request) -> None:
-        """Let go of a request whose last token is there."""
+        """Remove a request that has its last token."""
 
 
 class Price(NamedTuple):
-    """What a step costs.
-
-    Attributes:
-        seconds: that it takes.
-        joules: that it takes; None where nobody knows.
-    """
+    """The cost of a step; ``joules`` is None if unknown."""
 
     seconds: float
     joules: float | None = None
 
 
 class StepCost(Protocol):
-    """What steps cost."""
+    """The cost of steps."""
 
     def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return what a step costs.
+        """Return the cost of a step.
 
         Args:
-            batches: of the replicas that step together, one each; a replica may have nothing to do.
+            batches: a batch for each replica that steps, which may be empty.
         """
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A simulated step; ``cycles`` of a layer are interpolated, ``exact_cycles`` simulated."""
+    """A step that was simulated exactly.
+
+    Attributes:
+        cycles: interpolated cycles of a layer.
+        exact_cycles: simulated cycles of a layer.
+    """
 
     decode_requests: int
     cache_tokens: float
@@ -182,39 +182,36 @@ class Sampled:
 
     @property
     def percent_off(self) -> float:
-        """By how much the interpolated time is above the simulated one."""
+        """The error of the interpolated time, in percent of the simulated time."""
         return 100 * (self.cycles / self.exact_cycles - 1)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """The quality of step costs: lookups outside of tables, and simulated samples."""
+    """The accuracy of step costs: number of lookups outside of tables, and simulated samples."""
 
     outside: int = 0
     sampled: tuple[Sampled, ...] = ()
 
 
-class Known(Protocol):
-    """What steps cost, with what is known of it."""
+class DesignCost(StepCost, Protocol):
+    """The step costs of a design, with their identity and accuracy."""
 
     @property
     def identity(self) -> str:
-        """A digest that others have only where they cost the same."""
-
-    def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return what a step costs; see ``StepCost``."""
+        """A digest that is equal only for equal costs."""
 
     def notes(self) -> Sequence[str]:
-        """Return sentences on what these costs are."""
+        """Return sentences that explain the costs."""
 
     def quality(self) -> Quality:
-        """Return how good the costs of the steps since the last time are."""
+        """Return the accuracy of the costs since the last call."""
 
 
-def digest_of(described: Described, beside: object = None) -> str:
-    """Return the digest of a description, with what is in its files, and of something beside it."""
-    told = {name: _content(value) for name, value in vars(described).items()}
-    return hashlib.sha256(json.dumps([told, beside], default=str).encode()).hexdigest()
+def digest_of(described: Described, extra: object = None) -> str:
+    """Return the digest of a description with the content of its files, and of ``extra``."""
+    content = {name: _content(value) for name, value in vars(described).items()}
+    return hashlib.sha256(json.dumps([content, extra], default=str).encode()).hexdigest()
 
 
 def _content(value: object) -> object:
@@ -226,17 +223,18 @@ def _content(value: object) -> object:
 
 @dataclass(frozen=True, kw_only=True)
 class Server(Described):
-    """A server of one model; the names are vLLM's where it has one.
+    """A server of one model, described in vLLM's terms.
 
     Attributes:
         replicas: copies of the model; requests go to them in turn.
-        max_num_seqs: requests that a replica works on at a time.
-        max_num_batched_tokens: of a step of a replica, prompts and outputs together.
-        block_size: tokens of a block of cache.
-        num_blocks: blocks of a replica's cache; None: it is never full.
-        async_scheduling: the next step is put together while one is under way, so that a request
-            that comes meanwhile is in the one behind the next.
-        lockstep: the replicas begin and end their steps together, as those do that share experts.
+        max_num_seqs: maximum of running requests in a replica.
+        max_num_batched_tokens: maximum of prompt and output tokens in a step of a replica.
+        block_size: tokens in a cache block.
+        num_blocks: cache blocks of a replica; None for no limit.
+        async_scheduling: schedule the next step at the beginning of the running step. A request
+            that arrives meanwhile is in the step after the next.
+        lockstep: begin and end the steps of all replicas together, as replicas that share experts
+            do.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -250,15 +248,15 @@ class Server(Described):
     lockstep: bool = False
 
     def check(self, requests: Requests) -> None:
-        """Refuse requests that no replica can ever have in its cache.
+        """Check that every request fits into the cache of a replica.
 
         Raises:
-            ConfigurationError: one is longer than the cache.
+            ConfigurationError: a request is longer than the cache.
         """
         if self.num_blocks is None:
             return
         room = self.num_blocks * self.block_size
-        # What is generated last is read by nobody.
+        # The last generated token is not cached.
         needed = requests.prompt_tokens + requests.output_tokens - 1
         longest = int(needed.argmax())
         if needed[longest] > room:
@@ -271,11 +269,11 @@ class Server(Described):
 
 
 class ContinuousBatching:
-    """Puts the steps of one replica together.
+    """Schedules the steps of one replica by vLLM's rules.
 
     Attributes:
-        blocks: of cache that requests hold.
-        preemptions: how often a request was put back.
+        blocks: number of allocated cache blocks.
+        preemptions: number of preemptions.
     """
 
     def __init__(self, server: Server) -> None:
@@ -288,35 +286,35 @@ class ContinuousBatching:
 
     @property
     def waiting(self) -> int:
-        """How many requests are not worked on."""
+        """Number of waiting requests."""
         return len(self._waiting)
 
     @property
     def running(self) -> int:
-        """How many are."""
+        """Number of running requests."""
         return len(self._running)
 
     def add(self, request: Request) -> None:
-        """Take a request that has come."""
+        """Queue a request that has arrived."""
         self._waiting.append(request)
 
     def schedule(self) -> Batch:
         """Return the next step."""
         batch = Batch()
-        room = self._go_on(batch, self._server.max_num_batched_tokens)
+        room = self._schedule_running(batch, self._server.max_num_batched_tokens)
         if room is not None:
             self._admit(batch, room)
         return batch
 
     def finish(self, request: Request) -> None:
-        """Let go of a request whose last token is there."""
-        # It may have been put back while the step with its last token was under way.
+        """Remove a request that has its last token."""
+        # It may have been preempted while the step with its last token was running.
         (self._running if request in self._running else self._waiting).remove(request)
         self._free(request)
 
-    def _go_on(self, batch: Batch, room: int) -> int | None:
-        """Work on those that run; return the room that is left, None where one was put back."""
-        put_back = False
+    def _schedule_running(self, batch: Batch, room: int) -> int | None:
+        """Return the room that is left, None after a preemption."""
+        preempted = False
         running = self._running
         at = 0
         while at < len(running) and room:
@@ -326,28 +324,27 @@ class ContinuousBatching:
             if request.known == request.total:
                 continue
             tokens = min(tokens, room)
-            while not self._hold(request, request.computed + tokens):
-                put_back = True
+            while not self._allocate(request, request.computed + tokens):
+                preempted = True
                 last = running.pop()
-                self._put_back(last)
+                self._preempt(last)
                 if last is request:
                     return None
             batch.add(request, tokens)
             room -= tokens
-        return None if put_back else room
+        return None if preempted else room
 
     def _admit(self, batch: Batch, room: int) -> None:
         while room and self._waiting and len(self._running) < self._server.max_num_seqs:
             request = self._waiting[0]
             tokens = min(request.known, room)
-            if not self._hold(request, tokens):
+            if not self._allocate(request, tokens):
                 return
             self._running.append(self._waiting.popleft())
             batch.add(request, tokens)
             room -= tokens
 
-    def _hold(self, request: Request, tokens: int) -> bool:
-        """Have a request hold blocks for so many tokens of cache; False: there are too few."""
+    def _allocate(self, request: Request, tokens: int) -> bool:
         needed = -(-tokens // self._server.block_size)
         more = needed - request.blocks
         if more <= 0:
@@ -358,7 +355,7 @@ class ContinuousBatching:
         self.blocks += more
         return True
 
-    def _put_back(self, request: Request) -> None:
+    def _preempt(self, request: Request) -> None:
         self._free(request)
         request.computed = 0
         self.preemptions += 1

@@ -1,4 +1,4 @@
-"""A question of serving from its first run to its result."""
+"""Drive a question of serving: run each design at each load, and store complete runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import Run, ServingResult, Timeline
 from fabric.explore.serving.run_costs import FabricCost, FabricDescription
 from fabric.explore.serving.served import MakeScheduler, measured, serve
-from fabric.explore.serving.server import Known, Quality
+from fabric.explore.serving.server import DesignCost, Quality
 from fabric.explore.study.evaluation import engine_digest
 from fabric.explore.study.session import StudySession
 from fabric.explore.study.workers import Workers
@@ -32,62 +32,62 @@ class _Line(msgspec.Struct, frozen=True):
     run: Run
 
 
-class KeptRuns:
-    """Runs by their identity, in a file of lines."""
+class RunStore:
+    """Runs by their identity, in a file of JSON lines."""
 
     def __init__(self, file: Path | None) -> None:
-        """Read the file; None keeps nothing.
+        """Read the file, except damaged lines and lines of other versions.
 
-        Damaged lines and those of other versions are ignored.
+        Without a file, runs are lost at the end.
         """
         self._file: Final = file
-        self._known: Final[dict[str, Run]] = {}
+        self._runs: Final[dict[str, Run]] = {}
         if file is None or not file.exists():
             return
         with open_given(file) as opened:
             for line in opened.read().splitlines():
                 with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError):
-                    kept = msgspec.json.decode(line, type=_Line)
-                    self._known[kept.identity] = kept.run
+                    stored = msgspec.json.decode(line, type=_Line)
+                    self._runs[stored.identity] = stored.run
 
     def get(self, identity: str) -> Run | None:
-        """Return a run that is known."""
-        return self._known.get(identity)
+        """Return a stored run."""
+        return self._runs.get(identity)
 
     def keep(self, identity: str, run: Run) -> None:
-        """Keep a run."""
-        self._known[identity] = run
+        """Store a run."""
+        self._runs[identity] = run
         if self._file is None:
             return
         lines = [
             json.dumps({"identity": each, "run": plain(asdict(one))})
-            for each, one in self._known.items()
+            for each, one in self._runs.items()
         ]
         write_whole(self._file, "\n".join(lines) + "\n")
 
 
 def run_identity(serving: Serving, cost: str, requests: Requests, scheduler: str) -> str:
     """Return a digest of the inputs of a run."""
-    told = [
+    inputs = [
         engine_digest(),
         cost,
         scheduler,
         *(plain(vars(each)) for each in (serving.server, serving.level)),
     ]
-    digest = hashlib.sha256(json.dumps(told).encode())
+    digest = hashlib.sha256(json.dumps(inputs).encode())
     for column in (requests.arrival_seconds, requests.prompt_tokens, requests.output_tokens):
         digest.update(column.tobytes())
     return digest.hexdigest()
 
 
 class Watching:
-    """Is told how far a question is; a base that tells nobody."""
+    """Callbacks on the progress of a question; the base ignores them."""
 
     def situations(self, session: StudySession) -> None:
-        """Situations of a design are run."""
+        """Report progress of the simulated steps of a design."""
 
     def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
-        """Requests of a run have their last token."""
+        """Report the completed requests ``done`` of ``all_runs``, the requests of all runs."""
 
 
 def conduct_serving(
@@ -99,19 +99,18 @@ def conduct_serving(
 ) -> ServingResult:
     """Serve the requests with every design at every load.
 
-    Ctrl-C ends it: the runs so far are the result, and incomplete runs are marked. Complete runs
-    and all simulated situations are kept in the folder.
+    After Ctrl-C, return the runs so far, with incomplete runs marked.
 
-    ``folder``: for ``runs.jsonl``; None keeps nothing. ``situations``: for ``study.db``, which
-    several questions may share; ``folder`` if None.
+    ``folder`` stores complete runs in ``runs.jsonl``. ``situations``, by default ``folder``, stores
+    simulated steps in ``study.db``, which several questions may share.
     """
     watching = watching or Watching()
     requests = serving.requests.read()
     loads = [serving.requests.at(requests, rate) for rate in serving.loads]
     serving.server.check(requests)
-    scheduler, its_digest = scheduler_of(serving.scheduler), _digest(serving.scheduler)
+    scheduler, digest = scheduler_of(serving.scheduler), _digest(serving.scheduler)
     all_runs = sum(map(len, loads)) * len(serving.designs)
-    kept = KeptRuns(None if folder is None else folder / "runs.jsonl")
+    store = RunStore(None if folder is None else folder / "runs.jsonl")
     runs: list[Run] = []
     notes: dict[str, tuple[str, ...]] = {}
     resumed = done = 0
@@ -125,15 +124,15 @@ def conduct_serving(
                 cost = _cost(serving, design, described, requests, place, workers, watching)
                 notes[design] = tuple(cost.notes())
                 for rate, load in zip(serving.loads, loads, strict=True):
-                    identity = run_identity(serving, cost.identity, load, its_digest)
-                    run = kept.get(identity)
+                    identity = run_identity(serving, cost.identity, load, digest)
+                    run = store.get(identity)
                     if run is None:
-                        told = _Told(watching, design, rate, done, all_runs)
-                        run = _run(design, rate, load, serving, cost, scheduler, told)
+                        progress = _Progress(watching, design, rate, done, all_runs)
+                        run = _run(design, rate, load, serving, cost, scheduler, progress)
                         if run.measures.interrupted:
                             runs.append(run)
                             raise KeyboardInterrupt
-                        kept.keep(identity, run)
+                        store.keep(identity, run)
                     else:
                         resumed += 1
                         run = Run(design, rate, run.measures, run.timeline, run.quality)
@@ -144,7 +143,7 @@ def conduct_serving(
     return ServingResult(serving, tuple(runs), notes, resumed, interrupted)
 
 
-class _Told:
+class _Progress:
     def __init__(
         self, watching: Watching, design: str, rate: float | None, before: int, all_runs: int
     ) -> None:
@@ -166,7 +165,7 @@ def _cost(
     folder: Path,
     workers: Workers,
     watching: Watching,
-) -> Known:
+) -> DesignCost:
     if isinstance(described, TableDescription):
         return LayerTables(described)
     return FabricCost(
@@ -185,13 +184,13 @@ def _run(
     rate: float | None,
     requests: Requests,
     serving: Serving,
-    cost: Known,
+    cost: DesignCost,
     scheduler: MakeScheduler,
-    told: _Told,
+    progress: _Progress,
 ) -> Run:
-    served = serve(requests, serving.server, cost, scheduler, told)
+    served = serve(requests, serving.server, cost, scheduler, progress)
     measures = measured(served, serving.level)
-    # A run that is not whole is not kept: nothing is simulated for it any more.
+    # An interrupted run is not stored, so its samples are not simulated.
     quality = Quality() if served.interrupted else cost.quality()
     return Run(design, rate, measures, Timeline.of(served), quality)
 
