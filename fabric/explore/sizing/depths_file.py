@@ -12,10 +12,7 @@ from fabric.messages.text import found_text, visible
 
 
 def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) -> None:
-    """Write the depth of each channel.
-
-    ``about``: comment lines.
-    """
+    """Write the depth of each channel, below the comment lines ``about``."""
     lines = [f"{_quoted(option)} = {depth}" for option, depth in depths.items()]
     text = "\n".join([*(f"# {visible(line)}" for line in about), "", "[depths]", *lines, ""])
     with output_file(path, encoding="utf-8") as file:
@@ -23,17 +20,17 @@ def write_depths(path: Path, depths: Mapping[str, int], about: Sequence[str]) ->
 
 
 def _quoted(text: str) -> str:
-    # A string of JSON is one of TOML, but for one character.
+    # A JSON string is a TOML string, except that TOML also escapes DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def read_depths(path: Path) -> dict[str, int]:
     """Return the depths in a file, by channel."""
-    found = read_toml(path, "a file with [depths]")
-    depths = found.get("depths")
-    if set(found) != {"depths"} or not isinstance(depths, dict):
+    content = read_toml(path, "a file with [depths]")
+    depths = content.get("depths")
+    if set(content) != {"depths"} or not isinstance(depths, dict):
         raise ConfigurationError(
-            f"{path}: found {', '.join(found) or 'nothing'}: expected one table, [depths]"
+            f"{path}: found {', '.join(content) or 'nothing'}: expected one table, [depths]"
         )
     for option, depth in depths.items():
         if type(depth) is not int or depth < 1:

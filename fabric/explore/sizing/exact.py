@@ -1,8 +1,8 @@
 """Depths of least cost, by cuts: logic-based Benders decomposition with HiGHS.
 
-The master searches the cheapest depths that escape all known cuts. The oracle times the records and
-returns cuts for depths that miss a limit. The least cost under some cuts is a lower bound under
-all.
+The master finds the cheapest depths that satisfy all cuts so far. The oracle times the records, and
+returns cuts that depths violate if they miss a limit. The least cost under the cuts so far is a
+lower bound.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from fabric.messages.errors import ConfigurationError
 _EVALUATIONS: Final = 100_000
 
 _ROUNDS: Final = 200
-"""Of the master: with many interchangeable channels there are very many cuts."""
+"""Most solutions of the master: interchangeable channels lead to very many cuts."""
 
 _EVENTS: Final = 4_000_000_000
-"""Of records, per answer: a minute's work."""
+"""Most timed events of records for one answer, about a minute."""
 
 
 def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | None = None) -> Found:
     """Return depths of least cost, or the best found and their gap.
 
-    ``lower``: lower bounds of depths; see ``search.lower_bounds``. ``start``: depths that keep the
-    limits; see ``search.search``. ``evaluations``: vectors of depths to try; by default about a
-    minute's work. The result does not depend on the machine.
+    ``lower``: lower bounds, from ``search.lower_bounds``. ``start``: depths that keep the limits,
+    from ``search.search``. ``evaluations``: number of vectors of depths to time; by default about
+    a minute's work. The result does not depend on the machine.
     """
     problem = oracle.problem
     master = Master(problem, lower)
@@ -49,11 +49,10 @@ def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | No
     last = oracle.evaluations + (_affordable(oracle) if evaluations is None else evaluations)
 
     def learn(cuts: Iterator[Escapes]) -> bool:
-        """Tell the master of as many cuts as there is time for; False where there was none."""
-        known = len(master)
+        before = len(master)
         while oracle.evaluations < last and (cut := next(cuts, None)) is not None:
             master.add(cut)
-        return len(master) > known
+        return len(master) > before
 
     if cost > bound:
         learn(cuts_around(oracle, lower, best))
@@ -70,7 +69,7 @@ def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | No
             if problem.cost_of(better) < cost:
                 best, cost = better, problem.cost_of(better)
         if not learned:
-            # Not the cheapest that escape all cuts, which would be the bound: too many to look at.
+            # No new cut: evaluations ran out, or the node limit left cheaper depths unexplored.
             break
     return Found(best, cost, bound, oracle.evaluations)
 
@@ -81,20 +80,20 @@ def _affordable(oracle: Oracle) -> int:
 
 
 _NODES: Final = 10_000
-"""Of the search tree per answer; unlike seconds, the same on every machine."""
+"""Most nodes of the search tree; unlike a time limit, it is the same on every machine."""
 
 _ROUNDING: Final = 1e-6
 """Error of HiGHS, in greatest common divisors of the costs."""
 
 
 class Master:
-    """The integer program of costs and cuts, without records.
+    """The integer program of costs and cuts.
 
-    It has a binary for each depth of a variable in a cut: whether the variable is that deep.
+    A binary of a variable and a depth states whether the variable has at least this depth.
     """
 
     def __init__(self, problem: Problem, lower: Depths) -> None:
-        """Know no cuts."""
+        """Begin without cuts."""
         if importlib.util.find_spec("scipy") is None:
             raise ConfigurationError(
                 "exact sizes need scipy, which is not installed: expected the extra sizing, as "
@@ -105,17 +104,17 @@ class Master:
         self._cuts: Final[dict[frozenset[tuple[int, int]], None]] = {}
 
     def __len__(self) -> int:
-        """How many cuts are known."""
+        """Return the number of cuts."""
         return len(self._cuts)
 
     def add(self, escapes: Escapes) -> None:
-        """Know one more cut, or the same as before."""
+        """Add a cut; equal cuts count once."""
         self._cuts[frozenset(escapes.items())] = None
 
     def solve(self) -> tuple[Depths | None, int]:
-        """Return the cheapest depths that escape all cuts, and a lower bound of their cost.
+        """Return the cheapest depths that satisfy all cuts, and a lower bound of their cost.
 
-        None if the search takes too many nodes.
+        The depths are None if the search takes too many nodes.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
@@ -150,7 +149,7 @@ class Master:
         return tuple(depths), bound
 
     def _prices(self, columns: list[tuple[int, int]]) -> Iterator[int]:
-        """Yield the cost of each column over the column before."""
+        # The cost of each column's depth beyond the depth of the column before.
         before = -1, 0
         for number, depth in columns:
             shallower = before[1] if before[0] == number else self._lower[number]
@@ -159,9 +158,9 @@ class Master:
             before = number, depth
 
     def _rows(self, columns: list[tuple[int, int]]) -> tuple[list[dict[int, int]], list[int]]:
-        """Return factors by column, and the least sums."""
+        # Factors by column, and the least sum of each row.
         place = {column: at for at, column in enumerate(columns)}
-        # What is so deep is as deep as the column before.
+        # A variable that reaches a depth reaches the smaller depth of the column before, too.
         deeper = [
             {place[before]: 1, place[column]: -1}
             for before, column in pairwise(columns)
@@ -172,11 +171,11 @@ class Master:
 
 
 Escapes: TypeAlias = Mapping[int, int]
-"""Variables and a depth of each: whatever keeps the limits is as deep as that in one of them."""
+"""A cut: depths that keep the limits reach the given depth in at least one of the variables."""
 
 
 def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
-    """Yield reasons why ``depths`` fail, each with the channels of earlier ones deepened."""
+    """Yield cuts that ``depths`` violate; channels of earlier cuts are deepened for later ones."""
     while (cut := oracle.cut(depths)) is not None:
         escapes = _lifted(oracle, depths, cut)
         yield escapes
@@ -184,9 +183,9 @@ def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
 
 
 def cuts_around(oracle: Oracle, lower: Depths, depths: Depths) -> Iterator[Escapes]:
-    """Yield one reason for each of ``depths`` that cannot be lowered.
+    """Yield a cut for each variable that cannot be lowered, unless its lower bound says so.
 
-    ``lower``: depths at this bound have no other reason. ``depths``: they keep the limits.
+    ``depths`` keep the limits.
     """
     for number, depth in enumerate(depths):
         if depth > lower[number]:
@@ -197,10 +196,8 @@ def cuts_around(oracle: Oracle, lower: Depths, depths: Depths) -> Iterator[Escap
 
 
 def _lifted(oracle: Oracle, depths: Depths, cut: Cut) -> Escapes:
-    """Return the cut for the deepest depths that still fail by ``cut``.
-
-    Cheap ways out are closed first: the others cost more.
-    """
+    # The cut of the deepest depths that still fail because of ``cut``. The cheapest variables are
+    # deepened first, so that the cut leaves the expensive ones.
     problem = oracle.problem
     most = problem.most
 
@@ -226,7 +223,6 @@ def _lifted(oracle: Oracle, depths: Depths, cut: Cut) -> Escapes:
 
 
 def _deepened(oracle: Oracle, depths: Depths, numbers: Container[int]) -> Depths:
-    """Return ``depths`` with ``numbers`` at their most."""
     return tuple(
         most if number in numbers else depth
         for number, (depth, most) in enumerate(zip(depths, oracle.problem.most, strict=True))

@@ -1,8 +1,9 @@
-"""The methods of finding depths, and depths that runs have validated.
+"""The methods of finding depths, and their validation by runs.
 
 With a shared off-chip memory or a merge, other depths change the order of bursts and inputs. If a
-run with the proposed depths keeps the goal, the search continues from its record. Otherwise as many
-of the depths are taken as keep the goal, largest savings first. The rest is lowered by runs.
+run with the proposed depths keeps the goal, the search continues from its record. Otherwise only
+the proposed depths with the largest savings are used, up to the number that keeps the goal. The
+other depths are lowered by further runs.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from fabric.explore.sizing.running import Ran
 from fabric.explore.sizing.search import high_water, lower_bounds, sized_at_most
 
 _MOST_EVENTS: Final = 3_000_000
-"""Of all runs together: a minute's work, the same on every machine."""
+"""Events of all runs together, about a minute; the same on every machine."""
 
 _LEAST_RUNS: Final = 12
-"""Whatever their length."""
+"""Number of runs that are allowed even if they are long."""
 
 Method = Literal["search", "exact", "high-water", "paper-lp"]
 
@@ -31,7 +32,7 @@ class NearestError(Exception):
     """No tried depths keep the goal; ``cycles`` are the least per input, None if all got stuck."""
 
     def __init__(self, cycles: Sequence[int | None]) -> None:
-        """Say how close the runs came."""
+        """Store the cycles."""
         super().__init__(cycles)
         self.cycles: Final = tuple(cycles)
 
@@ -46,27 +47,27 @@ class _Best:
         problem = self.problem
         proposed = {problem.least, asked.now, high_water(problem)}
         if any(record.shares_links for record in asked.unbounded):
-            # A record has elements come sooner than links bring them, and so too few slots in use.
+            # A record has no waits for links, and so too few slots in use.
             proposed.add(sized_at_most(problem, lambda retimer: np.diff(retimer.base)))
         for depths in sorted(proposed, key=problem.cost_of):
             if self.takes(depths, tried):
                 return
         raise NearestError(
             [
-                min((each.cycles for each in its if each is not None), default=None)
-                for its in zip(*tried, strict=True)
+                min((each.cycles for each in runs if each is not None), default=None)
+                for runs in zip(*tried, strict=True)
             ]
         )
 
     def takes(self, depths: Depths, tried: list[tuple[Ran | None, ...]] | None = None) -> bool:
         if self._asked.known(depths) is None:
             self.left -= 1
-        found = self._asked.run(depths)
+        runs = self._asked.run(depths)
         if tried is not None:
-            tried.append(found)
-        if not self._asked.keeps(found):
+            tried.append(runs)
+        if not self._asked.keeps(runs):
             return False
-        self.depths, self.ran = depths, [each for each in found if each is not None]
+        self.depths, self.ran = depths, [each for each in runs if each is not None]
         return True
 
 
@@ -77,13 +78,13 @@ def validated(asked: Asked, method: Method) -> tuple[Depths, int]:
     evaluations = 0
     while best.left > 0:
         oracle = Oracle(asked.problem([each.record for each in best.ran]))
-        wanted = proposal(method, oracle, lower_bounds(oracle)).depths
+        proposed = proposal(method, oracle, lower_bounds(oracle)).depths
         evaluations += oracle.evaluations
         before = cost_of(best.depths)
-        if cost_of(wanted) >= before:
+        if cost_of(proposed) >= before:
             break
-        if not best.takes(wanted):
-            _take_some(best, wanted)
+        if not best.takes(proposed):
+            _take_some(best, proposed)
         if cost_of(best.depths) >= before:
             break
     while best.left > 0 and _lowered(best):
@@ -92,7 +93,7 @@ def validated(asked: Asked, method: Method) -> tuple[Depths, int]:
 
 
 def _lowered(best: _Best) -> bool:
-    """Lower each depth by one if the goal is kept, the dearest first; return whether any was."""
+    # Depths are lowered one by one, the most expensive first. Returns whether any was lowered.
     problem, before = best.problem, best.depths
     above = [at for at, depth in enumerate(before) if depth > problem.least[at]]
     for at in sorted(above, key=lambda each: (-problem.cost_at(each, before[each]), each)):
@@ -102,19 +103,19 @@ def _lowered(best: _Best) -> bool:
     return best.depths != before
 
 
-def _take_some(best: _Best, wanted: Depths) -> None:
-    """Take as many of the ``wanted`` depths as keep the goal, largest savings first."""
+def _take_some(best: _Best, proposed: Depths) -> None:
+    # Bisects the number of proposed depths that keep the goal, largest savings first.
     problem, start = best.problem, best.depths
     saved = [
         problem.cost_at(at, depth) - problem.cost_at(at, less)
-        for at, (depth, less) in enumerate(zip(start, wanted, strict=True))
+        for at, (depth, less) in enumerate(zip(start, proposed, strict=True))
     ]
     order = [at for at in sorted(range(len(saved)), key=lambda at: (-saved[at], at)) if saved[at]]
     enough, too_many = 0, len(order)
     while best.left > 0 and too_many - enough > 1:
         middle = (enough + too_many) // 2
         taken = set(order[:middle])
-        depths = [wanted[at] if at in taken else depth for at, depth in enumerate(start)]
+        depths = [proposed[at] if at in taken else depth for at, depth in enumerate(start)]
         if best.takes(tuple(depths)):
             enough = middle
         else:

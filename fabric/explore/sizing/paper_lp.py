@@ -1,9 +1,8 @@
-"""The depths that StreamTensor would choose, with the slots for our channels' latency.
+"""The depths that StreamTensor would choose, with slots for our channels' latency.
 
-Its model has acyclic graphs of kernels that take and give one token a firing, each at its own
-interval. Other graphs are fitted to it: intervals and delays are measured at each channel, and a
-channel that closes a circle has the slots of an unbounded run. These depths are not proved; they
-are to be timed.
+Its model has acyclic graphs of kernels that take and send one token a firing, each at its own
+interval. Other graphs are approximated: intervals and delays are measured at each channel, and a
+channel that closes a cycle has the slots of an unbounded run. These depths may miss a limit.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ from fabric.timing.retiming.retimer import Retimer
 
 
 class Precedence(NamedTuple):
-    """A kernel that feeds another one.
-
-    Attributes:
-        delay_cycles: from the start of the source to the target's first token.
-    """
+    """A kernel that feeds another; ``delay_cycles``: from its start to its first token."""
 
     source: int
     target: int
@@ -44,10 +39,10 @@ def max_tokens(
     source_interval_cycles: Fraction,
     target_interval_cycles: Fraction,
 ) -> int:
-    """Return the most tokens that are ever between two kernels.
+    """Return the most tokens in the channel between two kernels.
 
-    The target starts ``started_cycles`` after the source, whose first token takes ``delay_cycles``.
-    Intervals are more than 0.
+    The target starts ``started_cycles`` after the source. The source's first token arrives after
+    ``delay_cycles``. Intervals are above 0.
     """
     if source_interval_cycles < target_interval_cycles:
         last_cycle = delay_cycles + (tokens - 1) * source_interval_cycles
@@ -57,23 +52,22 @@ def max_tokens(
 
 
 def credit_slots(loop_cycles: int, interval_cycles: Fraction) -> int:
-    """Return the slots that are unavailable for tokens: in flight, or returning as credits.
+    """Return the number of slots for elements in flight and for returning credits.
 
-    ``loop_cycles`` is the total of both ways. The paper has no such term: its channels are without
-    latency.
+    ``loop_cycles`` is the latency of both directions together. The paper lacks this term, because
+    its channels have no latency.
     """
     return ceil(loop_cycles / interval_cycles)
 
 
 def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
-    """Return for each pair the cycles from the start of its source to that of its target.
+    """Return for each pair the cycles from the source's start to the target's start.
 
-    On every path between two kernels their sum is at least the delays of any path between them; of
-    all such starts, the sum is least.
+    The sum over all pairs is minimal, such that every kernel starts no earlier than each of its
+    sources starts plus the delay.
 
-    The paper has one constraint a path. Here every kernel has a start, no earlier than that of a
-    source and the delay, which implies those constraints. The paper's alone allow delays without
-    starts, if two kernels both feed two others; these are excluded.
+    The paper has a constraint for each path between two kernels instead, which this implies. If
+    two kernels both feed two others, the paper's constraints also allow delays that no starts have.
     """
     if not precedences:
         return np.zeros(0, np.int64)
@@ -88,14 +82,14 @@ def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
     source, target, delay_cycles = np.array(precedences, np.int64).T
     rows = np.arange(len(precedences))
     ones = np.ones(len(precedences))
-    # Of a start s: s[source] - s[target] <= -delay.
+    # With starts s: s[source] - s[target] <= -delay.
     places = np.concatenate([rows, rows]), np.concatenate([source, target])
     before = coo_array((np.concatenate([ones, -ones]), places), (len(precedences), kernels))
     weights = np.bincount(target, minlength=kernels) - np.bincount(source, minlength=kernels)
-    found = linprog(weights, A_ub=before.tocsr(), b_ub=-delay_cycles)
-    assert found.x is not None, found.message
-    # Every vertex of such constraints has integer starts.
-    starts = np.rint(found.x).astype(np.int64)
+    solution = linprog(weights, A_ub=before.tocsr(), b_ub=-delay_cycles)
+    assert solution.x is not None, solution.message
+    # Every vertex of difference constraints is integral.
+    starts = np.rint(solution.x).astype(np.int64)
     delays: Counters = starts[target] - starts[source]
     return delays
 
@@ -104,12 +98,13 @@ class Measured(NamedTuple):
     """A channel in a run without bounds; intervals and tokens are at least 1.
 
     Attributes:
-        tokens: that were sent.
+        tokens: number of sent tokens.
         delay_cycles: from the start of the source until the first token is visible.
-        source_interval_cycles: of the source's own time.
-        target_interval_cycles: of the target's own time.
-        loop_cycles: longest time from taking a slot to the visible element, plus the credit's.
-        awaited: the target takes a token before it sends one.
+        source_interval_cycles: between tokens, in the source's own time.
+        target_interval_cycles: between tokens, in the target's own time.
+        loop_cycles: longest time from the use of a slot to the visible element, plus the credit's
+            latency.
+        awaited: whether the target takes a token before it sends its first one.
     """
 
     number: int
@@ -126,9 +121,9 @@ class Measured(NamedTuple):
 def measured(retimer: Retimer) -> list[Measured]:
     """Return the measurements of each used channel in the last timing of a record.
 
-    A unit starts with the first element of each input that it takes before it sends, or with the
-    run. Its own time excludes waits for channels. If every firing takes one element of each input
-    and gives one to each output, these are the paper's measures.
+    A unit starts with the run, or with the last of the first elements that it takes before it
+    sends. Its own time excludes waits for channels. If every firing takes one element from each
+    input and sends one to each output, these measures equal the paper's.
     """
     record = retimer.record
     kinds, on = record.events[:, 0] & e.KIND, record.events[:, 0] >> e.SHIFT
@@ -147,39 +142,39 @@ def measured(retimer: Retimer) -> list[Measured]:
             starts[channel.consumer] = max(starts[channel.consumer], cycle)
     own = _own_cycles(retimer, kinds)
     dequeued = np.bincount(on[kinds == e.TAKE], minlength=count)
-    found = []
+    channels = []
     for number, channel in enumerate(record.channels):
         first, tokens = int(retimer.base[number]), channel.elements
         if not tokens:
             continue
-        its = slice(first, first + tokens)
-        hold_cycles = int((retimer.visible[its] - retimer.issued[its]).max())
-        found.append(
+        own_rows = slice(first, first + tokens)
+        hold_cycles = int((retimer.visible[own_rows] - retimer.issued[own_rows]).max())
+        channels.append(
             Measured(
                 number,
                 channel.producer,
                 channel.consumer,
                 tokens,
                 int(retimer.visible[first] - starts[channel.producer]),
-                _interval_cycles(own[put[its]]),
+                _interval_cycles(own[put[own_rows]]),
                 _interval_cycles(own[taken[first : first + dequeued[number]]]),
                 hold_cycles + channel.backward_cycles,
                 bool(awaited[number]),
             )
         )
-    return found
+    return channels
 
 
-def _first(of: Counters, which: NDArray[np.bool_], count: int) -> Counters:
-    """Return the first event of each of ``of``; a number behind all if absent."""
-    found = np.full(count, len(of))
-    its = np.flatnonzero(which)
-    np.minimum.at(found, of[its], its)
-    return found
+def _first(owners: Counters, which: NDArray[np.bool_], count: int) -> Counters:
+    # The first selected event of each owner; the number of events if it has none.
+    first = np.full(count, len(owners))
+    selected = np.flatnonzero(which)
+    np.minimum.at(first, owners[selected], selected)
+    return first
 
 
 def _own_cycles(retimer: Retimer, kinds: Counters) -> Counters:
-    """Return by event the time of units without waits for channels."""
+    # The time of units at each event, without waits for channels.
     events, clocks = retimer.record.events, retimer.clocks
     works = kinds <= e.BURST
     own = np.where(works, events[:, 1], 0)
@@ -223,14 +218,12 @@ def _slots(retimer: Retimer, *, conservative: bool) -> Counters:
 
 
 def _closing(edges: Sequence[Measured]) -> set[Measured]:
-    """Return the edges that lead back to their origin, to a unit that sends without them.
-
-    Other edges form no circle: along one, each unit would have sent before the next.
-    """
+    # Edges within a cycle, to a unit that sends before it takes from them. The remaining edges
+    # are acyclic: in a cycle of them, each unit would have sent before the next one.
     import networkx as nx
 
     graph = nx.DiGraph((each.source, each.target) for each in edges)
-    circle_of = {
+    component_of = {
         unit: number
         for number, units in enumerate(nx.strongly_connected_components(graph))
         for unit in units
@@ -238,7 +231,7 @@ def _closing(edges: Sequence[Measured]) -> set[Measured]:
     return {
         each
         for each in edges
-        if not each.awaited and circle_of[each.source] == circle_of[each.target]
+        if not each.awaited and component_of[each.source] == component_of[each.target]
     }
 
 

@@ -1,4 +1,4 @@
-"""What is to be found: depths of least cost that keep limits, and what a method has found."""
+"""The problem of sizing: depths of least cost that keep limits, and an oracle that times them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT, Retimer
 
 Depths: TypeAlias = tuple[int, ...]
-"""One for each variable of a problem, in its order."""
+"""A depth for each variable of a problem, in order."""
 
 Cut = frozenset[int]
-"""Variables of which at least one has to be deeper; none where no depths help."""
+"""Variables, at least one of which has to be deeper; empty if no depths help."""
 
 _EXPECTED = "deadlock-free, same-cycles, slowdown=X with X at least 1, or cycles=N"
 
 
 class Slot(NamedTuple):
-    """A channel for the cost of its slots; ``option`` is ``consumer.input``."""
+    """A channel and the size of its elements; ``option`` is ``consumer.input``."""
 
     option: str
     element_bytes: int
@@ -37,12 +37,12 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Variable:
-    """One depth to be found, of one channel or of several that share it.
+    """An unknown depth, of one channel or of several that share it.
 
     Attributes:
-        name: the channel's option, or the pattern of those that share it.
-        least: at least 1; the same as ``most`` if pinned.
-        most: no record can use more.
+        name: the channel's option, or the pattern of the channels that share it.
+        least: least depth, at least 1; equals ``most`` if pinned.
+        most: greatest depth that a record can use.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Problem:
 
     Attributes:
         variables: in the order of ``Depths``.
-        cost: of a channel by slots and bytes each; grows with the depth.
+        cost: cost of a channel from its depth and its element's bytes; grows with the depth.
     """
 
     variables: tuple[Variable, ...] = field(repr=False)
@@ -83,12 +83,12 @@ class Problem:
 
     @cached_property
     def least(self) -> Depths:
-        """The depths below which none may be."""
+        """The least depth of each variable."""
         return tuple(variable.least for variable in self.variables)
 
     @cached_property
     def most(self) -> Depths:
-        """The depths beyond which none needs to be."""
+        """The greatest depth of each variable."""
         return tuple(variable.most for variable in self.variables)
 
     def options(self, depths: Sequence[int]) -> Mapping[str, int]:
@@ -101,19 +101,19 @@ class Problem:
 
 
 def with_depth(depths: Depths, number: int, depth: int) -> Depths:
-    """Return ``depths`` with another one for variable ``number``."""
+    """Return ``depths`` with another depth of variable ``number``."""
     return (*depths[:number], depth, *depths[number + 1 :])
 
 
 class Oracle:
     """Times the records of a problem, each vector of depths once.
 
-    Depths decide only times in a record, so shallower depths fail if deeper ones do. If depths fail
-    by a cut, all that are as shallow in its variables fail.
+    Depths change only the timing of a record, so shallower depths fail if deeper ones do. If depths
+    fail because of a cut, all depths that are at most equal in the cut's variables fail.
     """
 
     def __init__(self, problem: Problem) -> None:
-        """Get ready to time its records."""
+        """Prepare to time the records."""
         self.problem: Final = problem
         self.evaluations = 0
         self._known: Final[dict[bytes, Cut | None]] = {}
@@ -123,20 +123,20 @@ class Oracle:
         ]
 
     def cut(self, depths: Depths) -> Cut | None:
-        """Return why ``depths`` fail; None where all limits are kept."""
+        """Return a cut that ``depths`` violate; None if all limits are kept."""
         vector = np.array(depths, np.int64)
-        # Of thousands of vectors of thousands of channels, which would fill the memory.
+        # Digests, because thousands of vectors of thousands of channels would fill the memory.
         digest = blake2b(vector.tobytes(), digest_size=16).digest()
         if digest not in self._known:
             self._known[digest] = self._cut(vector)
         return self._known[digest]
 
     def keeps(self, depths: Depths) -> bool:
-        """Whether all limits are kept."""
+        """Return whether all limits are kept."""
         return self.cut(depths) is None
 
     def cycles(self, depths: Depths) -> tuple[int | None, ...]:
-        """Return how long each record takes; None where its units block each other."""
+        """Return the cycles of each record; None for a deadlock."""
         vector = np.array(depths, np.int64)
         return tuple(
             retimer.time(vector[variable_of]).cycles for retimer, _, variable_of in self._retimers
@@ -164,7 +164,7 @@ def variable_of(problem: Problem, record: Record) -> Counters:
 
 @dataclass(frozen=True)
 class Found:
-    """Depths that keep all limits, with their cost, its lower bound, and the tries so far."""
+    """Depths that keep all limits, their cost and its lower bound, and the evaluations so far."""
 
     depths: Depths = field(repr=False)
     cost: int
@@ -173,20 +173,22 @@ class Found:
 
 
 class InfeasibleError(ConfigurationError):
-    """No depths keep all limits; ``held`` are the variables whose most is not enough, if any.
+    """No depths keep all limits.
 
-    ``cycles`` of each record are at the largest depths; None if its units block each other.
+    Attributes:
+        cycles: of each record at the greatest depths; None for a deadlock.
+        held: variables of a cut at the greatest depths, at least one of which is too shallow.
     """
 
     def __init__(self, message: str, cycles: Sequence[int | None], held: Sequence[int]) -> None:
-        """Keep the sentence, and what is in it."""
+        """Store the message and its values."""
         super().__init__(message)
         self.cycles = tuple(cycles)
         self.held = tuple(held)
 
 
 def infeasible(oracle: Oracle) -> InfeasibleError:
-    """Return what there is to say of a problem that even the most depths do not solve."""
+    """Return the error of a problem that the greatest depths do not solve."""
     problem = oracle.problem
     cycles = oracle.cycles(problem.most)
     held = sorted(oracle.cut(problem.most) or ())
@@ -199,23 +201,23 @@ def infeasible(oracle: Oracle) -> InfeasibleError:
 
 
 def _failures(problem: Problem, cycles: Sequence[int | None]) -> list[str]:
-    found = []
+    failures = []
     for (record, limit), taken in zip(problem.limits, cycles, strict=True):
         if taken is None:
-            found.append(f"{record.program} does not end")
+            failures.append(f"{record.program} does not end")
         elif taken > limit:
-            found.append(
+            failures.append(
                 f"{record.program} takes {counted(taken, 'cycle')}: expected at most {limit:,}"
             )
-    return found
+    return failures
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal: the run ends, or ends soon enough.
+    """A goal: the run ends, or ends within a number of cycles.
 
     Attributes:
-        bound: a factor of the unbounded run for ``slowdown``, a number of cycles for ``cycles``.
+        bound: the factor of ``slowdown``, or the number of cycles of ``cycles``.
     """
 
     kind: Literal["deadlock-free", "same-cycles", "slowdown", "cycles"]
@@ -240,7 +242,7 @@ class Goal:
         raise ConfigurationError(f"--goal {text}: expected {_EXPECTED}")
 
     def limit_cycles(self, unbounded_cycles: int) -> int:
-        """Return how long a run may take whose channels, unbounded, let it take so long."""
+        """Return the limit of a run from its cycles with unbounded channels."""
         if self.kind == "deadlock-free":
             return NO_LIMIT
         cycles = self.bound if self.kind == "cycles" else unbounded_cycles * self.bound
@@ -265,7 +267,7 @@ class Asked:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """How long each input may take."""
+        """Limit of cycles for each input."""
         return tuple(self.goal.limit_cycles(case.unbounded.cycles) for case in self.cases)
 
     @property
@@ -274,7 +276,7 @@ class Asked:
         return tuple(case.unbounded.record for case in self.cases)
 
     def problem(self, records: Sequence[Record]) -> Problem:
-        """Return what is to be found in ``records``, one of each input."""
+        """Return the problem with a record for each input."""
         limits = tuple(map(Limit, records, self.limits))
         return Problem(self.variables, limits, self.cost)
 

@@ -1,4 +1,4 @@
-"""What sizing found: depths with their reasons, how far they are proved, and how that is shown."""
+"""Result of sizing: depths with their reasons and proof, and their tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOPS_SHOWN: Final = 4
 
 
 class Answer(NamedTuple):
-    """Depths for back-to-back inputs; ``cycles`` of each program are None for a deadlock."""
+    """Depths for back-to-back inputs, and the cycles of each program; None for a deadlock."""
 
     depths: Mapping[str, int]
     cycles: tuple[int | None, ...]
@@ -33,9 +33,12 @@ class Settled:
     """The trend of answers with more inputs.
 
     Attributes:
-        repeats: inputs of the last answer.
-        since: inputs from which depths and period are constant; None if not seen twice in a row.
-        period_cycles: of the last input, for each program; None for one input or a deadlock.
+        repeats: number of inputs in the last answer.
+        since: number of inputs from which depths and period are constant; None if they have not
+            been equal twice in a row.
+        period_cycles: cycles for the last input, of each program; None for one input or a
+            deadlock.
+        depths_stay: whether the last two answers have equal depths.
     """
 
     repeats: int
@@ -50,8 +53,8 @@ class Settled:
             return f"settled from {counted(self.since, 'input')} on: {periods} for each one more"
         if self.repeats < _LEAST:
             return (
-                f"not known to have settled by {counted(self.repeats, 'input')}: "
-                f"{_LEAST} would tell"
+                f"undecided after {counted(self.repeats, 'input')} whether it settles: "
+                f"expected {_LEAST}"
             )
         still = "the depths" if not self.depths_stay else "the cycles for one input more"
         return f"not settled by {counted(self.repeats, 'input')}: {still} still change"
@@ -80,28 +83,28 @@ def settled(answers: Sequence[Answer]) -> Settled:
 
 
 def _period(one: Answer, other: Answer) -> tuple[int, ...] | None:
-    found = []
+    periods = []
     for before, after in zip(one.cycles, other.cycles, strict=True):
         if before is None or after is None:
             return None
-        found.append(after - before)
-    return tuple(found)
+        periods.append(after - before)
+    return tuple(periods)
 
 
 @dataclass(frozen=True)
 class SizedChannel:
-    """The depth that was found for a channel.
+    """A channel and its depth.
 
     Attributes:
-        option: what ``--depth`` calls it, ``consumer.input``.
+        option: its name in ``--depth``, ``consumer.input``.
         name: ``producer.output -> consumer.input``.
-        element_bytes: of the largest element it carried.
-        elements: with bare stops; the most over all inputs.
-        least_depth: with which the goal could be kept if no other channel were limited.
-        binds: why it is not shallower: with one slot less, all else kept, the run ``deadlock``s or
-            misses the ``goal``; ``one slot`` is the least there is; it is ``pinned``; nothing
-            where it was not tried.
-        group: the pattern of channels that share the depth; empty if none.
+        element_bytes: bytes of the largest element.
+        elements: number of elements and bare stops, the maximum over all inputs.
+        least_depth: least depth that keeps the goal if all other channels are unbounded.
+        binds: the reason that it is not shallower. With one slot less, the run ends in a
+            ``deadlock`` or misses the ``goal``; or the depth is ``one slot`` or ``pinned``. Empty
+            if one slot less was not tried.
+        group: the pattern of channels that share the depth; empty without one.
     """
 
     option: str
@@ -117,12 +120,14 @@ class SizedChannel:
 
 @dataclass(frozen=True)
 class MethodTotal:
-    """What one method found.
+    """The result of a method.
 
     Attributes:
-        method: ``search``, ``exact``, ``high-water`` or ``paper-lp``, and how.
         cost: in the objective's unit; None without depths.
-        cycles: of the worst input's run; None for a deadlock.
+        cycles: cycles of the worst input; None for a deadlock.
+        keeps: whether all inputs keep the goal.
+        note: how the depths were found, or why there are none.
+        input: the worst input.
     """
 
     method: str
@@ -135,9 +140,13 @@ class MethodTotal:
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the sizing; ``cycles_unbounded`` is without limits of channels.
+    """An input of the sizing.
 
-    ``cycles_before`` is None for a deadlock; ``limit_cycles`` is None if the run only has to end.
+    Attributes:
+        cycles_before: cycles with the depths of the wired program; None for a deadlock.
+        cycles_unbounded: cycles with unbounded channels.
+        limit_cycles: limit of the goal; None if the run only has to end.
+        cycles: cycles with the depths found; None for a deadlock.
     """
 
     name: str
@@ -149,10 +158,7 @@ class Input:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """An input that was not sized on; ``limit_cycles`` is None if the run only has to end.
-
-    ``cycles`` is None for a deadlock.
-    """
+    """A held-out input; see ``Input``."""
 
     name: str
     limit_cycles: int | None
@@ -160,7 +166,7 @@ class HeldOut:
 
     @property
     def violated(self) -> bool:
-        """Whether it misses the goal."""
+        """Whether the input misses the goal."""
         if self.cycles is None:
             return True
         return self.limit_cycles is not None and self.cycles > self.limit_cycles
@@ -171,26 +177,26 @@ class Sizing(ShownAsTables):
     """Depths of channels that keep a goal.
 
     Attributes:
-        program: its name.
-        goal: the goal, as it is written.
+        program: name of the program.
+        goal: the goal as text.
         method: the method that found the depths.
-        objective: what is minimised, ``bytes`` or ``slots``.
+        objective: the minimised cost, in ``bytes`` or ``slots``.
         channels: the channels with their depths, in edge order.
-        cost_before: the cost of the depths as the program is wired.
+        cost_before: the cost of the depths of the wired program.
         cost: the cost of the depths found.
-        lower_bound: depths that keep the goal cost at least this much.
+        lower_bound: lower bound of the cost of depths that keep the goal.
         truth: ``proved`` from the record of a run, or ``validated`` by running the program.
         keeps: whether runs of all inputs keep the goal.
-        reasons: why it could not be proved, in sentences.
+        reasons: why the depths could not be proved, in sentences.
         inputs: the inputs that the depths serve.
-        held_out: the inputs that were set aside.
-        methods: what each of them found.
-        repeats: how many inputs went through back to back.
-        settled: whether more of them would change the depths; None with one.
-        evaluations: how often a record was timed again.
-        runs: how often the program was run.
-        hops: latencies of channels other than 1+1, as ``--hop`` takes them; none with sites.
-        is_placed: units are on sites of a mesh, and routes say what the hops are.
+        held_out: the held-out inputs.
+        methods: the results of the methods.
+        repeats: number of inputs back to back.
+        settled: whether more inputs would change the depths; None for one input.
+        evaluations: number of timings of records.
+        runs: number of runs of the program.
+        hops: latencies of channels other than 1+1, as ``--hop`` takes them; empty if placed.
+        is_placed: whether units have sites on a mesh, so that routes determine the hops.
     """
 
     program: str
@@ -216,7 +222,7 @@ class Sizing(ShownAsTables):
 
     @cached_property
     def depths(self) -> dict[str, int]:
-        """By channel, ``consumer.input``: what ``simulate(depths=...)`` takes."""
+        """Depths by ``consumer.input``, as ``simulate(depths=...)`` takes them."""
         return {channel.option: channel.depth for channel in self.channels}
 
     @property
@@ -225,7 +231,7 @@ class Sizing(ShownAsTables):
         return tuple(each for each in self.held_out if each.violated)
 
     def as_json(self) -> JsonObject:
-        """Return what ``size --json`` prints, but for what the command knows."""
+        """Return the fields of the sizing that ``size --json`` prints."""
         limits = [each.limit_cycles for each in self.inputs]
         worst = self.inputs[worst_input([each.cycles for each in self.inputs], limits)]
         return {
@@ -259,9 +265,9 @@ class Sizing(ShownAsTables):
 
 
 def worst_input(cycles: Sequence[int | None], limits: Sequence[int | None]) -> int:
-    """Return the input that exceeds its limit most, or comes closest; a deadlock is worst.
+    """Return the input with the most cycles relative to its limit; a deadlock is worst.
 
-    The limits are None if the runs only have to end.
+    Limits are None if the runs only have to end.
     """
     shares = [
         math.inf if taken is None else taken / (limit or 1)
@@ -275,7 +281,7 @@ def _bytes(channels: tuple[SizedChannel, ...], depth: Literal["depth", "depth_be
 
 
 def sizing_sheet(sizing: Sizing, shown: int = SHOWN) -> Sheet:
-    """Yield the answer, what is known of it, and the tables; ``shown`` rows of channels at most."""
+    """Yield the answer, its proof, and the tables, with at most ``shown`` rows of channels."""
     yield line((visible(sizing.program), "bold"), f"  {sizing.goal}")
     for sentence in _sentences(sizing):
         yield line(sentence)
@@ -318,7 +324,7 @@ def _sentences(sizing: Sizing) -> list[str]:
 
 
 def hops_text(hops: Mapping[str, str]) -> str:
-    """Return the options with which runs have ``hops``, the first of many."""
+    """Return the options of ``hops`` for a run; at most four."""
     shown = " ".join(f"--hop {visible(name)}={hop}" for name, hop in [*hops.items()][:_HOPS_SHOWN])
     rest = len(hops) - _HOPS_SHOWN
     return f"{shown} and {rest:,} more" if rest > 0 else shown
@@ -341,14 +347,14 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
     rows = [
         (
             title,
-            len(its),
-            its[0].depth_before,
-            its[0].depth,
-            its[0].least_depth,
-            sum(channel.depth * channel.element_bytes for channel in its),
-            its[0].binds,
+            len(members),
+            members[0].depth_before,
+            members[0].depth,
+            members[0].least_depth,
+            sum(channel.depth * channel.element_bytes for channel in members),
+            members[0].binds,
         )
-        for title, its in alike
+        for title, members in alike
     ]
     rows.sort(key=lambda row: -row[5])
     title = "Channels by bytes"

@@ -1,4 +1,4 @@
-"""Runs of a program for its sizing: its inputs, some held out, recorded or for their cycles."""
+"""Runs of a program for its sizing, and its inputs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.symbolic.substitution import Substitution
 from fabric.explore.study.evaluation import Job, loaded_of
-from fabric.explore.study.opening import Asked, open_study
-from fabric.explore.study.study import places_apart
+from fabric.explore.study.opening import StudyOptions, open_study
+from fabric.explore.study.study import held_out_places
 from fabric.explore.study.written.words import setting_names
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import Plan, elaborate
@@ -32,13 +32,13 @@ from fabric.timing.state.run_state import RunState
 UNBOUNDED: Final = 1 << 40
 """A depth that no run reaches."""
 
-_AS_EVER: Final = Options()
+_DEFAULTS: Final = Options()
 
 _MOST_EVENTS: Final = 20_000_000
 
 Each = TypeVar("Each")
 
-_OF_CHANNELS: Final = {"depth.": "depths are what is looked for", "hop.": "all inputs have one"}
+_OF_CHANNELS: Final = {"depth.": "sizing finds the depths", "hop.": "all inputs share it"}
 
 _SHOWN: Final = 3
 
@@ -51,11 +51,11 @@ class Ran(NamedTuple):
     cycles: int
 
 
-class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
+class Stuck(FabricError):  # noqa: N818 - named as Deadlock
     """A run that stopped before its end."""
 
     def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
-        """Keep what says why."""
+        """Store the state of the run."""
         state, repeats = run.state, run.repeats
         inputs = "" if repeats == 1 else f" with {counted(repeats, 'input')} one after the other"
         super().__init__(
@@ -68,12 +68,12 @@ class Stuck(FabricError):  # noqa: N818 - what it is, as Deadlock
 
     @cached_property
     def explained(self) -> DeadlockReport:
-        """Why it did not; no remedy is looked for."""
+        """The report of the deadlock, without a remedy."""
         return explain(self._run, self.ending)
 
 
 def unbounded(program: Program) -> dict[str, int]:
-    """Return depths, by option, with which no channel of ``program`` holds anybody up."""
+    """Return depths, by option, that never delay a sender of ``program``."""
     return {edge.key: UNBOUNDED for edge in elaborate(program).edges}
 
 
@@ -81,15 +81,15 @@ def unbounded(program: Program) -> dict[str, int]:
 def recorded(
     program: Program,
     depths: Mapping[str, int],
-    options: Options = _AS_EVER,
+    options: Options = _DEFAULTS,
     *,
     repeats: int = 1,
 ) -> Ran:
     """Run ``program`` in timing mode, and record it.
 
-    ``depths``: by ``consumer.input``; they override those of ``options``. ``options``: of the run.
-    ``repeats``: inputs back to back: operators without inputs run this often. Assumptions about
-    streams are for one input, and compared only then.
+    ``depths``: by ``consumer.input``; they override ``options.depths``. ``repeats``: number of
+    inputs back to back, for which operators without inputs run repeatedly. Assumptions about
+    streams hold for one input, and are checked only for one.
     """
     plan = elaborate(program)
     recording = Recording(plan)
@@ -103,7 +103,7 @@ def recorded(
 
 @only_young_garbage()
 def cycles_of(
-    program: Program, depths: Mapping[str, int], repeats: int = 1, options: Options = _AS_EVER
+    program: Program, depths: Mapping[str, int], repeats: int = 1, options: Options = _DEFAULTS
 ) -> int | None:
     """Return the cycles of a run as in ``recorded``, but faster; None for a deadlock."""
     try:
@@ -119,7 +119,6 @@ def _completed(
     repeats: int,
     recording: Recording | None = None,
 ) -> Execution:
-    """Return a completed run, observed by ``recording``."""
     settings = replace(
         Settings.of(options),
         mode="timing",
@@ -143,8 +142,8 @@ class Case:
     """A program with one input, and its runs.
 
     Attributes:
-        depths: of the program as wired, by option.
-        unbounded: a run whose channels hold all they carry.
+        depths: depths of the wired program, by option.
+        unbounded: a run with unbounded channels.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class Case:
         repeats: int,
         notify: Callable[[str], object],
     ) -> None:
-        """Run it unbounded, with ``repeats`` inputs back to back."""
+        """Run the program with unbounded channels and ``repeats`` inputs back to back."""
         self.name: Final = name
         self.program: Final = program
         self.runs = 0
@@ -176,46 +175,46 @@ class Case:
             ) from None
 
     def run(self, depths: Mapping[str, int]) -> Ran | None:
-        """Return a run with ``depths``, all channels named; None where it deadlocks."""
+        """Return a run with ``depths`` of all channels; None for a deadlock."""
         key = self._key(depths)
         if key not in self._known:
             try:
                 self._run(depths)
             except Stuck:
                 self._known[key] = None
-                self._told("got stuck")
+                self._report("got stuck")
         return self._known[key]
 
     def _run(self, depths: Mapping[str, int]) -> Ran:
         self._forget()
         self.runs += 1
-        found = recorded(self.program, depths, self._options, repeats=self._repeats)
-        self._known[self._key(depths)] = found
-        self._told(f"took {counted(found.cycles, 'cycle')}")
-        return found
+        ran = recorded(self.program, depths, self._options, repeats=self._repeats)
+        self._known[self._key(depths)] = ran
+        self._report(f"took {counted(ran.cycles, 'cycle')}")
+        return ran
 
-    def _told(self, what: str) -> None:
-        which = f"{self.name}: " if self.name else ""
-        self._notify(f"{which}run {self.runs:,} {what}")
+    def _report(self, result: str) -> None:
+        name = f"{self.name}: " if self.name else ""
+        self._notify(f"{name}run {self.runs:,} {result}")
 
     def has_run(self, depths: Mapping[str, int]) -> bool:
-        """Whether it has been run with ``depths``, and that is not forgotten."""
+        """Return whether the result of a run with ``depths`` is in memory."""
         return self._key(depths) in self._known
 
     def _key(self, depths: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(depths[option] for option in self.depths)
 
     def _forget(self) -> None:
-        """Drop the first runs if their records take much memory."""
+        # Drop the first run if the records take much memory.
         kept = [ran for ran in self._known.values() if ran is not None]
         if sum(len(ran.record.events) for ran in kept) > _MOST_EVENTS:
             del self._known[next(iter(self._known))]
 
     @cached_property
     def cycles_before(self) -> int | None:
-        """Of a run as the program is wired; None where that deadlocks."""
-        found = self.run(self.depths)
-        return None if found is None else found.cycles
+        """Cycles with the depths of the wired program; None for a deadlock."""
+        ran = self.run(self.depths)
+        return None if ran is None else ran.cycles
 
 
 def programs_of(
@@ -225,24 +224,23 @@ def programs_of(
 
     ``over`` is as in a study; see ``opening.space_of``.
     """
-    study = open_study(file, Asked(over=over, parameters=parameters, hardware=hardware))
+    study = open_study(file, StudyOptions(over=over, parameters=parameters, hardware=hardware))
     for name in (*study.fixed, *study.over.values):
         for beginning, why in _OF_CHANNELS.items():
             if name.startswith(beginning):
                 raise ConfigurationError(
                     f"{name} is stated: {why}: expected parameters of build() and hardware keys"
                 )
-    found = {}
-    names = setting_names(study.over)
-    for index, name in enumerate(names):
+    programs = {}
+    for index, name in enumerate(setting_names(study.over)):
         loaded, _ = loaded_of(Job.of(study, study.point(index)))
-        found[name] = loaded.program
-    check_alike(found)
-    return found
+        programs[name] = loaded.program
+    check_alike(programs)
+    return programs
 
 
 def check_alike(programs: Mapping[str, Program]) -> None:
-    """Make sure that depths of one program's channels are depths of another's."""
+    """Check that all programs have the same channels."""
     options = {
         name: [edge.key for edge in elaborate(program).edges] for name, program in programs.items()
     }
@@ -253,15 +251,15 @@ def check_alike(programs: Mapping[str, Program]) -> None:
             raise ConfigurationError(
                 f"{first} has {counted(len(options[first]), 'channel')} and {other} has "
                 f"{counted(len(options[other]), 'channel')}: {'; '.join(only)}: expected points "
-                "that are wired alike, whose data differ"
+                "that are wired alike, with other data"
             )
 
 
 def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], dict[str, Each]]:
     """Return the points to size on, and ``count`` others to test the depths with."""
     names = list(points)
-    places = places_apart(
-        len(names), count, said=f"--hold-out {count}", what="point", use="sized on"
+    places = held_out_places(
+        len(names), count, option=f"--hold-out {count}", noun="point", use="sized on"
     )
     apart = {names[index] for index in places}
     return (

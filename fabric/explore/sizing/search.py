@@ -1,8 +1,8 @@
-"""Depths by steps within bounds, and depths that delay no event: the most slots in use.
+"""Search of depths within bounds, and the depths that delay no event: the most slots in use.
 
-A slot is in use from when it is taken, before the element is visible, until its credit is back.
-With that many slots every stamp is that of a run without bounds, and with one less some stamp is
-later. Depths that only keep the last cycle may be far smaller.
+A slot is in use from the sender's reservation, before the element is visible, until its credit has
+returned. With this number of slots all timestamps equal an unbounded run's; with one less, some
+timestamp is later. Depths that only keep the last cycle may be far smaller.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from fabric.timing.retiming.retimer import Retimer
 
 
 def high_water(problem: Problem) -> Depths:
-    """Return the least depths with the same stamps as all variables at their most."""
+    """Return the least depths with the same timestamps as the greatest depths."""
     return sized_at_most(problem, slots_in_use)
 
 
 def slots_in_use(retimer: Retimer) -> Counters:
     """Return the most slots in use of each channel in the last timing, at least 1.
 
-    An element that its reader did not take has its slot until the reader has ended.
+    An element that its reader did not take keeps its slot until the reader has ended.
     """
     bounds = retimer.base.tolist()
-    found = np.ones(len(bounds) - 1, np.int64)
+    slots = np.ones(len(bounds) - 1, np.int64)
     for channel, (start, stop) in enumerate(itertools.pairwise(bounds)):
         if stop - start > 1:
-            # What is left over may be visible in another order than it was sent, but credits are
-            # spent in that order.
+            # Elements that were not taken may become visible in another order than they were
+            # sent, but credits are used in the order of sending.
             usable = np.maximum.accumulate(retimer.usable[start:stop])
             back = np.searchsorted(usable, retimer.issued[start:stop], "right")
-            found[channel] = (np.arange(1, stop - start + 1) - back).max()
-    return np.maximum(found, 1)
+            slots[channel] = (np.arange(1, stop - start + 1) - back).max()
+    return np.maximum(slots, 1)
 
 
 def sized_at_most(problem: Problem, slots: Callable[[Retimer], Counters]) -> Depths:
     """Return for each variable the most ``slots`` of its channels in a timed record.
 
-    The records are timed with every variable at its most; results are clipped to its range.
+    The records are timed with the greatest depths; results are clipped to each variable's range.
     """
     least, most = np.array(problem.least, np.int64), np.array(problem.most, np.int64)
-    found = least.copy()
+    depths = least.copy()
     for record, _ in problem.limits:
         retimer = Retimer(record)
-        its = variable_of(problem, record)
-        retimed = retimer.time(most[its])
+        variables = variable_of(problem, record)
+        retimed = retimer.time(most[variables])
         if retimed.cycles is None:
             waiting = retimed.blocked[0]
             raise ConfigurationError(
@@ -67,12 +67,12 @@ def sized_at_most(problem: Problem, slots: Callable[[Retimer], Counters]) -> Dep
                 f"[{record.channels[waiting.channel].name}] with every channel at its most: "
                 "expected a most of all channels with which it completes"
             )
-        np.maximum.at(found, its, slots(retimer))
-    return tuple(np.minimum(found, most).tolist())
+        np.maximum.at(depths, variables, slots(retimer))
+    return tuple(np.minimum(depths, most).tolist())
 
 
 def lower_bounds(oracle: Oracle) -> Depths:
-    """Return for each variable the least depth that keeps the limits with all others at most."""
+    """Return for each variable the least depth that keeps the limits if all others are deepest."""
     problem = oracle.problem
     if not oracle.keeps(problem.most):
         raise infeasible(oracle)
@@ -86,7 +86,7 @@ def lower_bounds(oracle: Oracle) -> Depths:
 
 
 def lowest(oracle: Oracle, depths: Depths, number: int, floor: int) -> int:
-    """Return how far one variable can be lowered alone, down to ``floor``."""
+    """Return the least depth of one variable that keeps the limits, at least ``floor``."""
     high, step = depths[number], 1
     while high > floor:
         low = max(floor, high - step)
@@ -109,7 +109,6 @@ def deepest_failing(oracle: Oracle, depths: Depths, number: int, enough: int) ->
 
 
 def _last_failing(oracle: Oracle, depths: Depths, number: int, low: int, high: int) -> int:
-    """Return the last failing depth of one variable: ``low`` fails, ``high`` does not."""
     while high - low > 1:
         middle = (low + high) // 2
         if oracle.keeps(with_depth(depths, number, middle)):
@@ -120,26 +119,23 @@ def _last_failing(oracle: Oracle, depths: Depths, number: int, low: int, high: i
 
 
 def _suspects(oracle: Oracle) -> list[int]:
-    """Return variables that may have to be deeper than their least.
-
-    The others keep the limits at their least, with the rest at most. They are found by cuts, many
-    in one evaluation.
-    """
+    # Variables that may have to be deeper than their least depth. The least depth of every other
+    # variable keeps the limits if these are deepest. A cut yields several in one evaluation.
     problem = oracle.problem
     depths = list(problem.least)
     suspects: list[int] = []
     while (cut := oracle.cut(tuple(depths))) is not None:
-        found = sorted(each for each in cut if depths[each] < problem.most[each])
-        for number in found:
+        fresh = sorted(each for each in cut if depths[each] < problem.most[each])
+        for number in fresh:
             depths[number] = problem.most[number]
-        suspects += found
+        suspects += fresh
     return suspects
 
 
 def search(oracle: Oracle, lower: Depths) -> Found:
-    """Return depths near the least cost of which none can be lowered alone.
+    """Return depths near the least cost, none of which can be lowered alone.
 
-    ``lower`` are lower bounds, see ``lower_bounds``.
+    ``lower`` are lower bounds, from ``lower_bounds``.
     """
     problem = oracle.problem
     depths = trimmed(oracle, raised(oracle, lower), lower)
@@ -150,30 +146,30 @@ def search(oracle: Oracle, lower: Depths) -> Found:
 def raised(oracle: Oracle, depths: Depths) -> Depths:
     """Return depths that keep the limits, by deepening the cheapest variable of each cut.
 
-    The step is one at first and doubles each time; excess is lowered later.
+    The step of a variable is one at first and doubles each time; ``trimmed`` lowers the excess.
     """
     problem = oracle.problem
     most, cost_at = problem.most, problem.cost_at
-    found = list(depths)
+    deeper = list(depths)
     steps: Counter[int] = Counter()
 
     def price(number: int) -> tuple[int, int]:
-        return cost_at(number, found[number] + 1) - cost_at(number, found[number]), number
+        return cost_at(number, deeper[number] + 1) - cost_at(number, deeper[number]), number
 
-    while (cut := oracle.cut(tuple(found))) is not None:
-        candidates = [each for each in cut if found[each] < most[each]]
+    while (cut := oracle.cut(tuple(deeper))) is not None:
+        candidates = [each for each in cut if deeper[each] < most[each]]
         if not candidates:
             raise infeasible(oracle)
         number = min(candidates, key=price)
-        found[number] = min(most[number], found[number] + (1 << steps[number]))
+        deeper[number] = min(most[number], deeper[number] + (1 << steps[number]))
         steps[number] += 1
-    return tuple(found)
+    return tuple(deeper)
 
 
 def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
-    """Return ``depths``, which keep the limits, lowered until none can be lowered by one.
+    """Lower ``depths``, which keep the limits, until none can be lowered by one.
 
-    Each is lowered once, the dearest first: lower depths of others never help.
+    Each is lowered once, the most expensive first: lowering other depths never helps it.
     """
     problem = oracle.problem
     above = [number for number, depth in enumerate(depths) if depth > lower[number]]

@@ -90,17 +90,16 @@ class Wanted(Options):
 def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
     """Find the depths of a program's channels that keep a goal at the least cost.
 
-    The program runs once without limits, and that run is timed again under other depths. If other
-    depths change only when things happen, the depths are proved to keep the goal. Otherwise the
-    program is run with them. It is run with the depths found at the end in any case.
+    The program runs once with unbounded channels, and the record of this run is timed with other
+    depths. If depths change only the timing of operations, the depths are proved to keep the goal.
+    Otherwise the program runs with the candidate depths. At the end, it runs with the depths found.
 
     Args:
-        program: a wired program; or several by name that differ only in their data, and then the
-            depths serve all of them.
-        wanted: the goal and what else is asked for, as keywords.
+        program: a wired program; or several by name with other data, for depths that serve all.
+        wanted: the goal and the options of ``Wanted``, as keywords.
 
     Raises:
-        ConfigurationError: no depths keep the goal, or something that is asked for cannot be.
+        ConfigurationError: no depths keep the goal, or an option is invalid.
     """
     try:
         return find_depths(program, wanted)
@@ -111,7 +110,7 @@ def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
 
 
 def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
-    """Do what ``size`` does."""
+    """Find depths as ``size`` does, with errors that name no line of the caller."""
     refuse_in_trio("size", "program")
     goal, cost = Goal.parse(wanted.goal), Objective.parse(wanted.objective, wanted.step)
     named = {"": program} if isinstance(program, Program) else dict(program)
@@ -177,7 +176,7 @@ class Objective:
         return cls("bytes", step_bytes)
 
     def cost(self, depth: int, element_bytes: int) -> int:
-        """Return the cost of a channel of ``depth`` slots of so many bytes each."""
+        """Return the cost of a channel of ``depth`` slots of ``element_bytes`` each."""
         if self.unit == "slots":
             return depth
         size_bytes = depth * element_bytes
@@ -189,7 +188,7 @@ class Objective:
 def variables_of(
     records: Sequence[Record], pinned: Mapping[str, int], shared: Sequence[str]
 ) -> tuple[Variable, ...]:
-    """Return a variable for each channel of ``records``, or for those that share a depth."""
+    """Return a variable for each channel of ``records``, or for each group that shares a depth."""
     first = records[0]
     options = [channel.option for channel in first.channels]
     for option in pinned:
@@ -263,7 +262,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
             f"{asked.cases[0].program.name}: a run with the depths found does not keep "
             f"{asked.goal}, the record of another run does: this is a fault of step-fabric"
         )
-    # Where other depths make other bursts meet, the last run's record is the closest.
+    # If depths change the order of bursts, the last run's record is the closest.
     records = [
         case.unbounded.record if asked.can_prove or each is None else each.record
         for case, each in zip(asked.cases, ran, strict=True)
@@ -323,7 +322,7 @@ def _validated(asked: Asked, oracle: Oracle, method: Method, lower: Depths) -> t
 
 
 def _least_that_end(asked: Asked) -> Depths:
-    """Return the depths below which no run ends, whatever the memories do."""
+    # The least depths of a run that ends, with any latency of the memories.
     problem = asked.problem(asked.unbounded)
     if not all(record.orders_are_fixed for record in asked.unbounded):
         return problem.least
@@ -332,7 +331,7 @@ def _least_that_end(asked: Asked) -> Depths:
 
 
 def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationError:
-    """Return an error with the goal that some depths would keep."""
+    # The error names a goal that some depths would keep.
     most = max((each for each in nearest if each is not None), default=None)
     pinned = [f"{each.name}={each.least}" for each in asked.variables if each.is_pinned]
     given = f" with {' and '.join(pinned)} pinned" if pinned else ""

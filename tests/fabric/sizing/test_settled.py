@@ -37,8 +37,8 @@ def test_settled_since_is_the_least_by_definition(
 @pytest.mark.parametrize(
     ("found", "told"),
     [
-        (answers((1, 10)), "not known to have settled by 1 input: 3 would tell"),
-        (answers((1, 10), (1, 20)), "not known to have settled by 2 inputs: 3 would tell"),
+        (answers((1, 10)), "undecided after 1 input whether it settles: expected 3"),
+        (answers((1, 10), (1, 20)), "undecided after 2 inputs whether it settles: expected 3"),
         (
             answers((1, 10), (1, 20), (2, 30)),
             "not settled by 3 inputs: the depths still change",
