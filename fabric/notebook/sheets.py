@@ -1,4 +1,4 @@
-"""Sheets of analyses by kind, as commands print them."""
+"""The sheet of each kind of result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from fabric.runs.report import Report
 
 
 def bounds_sheet(known: KnownBefore) -> Sheet:
-    """Yield quantities known before a run, and lower bounds."""
+    """Yield metrics before a run: exact values and lower bounds."""
     yield Title("Known before a run")
     rows: list[tuple[str, str, float]] = [
         (_words(name), "exactly", value) for name, value in known.exact.items()
@@ -46,13 +46,13 @@ def bounds_sheet(known: KnownBefore) -> Sheet:
     rows += [(_words(name), "at least", value) for name, value in least.items()]
     yield Rows(("", "", "value"), rows)
     if known.cycles:
-        yield Title("Why a run takes so many cycles")
+        yield Title("Lower bounds of the cycles")
         needs = [(kind, each.cycles, each.what) for kind, each in known.cycles.items()]
         yield Rows(("kind", "cycles at least", "for"), needs)
 
 
 def cost_sheet(cost: Cost) -> Sheet:
-    """Yield the sums, then the runs that they are of."""
+    """Yield the sums, then the runs."""
     yield Title("Cost", ", of runs one after the other")
     sums = [row for name in _SUMS for row in figure(cost, name)]
     if cost.tokens is not None:
@@ -72,35 +72,35 @@ _SUMS: Final = (
 )  # fmt: skip
 
 
-def measures_sheet(found: Measures) -> Sheet:
-    """Yield what became of the requests, and how long they took."""
+def measures_sheet(measures: Measures) -> Sheet:
+    """Yield the latencies and the throughput of a server."""
     yield Title("Requests", ", times in seconds")
     spreads = (
-        ("to the first token", found.time_to_first_token),
-        ("a token", found.time_per_token),
-        ("all of a request", found.latency),
+        ("to the first token", measures.time_to_first_token),
+        ("a token", measures.time_per_token),
+        ("all of a request", measures.latency),
     )
     times = [(name, *map(_short, vars(spread).values())) for name, spread in spreads]
-    names = tuple(vars(found.latency))
+    names = tuple(vars(measures.latency))
     yield Rows(("", *names), times, right=frozenset(range(1, 1 + len(names))))
-    known = (
-        ("requests", found.requests),
-        ("completed", found.completed),
-        ("offered per second", _short(found.offered_per_second)),
-        ("duration, s", _short(found.duration_seconds)),
-        ("output tokens per second", _short(found.output_tokens_per_second)),
-        ("prompt tokens per second", _short(found.prompt_tokens_per_second)),
-        ("requests per second", _short(found.requests_per_second)),
-        ("of them within the service level", _short(found.goodput_per_second)),
-        ("joules per token", _short(found.joules_per_token)),
-        ("preemptions", found.preemptions),
-        ("steps", found.steps),
-        ("requests worked on, in the mean", _short(found.mean_running)),
-        ("blocks of cache at most", found.most_blocks),
-        ("blocks of a replica's cache", found.num_blocks or "no limit"),
+    rows = (
+        ("requests", measures.requests),
+        ("completed", measures.completed),
+        ("offered per second", _short(measures.offered_per_second)),
+        ("duration, s", _short(measures.duration_seconds)),
+        ("output tokens per second", _short(measures.output_tokens_per_second)),
+        ("prompt tokens per second", _short(measures.prompt_tokens_per_second)),
+        ("requests per second", _short(measures.requests_per_second)),
+        ("goodput per second", _short(measures.goodput_per_second)),
+        ("joules per token", _short(measures.joules_per_token)),
+        ("preemptions", measures.preemptions),
+        ("steps", measures.steps),
+        ("running requests, mean", _short(measures.mean_running)),
+        ("allocated cache blocks, maximum", measures.most_blocks),
+        ("cache blocks of a replica", measures.num_blocks or "no limit"),
     )
-    yield Title("In all", ", interrupted" if found.interrupted else "")
-    yield Rows(("", ""), [row for row in known if row[1] is not None], right=frozenset({1}))
+    yield Title("In all", ", interrupted" if measures.interrupted else "")
+    yield Rows(("", ""), [row for row in rows if row[1] is not None], right=frozenset({1}))
 
 
 def _words(field: str) -> str:
@@ -112,12 +112,11 @@ def _short(value: float | None) -> str | None:
 
 
 _FIRST_ROWS: Final = 20
-"""Of a table, which may have a million."""
 
 
 @singledispatch
 def sheet_of(thing: object) -> Sheet:
-    """Return what ``thing`` shows."""
+    """Return the sheet of a result."""
     raise TypeError(f"a {type(thing).__name__} has no tables")
 
 
@@ -125,9 +124,9 @@ def sheet_of(thing: object) -> Sheet:
 def _table(table: Table) -> Sheet:
     first = table.rows(_FIRST_ROWS)
     yield Rows(table.columns, first)
-    known = len(first) if len(first) < _FIRST_ROWS else len(table)
-    if known > len(first):
-        yield line((f"{len(first)} of {counted(known, 'row')}", "dim"))
+    total = len(first) if len(first) < _FIRST_ROWS else len(table)
+    if total > len(first):
+        yield line((f"{len(first)} of {counted(total, 'row')}", "dim"))
 
 
 sheet_of.register(Stalls, stalls_sheet)

@@ -48,12 +48,12 @@ from fabric.runs.report import Report
 from fabric.timing.state.run_state import ChannelState
 
 _ROWS: Final = 200
-"""Rows of a table that are written."""
+"""Maximum number of rows of a table."""
 
 _NUMBER: Final = re.compile(r"[+-]?[\d,.]+")
 
 _BLOCK: Final = 100
-"""Columns of lines that are laid out."""
+"""Characters in a line of a block."""
 
 _CLASSES: Final[Mapping[Style, str]] = {
     "": "",
@@ -86,7 +86,7 @@ _STYLE: Final = (
     "font-family:var(--jp-code-font-family,monospace);font-size:90%;line-height:1.3}"
     f".{_SCOPE} i{{display:inline-block;height:.7em;border-radius:1px}}"
 )
-"""For this alone: a page has other tables."""
+"""Rules for elements of this class only, since the notebook has its own tables."""
 
 
 def document(*content: str) -> str:
@@ -101,7 +101,7 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def preformatted(lines: Iterable[str]) -> str:
-    """Return ``lines`` as a terminal has them."""
+    """Return ``lines`` in a fixed-width font."""
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
 
 
@@ -115,7 +115,7 @@ def folded(title: str, content: str, *, unfolded: bool = False) -> str:
 
 
 def sheet(parts: Iterable[Part]) -> str:
-    """Return what a terminal prints of an analysis: sentences and tables."""
+    """Return the HTML of a sheet."""
     return "".join(map(_part, parts))
 
 
@@ -145,7 +145,7 @@ def table(
     rows: Sequence[Sequence[object]],
     right: frozenset[int] = frozenset(),
 ) -> str:
-    """Return a table with right-aligned numbers; all cells but bars are escaped."""
+    """Return a table with right-aligned numbers; cells are escaped, except bars."""
     head = "".join(
         f'<th class="number">{escape(title)}</th>' if n in right else f"<th>{escape(title)}</th>"
         for n, title in enumerate(titles)
@@ -168,7 +168,7 @@ class Bar(str):
 
 
 def bar(shares: Mapping[Cause, float]) -> Bar:
-    """Return where the cycles of a unit went, as one bar in the colours of the causes."""
+    """Return the shares of a unit's cycles as a bar in the colours of the causes."""
     parts = "".join(
         f'<i style="width:{120 * share:.1f}px;background:{cause.colour}" '
         f'title="{cause.label} {100 * share:.1f} %"></i>'
@@ -206,12 +206,12 @@ def html(thing: object) -> str:
 
 
 def text(thing: object) -> str:
-    """Return ``thing`` as a terminal shows it, without colours, and no newline at its end."""
+    """Return the text of ``thing`` without colours and without a final newline."""
     return printed_sheet(sheet_of(thing), plain=True).removesuffix("\n")
 
 
 def picture(thing: object) -> str | None:
-    """Return the picture of a program as SVG; None while it is not complete."""
+    """Return the picture of a program as SVG; None if the program is incomplete."""
     if not isinstance(thing, Program):
         return None
     try:
@@ -239,7 +239,7 @@ def _program(program: Program) -> str:
 
 @html.register
 def _stream(stream: Stream) -> str:
-    # Read while the program is wired: the operator in front may be unknown yet.
+    # While the program is wired, the producer of a feedback is unknown.
     node = stream.node
     producer = "a feedback" if node is None else node.name
     if isinstance(node, Node):
@@ -293,12 +293,12 @@ def _trace(trace: Trace) -> str:
                 (family.name, size, cells, median.stalled_cycles, ends, family.mostly, place)
             )
         titles = ("unit", "units", "cycles", "stalled", "least to most", "mostly", "wired at")
-        told = legend(SHOWN) + table(titles, rows)
+        content = legend(SHOWN) + table(titles, rows)
         if stalls.folded.absent:
-            told += paragraph(absent_line(stalls.folded.absent), "quiet")
+            content += paragraph(absent_line(stalls.folded.absent), "quiet")
         every = [(unit.name, *row(unit)) for unit in stalls.units]
-        told += folded("Each unit", table(("unit", *titles[2:4], *titles[5:]), every))
-        parts += paragraph(stalls.verdict), folded("Stalls", told, unfolded=True)
+        content += folded("Each unit", table(("unit", *titles[2:4], *titles[5:]), every))
+        parts += paragraph(stalls.verdict), folded("Stalls", content, unfolded=True)
     return document(*parts)
 
 
@@ -317,7 +317,7 @@ def _head(name: str, text: str) -> str:
 
 
 def _operators(nodes: Iterable[Node]) -> str:
-    found = families(
+    by_family = families(
         nodes,
         lambda node: node.name,
         lambda node: (type(node.operator).__name__, node.place, without_numbers(_made(node))),
@@ -331,7 +331,7 @@ def _operators(nodes: Iterable[Node]) -> str:
             merged_text([_made(node) for node in members]),
             members[0].place.brief,
         )
-        for title, members in found
+        for title, members in by_family
     ]
     return table(("name", "operators", "operator", "unit", "makes", "wired at"), rows)
 
@@ -344,7 +344,7 @@ def _channels(plan: Plan) -> str:
     def carries(edge: Edge) -> str:
         return str(edge.consumer.inputs[edge.input].type)
 
-    found = families(
+    by_family = families(
         plan.edges,
         lambda edge: (
             f"{edge.producer.name}.{edge.output} \N{RIGHTWARDS ARROW} "
@@ -354,13 +354,12 @@ def _channels(plan: Plan) -> str:
     )
     rows = [
         (title, len(members), merged_text([carries(edge) for edge in members]))
-        for title, members in found
+        for title, members in by_family
     ]
     return table(("channel", "channels", "carries"), rows)
 
 
 def _used(channels: Iterable[ChannelState]) -> str:
-    """Return a row for each family of channels of one depth."""
     rows = []
     for title, members in families(channels, lambda each: each.name, lambda each: each.depth):
         most = max(each.peak_occupancy for each in members)
@@ -371,8 +370,6 @@ def _used(channels: Iterable[ChannelState]) -> str:
 
 
 def _units(units: Sequence[UnitCounters], cycles: int) -> str:
-    """Return a row for each family, its median unit by work; and each unit, folded."""
-
     def row(unit: UnitCounters) -> tuple[object, ...]:
         counted = {cause: getattr(unit, cause.column) for cause in SHOWN}
         counted[Cause.FULL] += unit.credit_cycles
@@ -380,10 +377,10 @@ def _units(units: Sequence[UnitCounters], cycles: int) -> str:
         place = Place(unit.file, unit.line).brief
         return bar(shares), 100 * shares[Cause.BUSY], unit.elements, place
 
-    found = unit_families(units)
+    by_family = unit_families(units)
     ranked = [
         (title, len(members), spread(members, _busy))
-        for title, members in those(found, lambda unit: unit.took_part)
+        for title, members in those(by_family, lambda unit: unit.took_part)
     ]
     ranked.sort(key=lambda each: -each[2].most.busy_cycles)
     rows = []
@@ -392,12 +389,12 @@ def _units(units: Sequence[UnitCounters], cycles: int) -> str:
         ends = (f"{100 * each.busy_cycles / cycles:.1f}" for each in (least, most))
         rows.append((title, size, cells, busy, _ends(range(size), *ends), elements, place))
     titles = ("unit", "units", "cycles", "busy, %", "least to most", "elements", "wired at")
-    told = legend(SHOWN) + table(titles, rows)
-    absent = those(found, lambda unit: not unit.took_part)
+    content = legend(SHOWN) + table(titles, rows)
+    absent = those(by_family, lambda unit: not unit.took_part)
     if absent:
-        told += paragraph(absent_line(absent), "quiet")
+        content += paragraph(absent_line(absent), "quiet")
     every = [(unit.name, *row(unit)) for unit in sorted(units, key=_busy, reverse=True)]
-    return told + folded("Each unit", table(("unit", *titles[2:4], *titles[5:]), every))
+    return content + folded("Each unit", table(("unit", *titles[2:4], *titles[5:]), every))
 
 
 def _busy(unit: UnitCounters) -> int:
@@ -405,5 +402,4 @@ def _busy(unit: UnitCounters) -> int:
 
 
 def _ends(members: Sized, least: str, most: str) -> str:
-    """Return the range in a family; empty for one member."""
     return f"{least} to {most}" if len(members) > 1 else ""

@@ -40,7 +40,7 @@ from fabric.shell.json_object import (
 from fabric.timing.machine.terminations import Terminations
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What goes wrong with a file that could be opened."""
+"""Errors of writes to an open file."""
 
 _COMMANDS: Final = (
     "new",
@@ -64,7 +64,7 @@ Completion for step-fabric in bash; with zsh_source or fish_source in those shel
 
 
 class _Commands(Group):
-    """The sub-commands, each the ``command`` of its module in ``fabric.shell.commands``."""
+    # Each sub-command is the ``command`` of its module in ``fabric.shell.commands``.
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -121,13 +121,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> int:
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by who started us
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
-    # A program is many objects that stay: walking through them again and again takes a tenth of
-    # the time of a short run, and more with a trace.
+    # A program has many long-lived objects: with the default thresholds, garbage collection takes
+    # a tenth of the time of a short run, and more with a trace.
     gc.set_threshold(500_000, 50, 1_000)
-    # Products of tiles are small: the threads of OpenBLAS, which numpy loads, wait for each other
-    # more than they work, 35 times as long where other processes want the cores, too.
+    # Products of tiles are small, so that threads of OpenBLAS mostly wait for each other: up to 35
+    # times the time if other processes need the cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     given = list(sys.argv[1:] if arguments is None else arguments)
     known: dict[str, object] = {}
@@ -148,7 +148,7 @@ def _main(arguments: Sequence[str] | None) -> int:
             number = error.number if isinstance(error, Interrupted) else ended.number
             return _interrupted(given, known, number)
         if isinstance(error, SystemExit) and raising_place(error) is None:
-            return 1  # so click ends where nobody reads what it prints
+            return 1  # click ends this way if standard output is closed
         return _fail_with(error, given, known)
     return status or 0
 
@@ -185,14 +185,13 @@ def _fail(
     say: bool = True,
     outcome: dict[str, object] | None = None,
 ) -> int:
-    """Print the error on stderr, and as JSON on stdout if wanted."""
     if say:
         tell(f"fabric: {FabricError(message, file=file, line=line)}")
     if "--json" in arguments:
         if outcome is None:
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
-        made = {
+        json_object = {
             "check": check_object,
             "study": study_object,
             "size": size_object,
@@ -200,6 +199,6 @@ def _fail(
             "rtl": rtl_object,
             "serve": serve_object,
         }.get(arguments[0], run_object)
-        with contextlib.suppress(OSError):  # a full disk was told above
-            print_json(made(**known, **outcome))
+        with contextlib.suppress(OSError):  # a full disk has been reported
+            print_json(json_object(**known, **outcome))
     return status

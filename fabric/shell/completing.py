@@ -15,17 +15,17 @@ from click.shell_completion import CompletionItem
 
 def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete a run folder with a trace, in ``logs`` or below the typed folder."""
-    # Behind `logs/` nothing is typed yet: that folder is meant, not the one that it is in.
+    # `logs/` stands for the content of the folder, `logs` for its name in the parent.
     below = Path(f"{typed.rpartition('/')[0]}/") if "/" in typed else Path("logs")
-    found = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
+    folders = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
     # Without a match, the shell offers folders.
-    return matching(found, typed) or [CompletionItem(typed, type="dir")]
+    return matching(folders, typed) or [CompletionItem(typed, type="dir")]
 
 
 def parameters(
     _context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    """Complete ``NAME=`` of the ``build`` in the program that stands on the line; it is not run."""
+    """Complete parameters of ``build`` in the typed program, which is not executed."""
     # After an option without a value, click has not read the other arguments.
     words = os.environ.get("COMP_WORDS", "").split()
     program = next((word for word in words if word.endswith(".py")), "")
@@ -47,8 +47,8 @@ def channels(
 ) -> list[CompletionItem]:
     """Complete ``CHANNEL=`` from a recorded run; the program is not executed."""
     words = os.environ.get("COMP_WORDS", "").split()
-    found = (Path(word) for word in words if (Path(word) / "counters.json").is_file())
-    run = next(found, None) or _last_run(words)
+    typed_runs = (Path(word) for word in words if (Path(word) / "counters.json").is_file())
+    run = next(typed_runs, None) or _last_run(words)
     if run is None:
         return []
     names = [channel["name"] for channel in _read(run / "counters.json").get("channels", ())]
@@ -56,7 +56,6 @@ def channels(
 
 
 def _last_run(words: Sequence[str]) -> Path | None:
-    """Return the folder in ``logs`` of the last run of a program that is among ``words``."""
     counted = sorted(Path("logs").glob("*/counters.json"), key=lambda file: -file.stat().st_mtime)
     for folder in (file.parent for file in counted):
         if _read(folder / "report.json").get("program") in words:
@@ -67,10 +66,10 @@ def _last_run(words: Sequence[str]) -> Path | None:
 # Any: JSON of a run, or of another file.
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def matching(names: Iterable[str], typed: str) -> list[CompletionItem]:

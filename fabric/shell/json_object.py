@@ -1,4 +1,4 @@
-"""The one JSON object on standard output that a command with ``--json`` ends with."""
+"""The single JSON object that a command with ``--json`` prints on standard output."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from fabric.messages.text import json_text
 from fabric.timing.machine.terminations import uninterrupted
 
 _objects: Final[list[str]] = []
-"""What was printed since ``one_object`` was called last."""
+"""The object printed since the last call of ``one_object``."""
 
 
 def one_object() -> None:
-    """Let the next JSON object be printed, and none after it."""
+    """Allow ``print_json`` to print its next object; later objects are dropped."""
     _objects.clear()
 
 
 def print_json(value: dict[str, object]) -> None:
-    """Print one JSON object.
+    """Print a JSON object.
 
-    Signals are delayed until it is printed; a second signal ends the command.
+    Signals are deferred until the object is printed; a second signal ends the command.
     """
     text = json_text(value)
     if not _objects:
@@ -142,7 +142,7 @@ _SERVE_FIELDS: Final = ("serving", "question", "status", "error", "notes", "desi
 
 
 def place_object(**known: object) -> dict[str, object]:
-    """Return the object of ``place --json``; unknown fields are None."""
+    """Return the object of ``place --json``; missing fields are null."""
     return dict.fromkeys(_PLACE_FIELDS) | known
 
 
@@ -152,12 +152,12 @@ def serve_object(**known: object) -> dict[str, object]:
 
 
 def size_object(**known: object) -> dict[str, object]:
-    """Return the object of ``size --json``; unknown fields are None."""
+    """Return the object of ``size --json``; missing fields are null."""
     return dict.fromkeys(_SIZE_FIELDS) | known
 
 
 def rtl_object(**known: object) -> dict[str, object]:
-    """Return the object of ``rtl --json``; unknown fields are None."""
+    """Return the object of ``rtl --json``; missing fields are null."""
     return dict.fromkeys(_RTL_FIELDS) | known
 
 
@@ -167,7 +167,7 @@ def study_object(**known: object) -> dict[str, object]:
 
 
 def run_object(**known: object) -> dict[str, object]:
-    """Return the object of ``run --json``; unknown fields are None."""
+    """Return the object of ``run --json``; missing fields are null."""
     # Help and most errors need no report.
     from fabric.runs.report import Report
 
@@ -175,5 +175,5 @@ def run_object(**known: object) -> dict[str, object]:
 
 
 def check_object(**known: object) -> dict[str, object]:
-    """Return the object of ``check --json``; unknown fields are None."""
+    """Return the object of ``check --json``; missing fields are null."""
     return dict.fromkeys(_CHECK_FIELDS) | known

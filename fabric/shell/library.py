@@ -1,4 +1,4 @@
-"""Installed operators and functions, those of a user's file, and the texts of ``operators``."""
+"""Installed and users' operators and functions, and the output of ``operators``."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Name of the class."""
+        """The name of the class."""
         return self.cls.__name__
 
     @property
     def family(self) -> str:
-        """Family, with the table of the paper if any."""
+        """The family, with the paper's table if it has one."""
         return next(_families(self.cls)).rstrip(".")
 
     @property
@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def call(self) -> str | None:
-        """The streams that an operator is called with; None of a function."""
+        """The streams that an operator is called with; None for a function."""
         if "__call__" not in self.cls.duties:
             return None
         streams = list(inspect.signature(self.cls.__call__).parameters.values())[1:]
@@ -69,13 +69,13 @@ class Entry:
 
     @property
     def example(self) -> str | None:
-        """A program that runs by itself; None without an example."""
+        """A complete program; None without an example."""
         text = self.text.sections.get("Example")
         return None if text is None else script(text, _homes())
 
 
 def installed() -> list[Entry]:
-    """Return what the installed packages offer by name."""
+    """Return the public operators and functions of the installed packages."""
     offered = {name: getattr(module, name) for module in _packages() for name in module.__all__}
     return _entries(offered.values())
 
@@ -132,7 +132,6 @@ def _entries(offered: Iterable[object]) -> list[Entry]:
 
 
 def _families(cls: type) -> Iterator[str]:
-    """Yield the families of the class and its bases, the nearest first."""
     for each in cls.__mro__:
         if family := documentation(each).sections.get("Family"):
             yield family
@@ -150,7 +149,7 @@ def _packages() -> Iterator[ModuleType]:
 
 @cache
 def _homes() -> Mapping[str, str]:
-    """Return the lowest package that offers each name."""
+    # The first of the packages that exports each name.
     homes: dict[str, str] = {}
     for module in _packages():
         for name in module.__all__:
@@ -160,8 +159,8 @@ def _homes() -> Mapping[str, str]:
 
 def lowered(program: Program, rows: int, cols: int) -> Program:
     """Return ``program`` in physical pieces; see ``operators.pieces``."""
-    found: Program = importlib.import_module("operators.pieces").in_pieces(program, rows, cols)
-    return found
+    pieces: Program = importlib.import_module("operators.pieces").in_pieces(program, rows, cols)
+    return pieces
 
 
 def hardware_modules() -> ModuleType:
@@ -178,7 +177,7 @@ def hardware_modules() -> ModuleType:
 SECTIONS = ("Shapes", "Timing", "Memory")
 _WIDEST = 100
 _LEAST = 24
-"""So much room a text has beside a name, on the narrowest console."""
+"""Fewest characters of a text that is printed beside its name, not below it."""
 
 
 def print_families(entries: Iterable[Entry], console: Console) -> None:
@@ -192,7 +191,7 @@ def print_families(entries: Iterable[Entry], console: Console) -> None:
 
 
 def print_entry(entry: Entry, console: Console) -> None:
-    """Print what one operator or function does, costs and is given, with an example."""
+    """Print the documentation, parameters and example of an operator or a function."""
     call = f"{inspect.signature(entry.cls)}{entry.call or ''}"
     console.print(Text.assemble((entry.name, "bold"), call), soft_wrap=True)
     console.print(Text(f"{entry.family}: {entry.origin}", "dim"), soft_wrap=True)
@@ -215,7 +214,7 @@ def print_entry(entry: Entry, console: Console) -> None:
 
 
 def parameter_text(parameter: Parameter) -> str:
-    """Return what a parameter takes, by default what, and what for."""
+    """Return the kind, the default and the meaning of a parameter."""
     default = "" if parameter.default is None else f", by default {parameter.default}"
     if parameter.kind == "anything" and parameter.meaning:
         return f"{parameter.meaning}{default}"
@@ -234,7 +233,6 @@ def _print_paragraphs(text: str, console: Console) -> None:
 
 
 def _print_rows(rows: list[tuple[str, str]], console: Console) -> None:
-    """Print names with texts beside them, or below in a narrow terminal."""
     width = max(len(name) for name, _ in rows) + 4
     beside = width + _LEAST <= console.width
     for name, text in rows:
@@ -261,6 +259,5 @@ def _print_text(text: str, console: Console, indent: str = "", first: str | None
 
 
 def _print_lines(lines: Iterable[str], console: Console) -> None:
-
     for line in lines:
         console.print(Text(line.rstrip()), soft_wrap=True)

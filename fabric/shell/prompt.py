@@ -1,4 +1,4 @@
-"""The prompt of a held run; a place to hold is ``CYCLE`` or ``UNIT:ELEMENT``."""
+"""The prompt of a held run, and places to hold it: ``CYCLE`` or ``UNIT:ELEMENT``."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import OpenWait, RunState, UnitState
 
 _HELP: Final = """\
-where               what every unit does in this cycle
-unit NAME           one unit: what it waits for, where its cycles went, its channels
-channel             all channels, those that hold most first
-channel NAME        one channel, OPERATOR.INPUT: what it holds
-tile CHANNEL [N]    the value it holds, the oldest or number N
-step [N]            go on to the next cycle in which something moves, N times
-go CYCLE            go on to a cycle
-go UNIT:ELEMENT     go on until a unit takes so many elements
-                    from its first input; UNIT.INPUT:ELEMENT is from another
-go                  go on to the end, and print the report
+where               the activity of every unit in this cycle
+unit NAME           a unit: its wait, its cycles and its channels
+channel             all channels, the fullest first
+channel NAME        a channel, OPERATOR.INPUT, and its elements
+tile CHANNEL [N]    an element's value, of the oldest or number N
+step [N]            continue to the next cycle in which data move, N times
+go CYCLE            continue to a cycle
+go UNIT:ELEMENT     continue until a unit takes this number of elements from its
+                    first input, or from another one with UNIT.INPUT:ELEMENT
+go                  continue to the end, and print the report
 quit                abandon the run
-Ctrl-C holds a run that goes on; Ctrl-D lets it go on to its end.
+Ctrl-C holds a running run; Ctrl-D continues to its end.
 """
 
 
@@ -103,11 +103,11 @@ class Prompt(cmd.Cmd):
 
     @override
     def do_help(self, arg: str) -> None:
-        """Print what there is."""
+        """Print the commands."""
         print_text(_HELP)
 
     def do_where(self, _: str) -> None:
-        """Print what every unit does."""
+        """Print the activity of every unit."""
         _print(where_sheet(self._run))
 
     def do_unit(self, name: str) -> None:
@@ -132,7 +132,7 @@ class Prompt(cmd.Cmd):
         _print(tile_sheet(self._run, name.strip(), int(number) if number else None))
 
     def do_step(self, count: str) -> None:
-        """Go on to where something moves."""
+        """Continue to the next cycle in which data move."""
         if count and not (count.isdecimal() and len(count) < 18 and int(count)):
             print_text(f"step {count}: expected a number of steps, such as step 10\n")
             return
@@ -140,22 +140,22 @@ class Prompt(cmd.Cmd):
         self._say_where()
 
     def do_go(self, where: str) -> bool:
-        """Go on; True where that is to the end."""
+        """Continue to a place, or to the end."""
         if not where:
             if self._asks:
-                # Held once more in its last cycle, so that Ctrl-C holds it before.
+                # Held again in its last cycle, so that Ctrl-C can hold it earlier.
                 self._run.until(cycle=_NEVER)
             return True
         self._say_where(Break.parse(where).go(self._run))
         return False
 
     def do_quit(self, _: str) -> bool:
-        """Leave the run."""
+        """Abandon the run."""
         self.left = True
         return True
 
-    def do_EOF(self, _: str) -> bool:  # noqa: N802 - what cmd says at the end of input
-        """Go on to the end: nobody asks any more."""
+    def do_EOF(self, _: str) -> bool:  # noqa: N802 - the name that cmd calls at the end of input
+        """Continue to the end."""
         if self._asks:
             print_text("\n")
         return True
@@ -175,19 +175,19 @@ _UNIT: Final = ("unit", "since", "wired at", "is")
 
 
 def where_sheet(run: SteppedRun) -> Sheet:
-    """Yield what units do: first those that work, then those that wait, the latest first."""
+    """Yield the activity of units: busy units, then waiting units, the latest first."""
     state = run.state
     waits = open_waits(state)
-    going = [unit for unit in state.units if not unit.finished]
-    going.sort(key=lambda unit: (unit.wait is not None, -unit.cycle))
+    active = [unit for unit in state.units if not unit.finished]
+    active.sort(key=lambda unit: (unit.wait is not None, -unit.cycle))
     waiting = state.waiting
-    ended = len(state.units) - len(going)
+    ended = len(state.units) - len(active)
     yield line(
-        f"cycle {run.cycle:,}; units: {len(going) - waiting:,} busy, {waiting:,} waiting, "
+        f"cycle {run.cycle:,}; units: {len(active) - waiting:,} busy, {waiting:,} waiting, "
         f"{ended:,} ended; elements: {state.elements:,} taken, "
         f"{sum(channel.held for channel in state.channels):,} held"
     )
-    rows = [_unit_row(state, unit, waits[unit.number]) for unit in going]
+    rows = [_unit_row(state, unit, waits[unit.number]) for unit in active]
     if rows:
         yield Rows(_UNIT, rows, _ROWS)
 
@@ -201,8 +201,8 @@ def unit_sheet(run: SteppedRun, name: str) -> Sheet:
     spent = [(cause.label, getattr(counters, cause.column)) for cause in (*COUNTED, Cause.IDLE)]
     cycles = ", ".join(f"{cause} {cycles:,}" for cause, cycles in spent if cycles)
     yield line(f"cycles: {cycles or 'none so far'}")
-    its = [each for each in state.channels if unit.number in (each.producer, each.consumer)]
-    yield printing.channels_table(its, _ROWS)
+    own = [each for each in state.channels if unit.number in (each.producer, each.consumer)]
+    yield printing.channels_table(own, _ROWS)
 
 
 def channel_sheet(run: SteppedRun, name: str) -> Sheet:
@@ -235,15 +235,15 @@ def channels_sheet(run: SteppedRun) -> Sheet:
 def tile_sheet(run: SteppedRun, name: str, number: int | None) -> Sheet:
     """Yield an element of a channel, with data if it has any."""
     held = run.held(name)
-    found = [each for each in held if number in (None, each.number)]
-    if not found:
-        there = ", ".join(str(each.number) for each in held[:_ROWS])
+    elements = [each for each in held if number in (None, each.number)]
+    if not elements:
+        numbers = ", ".join(str(each.number) for each in held[:_ROWS])
         raise ConfigurationError(
             f"{name} holds no element{'' if number is None else f' {number}'}: expected "
-            + (f"one of {there}" if held else "a channel that holds one")
+            + (f"one of {numbers}" if held else "a channel that holds one")
         )
-    value = found[0].value
-    yield line(f"element {found[0].number}: {_text(value)}")
+    value = elements[0].value
+    yield line(f"element {elements[0].number}: {_text(value)}")
     tiles = [value]
     if isinstance(value, BufferReference):
         tiles = [tile for tile, _ in value.elements]
@@ -252,7 +252,7 @@ def tile_sheet(run: SteppedRun, name: str, number: int | None) -> Sheet:
             if tile.data is None:
                 yield line("no data in timing mode")
                 continue
-            # Own element types are written like the others.
+            # Users' element types are printed as float32.
             floats = tile.data.dtype.kind not in "iub"
             yield _array(tile.data.astype(np.float32) if floats else tile.data)
 
@@ -290,7 +290,7 @@ def _text(value: object) -> str:
 
 
 class Break(NamedTuple):
-    """A cycle, or (with ``unit``) the number of a value that the unit takes or sends."""
+    """A cycle, or (with ``unit``) the number of an element that the unit takes or sends."""
 
     unit: str | None
     number: int
@@ -300,7 +300,7 @@ class Break(NamedTuple):
         """Read a cycle, also with commas, or ``UNIT:ELEMENT``."""
         unit, colon, last = text.strip().rpartition(":")
         digits = last.replace(",", "")
-        # Python reads no number of thousands of digits.
+        # Python refuses to parse thousands of digits.
         readable = digits.isdecimal() and len(digits) <= 18
         if not readable or (colon and not (unit and int(digits))):
             raise ConfigurationError(
@@ -324,9 +324,9 @@ class Break(NamedTuple):
 
 
 def _counted(state: RunState, unit: str) -> str | None:
-    """Return the channel whose elements are counted; None for sent elements."""
-    found = next((each for each in state.units if each.name == unit), None)
-    if found is None:
+    # Elements are counted in the unit's first input or the named one; None: sent elements.
+    reader = next((each for each in state.units if each.name == unit), None)
+    if reader is None:
         return next(each.name for each in state.channels if each.name.endswith(f" -> {unit}"))
-    read = [each.name for each in state.channels if each.consumer == found.number]
+    read = [each.name for each in state.channels if each.consumer == reader.number]
     return min(read, key=lambda name: int(name.rpartition(".")[2]), default=None)

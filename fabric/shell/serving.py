@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from typing_extensions import override
 
-from fabric.explore.serving.conducting import Watching
+from fabric.explore.serving.driver import Watching
 from fabric.explore.serving.question import open_servings
 from fabric.explore.study.written.terminal import Watch, progress_line
 from fabric.messages.addresses import shown_command
@@ -36,7 +36,7 @@ _NEEDED: Final = ("optuna", "matplotlib")
 
 
 class ServingWatch(Watching):
-    """One line at the bottom of a terminal, gone when all is done; elsewhere nothing."""
+    """A progress line at the bottom of a terminal, removed at the end; not shown elsewhere."""
 
     def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._progress: Final = progress_line(
@@ -52,7 +52,7 @@ class ServingWatch(Watching):
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._end_study()
         self._progress.stop()
 
@@ -69,11 +69,11 @@ class ServingWatch(Watching):
             return
         self._end_study()
         at = "" if rate is None else f" {rate:g}/s"
-        told = visible(f"{design}{at}".strip() or "serving")
+        title = visible(f"{design}{at}".strip() or "serving")
         if self._task is None:
-            self._task = self._progress.add_task(told, total=all_runs)
+            self._task = self._progress.add_task(title, total=all_runs)
         self._progress.start()
-        self._progress.update(self._task, description=told, completed=done)
+        self._progress.update(self._task, description=title, completed=done)
 
     def _end_study(self) -> None:
         if self._of_study is not None:
@@ -82,7 +82,7 @@ class ServingWatch(Watching):
 
 
 class Serves:
-    """Questions of serving, from a file to results."""
+    """Runs, prints and saves the serving questions of a file."""
 
     def __init__(self, servings: Sequence[Serving], folder: Path | None) -> None:
         self._servings: Final = servings
@@ -102,10 +102,10 @@ class Serves:
         return Serves(open_servings(file), folder)
 
     def run(self, jobs: int | None, *, as_json: bool) -> None:
-        """Conduct the questions, print each when it is over, and write it into its folder."""
+        """Run the questions, and print and save the result of each."""
         from rich.console import Console
 
-        from fabric.explore.serving.conducting import conduct_serving
+        from fabric.explore.serving.driver import conduct_serving
         from fabric.explore.serving.result import serving_sheet
         from fabric.explore.study.workers import LocalWorkers, available_cores
         from fabric.messages.tables import printed_sheet
@@ -128,7 +128,7 @@ class Serves:
                 workers.close()
 
     def conclude(self, *, as_json: bool) -> int:
-        """Print the places of results, and return the exit status."""
+        """Print the paths of results, and return the exit status."""
         for serving in self._servings[: len(self._found)]:
             folder = self._folder_of(serving)
             if folder is not None:

@@ -1,4 +1,4 @@
-"""The command ``study``: studies, messages and results."""
+"""Driver of the command ``study``: run, print and save each study."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fabric.explore.study.opening import Asked, open_study
+from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.messages.addresses import shown_command
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.output import ExitStatus, print_text, tell
@@ -26,18 +26,18 @@ _NEEDED: Final = ("optuna", "matplotlib", "distributed")
 
 
 class Studying:
-    """Studies, from files to results."""
+    """Runs, prints and saves studies."""
 
     def __init__(self, studies: Sequence[Study], folder: Path | None) -> None:
         self._studies: Final = studies
         self._folder: Final = folder
         self._found: Final[list[StudyResult]] = []
-        # Drawing takes as long as some studies: it is done while the next one runs.
+        # Drawing takes as long as some studies, so it overlaps with the next study.
         self._writer: Final = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self._writing: Final[list[Future[list[str]]]] = []
 
     @staticmethod
-    def of(files: Sequence[Path], asked: Asked, folder: Path | None) -> Studying:
+    def of(files: Sequence[Path], options: StudyOptions, folder: Path | None) -> Studying:
         """Open the studies of files."""
         missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
         if missing:
@@ -45,7 +45,7 @@ class Studying:
                 f"study needs {', '.join(missing)}, which is not installed: expected the extra "
                 "study, as in pip install 'step-fabric[study]'"
             )
-        studies = [open_study(file, asked) for file in files]
+        studies = [open_study(file, options) for file in files]
         files_of: dict[str, Path] = {}
         for study, file in zip(studies, files, strict=True):
             other = files_of.setdefault(study.name, file)
@@ -65,10 +65,10 @@ class Studying:
         *,
         as_json: bool,
     ) -> None:
-        """Conduct the studies, print each when it is over, and write it into its folder."""
+        """Run the studies, and print and save the result of each."""
         from rich.console import Console
 
-        from fabric.explore.study.conducting import conduct
+        from fabric.explore.study.driver import conduct
         from fabric.explore.study.store import Store
         from fabric.explore.study.written.terminal import Watch, study_sheet
         from fabric.messages.tables import printed_sheet
@@ -82,7 +82,7 @@ class Studying:
             self._found.append(result)
             self._write(result)
             if store.ignored:
-                tell(f"fabric: {store.told_of_ignored()}")
+                tell(f"fabric: {store.ignored_note()}")
             if not as_json:
                 space = "\n" if len(self._found) > 1 else ""
                 print_text(space + printed_sheet(study_sheet(result)))
@@ -91,7 +91,7 @@ class Studying:
                 break
 
     def conclude(self, *, as_json: bool) -> int:
-        """Write results, print their places, and return the exit status."""
+        """Wait for the saved files, print their paths, and return the exit status."""
         from fabric.explore.study.written.folder import write_overview
 
         unwritten = [sentence for each in self._writing for sentence in each.result()]
@@ -125,10 +125,10 @@ def search_of(method: Method | None, points: int | None, seed: int | None) -> Se
     """Return the search of the options; points are required."""
     if method is None:
         if points is not None or seed is not None:
-            raise ConfigurationError("--points and --seed are of a search: expected --search too")
+            raise ConfigurationError("--points and --seed need a search: expected --search, too")
         return None
     if points is None:
-        raise ConfigurationError("--search: expected --points N, how many are to run")
+        raise ConfigurationError("--search: expected --points N, the number of points to run")
     from fabric.explore.study.search import Search
 
     return Search(method, points, seed or 0)

@@ -53,8 +53,8 @@ def print_check(check: Check, file: str, console: Console) -> None:
     bound = len(decided.intersection(unbound))
     if unbound:
         console.print()
-        known = f"; the program's data decide {bound:,} of them: --data" if bound else ""
-        print_line(console, Text(f"{counted(len(unbound), 'symbol')}: --set NAME=VALUE{known}"))
+        note = f"; the program's data decide {bound:,} of them: --data" if bound else ""
+        print_line(console, Text(f"{counted(len(unbound), 'symbol')}: --set NAME=VALUE{note}"))
         print_line(console, Text(f"  {_symbol_names(unbound)}"))
     for warning in check.warnings[:_WARNINGS_SHOWN]:
         print_line(console, Text.assemble(("warning: ", "yellow"), warning))
@@ -87,7 +87,6 @@ def _wiring(group: tuple[Node, ...], console: Console) -> None:
 
 
 def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:
-    """Ports of a repeated operator, each type once; many alike ports of one operator together."""
     if len(types) == 1:
         yield from types_text(types[0])
         return
@@ -96,8 +95,7 @@ def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:
 
 
 def _place(node: Node) -> str:
-    """Return the place without folders, for narrow terminals."""
-    return node.place.brief
+    return node.place.brief  # without folders, for narrow terminals
 
 
 def _name(group: tuple[Node, ...]) -> str:
@@ -143,7 +141,7 @@ def _metrics(check: Check, console: Console) -> None:
 
 
 def _is_formula(text: str) -> bool:
-    return any(letter.isalpha() for letter in text)
+    return any(character.isalpha() for character in text)
 
 
 def _rounded(value: float | str | None) -> str:
@@ -155,7 +153,7 @@ def _rounded(value: float | str | None) -> str:
 def _formula(value: Dim) -> str:
     if not free_symbols(value):
         return f"{value:,}"
-    return _DIGITS.sub(lambda found: f"{int(found.group()):,}", short_text(value))
+    return _DIGITS.sub(lambda match: f"{int(match.group()):,}", short_text(value))
 
 
 def _symbol_names(names: Sequence[str]) -> str:
@@ -166,7 +164,6 @@ def _symbol_names(names: Sequence[str]) -> str:
 
 
 def _most_on_chip(check: Check, console: Console) -> None:
-    """Print the families of operators with the most on-chip memory."""
     by_node = {each.node: each.costs for each in check.metrics.operators}
     total: Dim = check.metrics.paper.on_chip_bytes
     needs = [
@@ -178,8 +175,8 @@ def _most_on_chip(check: Check, console: Console) -> None:
         return
     size, group = max(needs, key=lambda pair: pair[0])
     most, one = max(((by_node[node].on_chip_bytes, node) for node in by_node), key=lambda p: p[0])
-    others = sum(each == size for each, _ in needs) - 1
-    tied = f"; {others} more {'needs' if others == 1 else 'need'} as much" if others else ""
+    ties = sum(each == size for each, _ in needs) - 1
+    tied = f"; {ties} more {'needs' if ties == 1 else 'need'} as much" if ties else ""
     console.print()
     for text in (
         f"most on chip (paper): {_name(group)}",
@@ -216,7 +213,6 @@ def _numbers(placed: Placed) -> tuple[str, str]:
 
 
 def _tensor(placed: Placed) -> str:
-    """Return what a tensor is called: an output by its name, all by the operators that use them."""
     users = merged_text([node.name for node in placed.nodes])
     tensor, layout = placed.tensor, _layout(placed)
     if tensor is None:
@@ -226,7 +222,6 @@ def _tensor(placed: Placed) -> str:
 
 
 def _layout(placed: Placed) -> str:
-    """Return unusual or unwanted properties of a layout."""
     layout, tensor = placed.layout, placed.tensor
     if layout.contiguous:
         assert tensor is not None

@@ -65,7 +65,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("given", "status", "told"),
     [
-        (["examples", "mo"], 2, "mo is no example: expected one of attention, "),
+        (["examples", "mo"], 2, "mo is not an example: expected one of attention, "),
         (["examples", "-o", "x.py"], 2, "-o FILE.py needs the NAME of an example."),
     ],
 )

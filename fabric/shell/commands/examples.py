@@ -51,22 +51,22 @@ def copied(name: str, to: Path) -> list[Path]:
 
 
 def _file(name: str) -> Path:
-    known = examples()
+    names = list(examples())
     name = name.removesuffix(".py")
-    if name not in known:
-        raise ConfigurationError(f"{name} is no example: expected {one_of(list(known), name)}")
+    if name not in names:
+        raise ConfigurationError(f"{name} is not an example: expected {one_of(names, name)}")
     return programs() / f"{name}.py"
 
 
 def _imported(source: Path) -> list[Path]:
-    found: dict[Path, None] = {}
+    imported: set[Path] = set()
     waiting = [source]
     while waiting:
         for module in _modules(waiting.pop()):
-            if module not in found and module != source:
-                found[module] = None
+            if module not in imported and module != source:
+                imported.add(module)
                 waiting.append(module)
-    return sorted(found)
+    return sorted(imported)
 
 
 def _modules(source: Path) -> Iterator[Path]:
@@ -94,7 +94,7 @@ def _modules(source: Path) -> Iterator[Path]:
     "file",
     metavar="FILE.py",
     type=NamedPath(path_type=Path),
-    help="Where the program is written, with the modules it imports beside it.",
+    help="Write the program to this file, and the modules it imports into the same folder.",
 )
 def command(name: str | None, file: Path | None) -> int:
     """List the example programs, print the one called NAME, or write it to a file."""
@@ -103,14 +103,14 @@ def command(name: str | None, file: Path | None) -> int:
     if name is None:
         if file is not None:
             raise click.UsageError("-o FILE.py needs the NAME of an example.")
-        known = examples()
-        width = max(map(len, known))
-        print_text("".join(f"{each:<{width}}  {line}\n" for each, line in known.items()))
+        lines = examples()
+        width = max(map(len, lines))
+        print_text("".join(f"{each:<{width}}  {line}\n" for each, line in lines.items()))
     elif file is None:
         print_text(text_of(name))
     else:
         written = copied(name, file)
         beside = sorted({each.relative_to(file.parent).parts[0] for each in written} - {file.name})
-        also = f", and what it imports: {', '.join(beside)}" if beside else ""
+        also = f", and its imports: {', '.join(beside)}" if beside else ""
         print_text(f"wrote {file}{also}; now:\n  python -m fabric run {file}\n")
     return 0

@@ -14,7 +14,7 @@ import click
 from fabric.messages.files import output_file
 
 _TAKEN: Final = frozenset({*sys.stdlib_module_names, "fabric", "operators", "conftest"})
-"""Modules that a file beside the program would hide, wherever it is."""
+"""Modules that a file of the same name would hide."""
 
 _PROGRAM: Final = '''\
 """{module}: a matrix is loaded tile by tile, every tile goes through SiLU, and is stored.
@@ -42,7 +42,7 @@ def build(rows: int = 64, seed: int = 0) -> Program:
 '''
 
 _TEST: Final = '''\
-"""The program completes and stores what it says; where a test fails, step_report shows its runs."""
+"""Tests of the program; if a test fails, step_report shows its runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from {module} import build
 
 
 def test_it_completes() -> None:
-    """With the right output; a failure says where it is wrong, or why nothing moves."""
+    """The output is right; otherwise the error names the wrong place or the deadlock."""
     report = assert_completes(build(), mode="functional")
     assert report.verified
 
@@ -81,7 +81,7 @@ def command(name: str) -> int:
         with output_file(file, "x", encoding="utf-8") as written:
             written.write(text)
     if module != name.removesuffix(".py"):
-        click.echo(f"{name!r} is no name of a module: it is called {module}")
+        click.echo(f"{name!r} is not a name of a module: it is called {module}")
     click.echo(
         f"wrote {' and '.join(map(str, files))}; now:\n"
         f"  python -m fabric run {module}.py\n"
@@ -91,12 +91,11 @@ def command(name: str) -> int:
 
 
 def _module(name: str) -> str:
-    """Return what the program's module is called: a name that Python can import."""
     module = re.sub(r"[-\s]+", "_", name.strip().removesuffix(".py"))
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", module) or keyword.iskeyword(module):
         raise click.BadParameter(
             f"{name!r}: expected a name of letters, digits and _ that begins with a letter, "
-            "such as first_program, and is no word of Python's.",
+            "such as first_program, and is not a keyword of Python.",
             param_hint="NAME",
         )
     taken = module.lower() in {each.lower() for each in _TAKEN}
@@ -109,9 +108,7 @@ def _module(name: str) -> str:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a file here would be loaded in the place of a module that we, say, need."""
     here = Path.cwd()
-    others = [each for each in sys.path if Path(each).absolute() != here]
-    found = PathFinder.find_spec(module, others)
-    # A folder without modules is hidden by nothing.
-    return found is not None and found.origin is not None
+    spec = PathFinder.find_spec(module, [p for p in sys.path if Path(p).absolute() != here])
+    # A folder without __init__.py has no origin, and is not imported by name.
+    return spec is not None and spec.origin is not None

@@ -1,4 +1,4 @@
-"""``operators``: what there is to build programs from, and what each does."""
+"""``operators``: list and explain operators and functions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _names(
 @click.command("operators")
 @click.argument("names", metavar="[FILE.py] [NAME]...", nargs=-1, shell_complete=_names)
 def command(names: tuple[str, ...]) -> int:
-    """List operators and functions, or say what those called NAME do, with an example.
+    """List operators and functions, or explain each NAME, with an example.
 
-    With FILE.py they are those that this file defines.
+    With FILE.py, use the operators and functions of this file.
     """
     if sys.flags.optimize > 1:
         raise ConfigurationError(
@@ -42,10 +42,10 @@ def command(names: tuple[str, ...]) -> int:
     entries = [each for file in files for each in entries_of(executed(file))]
     if not files:
         entries = installed()
-    wanted = [found(name, entries) for name in names if name not in files]
-    if not wanted:
+    shown = [found(name, entries) for name in names if name not in files]
+    if not shown:
         print_text(printed(lambda console: print_families(entries, console)))
-    for number, entry in enumerate(wanted):
+    for number, entry in enumerate(shown):
         print_text("\n" if number else "")
         print_text(printed(partial(print_entry, entry)))
     return 0

@@ -83,15 +83,14 @@ def program_options(command: Command) -> Command:
 
 
 def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str) -> dict[str, T]:
-    """Return the values of a repeated option ``NAME=VALUE``; ``form`` is for messages."""
-    found = {}
+    values = {}
     for item in given:
         name, _, text = item.rpartition("=")
         value = read(text) if name else None
         if value is None:
             raise click.BadParameter(f"{item!r}: expected {form}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _depths(
@@ -111,7 +110,7 @@ def _depths(
 def sizes(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int | Fraction]:
-    """Return what was given to an option ``SYMBOL=VALUE``: sizes by the name of the symbol."""
+    """Parse an option ``SYMBOL=VALUE``: sizes by the name of the symbol."""
     from fabric.graph.arguments.numbers import number_of
 
     def size(text: str) -> int | Fraction | None:
@@ -123,14 +122,14 @@ def sizes(
         value = Fraction(text)
         return value.numerator if value.denominator == 1 else value
 
-    what = f"{parameter.metavar} with VALUE at least 0: an integer, or of a symbol with ~ the mean"
-    return _by_name(given, size, f"{what}, as in 17/6 or 2.5")
+    form = f"{parameter.metavar} with VALUE at least 0: an integer, or of a symbol with ~ the mean"
+    return _by_name(given, size, f"{form}, as in 17/6 or 2.5")
 
 
 def factors(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, float]:
-    """Return what was given to an option ``NAME=FACTORx``: factors by name."""
+    """Parse an option ``NAME=FACTORx``: factors by name."""
 
     def factor(text: str) -> float | None:
         return float(text.removesuffix("x")) if _FACTOR.fullmatch(text) else None
@@ -140,7 +139,7 @@ def factors(
 
 
 def links_factor(_context: click.Context, parameter: click.Parameter, given: str) -> float:
-    """Return the factor of link bandwidth; inf for unlimited."""
+    """Parse the factor of link bandwidth; inf for unlimited."""
     if given == "unlimited":
         return math.inf
     if not _FACTOR.fullmatch(given) or not float(given.removesuffix("x")):
@@ -176,7 +175,7 @@ def json_option(meaning: str = "Print one JSON object.") -> Callable[[Command], 
 def file_option(
     flag: str, name: str, metavar: str, meaning: str | None = None, **more: Any
 ) -> Callable[[Command], Command]:
-    """Return an option that names a file, with its help and what else click knows of options."""
+    """Return an option for a file; ``more`` are arguments of ``click.option``."""
     kind = NamedPath(path_type=Path, dir_okay=False)
     return click.option(flag, name, metavar=metavar, type=kind, help=meaning, **more)
 
@@ -262,10 +261,10 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         type=Whole(min=10),
         default=10_000_000,
         show_default=True,
-        help="Give up after N cycles in which nothing gets done.",
+        help="Give up after N cycles without progress.",
     ),
 }
-"""By what ``simulate`` calls them."""
+"""Options by the parameter of ``simulate``."""
 
 _DEPTHS: Final = file_option(
     "--depths",
@@ -277,12 +276,12 @@ _DEPTHS: Final = file_option(
 
 def run_options(*names: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Give a command options of ``simulate``, by default all, as the argument ``options``."""
-    wanted = names or tuple(OF_RUNS)
+    chosen = names or tuple(OF_RUNS)
 
     def decorate(command: Callable[..., object]) -> Callable[..., object]:
         @wraps(command)
         def call(*args: Any, **given: Any) -> object:
-            options = {name: given.pop(name) for name in wanted}
+            options = {name: given.pop(name) for name in chosen}
             file = given.pop("depths_file", None)
             if file is not None:
                 from fabric.explore.sizing.depths_file import read_depths
@@ -292,11 +291,11 @@ def run_options(*names: str) -> Callable[[Callable[..., object]], Callable[..., 
                 raise click.UsageError("--exact needs data: expected it without --mode timing.")
             return command(*args, options=options, **given)
 
-        made: Callable[..., object] = call
-        for name in reversed(wanted):
+        decorated: Callable[..., object] = call
+        for name in reversed(chosen):
             if name == "depths":
-                made = _DEPTHS(made)
-            made = OF_RUNS[name](made)
-        return made
+                decorated = _DEPTHS(decorated)
+            decorated = OF_RUNS[name](decorated)
+        return decorated
 
     return decorate

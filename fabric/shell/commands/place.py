@@ -1,4 +1,4 @@
-"""``place``: on which site of a mesh each unit is."""
+"""``place``: find a site on the mesh for each unit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fabric.shell.commands.options import sizes as sizes_of
     "--site-bytes",
     metavar="N",
     type=Whole(min=0),
-    help="On-chip memory that the units of a site need together at most; by default that of "
-    "[network].",
+    help="Most on-chip memory that the units of a site may need together; by default the value "
+    "in [network].",
 )
 @click.option(
     "--set",
@@ -65,7 +65,7 @@ def command(
             raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected one")
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)
-        found = place(
+        plan = place(
             loaded.program,
             site_bytes=site_bytes,
             sizes=sizes,
@@ -74,17 +74,17 @@ def command(
             notify=(lambda text: tell(f"fabric: {text}")) if sys.stderr.isatty() else None,
         )
     if output is not None:
-        found.write(output)
+        plan.write(output)
     if picture is not None:
         from fabric.analysis.placing.picture import floor_svg
 
         with output_file(picture, encoding="utf-8") as file:
-            file.write(floor_svg(found))
+            file.write(floor_svg(plan))
     if as_json:
-        print_json(place_object(**known, status="placed", **found.as_json()))
+        print_json(place_object(**known, status="placed", **plan.as_json()))
     else:
         from fabric.analysis.placing.result import floor_plan_sheet
         from fabric.messages.tables import printed_sheet
 
-        print_text(printed_sheet(floor_plan_sheet(found)))
+        print_text(printed_sheet(floor_plan_sheet(plan)))
     return 0

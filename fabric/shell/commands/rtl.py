@@ -1,4 +1,4 @@
-"""``rtl``: write a program as SystemVerilog, and hold it against the fabric."""
+"""``rtl``: write a program as SystemVerilog, and compare it with the fabric."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     required=True,
     type=NamedPath(path_type=Path, file_okay=False),
-    help="Where the files go.",
+    help="The folder of the files.",
 )
 @click.option(
     "--run",
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     "--cost",
     "costs",
     is_flag=True,
-    help="Synthesise each module with Yosys for an ECP5, and print what it takes.",
+    help="Synthesise each module with Yosys for an ECP5, and print its resources.",
 )
 @click.option(
     "--place",
     "places",
     is_flag=True,
-    help="Also place and route each of them, and the whole, with nextpnr; print the clock.",
+    help="Also place and route each module, and the whole, with nextpnr; print the clock.",
 )
 @pieces_option
 @json_option()
@@ -79,27 +79,27 @@ def command(
     from fabric.shell.library import hardware_modules, lowered
 
     with program_prints(as_json=as_json):
-        built: Program = load_on(hardware_file, program, parameters, known, wires=True).program
+        wired: Program = load_on(hardware_file, program, parameters, known, wires=True).program
         if pieces is not None:
-            built = lowered(built, *pieces)
-        made = hardware_modules()
-        designed = made.design(built, **options)
+            wired = lowered(wired, *pieces)
+        hardware = hardware_modules()
+        design = hardware.design(wired, **options)
         with naming(output):
-            written = made.write(designed, output)
-            compared = made.run(designed, written, output) if runs else None
-            cost = made.cost(designed, output, places=places) if costs or places else None
+            files = hardware.write(design, output)
+            comparison = hardware.run(design, files, output) if runs else None
+            cost = hardware.cost(design, output, places=places) if costs or places else None
 
-    units = len(designed.netlist.units)
-    modules = len({unit.module for unit in designed.netlist.units})
-    found: dict[str, object] = {"status": "written", "modules": modules, "units": units}
-    if compared is not None:
-        found |= {"status": "equal" if compared.equal else "different", **compared.as_json()}
+    units = len(design.netlist.units)
+    modules = len({unit.module for unit in design.netlist.units})
+    result: dict[str, object] = {"status": "written", "modules": modules, "units": units}
+    if comparison is not None:
+        result |= {"status": "equal" if comparison.equal else "different", **comparison.as_json()}
     if cost is not None:
-        found["cost"] = cost.as_json()
+        result["cost"] = cost.as_json()
     if as_json:
-        print_json(rtl_object(**known, **found))
+        print_json(rtl_object(**known, **result))
     else:
         lines = [f"written: {counted(units, 'unit')} of {counted(modules, 'kind')} in {output}"]
-        lines += [str(each) for each in (compared, cost) if each is not None]
+        lines += [str(each) for each in (comparison, cost) if each is not None]
         print_text("\n".join(lines) + "\n")
-    return int(compared is not None and not compared.equal)
+    return int(comparison is not None and not comparison.equal)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--trace-window", metavar="C0:C1", help="Keep only what happens between two cycles.")
 @click.option(
-    "--trace-nodes", metavar="GLOB", help="Keep only the channels of units whose names match."
+    "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with matching names."
 )
 @click.option(
     "--log-dir",
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     type=click.Choice(["compiled", "tasks"]),
     default="compiled",
     show_default=True,
-    help="Run operators in compiled code if possible, or each of them in a task.",
+    help="Run operators in compiled code if possible, or each operator in a task.",
 )
 @file_option(
     "--save", "saved", "FILE.npz", "Write the outputs as numpy arrays; in functional mode."
@@ -177,7 +177,7 @@ def _break(text: str, *, as_json: bool) -> Break:
 
 
 def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | None:
-    """Return the report of a run held at ``place`` first; None if it was abandoned."""
+    """Return the report of a run that is first held at ``place``; None if it was abandoned."""
     from fabric.messages.output import tell
     from fabric.runs.stepped import open_run
     from fabric.shell.prompt import Prompt
@@ -244,7 +244,6 @@ def _progress() -> Progress | None:
 
 
 def _check_saved(saved: Path | None, mode: str) -> None:
-    """Refuse ``--save`` before a run without data."""
     if saved is not None and mode == "timing":
         from fabric.messages.errors import ConfigurationError
 
@@ -254,7 +253,6 @@ def _check_saved(saved: Path | None, mode: str) -> None:
 
 
 def _save(report: Report, saved: Path) -> bool:
-    """Save the outputs of a completed run; report failures."""
     from fabric.messages.errors import ConfigurationError
     from fabric.messages.output import tell
 

@@ -1,4 +1,4 @@
-"""``serve``: a stream of requests on a server, and what its users wait."""
+"""``serve``: simulate a server, and report latency and throughput."""
 
 from __future__ import annotations
 

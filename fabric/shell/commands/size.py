@@ -1,4 +1,4 @@
-"""``size``: how deep each channel has to be."""
+"""``size``: find the depth of each channel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     type=click.Choice(["search", "exact", "high-water", "paper-lp"]),
     default="search",
     show_default=True,
-    help="The method whose depths are used; the report shows what all of them find.",
+    help="The method that finds the depths; the report shows the results of several.",
 )
 @click.option(
     "--objective",
@@ -79,14 +79,14 @@ if TYPE_CHECKING:
     multiple=True,
     help="Inputs, as in a study: the depths serve all of them.",
 )
-@hold_out_option("Keep N of the inputs apart, and run them with the depths found for the others.")
+@hold_out_option("Hold N inputs out, and run them with the depths found for the rest.")
 @file_option("-o", "output", "FILE.toml", "Write the depths, for `run --depths`.")
 @click.option(
     "--rows",
     type=Whole(min=1),
     default=SHOWN,
     show_default=True,
-    help="Rows of the table of channels at most.",
+    help="Most rows of the table of channels.",
 )
 @json_option()
 @click.pass_obj
@@ -117,7 +117,7 @@ def command(
     if output is not None and not output.parent.is_dir():
         raise ConfigurationError(f"{output}: there is no folder {output.parent}: expected one")
     with program_prints(as_json=as_json):
-        inputs, others = _inputs(program, parameters, hardware_file, over, hold_out, known)
+        inputs, apart = _inputs(program, parameters, hardware_file, over, hold_out, known)
         wanted = Wanted(
             goal=goal,
             method=method,
@@ -126,14 +126,14 @@ def command(
             depths=depths,
             share=share,
             repeats=repeats,
-            held_out=others,
+            held_out=apart,
             notify=_notify(),
             **options,
         )
-        found = find_depths(inputs, wanted)
-    _print(found, known, rows, as_json=as_json)
-    status = ExitStatus.COMPLETED if found.keeps and not found.violated else ExitStatus.WRONG
-    return (_write(found, program, output) if output is not None else 0) or status
+        sizing = find_depths(inputs, wanted)
+    _print(sizing, known, rows, as_json=as_json)
+    status = ExitStatus.COMPLETED if sizing.keeps and not sizing.violated else ExitStatus.WRONG
+    return (_write(sizing, program, output) if output is not None else 0) or status
 
 
 def _inputs(
@@ -144,7 +144,6 @@ def _inputs(
     hold_out: int,
     known: dict[str, object],
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
-    """Return the program or its variants by ``over``, and the variants that are held out."""
     if over:
         from fabric.explore.sizing.running import held_out, programs_of
 
@@ -165,32 +164,32 @@ def _notify() -> Callable[[str], object]:
     return lambda text: tell(f"fabric: {text}")
 
 
-def _write(found: Sizing, program: str, output: Path) -> int:
+def _write(sizing: Sizing, program: str, output: Path) -> int:
     from fabric.explore.sizing.depths_file import write_depths
     from fabric.explore.sizing.result import hops_text
     from fabric.messages.output import ExitStatus, tell
 
-    with_hops = f" with {hops_text(found.hops)}" if found.hops else ""
+    with_hops = f" with {hops_text(sizing.hops)}" if sizing.hops else ""
     about = (
-        f"{program}: {found.goal}, {found.cost:,} {found.objective}, {found.truth}",
+        f"{program}: {sizing.goal}, {sizing.cost:,} {sizing.objective}, {sizing.truth}",
         f"for `python -m fabric run --depths`{with_hops}",
     )
     try:
-        write_depths(output, found.depths, about)
+        write_depths(output, sizing.depths, about)
     except OSError as error:
         tell(f"fabric: {error.filename}: {error.strerror}")
         return ExitStatus.UNWRITTEN
     return ExitStatus.COMPLETED
 
 
-def _print(found: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
+def _print(sizing: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
     from fabric.messages.output import print_text
     from fabric.messages.tables import printed_sheet
     from fabric.shell.json_object import print_json, size_object
 
     if as_json:
-        print_json(size_object(**known, status="sized", **found.as_json()))
+        print_json(size_object(**known, status="sized", **sizing.as_json()))
         return
     from fabric.explore.sizing.result import sizing_sheet
 
-    print_text(printed_sheet(sizing_sheet(found, rows)))
+    print_text(printed_sheet(sizing_sheet(sizing, rows)))

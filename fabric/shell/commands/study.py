@@ -1,4 +1,4 @@
-"""``study``: many runs of one program, and the designs that nothing beats."""
+"""``study``: run many designs of a program, and report the best."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     "--vary",
     metavar="NAME=VALUES",
     multiple=True,
-    help="A parameter, hardware.SECTION.KEY, depth.OPERATOR.INPUT or hop.OPERATOR.INPUT, and what "
-    "it varies over: 8,16,32, 4..128 in steps (+4) or geometrically (*2), 1+1,3+4 for a hop; "
+    help="A parameter, hardware.SECTION.KEY, depth.OPERATOR.INPUT or hop.OPERATOR.INPUT, and its "
+    "values: 8,16,32, 4..128 in steps (+4) or geometrically (*2), 1+1,3+4 for a hop; "
     "NAME:NAME=8:4,16:8 varies together.",
 )
 @click.option(
     "--over",
     metavar="NAME=VALUES",
     multiple=True,
-    help="Inputs, written like --vary. Every design runs with all of them, and metrics are "
+    help="Inputs, written like --vary. Every design runs with every input, and metrics are "
     "mean:METRIC, worst:METRIC, p95:METRIC, median:METRIC or least:METRIC.",
 )
-@hold_out_option("Keep N of the inputs apart, and run the designs chosen with the others on them.")
+@hold_out_option("Hold N inputs out, and run the designs chosen on the rest with them.")
 @click.option(
     "-p",
     "parameters",
@@ -86,9 +86,9 @@ if TYPE_CHECKING:
     "--search",
     "method",
     type=click.Choice(["tpe", "nsga2", "random"]),
-    help="Do not run every point: Optuna draws --points of them.",
+    help="Do not run every point: Optuna draws the number in --points.",
 )
-@click.option("--points", metavar="N", type=Whole(min=1), help="How many points --search runs.")
+@click.option("--points", metavar="N", type=Whole(min=1), help="Number of points of --search.")
 @click.option(
     "--seed",
     metavar="N",
@@ -132,13 +132,13 @@ def command(
     files: tuple[Path, ...],
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
-    from fabric.explore.study.opening import Asked
+    from fabric.explore.study.opening import StudyOptions
     from fabric.messages.output import program_prints
     from fabric.runs.options import Options
     from fabric.shell.studying import Studying, search_of, storage_of, workers_of
     from fabric.timing.machine.terminations import uninterrupted
 
-    asked = Asked(
+    study_options = StudyOptions(
         vary=vary,
         over=over,
         hold_out=hold_out,
@@ -150,7 +150,7 @@ def command(
     )
     search = search_of(method, points, seed)
     with program_prints(as_json=as_json):
-        studying = Studying.of(files, asked, folder)
+        studying = Studying.of(files, study_options, folder)
         workers = workers_of(dask, jobs, timeout_seconds)
         try:
             studying.run(

@@ -1,4 +1,4 @@
-"""``trace``: look at the event trace of a run."""
+"""``trace``: analyse the event trace of a run."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ _ROWS = click.option(
     type=Whole(min=1),
     default=SHOWN,
     show_default=True,
-    help="Rows of each table at most.",
+    help="Most rows of each table.",
 )
 
 
 _UNFOLD = click.option(
     "--unfold",
     is_flag=True,
-    help="A row for every unit or channel; by default those of a family share one.",
+    help="Print a row for every unit or channel; by default a family shares one.",
 )
 
 
 @click.group("trace", cls=Group)
 def command() -> None:
-    """Look at the event trace of RUN, a folder that `run --trace events` wrote."""
+    """Analyse the event trace of RUN, a folder that `run --trace events` wrote."""
 
 
 @command.command("summary")
 @_RUN
 @_UNFOLD
 def summary(run: Path, unfold: bool) -> None:
-    """Say what was recorded: how the run ended, its transfers, bursts and waits."""
+    """Print how the run ended, its transfers, bursts and waits."""
     from fabric.analysis.trace.printing import summary_sheet
 
     _show(run, lambda trace: summary_sheet(trace.summary(), unfold=unfold))
@@ -62,7 +62,7 @@ def summary(run: Path, unfold: bool) -> None:
 @_ROWS
 @_UNFOLD
 def stalls(run: Path, rows: int, unfold: bool) -> None:
-    """Say where each unit's cycles went, whom it waited for, and what bounds the run."""
+    """Print where each unit's cycles went, the units it waited for, and what bounds the run."""
     from fabric.analysis.trace.printing import stalls_sheet
 
     _show(run, lambda trace: stalls_sheet(trace.stalls(), rows, unfold=unfold))
@@ -71,7 +71,7 @@ def stalls(run: Path, rows: int, unfold: bool) -> None:
 @command.command("deadlock")
 @_RUN
 def deadlock(run: Path) -> None:
-    """Say which units could never go on, and why, even if the run was killed.
+    """Explain a deadlock, also of a run that was killed.
 
     If a run was repeated with deeper channels, the first run is explained.
     """
@@ -89,7 +89,7 @@ def deadlock(run: Path) -> None:
 @click.option("--at", "cycle", type=Whole(min=0), required=True, help="The cycle.")
 @click.option("--around", "node", metavar="NODE", help="Show only this unit and its neighbours.")
 def show(run: Path, cycle: int, node: str | None) -> None:
-    """Say what every unit was doing in one cycle."""
+    """Print the activity of every unit in one cycle."""
     from fabric.analysis.trace.printing import moment_sheet
 
     def around(trace: Trace) -> Sheet:
@@ -109,7 +109,7 @@ def show(run: Path, cycle: int, node: str | None) -> None:
 def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> None:
     """Print the rows of QUERY, a ready query's name or SQL over the trace's tables.
 
-    A ready query has a row for each family; SQL finds the families in columns of that name.
+    A ready query has a row for each family; in SQL, the column `family` has its name.
     """
     from fabric.analysis.trace.reading.queries import describe
     from fabric.messages.output import PIPED_COLUMNS, print_text
@@ -132,7 +132,7 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 @click.argument("run_b", metavar="RUN_B", type=NamedPath(path_type=Path), shell_complete=runs)
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
-    """Say where two runs begin to differ, and which units got slower."""
+    """Print where two runs begin to differ, and the units that became slower."""
     from fabric.analysis.trace.printing import diff_sheet
 
     other = _opened(run_b)
@@ -149,24 +149,24 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     metavar="UNIT=FACTORx",
     multiple=True,
     callback=factors,
-    help="A unit works FACTOR times as long: 0.5x is half, 2x is double. UNIT may be a pattern, "
-    "or a family as the tables name it: 'load_0..127'.",
+    help="Multiply the work of a unit: 0.5x is half, 2x is double. UNIT may be a pattern, or a "
+    "family as the tables name it: 'load_0..127'.",
 )
 @click.option(
     "--links",
     metavar="FACTORx|unlimited",
     default="1x",
     callback=links_factor,
-    help="Links of the network carry FACTOR times as many bytes a cycle, or any number.",
+    help="Multiply the bytes a cycle of the network's links, or remove their limit.",
 )
 @_ROWS
 def what_if(
     run: Path, depths: dict[str, int], work: dict[str, float], links: float, rows: int
 ) -> None:
-    """Say what the run would have taken with other depths, work or links, without running it.
+    """Estimate the run's cycles with other depths, work or links, without running it again.
 
-    What each unit did is timed again. This is exact if other depths change only when things happen.
-    The hops stay those of the run.
+    The recorded operations of each unit are timed again. This is exact if the changes affect only
+    the timing of operations. The hops stay as they were.
     """
     from fabric.analysis.trace.printing import what_if_sheet
 
@@ -191,8 +191,8 @@ def what_if(
 def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     """Write the trace in another form; 1 cycle is 1 ns in Perfetto and VCD."""
     if len(forms) != 1:
-        found = " and ".join(f"--{form}" for form in forms) or "none"
-        raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {found}.")
+        given = " and ".join(f"--{form}" for form in forms) or "none"
+        raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {given}.")
     from fabric.analysis.trace.export import export_trace
     from fabric.messages.output import tell
 
@@ -227,7 +227,6 @@ def _show(
 
 
 def _opened(run: Path, *, first: bool = False) -> Trace:
-    """Open a trace, the ``first`` of two; report missing parts on stderr."""
     from fabric.analysis.trace.opened import open_trace
     from fabric.messages.output import tell
 

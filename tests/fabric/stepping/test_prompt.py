@@ -133,7 +133,7 @@ def test_element_of_a_unit_names_its_input(capsys: pytest.CaptureFixture[str]) -
         ("tile total_1.0", "total_1.0 holds no element: expected a channel that holds one"),
         ("tile total_1.0 7", "total_1.0 holds no element 7"),
         ("step 0", "step 0: expected a number of steps"),
-        ("help", "go UNIT:ELEMENT     go on until a unit takes so many elements"),
+        ("help", "go UNIT:ELEMENT     continue until a unit takes this number of"),
         ("Ctrl-C", "held at cycle 12; quit leaves"),
         ("", "small is held at cycle 12"),
     ],
