@@ -376,7 +376,6 @@ def _group(wait: WaitState, state: RunState, expected: Mapping[int, Expected]) -
 
 
 def _missing_token(loop: list[UnitState], state: RunState, expected: Mapping[int, Expected]) -> str:
-    """Return a sentence with the feedback channels that close a loop of receivers."""
     inside = {unit.number for unit in loop}
     closing = []
     for unit in loop:

@@ -42,7 +42,6 @@ class LivelockWatch:
         cycles: int,
         looks: int = _LOOKS,
     ) -> None:
-        """Watch a run and check it ``looks`` times within these cycles."""
         self.cycles: Final = cycles
         self._machine: Final = machine
         self._sinks: Final = machine.sinks

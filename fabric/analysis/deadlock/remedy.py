@@ -314,7 +314,6 @@ class _Lowering:
         return self.settle()
 
     def settle(self) -> bool:
-        """Lower the numbers one by one."""
         try:
             while self._lowered():
                 pass

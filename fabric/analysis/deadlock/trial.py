@@ -191,7 +191,6 @@ class Trial:
 
 
 def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:
-    """Return the feedbacks of a loop of receivers, in wait order."""
     edges = [plan.edges[channel.number] for channel in channels_of(state, loop)]
     streams = [edge.consumer.inputs[edge.input] for edge in edges]
     return tuple(dict.fromkeys(each for each in streams if isinstance(each, Feedback)))
@@ -320,7 +319,6 @@ class Replay:
     """Times one record again with changed depths."""
 
     def __init__(self, record: Record, depth_before: Callable[[str], int]) -> None:
-        """Prepare; ``depth_before`` gives the depth of an unchanged channel."""
         self.record: Final = record
         self._retimer: Final = Retimer(record)
         self._before: Final = np.array(

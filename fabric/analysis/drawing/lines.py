@@ -352,7 +352,6 @@ def _at(point: Point) -> str:
 
 
 def _heading(curve: Curve) -> Point:
-    """Return the direction in which ``curve`` ends, of length 1."""
     x, y = curve[-1]
     for before in reversed(curve[:-1]):
         across, down = x - before[0], y - before[1]

@@ -218,8 +218,6 @@ def annealed(
 
 
 class _State:
-    """A plan in the tables of the loop."""
-
     def __init__(self, floor: Floor, start: Sequence[int], seed: int) -> None:
         netlist, per_site = floor.netlist, floor.units_per_site
         count = len(floor.is_edge)

@@ -170,7 +170,6 @@ def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: M
 
 
 def _link_bytes_per_cycle(mesh: Mesh) -> int | None:
-    """Return the total width of all links, including the sites' own; None if unlimited."""
     sites = {*mesh.sites}
     widths = [
         width

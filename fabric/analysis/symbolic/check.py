@@ -356,7 +356,6 @@ class Crowded:
     """Finds streams that leave channels or banks of the memory unused."""
 
     def __init__(self, plan: Plan) -> None:
-        """Locate the first requests of the loads of ``plan``, if its memory has banks."""
         self._plan: Final = plan
         self._requests: Final[dict[Node, Locations]] = {}
         hbm = plan.program.hardware.hbm

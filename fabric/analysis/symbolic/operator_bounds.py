@@ -47,13 +47,13 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
         found = {
             symbol: program.sizes[symbol]
             for shape in shapes
-            if (symbol := _shown(shape, sizes)) in program.sizes
+            if (symbol := _measured_symbol(shape, sizes)) in program.sizes
         }
         if not found:
             break
         sizes |= found
     result = followed(sizes, program)
-    doubtful = {symbol for symbol, dim in program.absorbed.items() if _degree(dim) > 1}
+    doubtful = {symbol for symbol, dim in program.absorbed.items() if _ragged_degree(dim) > 1}
     for symbol, dim in program.absorbed.items():
         if free_symbols(dim) & doubtful:
             doubtful.add(symbol)
@@ -87,7 +87,6 @@ class Certain:
     """
 
     def __init__(self, plan: Plan, sizes: Sizes) -> None:
-        """Put ``sizes`` into the types of ``plan``."""
         inner = {
             symbol
             for value in {stream.value for node in plan.nodes for stream in node.outputs}
@@ -130,14 +129,14 @@ class Certain:
                 isinstance(sized, Expression)
                 and is_total(sized)
                 and carried.issuperset(parts)
-                and all(_degree(part) <= 1 for part in parts)
+                and all(_ragged_degree(part) <= 1 for part in parts)
             ):
                 found[sized] = size
         return found
 
     def _facts_of(self, sized: StreamType) -> Facts:
         regular = all(isinstance(dim, int) and dim for dim in sized.shape)
-        if not regular and sum(map(_degree, sized.shape)) == 1:
+        if not regular and sum(map(_ragged_degree, sized.shape)) == 1:
             sized = StreamType(tuple(map(self._means.dim, sized.shape)), sized.value)
         found = self._facts.get((regular, sized))
         if found is None:
@@ -148,8 +147,7 @@ class Certain:
         return found
 
 
-def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
-    """Return the symbol that the number of elements in a stream of ``shape`` measures, if any."""
+def _measured_symbol(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
     unknown = [dim for dim in shape if not free_symbols(dim) <= sizes.keys()]
     if len(unknown) != 1 or not isinstance(unknown[0], Symbol):
         return None
@@ -157,10 +155,9 @@ def _shown(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
     return unknown[0] if all(at.dim(dim) for dim in shape if dim is not unknown[0]) else None
 
 
-def _degree(dim: Dim) -> int:
-    """Return the largest number of ragged sizes in a product of ``dim``."""
+def _ragged_degree(dim: Dim) -> int:
     if isinstance(dim, Polynomial):
-        return max(sum(_degree(base) * power for base, power in each) for each in dim.terms)
+        return max(sum(_ragged_degree(base) * power for base, power in each) for each in dim.terms)
     if isinstance(dim, Symbol) or not is_ragged(dim):
         return int(is_ragged(dim))
     return 2  # the mean of rounded sizes does not follow from other means

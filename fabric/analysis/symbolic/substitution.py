@@ -88,7 +88,6 @@ class Substitution:
     """Puts ``sizes`` in place of symbols; symbols without a size stay."""
 
     def __init__(self, sizes: Sizes) -> None:
-        """Substitute ``sizes``."""
         self.sizes: Final = sizes
         self._dims: dict[Dim, Dim] = {}
         self._streams: dict[int, tuple[StreamType, StreamType]] = {}

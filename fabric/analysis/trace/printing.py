@@ -419,7 +419,6 @@ def _blocked(unit: BlockedUnit) -> str:
 
 
 def _released(result: WhatIf, shown: int) -> Sheet:
-    """Yield the units that would have continued; the record ends there."""
     for unit in result.released[:shown]:
         way = "sends to" if unit.full else "receives from"
         yield line(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}")

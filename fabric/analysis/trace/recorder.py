@@ -50,7 +50,6 @@ class Recorder:
     """Records one run."""
 
     def __init__(self, options: TraceOptions) -> None:
-        """Prepare to record the selection in ``options``."""
         self._options: Final = options
         self.spool: Final = Spool(options)
         self._end: dict[str, object] = {}

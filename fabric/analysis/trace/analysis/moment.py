@@ -189,7 +189,6 @@ def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
 
 
 def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
-    """Return the units that wait for on-chip memory, in the order of service, and the holders."""
     on_chip = trace.meta.get("hardware", {}).get("on_chip", {})
     capacity_bytes, page_bytes = on_chip.get("capacity_bytes"), on_chip.get("page_bytes")
     pages = None if page_bytes is None else Pages(page_bytes, on_chip["unit_bytes"])
@@ -202,8 +201,6 @@ def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
 
 
 class _Around(NamedTuple):
-    """The activity of a unit around a cycle: its work, its wait, and its last cycle."""
-
     works_since: int
     works_until: int
     waits_until: int | None

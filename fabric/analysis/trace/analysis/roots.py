@@ -43,7 +43,6 @@ class Roots:
     """The root of each unit at each cycle: itself while it works, else the end of its waits."""
 
     def __init__(self, timelines: Timelines) -> None:
-        """Resolve all waits; a wait's roots are a slice of its peer's."""
         self._timelines: Final = timelines
         units = len(timelines.names)
         # A root is an index into this list, which begins with the units that work.

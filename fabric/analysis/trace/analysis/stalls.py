@@ -41,7 +41,6 @@ class Accounts:
     """
 
     def __init__(self, trace: RecordedRun) -> None:
-        """Account for ``trace``."""
         self._trace: Final = trace
         self.names: Final = Names(trace)
         self.status: Final = trace.status

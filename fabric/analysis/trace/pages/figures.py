@@ -128,7 +128,6 @@ def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.nda
 
 
 def _covered(start: np.ndarray, until: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Return the part of the axis, up to each point, that the intervals cover."""
     if not len(start):
         return np.zeros_like(axis)
     before = np.concatenate([[0], np.cumsum(until - start)])
@@ -380,7 +379,6 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
 
 
 def _channels(trace: RecordedRun) -> JsonObject:
-    """Return columns by channel; ``empty`` and ``full`` are cycles of waits."""
     first, last = trace.window
     columns = (
         "name", "producer", "consumer", "depth", "forward", *AT_CHANNELS, "elements", "family",

@@ -179,7 +179,6 @@ def _opacity(level: int) -> float:
 
 
 def _size(meta: Mapping[str, object]) -> tuple[int, int]:
-    """Return the columns and rows of the mesh; 1 and 1 if not recorded."""
     hardware = meta.get("hardware")
     network = hardware.get("network") if isinstance(hardware, dict) else None
     sizes = [network.get(each) for each in ("columns", "rows")] if isinstance(network, dict) else []

@@ -81,7 +81,6 @@ def write_page(trace: RecordedRun, output: Path) -> None:
 
 
 def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
-    """Return figures, graph and levels, packed, within ``room`` characters if possible."""
     names = accounts.names
     in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
     stuck = [unit for unit, name in enumerate(names.units) if name in in_loop]

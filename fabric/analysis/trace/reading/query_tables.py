@@ -34,7 +34,6 @@ _NAMES: Final = {"max": "greatest", "min": "least"}
 
 
 def _macro(rule: Callable[..., int]) -> str:
-    """Return SQL for the value of a function."""
     (function,) = ast.parse(inspect.getsource(rule)).body
     assert isinstance(function, ast.FunctionDef)
     returned = function.body[-1]
@@ -123,7 +122,6 @@ _NAMES_OF_STEPS: Final = {
 
 
 def _case(words: Mapping[int, str]) -> str:
-    """Return SQL for the name of an operation; null if it has none."""
     whens = " ".join(f"WHEN {operation} THEN '{word}'" for operation, word in words.items())
     return f"CASE operation {whens} END"
 

@@ -312,7 +312,6 @@ class RecordedRun(Shown):
         return cycles if isinstance(cycles, int) else 0
 
     def _load(self) -> None:
-        """Read the segments up to the first that is damaged or missing."""
         files = self._numbered("operations")
         for number, file in enumerate(files, 1):
             try:
@@ -327,7 +326,6 @@ class RecordedRun(Shown):
                 return
 
     def _omit(self) -> None:
-        """Read the number of elements of each channel dequeued before the window."""
         file = self.folder / f"window{SUFFIX}"
         if os.path.lexists(file):
             try:
