@@ -240,16 +240,19 @@ class Floor:
             0 if ends is None else -(-widest // (capacity or widest)) for ends, capacity in links
         )
 
+    def links(self, net: Net, sites: Sequence[int]) -> Sequence[int]:
+        """Return the links that ``net`` takes with units on ``sites``."""
+        at, source = self.mesh.sites, sites[net.source]
+        targets = [at[sites[unit]] for unit in net.targets if sites[unit] != source]
+        return self.mesh.tree(at[source], targets).links if targets else ()
+
     def link_bytes(self, sites: Sequence[int]) -> list[int]:
         """Return the bytes on each link, in the order of links, with units on ``sites``."""
-        found = [0] * len(self.hops)
-        at = self.mesh.sites
+        loads = [0] * len(self.hops)
         for net in self.netlist.nets:
-            targets = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
-            if targets:
-                for link in self.mesh.tree(at[sites[net.source]], targets).links:
-                    found[link] += net.size_bytes
-        return found
+            for link in self.links(net, sites):
+                loads[link] += net.size_bytes
+        return loads
 
     def cost(self, sites: Sequence[int]) -> Cost:
         """Return the cost of a plan."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.analysis.placing.annealing import annealed, partitioned, random_sites
 from fabric.analysis.placing.bound import MOST_UNITS, exact, lower_bound
-from fabric.analysis.placing.floor import Floor, Netlist, netlist_of
+from fabric.analysis.placing.floor import Floor, Net, Netlist, netlist_of
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.hardware.latency import Mesh
@@ -129,16 +129,14 @@ def _worst(floor: Floor, sites: Sequence[int]) -> LoadedLink | None:
         return None
     link = weighed.index(most)
     users: Counter[str] = Counter()
-    at, netlist = floor.mesh.sites, floor.netlist
-    for net in netlist.nets:
-        targets = [at[sites[unit]] for unit in net.targets if sites[unit] != sites[net.source]]
-        if targets and link in floor.mesh.tree(at[sites[net.source]], targets).links:
-            users[_name(netlist, net.source, net.targets)] += net.size_bytes
+    for net in floor.netlist.nets:
+        if link in floor.links(net, sites):
+            users[_name(floor.netlist, net)] += net.size_bytes
     ends = floor.mesh.link_ends[link]
     assert ends is not None
     return LoadedLink(*ends, loads[link], dict(users.most_common()))
 
 
-def _name(netlist: Netlist, source: int, targets: Sequence[int]) -> str:
-    readers = ", ".join(netlist.units[unit].name for unit in targets)
-    return f"{netlist.units[source].name} -> {readers}"
+def _name(netlist: Netlist, net: Net) -> str:
+    readers = ", ".join(netlist.units[unit].name for unit in net.targets)
+    return f"{netlist.units[net.source].name} -> {readers}"

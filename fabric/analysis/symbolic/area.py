@@ -84,9 +84,9 @@ def least_sized(
     depend on the program alone.
     """
     held = _slot_bytes(plan, depths, sizes)
-    known: Size = sum(each for each in held if isinstance(each, Size))
+    certain_bytes: Size = sum(each for each in held if isinstance(each, Size))
     open_bytes = sum(_least(each, totals) for each in held if not isinstance(each, Size))
-    slot_bytes = math.ceil(known + open_bytes)
+    slot_bytes = math.ceil(certain_bytes + open_bytes)
     found: dict[str, float] = {"channel_bytes": slot_bytes}
     stated = plan.program.hardware.area
     needed, of_any = [], []

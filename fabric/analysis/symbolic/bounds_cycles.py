@@ -99,24 +99,24 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
     dealt: list[Dealt] = [{} for _ in least]
     shares = [Share(tuple(each.terms), size) for each, size in totals.items()]
     for number in graph.order:
-        its, edges = least[number], graph.into[number]
-        begins[number] = begin = _begin(its, edges, least, lines)
-        seen = [edges[port] for port in its.sees]
+        work, edges = least[number], graph.into[number]
+        begins[number] = begin = _begin(work, edges, least, lines)
+        seen = [edges[port] for port in work.sees]
         end = max((ends[each.producer.index] for each in seen if each is not None), default=0)
-        last = max(begin + its.cycles, end if its.holds else 0)
-        for port in its.closing:
+        last = max(begin + work.cycles, end if work.holds else 0)
+        for port in work.closing:
             edge = edges[port]
             if edge is not None:
-                last = max(last, _last_visible(edge, least, lasts, lines) + its.last_cycles)
-        dealt[number] = waited_for(its, edges, least, dealt, shares)
+                last = max(last, _last_visible(edge, least, lasts, lines) + work.last_cycles)
+        dealt[number] = waited_for(work, edges, least, dealt, shares)
         whole = whole_of(dealt[number], least, dealt, shares)
         for dealer, after in whole:
             if dealer < 0:
                 last = max(last, after)
             elif least[dealer].closing:
                 last = max(last, lasts[dealer] + after)
-        first = max(begin + its.first_cycles, last if its.sends_one else 0, 0)
-        lines[number] = _line(its, edges, least, lines, first)
+        first = max(begin + work.first_cycles, last if work.sends_one else 0, 0)
+        lines[number] = _line(work, edges, least, lines, first)
         lasts[number], ends[number] = last, max(last, end)
     return begins, lasts
 
@@ -140,25 +140,25 @@ class _Line(NamedTuple):
 
 
 def _line(
-    its: Least,
+    work: Least,
     edges: Sequence[Edge | None],
     least: Sequence[Least],
     lines: Sequence[_Line],
     first: int,
 ) -> _Line:
-    edge = edges[0] if edges and its.takes else None
+    edge = edges[0] if edges and work.takes else None
     if edge is None:
-        return _Line(first, first, its.pace_cycles)
+        return _Line(first, first, work.pace_cycles)
     number = edge.producer.index
     front = lines[number]
-    offset = front.at(its.takes - 1) + 1 + least[number].delay_cycles
-    until = max(front.until - (its.takes - 1), 0) // its.takes
-    if its.pads:
+    offset = front.at(work.takes - 1) + 1 + least[number].delay_cycles
+    until = max(front.until - (work.takes - 1), 0) // work.takes
+    if work.pads:
         elements = least[number].elements
         until = min(until, max((elements[edge.output] or 0) - 1, 0) if elements else 0)
-    if until and its.takes * front.slope > its.pace_cycles:
-        return _Line(max(first, offset), offset, its.takes * front.slope, until)
-    return _Line(max(first, offset), max(first, offset), its.pace_cycles)
+    if until and work.takes * front.slope > work.pace_cycles:
+        return _Line(max(first, offset), offset, work.takes * front.slope, until)
+    return _Line(max(first, offset), max(first, offset), work.pace_cycles)
 
 
 def _last_visible(
@@ -175,9 +175,9 @@ def _last_visible(
 
 
 def _begin(
-    its: Least, edges: Sequence[Edge | None], least: Sequence[Least], lines: Sequence[_Line]
+    work: Least, edges: Sequence[Edge | None], least: Sequence[Least], lines: Sequence[_Line]
 ) -> int:
-    if its.starts_with == "none":
+    if work.starts_with == "none":
         return 0
     visible = []
     for edge in edges:
@@ -188,7 +188,7 @@ def _begin(
         front = least[number]
         is_absent = bool(front.elements) and front.elements[edge.output] == 0
         visible.append(sys.maxsize if is_absent else lines[number].first + 1 + front.delay_cycles)
-    match its.starts_with:
+    match work.starts_with:
         case "any":
             return min(visible)
         case "selected":
@@ -215,7 +215,7 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
     rests = [0] * len(least)
     shutdown = [0] * len(least)
     for number in reversed(graph.order):
-        node, its = plan.nodes[number], least[number]
+        node, work = plan.nodes[number], least[number]
         edges = graph.out_of[number]
         if is_flat and node.operator.off_chip is not None:
             shutdown[number] = SHUTDOWN_CYCLES
@@ -224,14 +224,14 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
             if behind.operator.off_chip is not None or edge.input in least[behind.index].sees:
                 shutdown[number] = max(shutdown[number], shutdown[behind.index])
         rest = shutdown[number]
-        ways = dict.fromkeys(its.late, rest)
+        ways = dict.fromkeys(work.late, rest)
         for edge in edges:
             reader = least[edge.consumer.index]
             if edge.output in ways and edge.input in reader.closing:
-                visible = 1 + its.delay_cycles
+                visible = 1 + work.delay_cycles
                 ways[edge.output] = visible + reader.last_cycles + rests[edge.consumer.index]
         if ways:
-            rest = max(rest, min(ways.values()) if its.deals else max(ways.values()))
+            rest = max(rest, min(ways.values()) if work.deals else max(ways.values()))
         rests[number] = rest
     return rests
 
@@ -285,7 +285,7 @@ the first, as if it were a dealing operator.
 
 
 def waited_for(
-    its: Least,
+    work: Least,
     edges: Sequence[Edge | None],
     least: Sequence[Least],
     dealt: Sequence[Dealt],
@@ -293,23 +293,23 @@ def waited_for(
 ) -> Dealt:
     """Return the dealt elements that an operator's output follows, as ``earliest`` explains."""
     begins: dict[tuple[int, int], int] = {}
-    lasts = dict(_most(its.open_cycles, shares))
+    lasts = dict(_most(work.open_cycles, shares))
     for port, edge in enumerate(edges):
         if edge is None:
             continue
         front = least[edge.producer.index]
         visible = 1 + front.delay_cycles
-        closes = port in its.may_close and edge.output in front.late
+        closes = port in work.may_close and edge.output in front.late
         for place, after in _sent(edge, front, dealt).items():
-            if after.first is not None and its.starts_with == "all":
+            if after.first is not None and work.starts_with == "all":
                 begins[place] = max(begins.get(place, 0), after.first + visible)
             if closes:
-                lasts[place] = max(lasts.get(place, 0), after.last + visible + its.last_cycles)
+                lasts[place] = max(lasts.get(place, 0), after.last + visible + work.last_cycles)
     for place, begin in begins.items():
-        lasts[place] = max(lasts.get(place, 0), begin + its.cycles)
-    found = {place: After(last if its.sends_one else None, last) for place, last in lasts.items()}
+        lasts[place] = max(lasts.get(place, 0), begin + work.cycles)
+    found = {place: After(last if work.sends_one else None, last) for place, last in lasts.items()}
     for place, begin in begins.items():
-        first = max(found[place].first or 0, begin + its.first_cycles)
+        first = max(found[place].first or 0, begin + work.first_cycles)
         found[place] = After(first, found[place].last)
     return found
 
@@ -424,15 +424,15 @@ def _clients(
     rests: Sequence[int],
 ) -> Iterator[_Client]:
     shared: dict[bool, list[tuple[Expression, int, int]]] = {False: [], True: []}
-    for node, its, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):
+    for node, work, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):
         is_write = node.operator.off_chip == "write"
-        if isinstance(its.requests, Expression):
-            shared[is_write].append((its.requests, begin, rest))
-        elif its.requests:
-            cycles = its.burst_cycles
+        if isinstance(work.requests, Expression):
+            shared[is_write].append((work.requests, begin, rest))
+        elif work.requests:
+            cycles = work.burst_cycles
             # Without a known duration, all bursts may complete in one cycle.
-            burst = its.burst_requests if cycles else its.requests
-            yield _Client(begin, rest, its.requests, burst, max(cycles, 1), is_write)
+            burst = work.burst_requests if cycles else work.requests
+            yield _Client(begin, rest, work.requests, burst, max(cycles, 1), is_write)
     for is_write, some in shared.items():
         requests = least_of(with_totals(total(each for each, _, _ in some), totals))
         if requests:

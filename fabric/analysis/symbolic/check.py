@@ -121,9 +121,10 @@ def check(
         ProgramError: the program is not complete.
     """
     plan = elaborate(program)
-    known = chosen_sizes(plan, sizes or {}, data=data)
+    chosen = chosen_sizes(plan, sizes or {}, data=data)
     groups = tuple(alike(plan))
-    return Check(plan, groups, known, metrics_of(plan, Substitution(known)), advice(plan, groups))
+    metrics = metrics_of(plan, Substitution(chosen))
+    return Check(plan, groups, chosen, metrics, advice(plan, groups))
 
 
 _COSTS: Final = {

@@ -74,8 +74,8 @@ class Metrics(NamedTuple):
     def on_chip_bytes(self) -> tuple[int, ...]:
         """On-chip bytes of each operator; empty if symbols remain."""
         needs = [each.costs.on_chip_bytes for each in self.operators]
-        known = tuple(each for each in needs if isinstance(each, int))
-        return known if len(known) == len(needs) else ()
+        numbers = tuple(need for need in needs if isinstance(need, int))
+        return numbers if len(numbers) == len(needs) else ()
 
     @property
     def compute_cycles(self) -> tuple[Dim, ...]:
@@ -180,7 +180,7 @@ class _OperatorCosts:
         sizes = {**substitution.sizes, **peak_sizes}
         self._on_chip: Final = Substitution(sizes) if peak_sizes else None
         self._likeness: Final = likeness
-        self._known: Final[dict[Hashable, tuple[Costs, Dim, int]]] = {}
+        self._cache: Final[dict[Hashable, tuple[Costs, Dim, int]]] = {}
 
     def metrics(self, node: Node) -> tuple[Costs, Dim, int]:
         inputs = tuple([self._sizes.stream(each.type) for each in node.inputs])
@@ -190,12 +190,12 @@ class _OperatorCosts:
         # Equal types are one object.
         types = (*map(id, inputs), None, *map(id, outputs))
         key = self._likeness.made_of(node.operator), types
-        known = self._known.get(key)
-        if known is None:
-            known = self._metrics(node, inputs, outputs)
+        metrics = self._cache.get(key)
+        if metrics is None:
+            metrics = self._metrics(node, inputs, outputs)
             if self._likeness.is_ours(node.operator):
-                self._known[key] = known
-        return known
+                self._cache[key] = metrics
+        return metrics
 
     def _metrics(
         self, node: Node, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]

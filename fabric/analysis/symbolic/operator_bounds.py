@@ -102,20 +102,20 @@ class Certain:
         self._means: Final = Substitution(kept)
         self.substitution: Final = self._numbers if numbers == sizes else Substitution(sizes)
         self.totals: Final = self._certain_totals(plan)
-        self._known: Final[dict[int, Facts]] = {}
+        self._by_id: Final[dict[int, Facts]] = {}
         self._facts: Final[dict[tuple[bool, StreamType], Facts]] = {}
         self._seen: Final[list[StreamType]] = []
 
     def facts(self, of: StreamType) -> Facts:
         """Return the certain properties of a stream of type ``of``; one object for equal types."""
-        known = self._known.get(id(of))
-        if known is None:
+        facts = self._by_id.get(id(of))
+        if facts is None:
             sized = self._numbers.stream(of)
-            known = self._known.get(id(sized)) or self._facts_of(sized)
-            self._known[id(of)] = self._known[id(sized)] = known
+            facts = self._by_id.get(id(sized)) or self._facts_of(sized)
+            self._by_id[id(of)] = self._by_id[id(sized)] = facts
             # Keep the object, so that its id is not reused.
             self._seen.append(of)
-        return known
+        return facts
 
     def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
         """Return the totals with parts that are all counts of elements in channels."""
@@ -322,7 +322,7 @@ class _Declared:
         self._totals: Final = totals
         self._likeness: Final = likeness
         self._states: Final[dict[type[Operator], bool]] = {}
-        self._known: Final[dict[Hashable, Least]] = {}
+        self._cache: Final[dict[Hashable, Least]] = {}
 
     def states(self, operator: Operator) -> bool:
         """Return whether the stated work of ``operator`` describes the class's behaviour.
@@ -353,12 +353,12 @@ class _Declared:
         # Equal facts are one object.
         types = (*map(id, inputs), None, *map(id, outputs))
         key = (*self._likeness.made_of(operator), *types, in_memory)
-        found = self._known.get(key)
-        if found is None:
-            found = self._computed(operator, inputs, outputs, in_memory)
+        least = self._cache.get(key)
+        if least is None:
+            least = self._computed(operator, inputs, outputs, in_memory)
             if self._likeness.is_ours(operator):
-                self._known[key] = found
-        return found
+                self._cache[key] = least
+        return least
 
     def _computed(
         self,
@@ -414,8 +414,8 @@ class _Declared:
         )
 
 
-def _ports(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
-    return tuple(port for port in _those(said, facts) if facts[port].elements != 0)
+def _ports(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+    return tuple(port for port in _those(ports, facts) if facts[port].elements != 0)
 
 
 def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
@@ -424,8 +424,8 @@ def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
     return all(each.is_regular for each in (there or inputs))
 
 
-def _those(said: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
-    return tuple(range(len(facts)) if said is None else said)
+def _those(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+    return tuple(range(len(facts)) if ports is None else ports)
 
 
 def _bursts(work: Work, rates: Rates) -> dict[str, Any]:

@@ -50,19 +50,19 @@ def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[S
     ``given``: sizes by name, the mean over its groups for a ragged symbol; they override the
     program's. ``data``: also use the sizes of the program's control data.
     """
-    known = symbols_of(plan) if given or data else {}
+    symbols = symbols_of(plan) if given or data else {}
     sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
     for name, size in given.items():
-        if name not in known:
-            expected = one_of(_few(list(known), name), name) if known else "none, all is static"
+        if name not in symbols:
+            expected = one_of(_few(list(symbols), name), name) if symbols else "none, all is static"
             raise ConfigurationError(
                 f"--set {name}={size}: no stream has such a symbol: expected {expected}"
             )
-        if not isinstance(size, int) and not is_ragged(known[name]):
+        if not isinstance(size, int) and not is_ragged(symbols[name]):
             raise ConfigurationError(
                 f"--set {name}={size}: the dimension has one size: expected an integer"
             )
-        sizes[known[name]] = size
+        sizes[symbols[name]] = size
     return followed(sizes, plan.program)
 
 
@@ -107,23 +107,23 @@ class Substitution:
     def stream(self, stream: StreamType) -> StreamType:
         """Return ``stream`` with sizes; the same object for equal streams."""
         # By id: most calls repeat an object, and a hash would walk through all of its parts.
-        known = self._streams.get(id(stream))
-        if known is None:
+        entry = self._streams.get(id(stream))
+        if entry is None:
             # Keep the object, so that its id is not reused.
-            known = self._streams[id(stream)] = stream, self._sized(stream)
-        return known[1]
+            entry = self._streams[id(stream)] = stream, self._sized(stream)
+        return entry[1]
 
     def _sized(self, stream: StreamType) -> StreamType:
         shape = tuple([dim if dim.__class__ is int else self.dim(dim) for dim in stream.shape])
-        known = self._values.get(id(stream.value))
-        if known is None:
+        entry = self._values.get(id(stream.value))
+        if entry is None:
             value = with_dims(stream.value, self.dim) if self.sizes else stream.value
             value = self._alike_values.setdefault(value, value)
-            known = self._values[id(stream.value)] = stream.value, value
-        key = shape, id(known[1])
+            entry = self._values[id(stream.value)] = stream.value, value
+        key = shape, id(entry[1])
         alike = self._alike.get(key)
         if alike is None:
-            alike = self._alike[key] = StreamType(shape, known[1])
+            alike = self._alike[key] = StreamType(shape, entry[1])
         return alike
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fabric.analysis.trace.analysis.timeline import STATES, occupancy, slices, timelines
 from fabric.analysis.trace.connection import Connection
-from fabric.analysis.trace.opened import Trace
+from fabric.analysis.trace.opened import Trace, write_json_lines
 from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.analysis.trace.reading.wording import Names
 from fabric.graph.arguments.described import checked, refuse
@@ -43,16 +43,6 @@ def _perfetto(trace: Trace, output: Path) -> int:
     return write_perfetto(trace, output)
 
 
-def _vcd(trace: Trace, output: Path) -> int:
-    return write_vcd(trace, output)
-
-
-def _jsonl(trace: Trace, output: Path) -> int:
-    from fabric.analysis.trace.opened import write_json_lines
-
-    return write_json_lines(trace, output)
-
-
 def _csv(trace: Trace, output: Path) -> int:
     transfers = trace.query(
         "SELECT c.name AS channel, t.* EXCLUDE (channel) FROM transfers t "
@@ -70,14 +60,6 @@ def _csv(trace: Trace, output: Path) -> int:
     return len(transfers)
 
 
-_FORMS: Final[dict[str, Writer]] = {
-    "perfetto": _perfetto,
-    "jsonl": _jsonl,
-    "vcd": _vcd,
-    "csv": _csv,
-}
-
-
 @checked
 def export_form(form: str) -> Callable[[Writer], Writer]:
     """Return a decorator that registers a function as the writer of ``form``.
@@ -88,11 +70,11 @@ def export_form(form: str) -> Callable[[Writer], Writer]:
     if form in _FORMS:
         refuse(f"form {form!r}: there is one already: expected another name", ConfigurationError)
 
-    def known(write: Writer) -> Writer:
+    def register(write: Writer) -> Writer:
         _FORMS[form] = write
         return write
 
-    return known
+    return register
 
 
 @checked
@@ -106,7 +88,7 @@ def export_trace(trace: Trace, form: str, output: Path) -> int:
     if form not in _FORMS:
         refuse(f"form {form!r}: expected {one_of(tuple(_FORMS), form)}", ConfigurationError)
     write = _FORMS[form]
-    if write.__module__ == __name__:
+    if form in _OWN_FORMS:
         return write(trace, output)
     with users_code(f"form {form!r}"):
         return write(trace, output)
@@ -188,3 +170,13 @@ def _codes() -> Iterator[str]:
     for length in itertools.count(1):
         for letters in itertools.product(_PRINTABLE, repeat=length):
             yield "".join(letters)
+
+
+_FORMS: Final[dict[str, Writer]] = {
+    "perfetto": _perfetto,
+    "jsonl": write_json_lines,
+    "vcd": write_vcd,
+    "csv": _csv,
+}
+
+_OWN_FORMS: Final = frozenset(_FORMS)

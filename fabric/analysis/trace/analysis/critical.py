@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,8 +32,8 @@ class Step(NamedTuple):
 def critical_path(timelines: Timelines) -> list[Step]:
     """Return the path, earliest step first; the steps cover the cycles without a gap.
 
-    The path ends with the unit that runs longest (the lowest node on a tie). The HBM's
-    shutdown is after it.
+    The path ends with the unit that runs longest (the lowest node on a tie). If the run is
+    longer than this unit, the HBM's shutdown is the last step.
     """
     unit = max(range(len(timelines.names)), key=lambda each: (timelines.final[each], -each))
     cycle = timelines.final[unit]
@@ -63,6 +64,14 @@ def critical_path(timelines: Timelines) -> list[Step]:
         unit, cycle = wait.peer, until
     steps.reverse()
     return steps
+
+
+def cycles_by_root(path: Iterable[Step]) -> Counter[Root]:
+    """Return the cycles of ``path`` by root."""
+    cycles: Counter[Root] = Counter()
+    for step in path:
+        cycles[step.root] += step.end - step.start
+    return cycles
 
 
 def path_note(status: str) -> str:
@@ -165,9 +174,7 @@ def path_of(trace: RecordedRun) -> CriticalPath:
 
 def named_path(names: Names, lines: Timelines, path: list[Step], status: str) -> CriticalPath:
     """Return ``path`` with names for numbers."""
-    cycles: Counter[Root] = Counter()
-    for step in path:
-        cycles[step.root] += step.end - step.start
+    cycles = cycles_by_root(path)
     roots = {root: named_root(names, root) for root in cycles}
     ranked = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
     return CriticalPath(

@@ -6,7 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from fabric.analysis.trace.analysis.critical import CriticalPath, WaitRoot, named_path, named_root
+from fabric.analysis.trace.analysis.critical import (
+    CriticalPath,
+    WaitRoot,
+    cycles_by_root,
+    named_path,
+    named_root,
+)
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.messages.causes import BusUse
 from fabric.messages.display import ShownAsTables
@@ -310,8 +316,8 @@ def _folded(trace: RecordedRun, accounts: Accounts, units: dict[int, StalledUnit
         waits.append(together)
     path = [step._replace(root=of_family(step.root)) for step in accounts.path]
     on_path: Counter[int] = Counter()
-    for step in path:
-        on_path[step.root.unit] += step.end - step.start
+    for root, cycles in cycles_by_root(path).items():
+        on_path[root.unit] += cycles
     took_part: dict[int, list[int]] = {}
     absent: dict[int, list[str]] = {}
     for unit, stalled in units.items():

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from fabric.analysis.trace.analysis.critical import Step, critical_path, path_note
+from fabric.analysis.trace.analysis.critical import Step, critical_path, cycles_by_root
 from fabric.analysis.trace.analysis.roots import Root, Roots
 from fabric.analysis.trace.analysis.timeline import Timelines, UnitStalls, timelines
 from fabric.analysis.trace.analysis.what_if import Gain, gains_of
@@ -59,10 +59,7 @@ class Accounts:
 
     def on_path(self) -> Counter[Root]:
         """Return the cycles of the critical path by root."""
-        cycles: Counter[Root] = Counter()
-        for step in self.path:
-            cycles[step.root] += step.end - step.start
-        return cycles
+        return cycles_by_root(self.path)
 
     def ranked(self) -> list[UnitStalls]:
         """Return the units: on the critical path, then the most stalled, then idle ones."""
@@ -78,11 +75,6 @@ class Accounts:
     def took_part(self, stalls: UnitStalls) -> bool:
         """Whether a unit received an element, worked, or used a memory."""
         return bool(self.elements[stalls.unit] or stalls.busy or stalls.hbm or stalls.capacity)
-
-    @property
-    def path_note(self) -> str:
-        """A note about the path of an incomplete run."""
-        return path_note(self.status)
 
     @cached_property
     def gains(self) -> tuple[Gain, ...] | None:
@@ -105,10 +97,10 @@ class Accounts:
         return list(dict.fromkeys(chain.from_iterable(tried)))
 
     def verdict(self) -> str:
-        """Return the root with the largest gain.
+        """Return a sentence with the change that shortens the run most.
 
-        For a run that cannot be timed again, it is the largest part of the critical path; for a run
-        that did not complete, its end.
+        For a run that cannot be timed again, it names the largest part of the critical path; for a
+        run that did not complete, its end.
         """
         if self.status != "completed":
             return self._stopped()

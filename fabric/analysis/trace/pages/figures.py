@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from fabric.analysis.trace.analysis.critical import phases
+from fabric.analysis.trace.analysis.critical import path_note, phases
 from fabric.analysis.trace.analysis.stalled import slow_memory_of, stages_of
 from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy
 from fabric.analysis.trace.analysis.what_if import by_change
@@ -355,7 +355,7 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "first": first,
         "last": last,
         "cycles": accounts.cycles,
-        "path_note": accounts.path_note,
+        "path_note": path_note(accounts.status),
     }
 
 
