@@ -268,7 +268,7 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
         for case, each in zip(asked.cases, ran, strict=True)
     ]
     problem = asked.problem(records)
-    totals = totals_of(asked, problem, lower, method, found)
+    totals = tuple(_totals(asked, problem, lower, method, found))
     first = asked.cases[0]
     is_placed = first.program.hardware.network is not None
     return Sizing(
@@ -418,18 +418,14 @@ def _by_runs(asked: Asked) -> Callable[[Depths], Binding]:
     return missed
 
 
-def totals_of(
-    asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
-) -> tuple[MethodTotal, ...]:
-    """Return the totals of all methods in the records of ``problem``."""
-    return tuple(_totals(asked, problem, lower, chosen, found))
-
-
 def _totals(
     asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
 ) -> Iterator[MethodTotal]:
+    """Yield the totals of the methods in the records of ``problem``; of paper-lp only if chosen."""
     oracle = Oracle(problem)
     for method in METHODS:
+        if method == "paper-lp" != chosen:
+            continue
         try:
             its = found if method == chosen else proposal(method, oracle, lower)
         except ConfigurationError as error:

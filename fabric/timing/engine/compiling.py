@@ -68,8 +68,7 @@ def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any
     missing = [name for name in needed if not name.startswith("llvm.")]
     assert not missing, f"{function.__name__} raises or allocates: it needs {', '.join(missing)}"
     module.get_function(entry.native_name).name = function.__name__
-    code: bytes = target.emit_object(module)
-    return code
+    return bytes(target.emit_object(module))
 
 
 @cache
@@ -80,9 +79,8 @@ def _jitted(function: FunctionType) -> Any:
     for name in {each.argval for each in get_instructions(function) if "GLOBAL" in each.opname}:
         if isinstance(names.get(name), FunctionType):
             names[name] = _jitted(names[name])
-    return numba.njit(error_model="numpy", **_OPTIONS)(
-        FunctionType(function.__code__, names, function.__name__)
-    )
+    copy = FunctionType(function.__code__, names, function.__name__)
+    return numba.njit(error_model="numpy", **_OPTIONS)(copy)
 
 
 def _entry(loop: Callable[..., Any], kinds: Mapping[str, Any]) -> Callable[..., None]:

@@ -44,9 +44,7 @@ def test_size_json_has_all_and_run_takes_its_depths(
     )
     assert found["lower_bound_bytes"] <= found["bytes"] <= found["bytes_before"]
     assert found["cycles"] == found["cycles_before"] == found["cycles_unbounded"]
-    assert [each["method"] for each in found["methods"]] == [
-        "search", "exact", "high-water", "paper-lp"
-    ]  # fmt: skip
+    assert [each["method"] for each in found["methods"]] == ["search", "exact", "high-water"]
     assert found["error"] is None
     logs = ["--log-dir", str(tmp_path), "--json"]
     assert main(["run", PROGRAM, "--depths", str(file), *logs]) == 0
