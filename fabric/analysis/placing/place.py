@@ -36,7 +36,7 @@ def place(
     exactly: bool = False,
     notify: Callable[[str], object] | None = None,
 ) -> FloorPlan:
-    """Find sites for the units of ``program`` such that few bytes cross few links.
+    """Find sites for the units of ``program`` at a low sum of bytes times links.
 
     The cost of a plan is the bytes of each channel times the links that they cross, plus the bytes
     of the busiest link. A Broadcast is a tree. Bytes are computed before a run, from the types.

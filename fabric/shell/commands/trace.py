@@ -163,7 +163,7 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
 def what_if(
     run: Path, depths: dict[str, int], work: dict[str, float], links: float, rows: int
 ) -> None:
-    """Estimate the run's cycles with other depths, work or links, without running it again.
+    """Compute the run's cycles with other depths, work or links, without running it again.
 
     The recorded operations of each unit are timed again. This is exact if the changes affect only
     the timing of operations. The hops stay as they were.
