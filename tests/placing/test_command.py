@@ -120,7 +120,7 @@ def test_site_memory_limits_the_plan() -> None:
     assert found.site_bytes == needs[-1]
     assert found.floor.broken_rule(found.numbers) is None
     assert place(small(), mesh, site_bytes=2 * needs[-1]).site_bytes == 2 * needs[-1]
-    with pytest.raises(ConfigurationError, match=f"expected at most {needs[-1] - 1:,}, those"):
+    with pytest.raises(ConfigurationError, match=f"expected at most {needs[-1] - 1:,}, the memory"):
         place(small(), replace(mesh, site_bytes=needs[-1] - 1))
     with pytest.raises(ConfigurationError, match="expected at most 0, those"):
         place(small(), mesh, site_bytes=0)

@@ -116,7 +116,7 @@ def test_page_with_less_room_has_fewer_units_and_reports_it(
     size = (tmp_path / "run.html").stat().st_size
     kept = [sum(whole["detail"]["waits"]) + sum(whole["detail"]["transfers"])]
     for letters in (size - 2_500, size - 4_500, 0):
-        monkeypatch.setattr(page, "_LETTERS", letters)
+        monkeypatch.setattr(page, "_CHARACTERS", letters)
         data = _data(trace, tmp_path)
         counts = [data["detail"][each] for each in ("waits", "transfers")]
         sums = [sum(count or 0 for count in each) for each in counts]

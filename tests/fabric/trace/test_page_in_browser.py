@@ -223,7 +223,7 @@ def test_page_reports_the_waits_it_left_out(
 ) -> None:
     write_page(traces["moe static"], tmp_path / "whole.html")
     size = (tmp_path / "whole.html").stat().st_size
-    monkeypatch.setattr(page, "_LETTERS", size - 3_000)
+    monkeypatch.setattr(page, "_CHARACTERS", size - 3_000)
     shown = Shown(browser, traces["moe static"], tmp_path)
     counts = shown.data["detail"]["waits"]
     kept = sum(count or 0 for count in counts)
