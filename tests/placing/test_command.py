@@ -122,7 +122,7 @@ def test_site_memory_limits_the_plan() -> None:
     assert place(small(), mesh, site_bytes=2 * needs[-1]).site_bytes == 2 * needs[-1]
     with pytest.raises(ConfigurationError, match=f"expected at most {needs[-1] - 1:,}, the memory"):
         place(small(), replace(mesh, site_bytes=needs[-1] - 1))
-    with pytest.raises(ConfigurationError, match="expected at most 0, those"):
+    with pytest.raises(ConfigurationError, match="expected at most 0, the memory"):
         place(small(), mesh, site_bytes=0)
     with pytest.raises(ConfigurationError, match=r"site_bytes is -1: expected at least 0$"):
         place(small(), mesh, site_bytes=-1)
