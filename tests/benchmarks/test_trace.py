@@ -42,7 +42,7 @@ def test_traced_pipeline_takes_less_than_two_and_a_half_times(
     assert traced < 2.5 * plain
 
 
-def test_traced_layer_takes_less_than_15_percent_longer(benchmark: Any, tmp_path: Path) -> None:
+def test_traced_layer_takes_less_than_30_percent_longer(benchmark: Any, tmp_path: Path) -> None:
     given = QWEN if benchmark.enabled else ("model=tiny", "batch=8")
     parameters = [each for parameter in given for each in ("-p", parameter)]
     run = ("-m", "fabric", "run", "programs/moe.py", "--log-dir", str(tmp_path), *parameters)
@@ -52,4 +52,4 @@ def test_traced_layer_takes_less_than_15_percent_longer(benchmark: Any, tmp_path
     benchmark.pedantic(lambda: None, rounds=1)
     print(f"\n{plain:.2f} s, with a trace {traced:.2f} s: {traced / plain:.3f}")
 
-    assert benchmark.disabled or traced < 1.15 * plain
+    assert benchmark.disabled or traced < 1.3 * plain
