@@ -424,7 +424,7 @@ def _totals(
     """Yield the totals of the methods in the records of ``problem``; of paper-lp only if chosen."""
     oracle = Oracle(problem)
     for method in METHODS:
-        if method == "paper-lp" != chosen:
+        if method == "paper-lp" and chosen != method:
             continue
         try:
             its = found if method == chosen else proposal(method, oracle, lower)

@@ -133,7 +133,7 @@ def command(
         sizing = find_depths(inputs, wanted)
     _print(sizing, known, rows, as_json=as_json)
     status = ExitStatus.COMPLETED if sizing.keeps and not sizing.violated else ExitStatus.WRONG
-    return (_write(sizing, program, output) if output is not None else 0) or status
+    return status if output is None else _write(sizing, program, output) or status
 
 
 def _inputs(

@@ -311,14 +311,14 @@ class LearnedSizes:
     """Sizes of symbols, learned from the elements that streams of known shapes carried.
 
     Attributes:
-        sizes: a fraction if the elements are no multiple of the other dimensions.
+        sizes: by symbol; a fraction if the other dimensions do not divide the elements.
     """
 
     def __init__(self) -> None:
         self.sizes: Final[dict[Symbol, int | Fraction]] = {}
 
     def bind(self, shape: tuple[Dim, ...], elements: int) -> Symbol | None:
-        """Learn from a stream, if it has one unknown dimension; return the symbol of it."""
+        """Learn from a stream with one unknown dimension, and return its symbol; else None."""
         unknown = self.unknown(shape)
         if len(unknown) != 1 or not isinstance(symbol := self._valued(unknown[0]), Symbol):
             return None
