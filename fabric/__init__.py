@@ -20,7 +20,7 @@ if _is_main and not sys.flags.safe_path:
 
 import lazy_loader
 
-from fabric.messages.display import Form, draws
+from fabric.display.parts import Form, draws
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

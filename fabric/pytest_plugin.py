@@ -37,7 +37,7 @@ def step_report(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 
 def _text(report: Report) -> str:
-    from fabric.messages.tables import printed_sheet
+    from fabric.display.terminal import printed_sheet
     from fabric.runs.printing import report_sheet
 
     return printed_sheet(report_sheet(report), columns=100, plain=True).removesuffix("\n")

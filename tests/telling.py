@@ -12,7 +12,7 @@ from rich.console import Console
 from structlog.testing import LogCapture
 
 from fabric import Program, Report, simulate
-from fabric.messages.tables import print_sheet
+from fabric.display.terminal import print_sheet
 from fabric.runs.printing import report_sheet
 from tests.schedules import SCHEDULES, schedule
 

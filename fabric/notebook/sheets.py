@@ -24,12 +24,12 @@ from fabric.analysis.trace.printing import (
     what_if_sheet,
 )
 from fabric.analysis.trace.reading.table import Table
+from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.explore.serving.result import ServingResult, serving_sheet
 from fabric.explore.serving.served import Measures
 from fabric.explore.sizing.result import Sizing, sizing_sheet
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.terminal import study_sheet
-from fabric.messages.display import Rows, Sheet, Title, line
 from fabric.messages.text import counted
 from fabric.runs.cost import Cost
 from fabric.runs.printing import figure, report_sheet

@@ -14,12 +14,7 @@ from fabric.analysis.drawing.picture import picture_of
 from fabric.analysis.drawing.svg import svg
 from fabric.analysis.trace.analysis.stalled import StalledUnit
 from fabric.analysis.trace.opened import Trace
-from fabric.graph.wiring.elaborate import Edge, Plan, elaborate
-from fabric.graph.wiring.operator import Node
-from fabric.graph.wiring.program import Program
-from fabric.graph.wiring.stream import Stream
-from fabric.messages.causes import SHOWN, Cause
-from fabric.messages.display import (
+from fabric.display.parts import (
     Block,
     Line,
     Part,
@@ -29,9 +24,14 @@ from fabric.messages.display import (
     cell_text,
     is_number,
 )
+from fabric.display.terminal import printed_sheet
+from fabric.graph.wiring.elaborate import Edge, Plan, elaborate
+from fabric.graph.wiring.operator import Node
+from fabric.graph.wiring.program import Program
+from fabric.graph.wiring.stream import Stream
+from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.errors import ProgramError
 from fabric.messages.place import Place
-from fabric.messages.tables import printed_sheet
 from fabric.messages.text import (
     absent_line,
     counted,

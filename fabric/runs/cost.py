@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from fabric.display.parts import ShownAsTables
 from fabric.graph.arguments.described import refuse
 from fabric.graph.wiring.program import TokenPhase
-from fabric.messages.display import ShownAsTables
 from fabric.messages.text import JsonObject, found_text
 from fabric.runs.pricing import tokens_rate
 from fabric.runs.report import Report

@@ -9,8 +9,8 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.reading.wording import percent
+from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.messages.causes import Cause
-from fabric.messages.display import Rows, Sheet, Title, line
 from fabric.messages.place import Place
 from fabric.messages.text import (
     Family,

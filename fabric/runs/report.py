@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from typing_extensions import override
 
 from fabric.analysis.symbolic.area import Area
+from fabric.display.parts import ShownInShort, shown
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.wiring.program import TokenPhase
-from fabric.messages.display import ShownInShort, shown
 from fabric.messages.errors import (
     ConfigurationError,
     Deadlock,

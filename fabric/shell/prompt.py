@@ -11,12 +11,12 @@ import numpy as np
 from typing_extensions import override
 
 from fabric.analysis.trace import printing
+from fabric.display.parts import Block, Rows, Sheet, line
+from fabric.display.terminal import printed_sheet
 from fabric.graph.values.value import BufferReference, Tile
 from fabric.messages.causes import COUNTED, Cause
-from fabric.messages.display import Block, Rows, Sheet, line
 from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.output import PIPED_COLUMNS, print_text
-from fabric.messages.tables import printed_sheet
 from fabric.messages.text import visible
 from fabric.runs.counters import unit_counters
 from fabric.timing.machine.terminations import was_terminated

@@ -105,10 +105,10 @@ class Serves:
         """Run the questions, and print and save the result of each."""
         from rich.console import Console
 
+        from fabric.display.terminal import printed_sheet
         from fabric.explore.serving.driver import conduct_serving
         from fabric.explore.serving.result import serving_sheet
         from fabric.explore.study.workers import LocalWorkers, available_cores
-        from fabric.messages.tables import printed_sheet
 
         workers = LocalWorkers(jobs or available_cores(), None)
         try:

@@ -68,10 +68,10 @@ class Studying:
         """Run the studies, and print and save the result of each."""
         from rich.console import Console
 
+        from fabric.display.terminal import printed_sheet
         from fabric.explore.study.driver import conduct
         from fabric.explore.study.store import Store
         from fabric.explore.study.written.terminal import Watch, study_sheet
-        from fabric.messages.tables import printed_sheet
 
         for study in self._studies:
             store = Store(study, storage, timeout_seconds)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from fabric.messages.columns import aligned
+from fabric.display.columns import aligned
 from tests.profiles import examples
 
 WORDS = st.lists(st.text("abc_.0", min_size=1, max_size=14), min_size=1, max_size=9)

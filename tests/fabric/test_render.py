@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fabric.analysis.symbolic.area import Area
-from fabric.messages.tables import print_sheet
+from fabric.display.terminal import print_sheet
 from fabric.runs.counters import Compared, Comparison, UnitCounters
 from fabric.runs.pricing import Spending
 from fabric.runs.printing import report_sheet

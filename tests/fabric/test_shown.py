@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabric import Trace, lower_bounds, simulate, size
-from fabric.messages.display import ShownAsTables
+from fabric.display.parts import ShownAsTables
 from fabric.notebook.sheets import sheet_of
 from fabric.runs.cost import Cost
 from fabric.shell.cli import main

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from fabric import Hardware, Program, Trace, hardware_scope, simulate
 from fabric.analysis.trace.printing import summary_sheet
+from fabric.display.terminal import print_sheet
 from fabric.extend import FlatDescription
-from fabric.messages.tables import print_sheet
 from operators import LinearOffChipLoad, LinearOffChipStore
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from fabric import simulate
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.printing import stalls_sheet
+from fabric.display.terminal import print_sheet
 from fabric.extend import (
     BusCycles,
     ChannelTraffic,
@@ -17,7 +18,6 @@ from fabric.extend import (
     MemoryCounters,
     Stalls,
 )
-from fabric.messages.tables import print_sheet
 from fabric.runs.printing import report_sheet
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from fabric.display.terminal import print_sheet
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
@@ -27,7 +28,6 @@ from fabric.explore.serving.served import (
     measured,
 )
 from fabric.explore.serving.server import Batch, ContinuousBatching, Price, Quality, Sampled, Server
-from fabric.messages.tables import print_sheet
 
 NAN = float("nan")
 

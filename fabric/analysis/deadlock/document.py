@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from fabric.messages.display import ShownAsTables
+from fabric.display.parts import ShownAsTables
 from fabric.messages.text import JsonObject
 
 SCHEMA: Final = 1

@@ -22,9 +22,9 @@ from fabric.analysis.deadlock.document import (
     LoopChannel,
     Remedy,
 )
+from fabric.display.columns import aligned
+from fabric.display.parts import Block, Sheet, line
 from fabric.messages.causes import Operation
-from fabric.messages.columns import aligned
-from fabric.messages.display import Block, Sheet, line
 from fabric.messages.place import Place
 from fabric.messages.text import counted
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from fabric.analysis.placing.floor import Cost, Floor
+from fabric.display.parts import Rows, Sheet, ShownAsTables, Title, line
 from fabric.graph.hardware.latency import Mesh, Site
-from fabric.messages.display import Rows, Sheet, ShownAsTables, Title, line
 from fabric.messages.files import output_file
 from fabric.messages.text import JsonObject, counted, merged_text, visible, without_numbers
 

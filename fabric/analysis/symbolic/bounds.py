@@ -10,6 +10,7 @@ from fabric.analysis.symbolic.area import least_sized
 from fabric.analysis.symbolic.bounds_cycles import Bound, bounds_of_cycles
 from fabric.analysis.symbolic.metrics import Metrics, metrics_of
 from fabric.analysis.symbolic.operator_bounds import Certain, Least, certain_sizes, graph_of, leasts
+from fabric.display.parts import ShownAsTables
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked
 from fabric.graph.values.dims import Dim, Totals, least_of, with_totals
@@ -18,7 +19,6 @@ from fabric.graph.wiring.collector import only_young_garbage
 from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.operator import ComputeOperator
 from fabric.graph.wiring.program import Program
-from fabric.messages.display import ShownAsTables
 from fabric.messages.place import is_ours
 from fabric.messages.users_code import users_values
 from fabric.timing.compiled.likeness import Likeness

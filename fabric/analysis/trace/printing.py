@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.deadlock.text import deadlock_sheet
 from fabric.analysis.trace.reading.wording import percent
+from fabric.display.parts import SHOWN as ROWS
+from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.messages.causes import SHOWN, Cause
-from fabric.messages.display import SHOWN as ROWS
-from fabric.messages.display import Rows, Sheet, Title, line
 from fabric.messages.place import Place
 from fabric.messages.text import absent_line, counted, families, visible
 

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fabric.display.parts import Rows, Sheet, ShownAsTables, Title, line
 from fabric.explore.serving.question import Serving
 from fabric.explore.serving.served import Measures, Served
 from fabric.explore.serving.server import Quality
-from fabric.messages.display import Rows, Sheet, ShownAsTables, Title, line
 from fabric.messages.text import JsonObject, counted, visible
 
 _TIMES: Final = 120

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.display.parts import ShownAsTables
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.server import (
     Batch,
@@ -23,7 +24,6 @@ from fabric.explore.serving.server import (
 )
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
-from fabric.messages.display import ShownAsTables
 from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.text import JsonObject, counted
 from fabric.messages.users_code import users_code

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from typing_extensions import override
 
-from fabric.messages.display import SHOWN, Rows, Sheet, ShownAsTables, Title, line
+from fabric.display.parts import SHOWN, Rows, Sheet, ShownAsTables, Title, line
 from fabric.messages.text import JsonObject, counted, families, visible
 
 Truth = Literal["proved", "validated"]

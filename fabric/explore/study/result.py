@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from typing_extensions import override
 
+from fabric.display.parts import ShownAsTables
 from fabric.explore.study.evaluation import Before
 from fabric.explore.study.outcome import (
     ENDED,
@@ -24,7 +25,6 @@ from fabric.explore.study.outcome import (
 )
 from fabric.explore.study.outcome import metric as value_of
 from fabric.explore.study.study import Judgement, KnownValue, Study
-from fabric.messages.display import ShownAsTables
 from fabric.messages.errors import ConfigurationError, FabricError, said
 from fabric.messages.place import raising_place
 from fabric.messages.text import JsonObject, counted

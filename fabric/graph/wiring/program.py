@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar
 
 from typing_extensions import override
 
+from fabric.display.parts import ShownInShort, shown
 from fabric.graph.arguments.checks import Bounds, check_of
 from fabric.graph.arguments.described import checked, frozen_error, refuse
 from fabric.graph.hardware.description import Hardware, PlacementDescription
@@ -40,7 +41,6 @@ from fabric.graph.wiring.operator import (
 )
 from fabric.graph.wiring.sites import Placement
 from fabric.graph.wiring.stream import Stream, check_orders
-from fabric.messages.display import ShownInShort, shown
 from fabric.messages.place import Place, calling_place
 from fabric.messages.text import counted, found_text, visible
 from fabric.messages.users_code import users_code

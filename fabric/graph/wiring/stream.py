@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 
 from typing_extensions import override
 
+from fabric.display.parts import ShownInShort
 from fabric.graph.arguments.described import checked, refuse, settle
 from fabric.graph.layouts.layout import Layout, Orders
 from fabric.graph.values.dims import Claim, Dim, is_static, product, same
@@ -26,7 +27,6 @@ from fabric.graph.values.stream_type import (
     without_ragged,
 )
 from fabric.graph.wiring.expectation import Bound, Expectation, Tolerance
-from fabric.messages.display import ShownInShort
 from fabric.messages.errors import ShapeError
 from fabric.messages.place import Place, calling_place
 from fabric.messages.text import counted

@@ -84,7 +84,7 @@ def command(
         print_json(place_object(**known, status="placed", **plan.as_json()))
     else:
         from fabric.analysis.placing.result import floor_plan_sheet
-        from fabric.messages.tables import printed_sheet
+        from fabric.display.terminal import printed_sheet
 
         print_text(printed_sheet(floor_plan_sheet(plan)))
     return 0

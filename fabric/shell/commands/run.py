@@ -279,8 +279,8 @@ def _print_object(report: Report) -> None:
 
 
 def _print_report(report: Report, *, timed: bool, unfold: bool) -> None:
+    from fabric.display.terminal import printed_sheet
     from fabric.messages.output import print_text, tell
-    from fabric.messages.tables import printed_sheet
     from fabric.runs.printing import report_sheet
 
     print_text(printed_sheet(report_sheet(report, unfold=unfold)))

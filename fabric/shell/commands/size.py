@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.messages.display import SHOWN
+from fabric.display.parts import SHOWN
 from fabric.messages.errors import ConfigurationError
 from fabric.shell.commands.options import (
     Whole,
@@ -183,8 +183,8 @@ def _write(sizing: Sizing, program: str, output: Path) -> int:
 
 
 def _print(sizing: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
+    from fabric.display.terminal import printed_sheet
     from fabric.messages.output import print_text
-    from fabric.messages.tables import printed_sheet
     from fabric.shell.json_object import print_json, size_object
 
     if as_json:

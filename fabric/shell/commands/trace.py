@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabric.messages.display import SHOWN, Sheet
+from fabric.display.parts import SHOWN, Sheet
 from fabric.messages.text import counted
 from fabric.shell.commands.options import (
     NamedPath,
@@ -219,8 +219,8 @@ def _show(
     first: bool = False,
     columns: int | None = None,
 ) -> None:
+    from fabric.display.terminal import printed_sheet
     from fabric.messages.output import print_text
-    from fabric.messages.tables import printed_sheet
 
     trace = _opened(run, first=first)
     print_text(printed_sheet(sheet_of(trace), columns=columns))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from fabric.display.terminal import print_sheet
 from fabric.explore.sizing.result import (
     Answer,
     HeldOut,
@@ -17,7 +18,6 @@ from fabric.explore.sizing.result import (
     settled,
     sizing_sheet,
 )
-from fabric.messages.tables import print_sheet
 
 
 def channel(option: str, depth: int, element_bytes: int = 64, before: int = 2) -> SizedChannel:

@@ -19,7 +19,7 @@ from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.printing import stuck_sheet
-from fabric.messages.tables import print_sheet
+from fabric.display.terminal import print_sheet
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import program, record, until_traced
 from tests.profiles import examples, spread

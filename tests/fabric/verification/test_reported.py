@@ -15,7 +15,7 @@ from rich.console import Console
 from fabric import Report, VerificationError, simulate
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.messages.tables import print_sheet
+from fabric.display.terminal import print_sheet
 from fabric.runs.printing import report_sheet
 from fabric.shell.cli import main
 from tests.fabric.trace.page_data import page_data

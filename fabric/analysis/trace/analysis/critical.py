@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
 from fabric.analysis.trace.reading.wording import Names
+from fabric.display.parts import ShownAsTables
 from fabric.messages.causes import Cause
-from fabric.messages.display import ShownAsTables
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun

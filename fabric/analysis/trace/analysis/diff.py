@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.display.parts import ShownAsTables
 from fabric.messages.causes import SHOWN, Cause
-from fabric.messages.display import ShownAsTables
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun

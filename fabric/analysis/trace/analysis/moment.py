@@ -20,10 +20,10 @@ from fabric.analysis.deadlock.text import one_line
 from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.selection import TraceOptions
+from fabric.display.parts import ShownAsTables
 from fabric.graph.arguments.described import checked
 from fabric.graph.hardware.description import Pages
 from fabric.messages.causes import Cause, Operation
-from fabric.messages.display import ShownAsTables
 from fabric.messages.place import Place
 from fabric.messages.text import close_to
 from fabric.timing.engine.log import ALLOCATE

@@ -14,8 +14,8 @@ from fabric.analysis.trace.analysis.critical import (
     named_root,
 )
 from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.display.parts import ShownAsTables
 from fabric.messages.causes import BusUse
-from fabric.messages.display import ShownAsTables
 from fabric.messages.text import Family, Spread, spread
 from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
 

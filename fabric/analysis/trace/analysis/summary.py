@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabric.display.parts import ShownAsTables
 from fabric.messages.causes import Operation
-from fabric.messages.display import ShownAsTables
 from fabric.messages.text import JsonObject
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.reading.record_in import record_in, stopped_in
 from fabric.analysis.trace.reading.wording import Names
-from fabric.messages.display import ShownAsTables
+from fabric.display.parts import ShownAsTables
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import close_to
 from fabric.timing.engine import log as e

@@ -25,7 +25,7 @@ from fabric.analysis.trace.reading.integrity import (
 )
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.analysis.trace.table_file import SUFFIX, read_table
-from fabric.messages.display import Shown
+from fabric.display.parts import Shown
 from fabric.messages.errors import ConfigurationError, Refusal
 from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed

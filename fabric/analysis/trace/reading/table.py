@@ -14,7 +14,7 @@ from typing_extensions import override
 from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import refused
-from fabric.messages.display import Shown, shown
+from fabric.display.parts import Shown, shown
 from fabric.messages.errors import FabricError
 from fabric.messages.text import counted
 from fabric.messages.vocabulary import TABLES

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import part
+from fabric.display.parts import is_number
 from fabric.explore.study.written.words import number_text
 from fabric.messages.addresses import without_passwords
-from fabric.messages.display import is_number
 from fabric.messages.text import plain, visible
 
 if TYPE_CHECKING:

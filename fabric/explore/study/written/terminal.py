@@ -17,6 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fabric.display.parts import Rows, Sheet, Style, Title, line
 from fabric.explore.study.outcome import PROVED
 from fabric.explore.study.search import SearchSession
 from fabric.explore.study.study import Verdict
@@ -33,7 +34,6 @@ from fabric.explore.study.written.answer import (
     verdicts_text,
 )
 from fabric.explore.study.written.words import number_text
-from fabric.messages.display import Rows, Sheet, Style, Title, line
 from fabric.messages.text import counted, visible
 
 if TYPE_CHECKING:

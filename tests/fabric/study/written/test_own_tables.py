@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 
 from fabric import Findings, Outcome, Study, StudyTable, grid
+from fabric.display.terminal import print_sheet
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import Pictures
 from fabric.explore.study.written.terminal import study_sheet
-from fabric.messages.tables import print_sheet
 from tests.fabric.study.written.made import HOSTILE
 
 COLUMNS = ("tile", "cycles", "what became of it")

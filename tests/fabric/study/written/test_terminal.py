@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
+from fabric.display.terminal import print_sheet
 from fabric.explore.study.written.terminal import study_sheet
-from fabric.messages.tables import print_sheet
 from tests.fabric.study.written.made import RESULTS, design
 
 

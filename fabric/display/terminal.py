@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from fabric.messages.columns import aligned_rows, width_of
-from fabric.messages.display import Block, Line, Part, Rows, Title, cell_text, is_number
+from fabric.display.columns import aligned_rows, width_of
+from fabric.display.parts import Block, Line, Part, Rows, Title, cell_text, is_number
 from fabric.messages.output import print_line, printed, terminal_columns
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""How a result is laid out: its parts, and a terminal that prints them."""
