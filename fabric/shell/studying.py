@@ -70,18 +70,19 @@ class Studying:
 
         from fabric.display.terminal import printed_sheet
         from fabric.explore.study.driver import conduct
+        from fabric.explore.study.session import NoStore
         from fabric.explore.study.store import Store
         from fabric.explore.study.written.terminal import Watch, study_sheet
 
         for study in self._studies:
-            store = Store(study, storage, timeout_seconds)
+            store = NoStore() if storage is None else Store(study, storage, timeout_seconds)
             with Watch(Console(stderr=True)) as watch:
                 result = conduct(
                     study, workers, store, watch, timeout_seconds=timeout_seconds, search=search
                 )
             self._found.append(result)
             self._write(result)
-            if store.ignored:
+            if isinstance(store, Store) and store.ignored:
                 tell(f"fabric: {store.ignored_note()}")
             if not as_json:
                 space = "\n" if len(self._found) > 1 else ""

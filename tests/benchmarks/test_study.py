@@ -31,7 +31,7 @@ def _conducted(study: Study, url: str | None) -> tuple[StudyResult, float]:
     try:
         # What a worker imports and compiles when it first runs is paid once.
         conduct(replace(study, space=grid({"regions": (32,)})), workers, NoStore(), lambda _: None)
-        kept = Store(study, url)
+        kept = NoStore() if url is None else Store(study, url)
         kept.known()
         start = time.process_time()
         result = conduct(study, workers, kept, lambda _: None)

@@ -12,7 +12,6 @@ from fabric.explore.study.outcome import Outcome, Point
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search, SearchSession
 from fabric.explore.study.session import OutcomeStore, StudySession
-from fabric.explore.study.store import Store
 from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers, unanswered
 from fabric.timing.machine.terminations import uninterrupted
@@ -48,7 +47,7 @@ def conduct(
     session = (
         StudySession(study, store, look)
         if search is None
-        else SearchSession(study, search, store if isinstance(store, Store) else None, look)
+        else SearchSession(study, search, store, look)
     )
     under_way: dict[Future[Outcome], Job] = {}
     interrupted = False

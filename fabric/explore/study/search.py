@@ -5,20 +5,31 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from typing_extensions import override
 
-from fabric.explore.study.outcome import PROVED, Outcome, Point
-from fabric.explore.study.session import Look, StudySession
-from fabric.explore.study.store import Store
+from fabric.explore.study.outcome import (
+    PROVED,
+    Condition,
+    Outcome,
+    Point,
+    metric,
+    split_metric,
+    values_of,
+)
+from fabric.explore.study.session import Look, OutcomeStore, StudySession
+from fabric.explore.study.space import Axis, Space
 from fabric.explore.study.study import Study
 from fabric.messages.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
+    from optuna.trial import Trial
 
 Method: TypeAlias = Literal["tpe", "nsga2", "random"]
 
@@ -37,6 +48,8 @@ _POPULATION: Final = (10, 50)
 _GENERATIONS: Final = 5
 
 _TRIES: Final = 1000
+
+_PRODUCT: Final = "product"
 
 
 @dataclass(frozen=True)
@@ -66,72 +79,112 @@ class SearchSession(StudySession):
     Points proved to be dominated or to break a condition neither run nor count. Draws depend on
     the seed and the outcomes so far. A search is reproducible, also after a stop, if it runs one
     point at a time; otherwise the order of completion matters.
+
+    An earlier session is replayed: its points are drawn again, and the sampler receives their
+    outcomes. So the sampler continues as if the session had not ended.
+
+    Attributes:
+        history: Optuna's study in memory, with a trial for each draw.
     """
 
     def __init__(
         self,
         study: Study,
         search: Search,
-        store: Store | None = None,
+        kept: OutcomeStore | None = None,
         look: Look | None = None,
     ) -> None:
         """Begin with the outcomes of earlier sessions, which count towards ``search.points``."""
+        import optuna
+
         if study.has_inputs:
             raise ConfigurationError(
                 "a search draws designs of one run each: expected no inputs (--over), or no "
                 "--search"
             )
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        metrics = [split_metric(each)[1] for each in study.objectives]
+        self.history: Final = optuna.create_study(directions=["minimize"] * len(metrics))
+        self._metrics: Final = metrics
         self._search: Final = search
-        self._store: Final = store or Store(study)
-        self._under_way: Final[set[int]] = set()
-        super().__init__(study, self._store, look)
-        self._store.give_up_lost_trials()
+        self._under_way: Final[dict[int, Trial | None]] = {}
+        """Points that run, with their trials; None for a point that no sampler has drawn."""
+        self._drawn: Final[set[int]] = set()
+        self._elsewhere: Final[set[int]] = set()
+        """Points that other processes run."""
+        self._replayed: Final[dict[int, None]] = {}
+        """Points of earlier sessions that are not yet drawn again."""
+        self._began = False
+        super().__init__(study, kept, look)
+        self._began = True
 
     @override
     def ask(self) -> Point | None:
         self._learn(self._kept.news())
         while self._has_more():
-            index = self._draw()
+            index, trial = self._draw()
+            if index in self._replayed:
+                del self._replayed[index]
+                self._end(trial, index, self.outcomes[index])
+                continue
+            for each in self._replayed:  # the draws differ if points ran at the same time
+                self._end(None, each, self.outcomes[each])
+            self._replayed.clear()
+            self._under_way[index] = trial
             self._look_at([index])
             settled = self._settled(index)
-            if settled is None:
-                self._under_way.add(index)
-                return self.study.point(index)
-            self._take(settled)
-            self._kept.keep(settled)
+            if settled is not None:
+                self._take(settled)
+                self._keep(settled)
+            elif self._kept.claim(point := self.study.point(index), insist=False):
+                return point
+            else:
+                self._end(self._under_way.pop(index), index, None)
+                self._elsewhere.add(index)
         return None
 
     @override
-    def tell(self, outcome: Outcome) -> Outcome:
-        self._under_way.discard(outcome.index)
-        return super().tell(outcome)
+    def _keep(self, outcome: Outcome) -> None:
+        self._drawn.add(outcome.index)
+        self._kept.keep(outcome, drawn=True)
+
+    @override
+    def _take(self, outcome: Outcome) -> Outcome:
+        outcome = super()._take(outcome)
+        trial = self._under_way.pop(outcome.index, None)
+        if not self._began and outcome.index in self._kept.drawn:
+            self._replayed[outcome.index] = None
+        else:
+            self._end(trial, outcome.index, outcome)
+        return outcome
 
     def _has_more(self) -> bool:
-        begun = self._store.drawn | self._under_way
+        begun = self._kept.drawn | self._drawn | self._under_way.keys()
         ran = sum(
             index in self._under_way or self.outcomes[index].status not in PROVED for index in begun
         )
-        new = len(self.outcomes.keys() | self._under_way) < len(self.study.space)
+        known = self.outcomes.keys() | self._under_way.keys() | self._elsewhere
         points = self._search.points
+        new = len(known) < len(self.study.space)
         return new and ran < points and len(begun) < points * _DRAWN_FOR_A_RUN
 
-    def _draw(self) -> int:
+    def _draw(self) -> tuple[int, Trial | None]:
+        space = self.study.space
         for _ in range(_REPEATS):
-            number, index, trial = self._store.draw(self._sampler)
-            if index not in self.outcomes and index not in self._under_way:
-                self._store.register(index, trial)
-                return index
-            self._store.end_again(trial, self.outcomes.get(index))
+            number = len(self.history.get_trials(deepcopy=False))
+            self.history.sampler = self._sampler(number)
+            trial = self.history.ask()
+            index = _drawn(space, trial)
+            if self._is_new(index):
+                return index, trial
+            self._end(trial, index, self.outcomes.get(index))
         chance = random.Random(f"{self._search.seed} {number}")
-        size = len(self.study.space)
-        drawn = (chance.randrange(size) for _ in range(_TRIES))
-        index = next(
-            index
-            for index in itertools.chain(drawn, range(size))
-            if index not in self.outcomes and index not in self._under_way
-        )
-        self._store.register(index, None)
-        return index
+        drawn = (chance.randrange(len(space)) for _ in range(_TRIES))
+        return next(filter(self._is_new, itertools.chain(drawn, range(len(space))))), None
+
+    def _is_new(self, index: int) -> bool:
+        known = self.outcomes, self._under_way, self._elsewhere
+        return index in self._replayed or not any(index in each for each in known)
 
     def _sampler(self, number: int) -> BaseSampler:
         from optuna.samplers import NSGAIISampler, RandomSampler, TPESampler
@@ -144,3 +197,86 @@ class SearchSession(StudySession):
             return TPESampler(seed=seed)
         size = max(_POPULATION[0], min(_POPULATION[1], self._search.points // _GENERATIONS))
         return NSGAIISampler(population_size=size, seed=seed)
+
+    def _end(self, trial: Trial | None, index: int, outcome: Outcome | None) -> None:
+        # The outcome is None if another process, or an earlier draw, runs the point.
+        from optuna.trial import TrialState, create_trial
+
+        values = None if outcome is None else values_of(outcome, self._metrics)
+        state = TrialState.FAIL if values is None else TrialState.COMPLETE
+        if outcome is not None and outcome.status in PROVED:
+            state = TrialState.PRUNED
+        constraints = {} if outcome is None else self._constraints(outcome)
+        if trial is not None:
+            for name, value in constraints.items():
+                trial.set_constraint(name, value)
+            self.history.tell(trial, values, state)
+        elif outcome is not None:
+            parameters, distributions = _trial(self.study.space, index)
+            self.history.add_trial(
+                create_trial(
+                    state=state,
+                    values=values,
+                    params=parameters,
+                    distributions=distributions,
+                    constraints=constraints,
+                )
+            )
+
+    def _constraints(self, outcome: Outcome) -> dict[str, float]:
+        if outcome.status == "infeasible":
+            return {str(outcome.pruned_by): 1.0}
+        amounts = {str(each): violation(each, outcome) for each in self.study.conditions}
+        return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def violation(condition: Condition, outcome: Outcome) -> float | None:
+    """Return a run's relative violation of a condition, as Optuna expects; None if unknown."""
+    value = metric(outcome, condition.metric)
+    if value is None:
+        return None
+    over = value - condition.value if condition.sign[0] == "<" else condition.value - value
+    over /= abs(condition.value) or 1
+    return min(over, 0.0) if condition.holds(outcome) else max(over, sys.float_info.min)
+
+
+def _drawn(space: Space, trial: Trial) -> int:
+    products = len(space.products)
+    product = trial.suggest_categorical(_PRODUCT, range(products)) if products > 1 else 0
+    rows = []
+    for name, axis in _parameters(space, product):
+        size = len(axis.rows)
+        if _is_ordered(axis):
+            rows.append(trial.suggest_int(name, 0, size - 1))
+        else:
+            rows.append(trial.suggest_categorical(name, range(size)))
+    return space.index_of(product, rows)
+
+
+def _trial(space: Space, index: int) -> tuple[dict[str, int], dict[str, BaseDistribution]]:
+    """Return the parameters of the trial of a point, which are rows, and their distributions."""
+    from optuna.distributions import CategoricalDistribution, IntDistribution
+
+    product, rows = space.rows_of(index)
+    names = [name for name, _ in _parameters(space, product)]
+    distributions: dict[str, BaseDistribution] = {
+        name: IntDistribution(0, len(axis.rows) - 1)
+        if _is_ordered(axis)
+        else CategoricalDistribution(range(len(axis.rows)))
+        for name, axis in _parameters(space, product)
+    }
+    values = dict(zip(names, rows, strict=True))
+    if len(space.products) == 1:
+        return values, distributions
+    of_product = CategoricalDistribution(range(len(space.products)))
+    return values | {_PRODUCT: product}, distributions | {_PRODUCT: of_product}
+
+
+def _parameters(space: Space, product: int) -> list[tuple[str, Axis]]:
+    return [(f"{product}.{place}", axis) for place, axis in enumerate(space.products[product])]
+
+
+def _is_ordered(axis: Axis) -> bool:
+    values = [row[0] for row in axis.rows if len(row) == 1]
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return len(numbers) == len(axis.rows) and numbers == sorted(numbers)

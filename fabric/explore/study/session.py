@@ -32,6 +32,9 @@ Look: TypeAlias = Callable[[Sequence[Point]], Iterable[Before]]
 class OutcomeStore(Protocol):
     """A store of outcomes that outlives the session."""
 
+    drawn: set[int]
+    """Indices of points that a search has drawn."""
+
     def known(self) -> list[Outcome]:
         """Return the outcomes of earlier sessions."""
 
@@ -44,26 +47,27 @@ class OutcomeStore(Protocol):
         ``insist`` claims it in any case.
         """
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: Outcome, *, drawn: bool = False) -> None:
         """Store an outcome immediately."""
 
 
 class NoStore:
     """A store that is always empty."""
 
+    def __init__(self) -> None:
+        self.drawn: set[int] = set()
+
     def known(self) -> list[Outcome]:
         """Return an empty list."""
         return []
 
-    def news(self) -> list[Outcome]:
-        """Return an empty list."""
-        return []
+    news = known
 
     def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - see OutcomeStore
         """Grant the claim: no other process shares this session."""
         return True
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: Outcome, *, drawn: bool = False) -> None:
         """Drop the outcome."""
 
 
@@ -154,7 +158,7 @@ class StudySession:
             if settled is not None:
                 self._take(settled)
                 if index not in self._pruned_before:
-                    self._kept.keep(settled)
+                    self._keep(settled)
                 continue
             point = self.study.point(index)
             insist = index in self._put_last or self._held_out is not None
@@ -174,12 +178,15 @@ class StudySession:
                 executed=outcome.executed or before.executed,
             )
         # Stored before it is judged: other studies judge by other metrics.
-        self._kept.keep(outcome)
+        self._keep(outcome)
         return self._take(outcome)
 
     def front(self) -> tuple[int, ...]:
         """Return the indices of the points that no point dominates so far, in ascending order."""
         return tuple(sorted(nondominated(self._rivals, self.study.minimize)))
+
+    def _keep(self, outcome: Outcome) -> None:
+        self._kept.keep(outcome)
 
     def _candidate(self) -> int | None:
         while not self._waiting and self._next < len(self.study.space):

@@ -74,23 +74,49 @@ class Space:
         Raises:
             IndexError: ``index`` is not below ``len(self)``.
         """
-        if index < 0:
-            raise IndexError(index)
-        for axes in self.products:
-            if index < (size := _size(axes)):
-                break
-            index -= size
-        else:
-            raise IndexError(index)
-        setting: dict[str, Scalar] = {}
-        for axis in reversed(axes):
-            index, at = divmod(index, len(axis.rows))
-            setting = {**dict(zip(axis.names, axis.rows[at], strict=True)), **setting}
-        return setting
+        product, rows = self.rows_of(index)
+        axes = self.products[product]
+        values = (
+            zip(axis.names, axis.rows[at], strict=True) for axis, at in zip(axes, rows, strict=True)
+        )
+        return dict(itertools.chain.from_iterable(values))
 
     def __iter__(self) -> Iterator[dict[str, Scalar]]:
         """Return the settings one after the other."""
         return (self[index] for index in range(len(self)))
+
+    def rows_of(self, index: int) -> tuple[int, list[int]]:
+        """Return the product of a setting, and the row of each axis of the product.
+
+        Raises:
+            IndexError: ``index`` is not below ``len(self)``.
+        """
+        rest = index
+        for product, axes in enumerate(self.products if index >= 0 else ()):
+            if rest >= (size := _size(axes)):
+                rest -= size
+                continue
+            rows = []
+            for axis in reversed(axes):
+                rest, row = divmod(rest, len(axis.rows))
+                rows.append(row)
+            return product, rows[::-1]
+        raise IndexError(index)
+
+    def index_of(self, product: int, rows: Sequence[int]) -> int:
+        """Return the index of the setting with these rows of a product."""
+        index = 0
+        for axis, row in zip(self.products[product], rows, strict=True):
+            index = index * len(axis.rows) + row
+        return sum(map(_size, self.products[:product])) + index
+
+    def indices(self, setting: Setting) -> Iterator[int]:
+        """Return the settings with the values of ``setting``, at most one in each product."""
+        for product, axes in enumerate(self.products):
+            rows = [_row_of(axis, setting) for axis in axes]
+            known = [row for row in rows if row is not None]
+            if len(known) == len(rows):
+                yield self.index_of(product, known)
 
     @property
     def values(self) -> dict[str, tuple[Scalar, ...]]:
@@ -169,6 +195,16 @@ def whole(value: Scalar) -> Scalar:
 def _plain(value: Any) -> Scalar:
     plain: Scalar = os.fspath(value) if isinstance(value, os.PathLike) else value
     return value.item() if isinstance(value, np.generic) else plain
+
+
+def _row_of(axis: Axis, setting: Setting) -> int | None:
+    if not all(name in setting for name in axis.names):
+        return None
+    values = [(type(setting[name]), setting[name]) for name in axis.names]
+    for number, row in enumerate(axis.rows):
+        if [(type(value), value) for value in row] == values:
+            return number
+    return None
 
 
 def _size(axes: Sequence[Axis]) -> int:

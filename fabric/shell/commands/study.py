@@ -98,7 +98,7 @@ if TYPE_CHECKING:
 @click.option(
     "--storage",
     metavar="URL",
-    help="Keep points in this database of Optuna; by default in study.db in the folder.",
+    help="Keep points in this database; by default in study.db in the folder.",
 )
 @click.option(
     "-o",

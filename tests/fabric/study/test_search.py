@@ -61,7 +61,8 @@ def _drawn(session: StudySession, most: int | None = None) -> list[int]:
 
 
 def _searched(study: Study, search: Search, url: str | None = None) -> SearchSession:
-    return SearchSession(study, search, Store(study, url), _nothing)
+    store = None if url is None else Store(study, url)
+    return SearchSession(study, search, store, _nothing)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -133,24 +134,23 @@ def test_pruned_points_neither_run_nor_count(method: Method) -> None:
             Before(each.index, {"flops": int(each.setting["x"] > 500) * 10**6}) for each in points
         ]
 
-    store = Store(study)
-    session = SearchSession(study, Search(method, 12), store, look)
+    session = SearchSession(study, Search(method, 12), None, look)
     ran = _drawn(session)
     assert len(ran) == 12
     assert all(_number(study.space[index], "x") <= 500 for index in ran)
     infeasible = [each for each in session.outcomes.values() if each.status == "infeasible"]
     assert infeasible
-    pruned = [each for each in store.history.trials if each.state.name == "PRUNED"]
+    pruned = [each for each in session.history.trials if each.state.name == "PRUNED"]
     assert len(pruned) >= len(infeasible)
     assert all(each.constraints == {"flops <= 100000": 1.0} for each in pruned)
 
 
 def test_samplers_receive_the_violation_of_conditions() -> None:
     study = _study(where=("cycles <= 100", "flops > 50"))
-    store = Store(study)
+    session = _searched(study, Search("tpe", 3))
     numbers = [(100, 51), (150, 50), (50, 40)]
     for index, (cycles, flops) in enumerate(numbers):
-        store.keep(
+        session.tell(
             Outcome(
                 index=index,
                 setting=study.space[index],
@@ -158,7 +158,7 @@ def test_samplers_receive_the_violation_of_conditions() -> None:
                 numbers={"cycles": cycles, "flops": flops},
             )
         )
-    broken = [trial.constraints for trial in store.history.trials]
+    broken = [trial.constraints for trial in session.history.trials]
     assert [each["cycles <= 100"] for each in broken] == [0, 0.5, -0.5]
     assert [each["flops > 50"] > 0 for each in broken] == [False, True, True]
     assert broken[2]["flops > 50"] == 0.2

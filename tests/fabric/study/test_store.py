@@ -17,14 +17,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-import optuna
 import pytest
 import sqlalchemy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point
-from fabric.explore.study.storage import file_url, open_storage
+from fabric.explore.study.session import NoStore, OutcomeStore
+from fabric.explore.study.storage import Database, file_url
 from fabric.explore.study.store import Store
 from fabric.timing.machine.terminations import Terminations
 from tests.profiles import examples, spread
@@ -65,7 +65,7 @@ def _study(program: Path = PROGRAM, **changes: Any) -> Study:
     return replace(study, **changes)
 
 
-def _worked(study: Study, store: Store, most: int = 1000) -> tuple[StudySession, list[int]]:
+def _worked(study: Study, store: OutcomeStore, most: int = 1000) -> tuple[StudySession, list[int]]:
     session = StudySession(study, store)
     ran: list[int] = []
     while len(ran) < most and (point := session.ask()) is not None:
@@ -79,7 +79,7 @@ def test_resumed_session_runs_nothing_twice(url: str) -> None:
     first, began = _worked(study, Store(study, url), 1)
     second, ended = _worked(study, Store(study, url))
     third, nothing = _worked(study, Store(study, url))
-    alone, _ = _worked(study, Store(study))
+    alone, _ = _worked(study, NoStore())
     assert len(began) == 1
     assert ended
     assert not set(began) & set(ended)
@@ -127,10 +127,8 @@ def test_other_metrics_reuse_runs_but_no_proofs(url: str) -> None:
     store = Store(other, url)
     assert {each.index for each in store.known()} == set(ran)
     again, _ = _worked(other, store)
-    alone, _ = _worked(other, Store(other))
+    alone, _ = _worked(other, NoStore())
     assert again.front() == alone.front()
-    names = set(optuna.study.get_all_study_names(url))
-    assert names == {"tiles", "tiles-2"}
 
 
 def test_changed_program_runs_again_and_is_reported(program: Path, url: str) -> None:
@@ -240,7 +238,7 @@ def test_claim_of_an_ended_process_is_free(
     study = _study(minimize=())
     other = Store(study, url)
     name = socket.gethostname() if host == "here" else "another"
-    other._process = f"{name}:77"  # type: ignore[misc]
+    other._owner = f"{name}:77"  # type: ignore[misc]
     assert other.claim(study.point(0), insist=False)
     monkeypatch.setattr(os, "kill", kill)
     assert StudySession(study, Store(study, url)).ask() == study.point(first)
@@ -262,20 +260,8 @@ def test_two_processes_share_one_study(url: str) -> None:
     assert {each.index for each in known} == set(range(24))
     session = StudySession(study, Store(study, url))
     assert session.ask() is None
-    alone, _ = _worked(study, Store(study))
+    alone, _ = _worked(study, NoStore())
     assert session.front() == alone.front()
-
-
-def test_best_trials_of_optuna_are_the_front(url: str) -> None:
-    study = _study(where=("on_chip_requirement_bytes <= 8e3",))
-    session, _ = _worked(study, Store(study, url))
-    loaded = optuna.load_study(study_name="tiles", storage=url)
-    best = {tuple(sorted(each.params.items())) for each in loaded.best_trials}
-    front = {tuple(sorted(study.space[index].items())) for index in session.front()}
-    assert best == front
-    states = {each.state.name for each in loaded.trials}
-    assert states == {"COMPLETE", "PRUNED"}
-    assert loaded.metric_names == list(study.minimize)
 
 
 _VALUES: Final = (
@@ -317,7 +303,7 @@ def test_database_of_other_tables_is_refused_and_kept(tmp_path: Path) -> None:
         Store(_study(), file_url(path))
     assert refused.value.message == (
         f"storage {file_url(path)} is a database of something else, with tables customers: "
-        "expected an empty one, or one of Optuna"
+        "expected an empty one, or one of a study"
     )
     assert path.read_bytes() == before
 
@@ -428,7 +414,7 @@ def test_full_disk_ends_the_command_and_keeps_the_storage(
     )
     assert done.returncode == 4, done.stderr
     assert done.stderr == f"fabric: storage {url}: disk I/O error\n"
-    optuna.load_study(study_name="program_of_fronts", storage=url)
+    assert Store(_study(), url).known() == []
 
 
 def _executed(study: Study) -> dict[str, str | None]:
@@ -436,7 +422,7 @@ def _executed(study: Study) -> dict[str, str | None]:
 
 
 def test_connections_closed_by_a_signal_log_nothing(tmp_path: Path) -> None:
-    open_storage(f"sqlite:///{tmp_path / 'study.db'}")
+    Database(file_url(tmp_path / "study.db"))
     assert not logging.getLogger("sqlalchemy.pool.impl.QueuePool").isEnabledFor(logging.ERROR)
 
 
