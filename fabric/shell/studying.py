@@ -116,8 +116,7 @@ class Studying:
 
         if self._folder is None:
             return
-        alone = len(self._studies) == 1
-        folder = self._folder if alone else study_folder(result, self._folder)
+        folder = self._folder if len(self._studies) == 1 else study_folder(result, self._folder)
         command = shown_command(sys.argv[1:])
         self._writing.append(self._writer.submit(write_folder, result, folder, command=command))
 
