@@ -5,29 +5,18 @@ Run: python -m fabric study programs/questions/cluster_updates.py -o cluster_upd
 
 from __future__ import annotations
 
-from beyond.savings import CAPTION, PROGRAMS, savings
+from beyond.savings import by, saving_study
 
-from fabric import Picture, Study, grid
-
-CLUSTERS = (4, 16, 64)
+from fabric import Study
 
 
 def study() -> Study:
     """Return the study."""
-    return Study(
-        program=PROGRAMS / "k_means.py",
-        question="What does a tile of all centres for each point cost over an update of its own?",
-        space=grid(points=[256], dimensions=[31], clusters=CLUSTERS, update=["scatter", "dense"]),
-        pictures=(
-            Picture(
-                "cluster_updates",
-                "A tile of all centres for each point over an update of one",
-                savings(
-                    {str(clusters): {"clusters": clusters} for clusters in CLUSTERS},
-                    {"dense": {"update": "dense"}},
-                    {"update": "scatter"},
-                ),
-                CAPTION,
-            ),
-        ),
+    return saving_study(
+        "What does a tile of all centres for each point cost over an update of its own?",
+        "k_means.py",
+        "A tile of all centres for each point over an update of one",
+        by("clusters", (4, 16, 64), points=256, dimensions=31),
+        {"dense": {"update": "dense"}},
+        {"update": "scatter"},
     )

@@ -5,8 +5,8 @@ Run: python -m fabric study programs/questions/graph_tiles.py -o graph_tiles
 
 from __future__ import annotations
 
-from beyond.graphs import GRAPHS, groups
-from beyond.savings import CAPTION, PROGRAMS, savings
+from beyond.graphs import GRAPHS
+from beyond.savings import CAPTION, PROGRAMS, points, savings
 
 from fabric import Picture, Study, grid
 
@@ -20,13 +20,13 @@ def study() -> Study:
     return Study(
         program=PROGRAMS / "graph_layer.py",
         question="What does a tile of all neighbours of a vertex save over tiles of so many?",
-        space=GRAPHS * (grid(tiling=["dynamic"]) + static),
+        space=points(GRAPHS.values()) * (grid(tiling=["dynamic"]) + static),
         pictures=(
             Picture(
                 "tiles",
                 "Static over dynamic tiles of neighbours",
                 savings(
-                    groups(),
+                    GRAPHS,
                     {**forms, "padded, tiles of 4": {"tiling": "padded"}},
                     {"tiling": "dynamic"},
                 ),

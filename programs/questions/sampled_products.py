@@ -1,33 +1,22 @@
-"""What does a product of all rows cost where a sparse matrix samples it?
+"""What does a product of all rows cost if a sparse matrix samples it?
 
 Run: python -m fabric study programs/questions/sampled_products.py -o sampled_products
 """
 
 from __future__ import annotations
 
-from beyond.savings import CAPTION, PROGRAMS, savings
+from beyond.savings import by, saving_study
 
-from fabric import Picture, Study, grid
-
-MATRICES = ("banded", "power-law", "circuit")
+from fabric import Study
 
 
 def study() -> Study:
     """Return the study."""
-    return Study(
-        program=PROGRAMS / "sampled_product.py",
-        question="What does a product of all rows cost where a sparse matrix samples it?",
-        space=grid(matrix=MATRICES, rows=[64], block=[4], order=["sampled", "dense"]),
-        pictures=(
-            Picture(
-                "sampled_products",
-                "All rows and columns over those that are sampled",
-                savings(
-                    {matrix: {"matrix": matrix} for matrix in MATRICES},
-                    {"dense": {"order": "dense"}},
-                    {"order": "sampled"},
-                ),
-                CAPTION,
-            ),
-        ),
+    return saving_study(
+        "What does a product of all rows cost if a sparse matrix samples it?",
+        "sampled_product.py",
+        "All rows and columns over those that are sampled",
+        by("matrix", ("banded", "power-law", "circuit"), rows=64, block=4),
+        {"dense": {"order": "dense"}},
+        {"order": "sampled"},
     )

@@ -1,12 +1,12 @@
-"""What do ragged rows save where a sparse matrix is multiplied, of real graphs and of a power law?
+"""What do ragged rows save in products of a sparse matrix, of real graphs and of a power law?
 
 Run: python -m fabric study programs/questions/sparse_rows.py -o sparse_rows
 """
 
 from __future__ import annotations
 
-from beyond.graphs import GRAPHS, groups
-from beyond.savings import CAPTION, PROGRAMS, savings
+from beyond.graphs import GRAPHS
+from beyond.savings import CAPTION, PROGRAMS, points, savings
 
 from fabric import Picture, Study, grid
 
@@ -18,13 +18,13 @@ def study() -> Study:
     return Study(
         program=PROGRAMS / "sparse_matrix.py",
         question="What do ragged rows save over rows that are padded to the longest?",
-        space=GRAPHS * grid(columns=COLUMNS, rows=["ragged", "padded"]),
+        space=points(GRAPHS.values()) * grid(columns=COLUMNS, rows=["ragged", "padded"]),
         pictures=tuple(
             Picture(
                 f"columns_{columns}",
                 f"Padded over ragged rows, x with {columns} column{'s' * (columns > 1)}",
                 savings(
-                    groups(columns=columns),
+                    {name: {**graph, "columns": columns} for name, graph in GRAPHS.items()},
                     {"all rows padded": {"rows": "padded"}},
                     {"rows": "ragged"},
                 ),

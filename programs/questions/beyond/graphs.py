@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fabric import Space, zipped
+_VERTICES: Final = {"grid": 64, "karate-club": 34, "les-miserables": 77, "power-law": 128}
 
-# What has its own number of vertices is given the one it has.
-_SIZES: Final = {"grid": 64, "karate-club": 34, "les-miserables": 77, "power-law": 128}
-
-GRAPHS: Final[Space] = zipped(graph=list(_SIZES), vertices=list(_SIZES.values()))
-"""A space of the graphs."""
-
-
-def groups(**values: object) -> Mapping[str, Mapping[str, object]]:
-    """Return what names the points of each graph, with ``values``, by the name of the graph."""
-    return {name: {"graph": name, **values} for name in _SIZES}
+GRAPHS: Final[Mapping[str, Mapping[str, str | int]]] = {
+    graph: {"graph": graph, "vertices": vertices} for graph, vertices in _VERTICES.items()
+}
+"""Parameters of each graph, by its name."""

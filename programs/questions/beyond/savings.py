@@ -1,13 +1,13 @@
-"""How many times as much one form of a program takes as another, of everything that is counted."""
+"""Studies of how many times as much one form of a program takes as another."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fabric import Findings
+from fabric import Findings, Picture, Space, Study, zipped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 PROGRAMS: Final = Path(__file__).parents[2]
 
 Values: TypeAlias = Mapping[str, object]
-"""What names a point."""
+"""Parameters that name a point."""
+
+Parameters: TypeAlias = Mapping[str, str | int | float]
 
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Of Okabe and Ito: told apart by who does not see all colours."""
+"""The colour-blind safe palette of Okabe and Ito."""
 
 COUNTED: Final = {
     "cycles": "cycles",
@@ -30,13 +32,58 @@ COUNTED: Final = {
 }
 
 CAPTION: Final = (
-    "Above 1, what is static takes more, where there is no bar, as much; padding is counted "
-    "wherever it is worked on."
+    "Above 1, the static form takes more; without a bar, both take the same. Padding counts "
+    "wherever it is computed on."
 )
 
 
+def saving_study(
+    question: str,
+    program: str,
+    title: str,
+    groups: Mapping[str, Parameters],
+    static: Mapping[str, Parameters],
+    dynamic: Parameters,
+    caption: str = "",
+) -> Study:
+    """Return a study of what static forms of a program take over its dynamic form.
+
+    Args:
+        question: of the study.
+        program: a file in ``programs``.
+        title: of the picture.
+        groups: the parameters of each group of bars, by the group's label.
+        static: the parameters of each static form, by the title of its panel.
+        dynamic: the parameters of the dynamic form.
+        caption: more sentences below the picture.
+    """
+    return Study(
+        program=PROGRAMS / program,
+        question=question,
+        space=points(groups.values()) * points([dynamic, *static.values()]),
+        pictures=(
+            Picture(
+                "savings", title, savings(groups, static, dynamic), f"{CAPTION} {caption}".strip()
+            ),
+        ),
+    )
+
+
+def by(
+    parameter: str, values: Sequence[str | float], name: str = "{}", **fixed: str | float
+) -> dict[str, Parameters]:
+    """Return the parameters of a group for each value of one parameter, by the group's label."""
+    return {name.format(value): {parameter: value, **fixed} for value in values}
+
+
+def points(settings: Iterable[Parameters]) -> Space:
+    """Return the space of these settings, which have the same names."""
+    settings = list(settings)
+    return zipped({name: [setting[name] for setting in settings] for name in settings[0]})
+
+
 def ratio(findings: Findings, metric: str, more: Values, less: Values) -> float:
-    """Return a metric of one point over that of another; not a number where either has none."""
+    """Return a metric of one point over the same metric of another, NaN if either has none."""
     above, below = (findings.value(metric, **dict(each)) for each in (more, less))
     return math.nan if above is None or not below else above / below
 
@@ -44,12 +91,12 @@ def ratio(findings: Findings, metric: str, more: Values, less: Values) -> float:
 def savings(
     groups: Mapping[str, Values], static: Mapping[str, Values], dynamic: Values
 ) -> Callable[[Findings, Figure], None]:
-    """Return what draws a panel for each static form: its numbers over those of the dynamic one.
+    """Return a picture with a panel for each static form: its numbers over the dynamic form's.
 
     Args:
-        groups: what names the points of a group, by what stands below it.
-        static: what names a static form, by what stands above its panel where there are several.
-        dynamic: what names the dynamic form.
+        groups: the parameters of each group of bars, by the group's label.
+        static: the parameters of each static form, by the title of its panel.
+        dynamic: the parameters of the dynamic form.
     """
 
     def draw(findings: Findings, figure: Figure) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ FILES = sorted(
     file
     for folder in ("studies", "studies/long", "questions")
     for file in (PROGRAMS / folder).glob("*.py")
-    if "pictures=" in file.read_text("utf-8")
+    if re.search("pictures=|saving_study|tile_study", file.read_text("utf-8"))
 )
 
 
