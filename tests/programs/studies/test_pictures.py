@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ FILES = sorted(
     file
     for folder in ("studies", "studies/long", "questions")
     for file in (PROGRAMS / folder).glob("*.py")
-    if re.search("pictures=|saving_study|tile_study", file.read_text("utf-8"))
+    if any(call in file.read_text("utf-8") for call in ("Picture(", "saving_study("))
 )
 
 
