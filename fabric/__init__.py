@@ -20,18 +20,7 @@ if _is_main and not sys.flags.safe_path:
 
 import lazy_loader
 
-from fabric.display.parts import Form, draws
-
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-
-def _drawn(thing: object, form: Form) -> str | None:
-    from fabric.notebook.showing import html, picture, text
-
-    return {"html": html, "svg": picture, "text": text}[form](thing)
-
-
-draws(_drawn)
 
 
 def load_ipython_extension(ipython: Any) -> None:

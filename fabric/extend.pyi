@@ -6,6 +6,12 @@ from .analysis.trace.analysis.stalled import Stalls as Stalls
 from .analysis.trace.analysis.summary import TraceSummary as TraceSummary
 from .analysis.trace.export import export_form as export_form
 from .analysis.trace.reading.table import Table as Table
+from .display.parts import Fold as Fold
+from .display.parts import Rows as Rows
+from .display.parts import Sheet as Sheet
+from .display.parts import Title as Title
+from .display.parts import line as line
+from .display.result import Result as Result
 from .graph.arguments.checks import Bounds as Bounds
 from .graph.arguments.described import Described as Described
 from .graph.arguments.described import checked as checked

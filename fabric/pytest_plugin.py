@@ -37,7 +37,6 @@ def step_report(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 
 def _text(report: Report) -> str:
-    from fabric.display.terminal import printed_sheet
-    from fabric.runs.printing import report_sheet
+    from fabric.display.terminal import plain_text
 
-    return printed_sheet(report_sheet(report), columns=100, plain=True).removesuffix("\n")
+    return plain_text(report.sheet(), columns=100)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import itertools
 import json
 from collections.abc import Callable
@@ -8,12 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from structlog.testing import LogCapture
 
 from fabric import Program, Report, simulate
-from fabric.display.terminal import print_sheet
-from fabric.runs.printing import report_sheet
+from fabric.display.terminal import plain_text
 from tests.schedules import SCHEDULES, schedule
 
 LIVE = ("heartbeat", "long_stall", "partial_deadlock")
@@ -58,6 +55,4 @@ def told_under_every_schedule(
 
 
 def _text(report: Report) -> str:
-    with io.StringIO() as file:
-        print_sheet(report_sheet(report), Console(file=file, width=120))
-        return file.getvalue()
+    return plain_text(report.sheet(), 120)

@@ -1,1 +1,1 @@
-"""How a result is laid out: its parts, and a terminal that prints them."""
+"""How results show themselves: the parts of a sheet, and its layout as text and as HTML."""

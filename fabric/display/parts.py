@@ -1,12 +1,12 @@
-"""Titles, lines and tables of results, which a terminal or a notebook lays out."""
+"""Parts of a result's sheet: lines, tables and pictures, which each medium lays out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from typing_extensions import override
+from fabric.messages.causes import Cause
 
 _NUMBER: Final = re.compile(r"[+-]?[\d,]*\.?\d+(e[+-]\d+)?")
 
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
 
     Attributes:
         columns: titles; a table with only empty titles has no head.
-        rows: cells; None is an empty cell.
+        rows: cells; None is an empty cell. A terminal leaves out columns of drawn cells.
         shown: the most rows, or None for all.
         right: columns that are right-aligned although they contain words.
     """
@@ -45,6 +45,26 @@ class Rows(NamedTuple):
     shown: int | None = None
     right: frozenset[int] = frozenset()
 
+    def right_columns(self) -> set[int]:
+        """Return the columns that are right-aligned."""
+        return {
+            n
+            for n in range(len(self.columns))
+            if n in self.right or all(is_number(row[n]) for row in self.rows)
+        }
+
+
+class Bar(NamedTuple):
+    """A cell with the shares of a unit's cycles, from 0 to 1, drawn in the causes' colours."""
+
+    shares: Mapping[Cause, float]
+
+
+class Markup(str):
+    """A cell of HTML, such as a small picture or a link."""
+
+    __slots__ = ()
+
 
 class Block(NamedTuple):
     """Lines that are already laid out, for a width in columns or None."""
@@ -52,7 +72,20 @@ class Block(NamedTuple):
     lines: Callable[[int | None], Sequence[str]]
 
 
-Part: TypeAlias = Block | Line | Rows | Title
+class Fold(NamedTuple):
+    """Further parts, which HTML unfolds and a terminal leaves out."""
+
+    title: str
+    parts: Iterable[Part]
+
+
+class Drawing(NamedTuple):
+    """A picture as SVG, which a terminal leaves out."""
+
+    svg: Callable[[], str]
+
+
+Part: TypeAlias = "Block | Drawing | Fold | Line | Rows | Title"
 
 Sheet: TypeAlias = Iterator[Part]
 """From top to bottom."""
@@ -64,7 +97,7 @@ def line(*pieces: str | tuple[str, Style], indent: int = 2) -> Line:
 
 
 def cell_text(value: object) -> str:
-    """Return what a cell says; numbers get thousands separators."""
+    """Return the text of a cell; numbers get thousands separators."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -73,55 +106,7 @@ def cell_text(value: object) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Whether a cell stands right in its column: it is a number, or the text of one."""
-    return not isinstance(value, str) or _NUMBER.fullmatch(value) is not None
-
-
-Form: TypeAlias = Literal["html", "svg", "text"]
-"""The form of a notebook, a picture alone, or the form of a terminal."""
-
-_drawers: list[Callable[[object, Form], str | None]] = []
-
-
-def draws(drawer: Callable[[object, Form], str | None]) -> None:
-    """Set the function that draws results."""
-    _drawers[:] = [drawer]
-
-
-def shown(thing: object, form: Form = "html") -> str | None:
-    """Return ``thing`` in ``form``; None if it is empty."""
-    return _drawers[0](thing, form) if _drawers else None
-
-
-class Shown:
-    """A result that a notebook shows."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str | None:
-        return shown(self)
-
-
-class ShownAsTables(Shown):
-    """A result that prints as its command does."""
-
-    __slots__ = ()
-
-    @override
-    def __repr__(self) -> str:
-        return shown(self, "text") or ""
-
-
-class ShownInShort(Shown):
-    """A result with the ``repr`` that rich would print."""
-
-    __slots__ = ()
-
-    @override
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
-        return f"{type(self).__name__}({fields})"
-
-    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """Yield names and values."""
-        raise NotImplementedError
+    """Whether a cell is a number, the text of one, or empty; drawn cells are not."""
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return not isinstance(value, Bar)

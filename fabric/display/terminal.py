@@ -1,4 +1,4 @@
-"""Sheets and tables on a console."""
+"""Sheets on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from fabric.display.columns import aligned_rows, width_of
-from fabric.display.parts import Block, Line, Part, Rows, Title, cell_text, is_number
+from fabric.display.parts import Bar, Block, Line, Markup, Part, Rows, Title, cell_text
 from fabric.messages.output import print_line, printed, terminal_columns
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ def printed_sheet(sheet: Iterable[Part], *, columns: int | None = None, plain: b
     """Return ``sheet`` as text for a console like standard output."""
     text = printed(lambda console: print_sheet(sheet, console), columns=columns, plain=plain)
     return "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines())
+
+
+def plain_text(sheet: Iterable[Part], columns: int | None = None) -> str:
+    """Return ``sheet`` as text without colours and without a final newline."""
+    return printed_sheet(sheet, columns=columns, plain=True).removesuffix("\n")
 
 
 def print_sheet(sheet: Iterable[Part], console: Console) -> None:
@@ -46,13 +51,12 @@ def print_sheet(sheet: Iterable[Part], console: Console) -> None:
 
 def _print_table(table: Rows, console: Console) -> None:
     """Print ``table``; titles are broken first, then columns move to further lines."""
-    cells = [[cell_text(value) for value in row] for row in table.rows[: table.shown]]
-    right = table.right | {
-        number
-        for number in range(len(table.columns))
-        if all(is_number(row[number]) for row in table.rows)
-    }
-    titles = list(table.columns)
+    first, columns = table.rows[: table.shown], range(len(table.columns))
+    kept = [n for n in columns if not all(isinstance(row[n], Bar | Markup) for row in first)]
+    cells = [[cell_text(row[n]) for n in kept] for row in first]
+    on_right = table.right_columns()
+    right = frozenset(place for place, n in enumerate(kept) if n in on_right)
+    titles = [table.columns[n] for n in kept]
     if width_of([titles, *cells]) > console.width:
         longest = [max((len(row[n]) for row in cells), default=0) for n in range(len(titles))]
         titles = list(map(_broken, titles, longest))

@@ -58,7 +58,6 @@ def compare(
 
 
 def _bound_otherwise(program: Program, measured: Measured) -> Iterator[str]:
-    """Return sentences about sizes that differ from the binding of the program."""
     for symbol, size in followed(program.sizes, program).items():
         if symbol in measured.shown and measured.sizes[symbol] != size:
             yield (
@@ -126,7 +125,6 @@ def _count(sized: StreamType) -> int:
 
 
 def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Symbol]) -> bool:
-    """Whether measured sizes determine the elements of a stream: a product of 0 does not."""
     symbols = any(free_symbols(dim) for dim in stream.shape)
     return not _hangs_on_means(stream, guessed) and (expected > 0 or not symbols)
 
@@ -138,7 +136,6 @@ def _hangs_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
 
 
 def _told(row: Compared, exact: bool) -> str | None:
-    """Return a sentence about a difference; None if means of ragged sizes explain it."""
     if row.at_most:
         why = "more than two buffers of an operator were alive"
         if not exact:
@@ -210,7 +207,6 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
 
 
 def _carried(plan: Plan, state: RunState) -> tuple[list[_Carried], list[_Carried]]:
-    """Return the elements of channels, and assumed shapes."""
     carried, claimed = [], []
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         carried.append(_Carried(edge.type.shape, channel.taken))

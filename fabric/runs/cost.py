@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Final
 
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import Rows, Sheet, Title
+from fabric.display.result import Result
 from fabric.graph.arguments.described import refuse
 from fabric.graph.wiring.program import TokenPhase
 from fabric.messages.text import JsonObject, found_text
 from fabric.runs.pricing import tokens_rate
+from fabric.runs.printing import figure
 from fabric.runs.report import Report
+
+_SUMS: Final = (
+    "cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "flops", "seconds", "joules",
+    "tokens_per_second", "tokens_per_joule", "time_to_first_token_seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -18,7 +26,6 @@ class CostPart:
 
     Attributes:
         runs: the number of runs that it represents, itself included.
-        cycles: of one run.
         seconds, joules: of one run; None if unknown.
     """
 
@@ -30,7 +37,7 @@ class CostPart:
 
 
 @dataclass(frozen=True, repr=False)
-class Cost(ShownAsTables):
+class Cost(Result):
     """The sum of several runs, each multiplied by the number of runs that it represents.
 
     Attributes:
@@ -118,6 +125,20 @@ class Cost(ShownAsTables):
             "tokens_per_joule": self.tokens_per_joule,
             "time_to_first_token_seconds": self.time_to_first_token_seconds,
         }
+
+    def sheet(self) -> Sheet:
+        """Yield the sums, then the runs."""
+        yield Title("Cost", ", of runs one after the other")
+        sums = [row for name in _SUMS for row in figure(self, name)]
+        if self.tokens is not None:
+            sums.append(("tokens", f"{self.tokens:,}", self.token_phase or ""))
+        yield Rows(("", "", ""), sums, right=frozenset({1}))
+        yield Title("Runs", ", each with what one of it takes")
+        parts = []
+        for part in self.parts:
+            prices = (each and f"{each:,.4g}" for each in (part.seconds, part.joules))
+            parts.append((part.name, part.runs, part.cycles, *prices))
+        yield Rows(("run", "times", "cycles", "seconds", "joules"), parts, right=frozenset({3, 4}))
 
 
 def _summed(values: list[float | None], runs: list[int]) -> float | None:

@@ -174,7 +174,6 @@ class Execution:
             )
 
     def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
-        """Yield tasks that run as long as the operators."""
         progress = self.settings.progress
         if progress is not None:
             yield lambda: self._show(progress)
@@ -186,7 +185,6 @@ class Execution:
                 yield each.run
 
     async def _show(self, progress: Progress) -> None:
-        """Run a user's progress display; its exceptions are errors of the display."""
         try:
             await progress.run(self._snapshot)
         except BaseException as error:
@@ -209,7 +207,6 @@ class Execution:
     def _tell_ends(
         self, state: RunState, counters: tuple[UnitCounters, ...], before: int | None = None
     ) -> None:
-        """Log ended operators ``before`` a cycle, or all, earliest first."""
         ended = [
             (unit.cycle, unit.number)
             for unit in state.units

@@ -97,7 +97,6 @@ def _numbers(tile: Tile) -> np.ndarray:
 
 
 def _found(sent: Sequence[Element], dims: int) -> Iterator[tuple[Index, Tile]]:
-    """Yield the tiles with their places; an empty part of the stream has none."""
     index = [0] * dims
     for value, stop in sent:
         if isinstance(value, Tile):

@@ -167,7 +167,6 @@ _ADDED: Final = 2
 
 
 def _by_member(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, np.ndarray]:
-    """Return ``arrays`` by the names that a file has for them."""
     found: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:

@@ -84,7 +84,6 @@ def _spent(
 
 
 def _times(amount: float | None, price: float | None) -> float | None:
-    """Return the product; 0 if one of them is 0 and the other is unknown."""
     if 0 in (amount, price):
         return 0.0
     return None if amount is None or price is None else amount * price
@@ -138,7 +137,6 @@ def _amounts(
 
 
 def _gives(node: Node) -> bool:
-    """Whether its tiles come from a memory unit."""
     return node.operator.kind == "memory" and node.operator.off_chip != "write"
 
 
@@ -154,7 +152,6 @@ def _keeps(edge: Edge) -> bool:
 
 
 def _holds_results(node: Node, hardware: Hardware) -> bool:
-    """Whether a compute unit's results go to a memory unit, as its operator says."""
     operator = node.operator
     if operator.kind != "compute":
         return False
@@ -171,5 +168,4 @@ def _tile_bytes(value: ValueType) -> Size:
 
 
 def _number(size: Dim) -> Size:
-    """Return a measured size; a size that no channel shows counts as 0."""
     return size if isinstance(size, int | Fraction) else 0

@@ -9,14 +9,15 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.reading.wording import percent
-from fabric.display.parts import Rows, Sheet, Title, line
-from fabric.messages.causes import Cause
+from fabric.display.parts import Bar, Fold, Rows, Sheet, Title, line
+from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.place import Place
 from fabric.messages.text import (
     Family,
     JsonObject,
     absent_line,
     counted,
+    families,
     outcome,
     spread,
     those,
@@ -27,7 +28,6 @@ from fabric.runs.report import FIGURES, SQUARE_MM, Report
 from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
 
 if TYPE_CHECKING:
-    from fabric.runs.cost import Cost
     from fabric.timing.engine.off_chip import MemoryCounters
     from fabric.timing.state.resource_use import LinkUse, NetworkUse
 
@@ -40,65 +40,55 @@ _LINKS_SHOWN: Final = 4
 
 def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
     """Yield the report without host data; a row is a family, with ``unfold`` a unit."""
-    yield from ending_sheet(report)
-    if report.explained is not None:
-        # Imported only for deadlocks.
-        from fabric.analysis.deadlock.text import deadlock_sheet
-
-        yield from deadlock_sheet(report.explained)
+    yield from _ending(report)
+    if report.explained is None:
+        yield from _numbers(report, unfold=unfold)
     else:
-        yield from numbers_sheet(report)
-        if report.cycles:
-            yield from _families(report, unfold=unfold)
-    yield from warnings_sheet(report)
-
-
-def warnings_sheet(report: Report) -> Sheet:
-    """Yield a line for each warning."""
+        yield from report.explained.sheet()
+        yield Fold("The run until then", _numbers(report, unfold=unfold))
     for warning in report.warnings:
         yield line(("warning: ", "yellow"), warning)
 
 
-def numbers_sheet(report: Report) -> Sheet:
-    """Yield the totals, the use of memories and links, energy, area, and what was expected."""
+def _numbers(report: Report, *, unfold: bool) -> Sheet:
     known = list(_totals(report))
     short = [row for row in known if len(row[1]) <= _VALUE]
     yield Rows(("", "", ""), short, right=frozenset({1}))
-    for row in known:
-        if row not in short:
-            name, value, unit = row
+    for name, text, unit in known:
+        if len(text) > _VALUE:
             yield line(name)
-            yield line(f"  {value} {unit}".rstrip())
+            yield line(f"  {text} {unit}".rstrip())
     for name, value in report.extra.items():
         if isinstance(value, list) and value:
             yield line(name)
             yield from (line(f"  {each}") for each in value)
     yield from _tables(report)
+    if report.cycles:
+        yield from _families(report, unfold=unfold)
+    if report.channels_counters:
+        yield Fold("Channels", [_channels(report)])
 
 
 def _tables(report: Report) -> Sheet:
-    if report.hbm is not None:
+    if report.hbm is not None and report.hbm.requests:
         yield from _hbm(report.hbm)
     if report.network is not None:
         yield from _network(report, report.network)
-    if report.signal_to_noise_db:
-        yield line()
-        noise = [
-            (name, "no error" if ratio is None else f"{ratio:.1f}")
-            for name, ratio in report.signal_to_noise_db.items()
-        ]
-        yield Rows(("in the declared types", "signal to noise, dB"), noise, right=frozenset({1}))
-    if report.spent:
-        yield line()
-        titles = ("energy", "amount", "joules", "%")
-        yield Rows(titles, list(_spent(report)), right=frozenset({1, 2, 3}))
-    if report.area:
-        yield line()
-        ranges = ("area, low to high", "amount", SQUARE_MM)
-        yield Rows(ranges, list(areas(report)), right=frozenset({1, 2}))
-    if report.comparison.totals:
-        yield line()
-        yield _comparison(report)
+    noise = [
+        (name, "no error" if ratio is None else f"{ratio:.1f}")
+        for name, ratio in report.signal_to_noise_db.items()
+    ]
+    spent = ("energy", "amount", "joules", "%")
+    area = ("area, low to high", "amount", SQUARE_MM)
+    for table in (
+        Rows(("in the declared types", "signal to noise, dB"), noise, right=frozenset({1})),
+        Rows(spent, list(_spent(report)), right=frozenset({1, 2, 3})),
+        Rows(area, list(areas(report)), right=frozenset({1, 2})),
+        *([_comparison(report)] if report.comparison.totals else []),
+    ):
+        if table.rows:
+            yield line()
+            yield table
 
 
 def _families(report: Report, *, unfold: bool) -> Sheet:
@@ -113,10 +103,25 @@ def _families(report: Report, *, unfold: bool) -> Sheet:
     if absent:
         yield line()
         yield line(absent_line(absent))
+    every = [Family(each.name, (each,)) for each in report.units]
+    # One cycle more, so that units without busy cycles have a row, too.
+    units = _units(report, "Units", lambda unit: 1 + unit.busy_cycles, every, len(every))
+    yield Fold("Each unit", units)
 
 
-def ending_sheet(report: Report) -> Sheet:
-    """Yield how the run ended, wrong outputs, and its error."""
+def _channels(report: Report) -> Rows:
+    rows = []
+    for title, members in families(
+        report.channels_counters, lambda each: each.name, lambda each: each.depth
+    ):
+        taken = (each.taken for each in spread(members, attrgetter("taken")))
+        most = max(each.peak_occupancy for each in members)
+        rows.append((title, len(members), members[0].depth, most, *taken))
+    titles = ("channel", "channels", "depth", "most used", "least elements", "median", "most")
+    return Rows(titles, rows)
+
+
+def _ending(report: Report) -> Sheet:
     right = report.status == "completed" and report.verified is not False
     mode = "" if report.mode is None else f" in {report.mode} mode"
     mode += ", floats in float64" if report.exact else ""
@@ -135,8 +140,6 @@ def ending_sheet(report: Report) -> Sheet:
 
 
 def _hbm(counters: MemoryCounters) -> Sheet:
-    if not counters.requests:
-        return
     rows = [(use.label, f"{share:.1f}") for use, share in bus_shares(counters.bus)]
     yield line()
     yield Rows(("cycles of HBM buses", "%"), rows)
@@ -146,7 +149,6 @@ def _hbm(counters: MemoryCounters) -> Sheet:
 
 
 def _network(report: Report, used: NetworkUse) -> Sheet:
-    """Yield placement, the worst links, and the channels that wait for them."""
     where = "row by row" if used.placement is None else f"as {visible(used.placement)} says"
     sites = f"{counted(used.sites, 'site')} with at most {counted(used.most_units, 'unit')} each"
     yield line()
@@ -178,12 +180,8 @@ def _comparison(report: Report) -> Rows:
         )
         for row in comparison.totals
     ]
-    as_expected = sum(
-        channel.taken == elements
-        for channel, elements in zip(
-            report.channels_counters, comparison.channel_elements, strict=True
-        )
-    )
+    elements = zip(report.channels_counters, comparison.channel_elements, strict=True)
+    as_expected = sum(channel.taken == count for channel, count in elements)
     channels = f"{len(comparison.channel_elements):,}"
     rows.append(("channels with these elements", channels, as_expected, ""))
     return Rows(("", "expected", "measured", ""), rows, right=frozenset({1}))
@@ -194,14 +192,15 @@ def _units(
     title: str,
     measure: Callable[[UnitCounters], int],
     found: Sequence[Family[UnitCounters]],
+    most_rows: int = _SHOWN,
 ) -> Sheet:
     """Yield families with the largest ``measure``, by their median units, without zero columns."""
     spreads = [(family, spread(family.members, measure)) for family in found]
-    largest = nlargest(_SHOWN, spreads, key=lambda each: measure(each[1].most))
+    largest = nlargest(most_rows, spreads, key=lambda each: measure(each[1].most))
     shown = [(family, of) for family, of in largest if measure(of.most)]
     if not shown:
         return
-    whole = report.cycles or 0
+    whole = report.cycles or 1
     causes = [each for each in Cause if any(getattr(of.median, each.column) for _, of in shown)]
     many = any(len(family.members) > 1 for family, _ in shown)
     rows: list[tuple[object, ...]] = []
@@ -210,9 +209,11 @@ def _units(
             percent(measure(each), whole) if len(members) > 1 else None for each in (least, most)
         )
         shares = (percent(getattr(median, cause.column), whole) for cause in causes)
+        bar = {cause: getattr(median, cause.column) / whole for cause in SHOWN}
+        bar[Cause.FULL] += median.credit_cycles / whole
         counts = (len(members), *ends) if many else ()
         place = Place(median.file, median.line).brief
-        rows.append((name, *counts, *shares, median.elements, place))
+        rows.append((name, *counts, Bar(bar), *shares, median.elements, place))
     note = f" units, {len(shown)} of {len(report.units)}; % of all cycles"
     if many:
         units = counted(len(report.units), "unit")
@@ -220,7 +221,7 @@ def _units(
         note += ", of the median unit"
     yield Title(title, note)
     counts = ("units", "least", "most") if many else ()
-    titles = ("unit", *counts, *(cause.label for cause in causes), "elements", "wired at")
+    titles = ("unit", *counts, "", *(cause.label for cause in causes), "elements", "wired at")
     yield Rows(titles, rows)
 
 
@@ -252,7 +253,6 @@ _FIGURES: Final = (
 
 
 def _totals(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Yield names, values as text and units of the known numbers of a run."""
     for name in _FIGURES:
         if name != "on_chip_peak_bytes" or report.on_chip_peak_pages is not None:
             yield from figure(report, name)
@@ -265,7 +265,6 @@ def _totals(report: Report) -> Iterator[tuple[str, str, str]]:
 
 
 def _in_units(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Yield seconds, joules and tokens, in the form of ``_totals``."""
     runs = report.stands_for_runs or 1
     yield from figure(report, "seconds")
     yield from figure(report, "joules")
@@ -280,7 +279,7 @@ def _in_units(report: Report) -> Iterator[tuple[str, str, str]]:
         yield from figure(report, name)
 
 
-def figure(report: Report | Cost, name: str) -> Iterator[tuple[str, str, str]]:
+def figure(report: object, name: str) -> Iterator[tuple[str, str, str]]:
     """Yield a number in the form of ``_totals``; nothing if it is unknown."""
     (text, unit), value = FIGURES[name], getattr(report, name)
     if value is not None:
@@ -288,7 +287,6 @@ def figure(report: Report | Cost, name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _value(value: object, unit: str) -> tuple[str, str]:
-    """Return a number as text, and the unit that the text is in."""
     if not isinstance(value, int | float):
         return str(value), unit
     match unit:
@@ -319,7 +317,6 @@ def results_of(report: Report) -> JsonObject:
 
 
 def _limited(report: Report) -> Iterator[tuple[LinkUse, float]]:
-    """Yield each limited link with the used share of its capacity."""
     for link in () if report.network is None else report.network.links:
         share = link.share(report.cycles or 0)
         if share is not None:
@@ -327,7 +324,6 @@ def _limited(report: Report) -> Iterator[tuple[LinkUse, float]]:
 
 
 def _spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the causes of energy that the run had: cause, amount, joules, and percent of all."""
     for each in report.spent:
         if each.amount == 0:
             continue

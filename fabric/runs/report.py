@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from typing_extensions import override
 
 from fabric.analysis.symbolic.area import Area
-from fabric.display.parts import ShownInShort, shown
+from fabric.display.parts import Sheet
+from fabric.display.result import ShownInShort
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.wiring.program import TokenPhase
 from fabric.messages.errors import (
@@ -90,7 +91,6 @@ class Report(ShownInShort):
     kept: ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count.
 
     Attributes:
-        exact: whether floats were kept in float64.
         on_chip_peak_pages: None if the hardware states no ``page_bytes``.
         on_chip_map_bytes: of a map with the number of each page in its memory unit.
         on_chip_peak_empty_bytes: the most bytes that held pages left empty in any cycle.
@@ -125,7 +125,6 @@ class Report(ShownInShort):
             None, and has clients by their names.
         network: the use of links between sites; None if the hardware has no ``[network]``.
             ``run --json`` leaves out None.
-        name: the program's name.
         units, channels_counters: in node and edge order; waits that are open last up to the end.
         comparison: the metrics before the run beside measured values.
         unwritten: sentences about the parts of its log and trace that could not be written.
@@ -303,8 +302,15 @@ class Report(ShownInShort):
 
     @override
     def __str__(self) -> str:
-        """Return the output of ``run``."""
-        return shown(self, "text") or repr(self)
+        from fabric.display.terminal import plain_text
+
+        return plain_text(self.sheet())
+
+    def sheet(self, *, unfold: bool = False) -> Sheet:
+        """Yield the report without host data, a row for each family or, with ``unfold``, unit."""
+        from fabric.runs.printing import report_sheet
+
+        return report_sheet(self, unfold=unfold)
 
     @override
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:

@@ -131,7 +131,6 @@ class RunLog(AbstractContextManager["RunLog"]):
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        """Report the first failure to write a file."""
         try:
             yield
         except OSError as error:
@@ -146,7 +145,6 @@ _CHANNEL_COLUMNS: Final = (
 
 
 def _counted(channel: ChannelState) -> dict[str, object]:
-    """Return the fields of a channel in ``counters.json``."""
     fields = {"name": channel.name, "depth": channel.depth, "elements": channel.taken}
     return fields | {column: getattr(channel, column) for column in _CHANNEL_COLUMNS}
 

@@ -115,7 +115,6 @@ def simulated(program: Program, settings: Settings) -> Report:
 
 
 def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject:
-    """Return the fields of a report and of the trace that do not depend on the run."""
     return {
         "program": settings.program_file,
         "parameters": {
@@ -137,7 +136,6 @@ def _executed(
     head: JsonObject,
     notes: list[str],
 ) -> tuple[Execution, DeadlockReport | None]:
-    """Run, and run again with deeper channels if the settings want it."""
     settings = run.settings
 
     def execute(run: Execution, trace: str) -> Ending:
@@ -172,7 +170,6 @@ def _executed(
 
 
 def _execution(program: Program, settings: Settings) -> Execution:
-    """Build the machine; errors have the line of the user's call, if any."""
     try:
         return Execution(program, settings)
     except ConfigurationError as error:
@@ -189,7 +186,6 @@ def _report(
     explained: DeadlockReport | None,
     notes: list[str],
 ) -> Report:
-    """Make the report; ``declared`` is the run in declared types."""
     machine, status, signal = run.machine, run.status, run.signal
     if declared is not None and declared.status == "interrupted":
         status, signal = declared.status, declared.signal
@@ -291,7 +287,6 @@ def _paged(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonObject:
 
 
 def _extra(program: Program, name: str) -> object:
-    """Return a field that the program adds, if it can be turned into JSON."""
     what = f"extra[{name!r}]"
     value = program.ask(what, program.extra[name])
     found = program.ask(f"the text of {what}", partial(untellable, value))
@@ -330,13 +325,11 @@ def stored_shapes(plan: Plan, sizes: Sizes, guessed: frozenset[Symbol]) -> Outpu
 
 
 def _tensors(plan: Plan) -> dict[str, OffChipTensor]:
-    """Return the tensors of stores by output, in node order."""
     said = (off_chip_tensor_of(node) for node in plan.nodes if node.operator.off_chip == "write")
     return {each.output: each for each in said if each is not None and each.output is not None}
 
 
 def _size(dim: Dim, at: Substitution, guessed: frozenset[Symbol]) -> int | None:
-    """Return a size that the run had; the size of a ragged symbol is a mean, which may not do."""
     symbols = free_symbols(dim)
     ragged = frozenset(filter(is_ragged, symbols))
     if symbols & guessed or len(ragged) > 1 or not is_polynomial_in(dim, ragged):
@@ -346,7 +339,6 @@ def _size(dim: Dim, at: Substitution, guessed: frozenset[Symbol]) -> int | None:
 
 
 def _array(stored: object) -> np.ndarray:
-    """Return the output of a user's store as an array of numbers."""
     try:
         array = np.asarray(stored)
     except ValueError:

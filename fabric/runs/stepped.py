@@ -257,7 +257,6 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
             self._thread.end(self._stepper.interrupt)
 
     def _finish(self) -> None:
-        """Run to the end; Ctrl-C interrupts it as in ``simulate``."""
         stepper, thread = self._stepper, self._thread
         if thread.ended:
             return
@@ -312,7 +311,6 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
 
     @contextmanager
     def _in_use(self, what: str) -> Iterator[None]:
-        """Lock an open run for one thread."""
         self._check_open(what)
         with self._using:
             yield

@@ -323,7 +323,6 @@ class _Judged(NamedTuple):
 def _judged_rows(
     rows: _Rows, first: int, compared: OutputVerification, equal_nan: bool, exact: bool
 ) -> _Judged:
-    """Judge ``rows``, which begin at the place ``first``."""
     error, wanted, right = _errors(rows.found, rows.wanted, equal_nan)
     cols = error.shape[1]
     # Few errors do not average out: short rows share a group, and fewer than 16 count as 16.
@@ -364,7 +363,6 @@ def _judged_rows(
 def _counted(
     compared: OutputVerification, pair: Pair, equal_nan: bool, exact: bool
 ) -> OutputVerification:
-    """Return ``compared`` with counts, errors and places of mismatches."""
     parts: list[_Judged] = []
     first = 0
     for piece in _rows_of(pair):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from typing_extensions import override
 
-from fabric.analysis.trace import printing
+from fabric.analysis.trace.channel_rows import channels_table
 from fabric.display.parts import Block, Rows, Sheet, line
 from fabric.display.terminal import printed_sheet
 from fabric.graph.values.value import BufferReference, Tile
@@ -202,13 +202,13 @@ def unit_sheet(run: SteppedRun, name: str) -> Sheet:
     cycles = ", ".join(f"{cause} {cycles:,}" for cause, cycles in spent if cycles)
     yield line(f"cycles: {cycles or 'none so far'}")
     own = [each for each in state.channels if unit.number in (each.producer, each.consumer)]
-    yield printing.channels_table(own, _ROWS)
+    yield channels_table(own, _ROWS)
 
 
 def channel_sheet(run: SteppedRun, name: str) -> Sheet:
     """Yield a channel and its elements."""
     channel, held = run.channel(name), run.held(name)
-    yield printing.channels_table([channel])
+    yield channels_table([channel])
     if channel.closed_cycle is not None:
         yield line(f"its stream ended at cycle {channel.closed_cycle:,}")
     if held:
@@ -229,7 +229,7 @@ def channel_sheet(run: SteppedRun, name: str) -> Sheet:
 def channels_sheet(run: SteppedRun) -> Sheet:
     """Yield all channels, the fullest first."""
     fullest = sorted(run.state.channels, key=lambda each: -each.held)
-    yield printing.channels_table(fullest, _ROWS)
+    yield channels_table(fullest, _ROWS)
 
 
 def tile_sheet(run: SteppedRun, name: str, number: int | None) -> Sheet:

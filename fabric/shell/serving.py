@@ -107,7 +107,6 @@ class Serves:
 
         from fabric.display.terminal import printed_sheet
         from fabric.explore.serving.driver import conduct_serving
-        from fabric.explore.serving.result import serving_sheet
         from fabric.explore.study.workers import LocalWorkers, available_cores
 
         workers = LocalWorkers(jobs or available_cores(), None)
@@ -120,7 +119,7 @@ class Serves:
                 self._write(result, folder)
                 if not as_json:
                     space = "\n" if len(self._found) > 1 else ""
-                    print_text(space + printed_sheet(serving_sheet(result)))
+                    print_text(space + printed_sheet(result.sheet()))
                 if result.interrupted:
                     break
         finally:

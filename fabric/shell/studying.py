@@ -72,7 +72,7 @@ class Studying:
         from fabric.explore.study.driver import conduct
         from fabric.explore.study.session import NoStore
         from fabric.explore.study.store import Store
-        from fabric.explore.study.written.terminal import Watch, study_sheet
+        from fabric.explore.study.written.terminal import Watch
 
         for study in self._studies:
             store = NoStore() if storage is None else Store(study, storage, timeout_seconds)
@@ -86,7 +86,7 @@ class Studying:
                 tell(f"fabric: {store.ignored_note()}")
             if not as_json:
                 space = "\n" if len(self._found) > 1 else ""
-                print_text(space + printed_sheet(study_sheet(result)))
+                print_text(space + printed_sheet(result.sheet()))
                 tell(f"{study.name}: {result.wall_seconds:.1f} s")
             if result.interrupted:
                 break

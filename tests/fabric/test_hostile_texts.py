@@ -13,7 +13,6 @@ from typing_extensions import override
 
 from fabric import ProgramError, simulate
 from fabric.graph.loading.program_file import load_on
-from fabric.notebook.showing import html
 from fabric.shell.cli import main
 
 TEXT: Final = (
@@ -134,7 +133,7 @@ def test_notebook_shows_no_foreign_elements() -> None:
     program = load_on(None, "p.py", [], {}).program
     report = simulate(program, trace="events")
     for thing in (program, report, report.trace()):
-        page = html(thing)
+        page = thing._repr_html_()
         assert not {"script", "u"} & set(_Tags(page).found)
         assert not _OBEYED.search(page)
         assert not _OBEYED.search(repr(thing))

@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 
 from fabric.analysis.symbolic.area import Area
-from fabric.display.terminal import print_sheet
+from fabric.display.terminal import plain_text, print_sheet
 from fabric.runs.counters import Compared, Comparison, UnitCounters
 from fabric.runs.pricing import Spending
-from fabric.runs.printing import report_sheet
 from fabric.runs.report import Failure, Report
 from fabric.timing.state.resource_use import LinkUse, NetworkUse, RouteUse
 from fabric.timing.state.run_state import ChannelState
@@ -114,9 +113,7 @@ EVERYTHING = Report(
 
 
 def printed(report: Report, width: int) -> str:
-    written = io.StringIO()
-    print_sheet(report_sheet(report), Console(file=written, width=width, highlight=False))
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
+    return plain_text(report.sheet(), width)
 
 
 @pytest.mark.parametrize("width", [100, 60])
@@ -132,7 +129,7 @@ def test_report_of_an_error_has_its_place_and_no_totals() -> None:
 
     expected = [
         "small  small.py", "error in timing mode",
-        "error: small.py:12: matmul raised ValueError: odd", "",
+        "error: small.py:12: matmul raised ValueError: odd",
     ]  # fmt: skip
     assert expected == printed(report, 100).split("\n")
 
@@ -141,7 +138,7 @@ def test_report_of_an_error_has_its_place_and_no_totals() -> None:
 def test_verdict_is_coloured_on_terminals_only(verified: bool, colour: int) -> None:
     report = replace(EVERYTHING, verified=verified)
     written = io.StringIO()
-    print_sheet(report_sheet(report), Console(file=written, width=100, force_terminal=True))
+    print_sheet(report.sheet(), Console(file=written, width=100, force_terminal=True))
 
     assert f"\x1b[{colour}mcompleted" in written.getvalue()
     assert "\x1b[" not in printed(report, 100)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabric import Trace, lower_bounds, simulate, size
-from fabric.display.parts import ShownAsTables
-from fabric.notebook.sheets import sheet_of
+from fabric.display.result import Result
 from fabric.runs.cost import Cost
 from fabric.shell.cli import main
 from tests.fabric.study.written.made import RESULTS
@@ -104,7 +103,7 @@ def test_results_show_what_they_found() -> None:
 
 
 def test_every_shown_result_has_a_sheet() -> None:
-    kinds = ShownAsTables.__subclasses__()
+    kinds = Result.__subclasses__()
     assert len(kinds) > 10
-    assert not [kind for kind in kinds if sheet_of.dispatch(kind) is sheet_of.dispatch(object)]
-    assert not [kind for kind in kinds if kind.__repr__ is not ShownAsTables.__repr__]
+    assert not [kind for kind in kinds if kind.sheet is Result.sheet]
+    assert not [kind for kind in kinds if kind.__repr__ is not Result.__repr__]

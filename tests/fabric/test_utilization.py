@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from fabric import Hardware, Program, Trace, hardware_scope, simulate
-from fabric.analysis.trace.printing import summary_sheet
-from fabric.display.terminal import print_sheet
+from fabric.display.terminal import plain_text
 from fabric.extend import FlatDescription
 from operators import LinearOffChipLoad, LinearOffChipStore
 
@@ -40,10 +37,6 @@ def test_bandwidth_share_is_of_the_peak(channels: int, request_bytes: int, inter
 @pytest.mark.parametrize(("given", "shown"), [({"rows": 3}, ["rows=3"]), ({}, [])])
 def test_summary_lists_parameters(given: dict[str, int], shown: list[str], tmp_path: Path) -> None:
     report = simulate(_copied(), parameters=given, trace="events", log_dir=tmp_path)
-    console = Console(file=io.StringIO(), width=200)
-    print_sheet(summary_sheet(Trace(Path(str(report.log_dir))).summary()), console)
-
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
+    lines = plain_text(Trace(Path(str(report.log_dir))).summary().sheet(), 200).splitlines()
     assert shown == lines[1 : 1 + len(shown)]
     assert lines[1 + len(shown)].startswith("completed in timing mode")

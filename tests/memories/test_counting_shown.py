@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from fabric import simulate
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.printing import stalls_sheet
-from fabric.display.terminal import print_sheet
+from fabric.display.terminal import plain_text
 from fabric.extend import (
     BusCycles,
     ChannelTraffic,
@@ -18,7 +15,6 @@ from fabric.extend import (
     MemoryCounters,
     Stalls,
 )
-from fabric.runs.printing import report_sheet
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads
 
@@ -136,17 +132,11 @@ class TestReport:
 
 
 def _section(width: int) -> list[str]:
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_sheet(report_sheet(simulate(loads(HBM))), console)
-    assert isinstance(console.file, io.StringIO)
-    text = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+    text = plain_text(simulate(loads(HBM)).sheet(), width)
     found = re.search(r"\n\n(cycles of HBM buses.*?)\n\n", text, re.DOTALL)
     return [] if found is None else found[1].splitlines()
 
 
 def _printed(stalls: Stalls, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_sheet(stalls_sheet(stalls, 10), console)
-    assert isinstance(console.file, io.StringIO)
-    text = "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+    text = plain_text(stalls.sheet(10), width)
     return text[text.index("Why the HBM was slow") :] if "Why the" in text else ""

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from fabric.display.terminal import print_sheet
+from fabric.display.terminal import plain_text
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
@@ -17,7 +15,6 @@ from fabric.explore.serving.result import (
     Run,
     ServingResult,
     Timeline,
-    serving_sheet,
 )
 from fabric.explore.serving.served import (
     Measures,
@@ -214,10 +211,7 @@ def test_knee_is_the_load_before_latency_doubles(
 
 
 def test_result_is_printed_and_an_object(golden: Callable[[str, str], None]) -> None:
-    console = Console(file=io.StringIO(), width=120, highlight=False)
-    print_sheet(serving_sheet(both()), console)
-    assert isinstance(console.file, io.StringIO)
-    golden("both.txt", "".join(f"{x.rstrip()}\n" for x in console.file.getvalue().splitlines()))
+    golden("both.txt", plain_text(both().sheet(), 120) + "\n")
     found = both().as_json()
     assert {name: found[name] for name in ("serving", "question", "status", "error")} == {
         "serving": "two <designs>",

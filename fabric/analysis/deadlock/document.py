@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import Block, Drawing, Sheet, line
+from fabric.display.result import Result
 from fabric.messages.text import JsonObject
 
 SCHEMA: Final = 1
@@ -187,7 +188,7 @@ class Event:
 
 
 @dataclass(frozen=True, repr=False)
-class DeadlockReport(ShownAsTables):
+class DeadlockReport(Result):
     """Why a program does not move.
 
     Attributes:
@@ -206,6 +207,16 @@ class DeadlockReport(ShownAsTables):
     remedy: Remedy
     last_events: list[Event]
     summary: str
+
+    def sheet(self) -> Sheet:
+        """Yield the picture and the lines of the report."""
+        from fabric.analysis.deadlock.picture import svg
+        from fabric.analysis.deadlock.text import report_lines
+
+        yield Drawing(lambda: svg(self))
+        code, _, rest = report_lines(self)[0].partition(": ")
+        yield line((code, "bold red"), f": {rest}")
+        yield Block(lambda columns: report_lines(self, columns)[1:])
 
     def as_json(self) -> JsonObject:
         """Return the object as plain data."""

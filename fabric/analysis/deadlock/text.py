@@ -23,7 +23,6 @@ from fabric.analysis.deadlock.document import (
     Remedy,
 )
 from fabric.display.columns import aligned
-from fabric.display.parts import Block, Sheet, line
 from fabric.messages.causes import Operation
 from fabric.messages.place import Place
 from fabric.messages.text import counted
@@ -96,14 +95,6 @@ def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) ->
     if with_events:
         yield from _section("", _events(report, columns))
     yield from _section("", _behind(report, columns))
-
-
-def deadlock_sheet(report: DeadlockReport) -> Sheet:
-    """Yield the report: the verdict, then the other lines."""
-    verdict, *_ = report_lines(report)
-    code, _, rest = verdict.partition(": ")
-    yield line((code, "bold red"), f": {rest}")
-    yield Block(lambda columns: report_lines(report, columns)[1:])
 
 
 def _verdict(report: DeadlockReport) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from fabric.analysis.placing.floor import Cost, Floor
-from fabric.display.parts import Rows, Sheet, ShownAsTables, Title, line
+from fabric.display.parts import Rows, Sheet, Title, line
+from fabric.display.result import Result
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.messages.files import output_file
 from fabric.messages.text import JsonObject, counted, merged_text, visible, without_numbers
@@ -32,7 +33,7 @@ class LoadedLink:
 
 
 @dataclass(frozen=True, repr=False)
-class FloorPlan(ShownAsTables):
+class FloorPlan(Result):
     """A site for each unit, and the cost of this plan.
 
     Attributes:
@@ -46,7 +47,6 @@ class FloorPlan(ShownAsTables):
         lower_bound_bytes: bound of the whole cost, from ``lower_bound`` or an exact search.
         unknown_channels: channels with data-dependent bytes; unknown sizes count as 1.
         worst: the link with most bytes, weighed; None if all links are empty.
-        floor, numbers: input of the picture.
     """
 
     program: str
@@ -118,28 +118,27 @@ class FloorPlan(ShownAsTables):
         with output_file(Path(path), encoding="utf-8") as file:
             file.write("\n".join(lines))
 
+    def sheet(self) -> Sheet:
+        """Yield the cost of the self, its bounds, and the users of the worst link."""
+        mesh = self.mesh
+        head = f"  {counted(mesh.columns, 'column')}, {counted(mesh.rows, 'row')}"
+        yield line((visible(self.program), "bold"), head)
+        for sentence in _sentences(self):
+            yield line(sentence)
+        rows = [
+            ("bytes times hops", self.cost.byte_hops, self.lower_bound.byte_hops),
+            ("worst link", self.cost.worst_link_bytes, self.lower_bound.worst_link_bytes),
+            ("both", self.cost.bytes, self.lower_bound_bytes),
+        ]
+        yield Title("Cost", ", in bytes")
+        yield Rows(("", "this plan", "no plan is below"), rows)
+        if self.worst is not None:
+            yield from _worst(self.worst)
+
 
 def _quoted(text: str) -> str:
     # JSON strings are TOML strings, except for the character DEL.
     return json.dumps(visible(text), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def floor_plan_sheet(plan: FloorPlan) -> Sheet:
-    """Yield the cost of the plan, its bounds, and the users of the worst link."""
-    mesh = plan.mesh
-    head = f"  {counted(mesh.columns, 'column')}, {counted(mesh.rows, 'row')}"
-    yield line((visible(plan.program), "bold"), head)
-    for sentence in _sentences(plan):
-        yield line(sentence)
-    rows = [
-        ("bytes times hops", plan.cost.byte_hops, plan.lower_bound.byte_hops),
-        ("worst link", plan.cost.worst_link_bytes, plan.lower_bound.worst_link_bytes),
-        ("both", plan.cost.bytes, plan.lower_bound_bytes),
-    ]
-    yield Title("Cost", ", in bytes")
-    yield Rows(("", "this plan", "no plan is below"), rows)
-    if plan.worst is not None:
-        yield from _worst(plan.worst)
 
 
 def _sentences(plan: FloorPlan) -> list[str]:

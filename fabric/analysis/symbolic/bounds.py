@@ -10,7 +10,8 @@ from fabric.analysis.symbolic.area import least_sized
 from fabric.analysis.symbolic.bounds_cycles import Bound, bounds_of_cycles
 from fabric.analysis.symbolic.metrics import Metrics, metrics_of
 from fabric.analysis.symbolic.operator_bounds import Certain, Least, certain_sizes, graph_of, leasts
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import Rows, Sheet, Title
+from fabric.display.result import Result
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked
 from fabric.graph.values.dims import Dim, Totals, least_of, with_totals
@@ -25,7 +26,7 @@ from fabric.timing.compiled.likeness import Likeness
 
 
 @dataclass(frozen=True, repr=False)
-class KnownBefore(ShownAsTables):
+class KnownBefore(Result):
     """Fields of the report of a timing run, before the run.
 
     Sizes that the program binds (``Program.bind``) and shapes that it assumes are taken as true; a
@@ -43,6 +44,21 @@ class KnownBefore(ShownAsTables):
     at_least: Mapping[str, int]
     cycles: Mapping[str, Bound]
     sized: Mapping[str, float]
+
+    def sheet(self) -> Sheet:
+        """Yield metrics before a run: exact values and lower bounds."""
+        yield Title("Known before a run")
+        least = {**self.at_least, **self.sized}
+        rows = [
+            (name.replace("_", " "), how, value)
+            for how, values in (("exactly", self.exact), ("at least", least))
+            for name, value in values.items()
+        ]
+        yield Rows(("", "", "value"), rows)
+        if self.cycles:
+            yield Title("Lower bounds of the cycles")
+            needs = [(kind, each.cycles, each.what) for kind, each in self.cycles.items()]
+            yield Rows(("kind", "cycles at least", "for"), needs)
 
 
 @checked

@@ -18,6 +18,8 @@ from typing_extensions import override
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.table import Table
+from fabric.display.parts import Fold, Sheet, line
+from fabric.display.result import Shown
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked
 from fabric.messages.causes import Step
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.moment import Moment
     from fabric.analysis.trace.analysis.stalled import Stalls
     from fabric.analysis.trace.analysis.summary import TraceSummary
-    from fabric.analysis.trace.analysis.what_if import WhatIf
+    from fabric.analysis.trace.analysis.what_if_result import WhatIf
 
 _CHUNK: Final = 10_000
 
@@ -77,7 +79,7 @@ _SELECTS: Final[dict[str, str]] = {
 # Each method imports its analysis: a command runs one analysis.
 
 
-class Trace(RecordedRun):
+class Trace(RecordedRun, Shown):
     """The trace of one run, opened by ``open_trace`` or ``Report.trace``.
 
     The whole trace is in memory, independent of the run's folder. A trace is read-only. Several
@@ -150,7 +152,7 @@ class Trace(RecordedRun):
 
     def stalls(self) -> Stalls:
         """Return each unit's cycles by cause, the roots of its waits, and the bound of the run."""
-        from fabric.analysis.trace.analysis.stalled import stalls_of
+        from fabric.analysis.trace.analysis.stall_tables import stalls_of
 
         return stalls_of(self)
 
@@ -232,6 +234,16 @@ class Trace(RecordedRun):
             ProgramError: ``log`` raised.
         """
         return tell_trace(self, log)
+
+    def sheet(self) -> Sheet:
+        """Yield the recorded amounts, problems, and the stalls of traced units."""
+        yield from self.summary().sheet()
+        yield from map(line, self.problems)
+        stalls = self.stalls()
+        if stalls.units:
+            yield line((stalls.verdict, "bold"))
+            yield from stalls.cycles_sheet()
+            yield Fold("Stages, roots, critical path and gains", stalls.sheet())
 
     def __enter__(self) -> Self:
         """Return the trace."""

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.trace.pages.parts import filled, head, part
-from fabric.explore.serving.result import LEGEND, answer, load_text, notes, table_of_runs
+from fabric.display.html import fragment, section, sections, text
+from fabric.display.parts import Rows
+from fabric.explore.serving.result import answer, load_text, notes
 from fabric.explore.study.written.folder import trying, write_pictures
-from fabric.explore.study.written.markup import section, style, table, text, titled
+from fabric.explore.study.written.markup import style, titled
 from fabric.explore.study.written.painting import is_wide, locator, render
 from fabric.explore.study.written.pictures import Drawn
 from fabric.explore.study.written.words import number_text
@@ -47,7 +49,6 @@ _FOLDER: Final = Path(__file__).parent
 def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "") -> str:
     """Return the HTML of the page."""
     serving = result.serving
-    runs = table_of_runs(result)
     return filled(
         part("page.html", _FOLDER),
         {
@@ -56,14 +57,10 @@ def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "
             "question": f"<p>{text(serving.question)}</p>" if serving.question else "",
             "answer": text(answer(result)),
             "notes": "".join(f"<p>{text(each)}</p>" for each in notes(result)),
-            "runs": section(
-                "Runs", table(runs.columns, runs.rows) + f"<p>{text(LEGEND)}</p>", "runs"
-            ),
-            "pictures": section("Pictures", "\n".join(map(titled, pictures)), "pictures"),
-            "costs": section("What was served, and what steps cost", _stated(result), "costs"),
-            "again": section(
-                "How to run it again", f"<pre>{text(command)}</pre>" if command else "", "again"
-            ),
+            "runs": sections(result.runs_sheet()),
+            "pictures": section("Pictures", "\n".join(map(titled, pictures))),
+            "costs": section("What was served, and what steps cost", _stated(result)),
+            "again": section("How to run it again", f"<pre>{text(command)}</pre>" * bool(command)),
         },
     )
 
@@ -77,7 +74,7 @@ def _stated(result: ServingResult) -> str:
     ]
     for design, described in serving.designs.items():
         rows += _rows(design or "cost", described)
-    return table(("of", "what", "value"), rows)
+    return fragment([Rows(("of", "what", "value"), rows)])
 
 
 def _rows(of: str, described: Described) -> list[tuple[str, str, str]]:

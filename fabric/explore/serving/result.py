@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from fabric.display.parts import Rows, Sheet, ShownAsTables, Title, line
+from fabric.display.parts import Rows, Sheet, Title, line
+from fabric.display.result import Result
 from fabric.explore.serving.question import Serving
 from fabric.explore.serving.served import Measures, Served
 from fabric.explore.serving.server import Quality
@@ -19,7 +20,7 @@ _TIMES: Final = 120
 _KNEE: Final = 2.0
 """The largest mean wait at the knee, in multiples of the wait at the least load."""
 
-LEGEND: Final = (
+_LEGEND: Final = (
     "Means and 99th percentiles in seconds: to the first token, a token, all of a request. kept/s: "
     "requests that meet the service level."
 )
@@ -70,7 +71,7 @@ class Run:
 
 
 @dataclass(frozen=True, repr=False)
-class ServingResult(ShownAsTables):
+class ServingResult(Result):
     """The result of a serving question.
 
     Attributes:
@@ -159,12 +160,22 @@ class ServingResult(ShownAsTables):
             ],
         }
 
+    def sheet(self) -> Sheet:
+        """Yield the lines and tables of a self."""
+        serving = self.serving
+        question = f"  {visible(serving.question)}" if serving.question else ""
+        yield line((visible(serving.name), "bold"), question)
+        yield line(visible(answer(self)))
+        for each in notes(self):
+            yield line(visible(each))
+        yield from self.runs_sheet()
 
-class RunRows(NamedTuple):
-    """A table; None is an empty cell."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[object, ...], ...]
+    def runs_sheet(self) -> Sheet:
+        """Yield a row for each run: times in seconds, means and 99th percentiles."""
+        if self.runs:
+            yield Title("Runs")
+            yield _table_of_runs(self)
+            yield line((_LEGEND, "dim"))
 
 
 def answer(result: ServingResult) -> str:
@@ -204,8 +215,7 @@ def notes(result: ServingResult) -> list[str]:
     return sentences
 
 
-def table_of_runs(result: ServingResult) -> RunRows:
-    """Return a row for each run: times in seconds, means and 99th percentiles."""
+def _table_of_runs(result: ServingResult) -> Rows:
     designs = [each for each in result.serving.designs if each]
     runs = result.runs
     partial = any(each.measures.completed < each.measures.requests for each in runs)
@@ -222,7 +232,7 @@ def table_of_runs(result: ServingResult) -> RunRows:
     rows = []
     for run in runs:
         measures = run.measures
-        row: list[object] = [run.design] if designs else []
+        row: list[object] = [visible(run.design)] if designs else []
         row.append(load_text(run))
         row += [measures.completed] if partial else []
         for spread in (measures.time_to_first_token, measures.time_per_token, measures.latency):
@@ -230,8 +240,8 @@ def table_of_runs(result: ServingResult) -> RunRows:
         row.append(_short(measures.output_tokens_per_second))
         row += [_short(measures.goodput_per_second)] if promised else []
         row += [_short(measures.joules_per_token)] if priced else []
-        rows.append(tuple(row))
-    return RunRows(tuple(columns), tuple(rows))
+        rows.append(row)
+    return Rows(columns, rows)
 
 
 def load_text(run: Run) -> str:
@@ -243,19 +253,3 @@ def load_text(run: Run) -> str:
 def _short(value: float | None) -> str | None:
     # Three digits of 999.5 and above would be 1e+03.
     return None if value is None else f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
-
-
-def serving_sheet(result: ServingResult) -> Sheet:
-    """Yield the lines and tables of a result."""
-    serving = result.serving
-    question = f"  {visible(serving.question)}" if serving.question else ""
-    yield line((visible(serving.name), "bold"), question)
-    yield line(visible(answer(result)))
-    for each in notes(result):
-        yield line(visible(each))
-    table = table_of_runs(result)
-    if table.rows:
-        yield Title("Runs")
-        rows = [[visible(x) if isinstance(x, str) else x for x in row] for row in table.rows]
-        yield Rows(table.columns, rows)
-        yield line((LEGEND, "dim"))

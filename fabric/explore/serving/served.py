@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import Rows, Sheet, Title
+from fabric.display.result import Result
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.server import (
     Batch,
@@ -311,7 +312,7 @@ class Spread:
 
 
 @dataclass(frozen=True, repr=False)
-class Measures(ShownAsTables):
+class Measures(Result):
     """Measures of a run of a server.
 
     Attributes:
@@ -362,6 +363,29 @@ class Measures(ShownAsTables):
             name: dict(vars(value)) if isinstance(value, Spread) else value
             for name, value in vars(self).items()
         }
+
+    def sheet(self) -> Sheet:
+        """Yield the latencies and the throughput of a server."""
+
+        def short(value: float | None) -> str | None:
+            return None if value is None else f"{value:,.4g}"
+
+        yield Title("Requests", ", times in seconds")
+        spreads = (
+            ("to the first token", self.time_to_first_token),
+            ("a token", self.time_per_token),
+            ("all of a request", self.latency),
+        )
+        times = [(name, *map(short, vars(spread).values())) for name, spread in spreads]
+        names = tuple(vars(self.latency))
+        yield Rows(("", *names), times, right=frozenset(range(1, 1 + len(names))))
+        rows = [
+            (name.replace("_", " "), short(value) if isinstance(value, float) else value)
+            for name, value in vars(self).items()
+            if value is not None and not isinstance(value, Spread | bool)
+        ]
+        yield Title("In all", ", interrupted" if self.interrupted else "")
+        yield Rows(("", ""), rows, right=frozenset({1}))
 
 
 def measured(served: Served, level: ServiceLevel | None = None) -> Measures:

@@ -11,7 +11,8 @@ from typing import Final, Literal, NamedTuple
 
 from typing_extensions import override
 
-from fabric.display.parts import SHOWN, Rows, Sheet, ShownAsTables, Title, line
+from fabric.display.parts import SHOWN, Rows, Sheet, Title, line
+from fabric.display.result import Result
 from fabric.messages.text import JsonObject, counted, families, visible
 
 Truth = Literal["proved", "validated"]
@@ -173,7 +174,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, repr=False)
-class Sizing(ShownAsTables):
+class Sizing(Result):
     """Depths of channels that keep a goal.
 
     Attributes:
@@ -263,6 +264,16 @@ class Sizing(ShownAsTables):
             "methods": [vars(each) for each in self.methods],
         }
 
+    def sheet(self, shown: int = SHOWN) -> Sheet:
+        """Yield the answer, its proof, and the tables, with at most ``shown`` rows of channels."""
+        yield line((visible(self.program), "bold"), f"  {self.goal}")
+        for sentence in _sentences(self):
+            yield line(sentence)
+        yield from _channels(self, shown)
+        yield from _methods(self)
+        yield from _inputs(self)
+        yield from _held_out(self)
+
 
 def worst_input(cycles: Sequence[int | None], limits: Sequence[int | None]) -> int:
     """Return the input with the most cycles relative to its limit; a deadlock is worst.
@@ -278,17 +289,6 @@ def worst_input(cycles: Sequence[int | None], limits: Sequence[int | None]) -> i
 
 def _bytes(channels: tuple[SizedChannel, ...], depth: Literal["depth", "depth_before"]) -> int:
     return sum(channel.element_bytes * int(getattr(channel, depth)) for channel in channels)
-
-
-def sizing_sheet(sizing: Sizing, shown: int = SHOWN) -> Sheet:
-    """Yield the answer, its proof, and the tables, with at most ``shown`` rows of channels."""
-    yield line((visible(sizing.program), "bold"), f"  {sizing.goal}")
-    for sentence in _sentences(sizing):
-        yield line(sentence)
-    yield from _channels(sizing, shown)
-    yield from _methods(sizing)
-    yield from _inputs(sizing)
-    yield from _held_out(sizing)
 
 
 def _sentences(sizing: Sizing) -> list[str]:

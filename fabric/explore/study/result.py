@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import Sheet
+from fabric.display.result import Result
 from fabric.explore.study.evaluation import Before
 from fabric.explore.study.outcome import (
     ENDED,
@@ -224,7 +225,7 @@ def _rows(table: StudyTable, findings: Findings) -> tuple[tuple[object, ...], ..
 
 
 @dataclass(frozen=True, repr=False)
-class StudyResult(ShownAsTables):
+class StudyResult(Result):
     """The outcomes of a study's points, in the order of the space.
 
     Attributes:
@@ -242,6 +243,12 @@ class StudyResult(ShownAsTables):
     interrupted: bool = False
     runs: tuple[Outcome, ...] = ()
     resumed_runs: int = 0
+
+    def sheet(self) -> Sheet:
+        """Yield the answer and the tables of the study."""
+        from fabric.explore.study.written.sheet import study_sheet
+
+        return study_sheet(self)
 
     @cached_property
     def front(self) -> tuple[int, ...]:

@@ -127,8 +127,6 @@ def tuple_of(checks: Sequence[Check], count: int | None) -> Check:
 
 
 def _fitting(text: str, plural: str, fits: Callable[[Any], bool], **more: Any) -> Check:
-    """Return a check that converts nothing."""
-
     def settle(value: object) -> object:
         if not fits(value):
             raise Unfit

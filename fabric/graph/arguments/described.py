@@ -170,7 +170,6 @@ def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
 
 
 def _words_of(cls: type) -> dict[str, object]:
-    """Return the names that the annotations of ``cls`` are made of."""
     # A program that is executed again has a new module of the same name.
     functions = map(inspect.unwrap, filter(inspect.isfunction, vars(cls).values()))
     names = (each.__globals__ for each in functions)

@@ -273,7 +273,6 @@ def _read(text: str) -> tuple[str, int | None, tuple[str, ...]]:
 
 
 def _source(text: str, piece: _Piece, placed: dict[str, list[int]], used: int) -> list[int]:
-    """Return the bits of the operand ``text``, in groups as wide as the piece."""
     match = _SOURCE.fullmatch(text)
     if match is None:
         found = f"has {piece.text!r}, xor {text!r}"

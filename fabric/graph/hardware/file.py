@@ -81,7 +81,6 @@ def _sections() -> dict[str, type[Section]]:
 
 
 def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:
-    """Return the description that ``[hbm] model`` names, by default the first one."""
     names = list(MODELS)
     name = table.get("model", names[0])
     if name not in names:

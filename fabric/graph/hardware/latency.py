@@ -231,7 +231,6 @@ class Mesh(Section):
 
     @cached_property
     def _link_cycles(self) -> tuple[int, ...]:
-        """Cycles of each link by its number; 0 inside a site."""
         crossing = self.hop_cycles if self.crossing_cycles is None else self.crossing_cycles
         return tuple(
             0 if ends is None else crossing if self.crosses(*ends) else self.hop_cycles

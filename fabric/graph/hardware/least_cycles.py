@@ -76,7 +76,6 @@ def most_ahead_requests(memory: OffChipDescription) -> int:
 
 
 def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
-    """Return the cycles between the first and the last start of the busiest channel."""
     return (-(-requests // memory.channels) - 1) * memory.initiation_interval_cycles
 
 

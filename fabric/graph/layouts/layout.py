@@ -241,7 +241,6 @@ def merged(loops: Iterable[Loop]) -> tuple[Loop, ...]:
 
 
 def _continues(outer: Loop, inner: Loop) -> bool:
-    """Whether ``outer`` starts at the end of ``inner``."""
     if outer.dim is None or inner.dim is None:
         return outer.dim is inner.dim
     return outer.dim == inner.dim and outer.step == inner.trips * inner.step

@@ -230,7 +230,6 @@ def least_of(dim: Dim) -> int:
 
 
 def _only_grows(dim: Expression) -> bool:
-    """Whether ``dim`` is not smaller for larger sizes."""
     if isinstance(dim, CeilDiv):
         return _only_grows(dim.dim)
     return isinstance(dim, Symbol) or all(

@@ -374,7 +374,6 @@ def _errors_of(inputs: Sequence[Any]) -> list[Array | None]:
 
 
 def _is_copied(array: TrackedArray) -> bool:
-    """Whether numbers are as they were loaded."""
     return array.error is None and array.kin is None and not isinstance(array.rounding, np.ndarray)
 
 

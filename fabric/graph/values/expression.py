@@ -197,7 +197,6 @@ def _order(monomial: Monomial) -> list[tuple[tuple[object, ...], int]]:
 
 
 def _natural(base: Expression) -> tuple[object, ...]:
-    """Return a key that sorts numbers in names by size."""
     return tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(base)))
 
 
@@ -270,7 +269,6 @@ def _factors(value: Expression) -> tuple[Number, Iterable[tuple[Expression, int]
 
 
 def _product(coefficient: Number, powers: dict[Expression, int]) -> Value:
-    """Return a product with its sums multiplied out."""
     factors: list[tuple[Expression, int]] = []
     sums: list[Polynomial] = []
     for base, power in powers.items():

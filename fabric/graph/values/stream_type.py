@@ -162,7 +162,6 @@ def shape_text(dims: tuple[Dim, ...]) -> str:
 
 
 def _factor(dim: Dim) -> str:
-    """Return a size of a tile, a sum in brackets."""
     text = short_text(dim)
     return f"({text})" if " + " in text or " - " in text else text
 

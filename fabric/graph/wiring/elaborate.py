@@ -151,7 +151,6 @@ def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[
 
 
 def _check_said(program: Program, edges: Sequence[Edge]) -> None:
-    """Refuse depths of unknown channels, and contradictory sizes."""
     if program.deepened:
         known = {edge.key for edge in edges}
         for option, place in program.deepened.items():
@@ -199,7 +198,6 @@ def _fronts(program: Program, initial: Mapping[Feedback, int]) -> dict[Feedback,
 
 
 def _source(stream: Stream, fronts: Mapping[Feedback, Node]) -> Stream:
-    """Return the output that an operator reads for ``stream``."""
     if isinstance(stream, Feedback):
         front = fronts.get(stream)
         return _source(stream.connected, fronts) if front is None else front.outputs[0]

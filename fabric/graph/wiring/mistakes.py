@@ -137,7 +137,6 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
 
 
 def _has_users_part(operator: Operator) -> bool:
-    """Whether the class of ``operator``, or of one of its functions, is a user's."""
     given = (each for each in vars(operator).values() if isinstance(each, Described))
     return not all(is_ours(type(each)) for each in (operator, *given))
 

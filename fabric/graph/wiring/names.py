@@ -121,5 +121,4 @@ def unused(name: str, is_taken: Callable[[str], bool]) -> str:
 
 @lru_cache
 def _base(kind: str) -> str:
-    """Return a class name in snake case: ``row_sum``, ``silu``, ``rms_norm``."""
     return _WORDS.sub("_", kind.lstrip("_")).lower()

@@ -102,7 +102,6 @@ def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
 
 
 def _check_room(placement: Placement, room: int, nodes: Sequence[Node]) -> None:
-    """Refuse a site with more than ``room`` units; inferred units are not counted."""
     at: dict[Site, list[str]] = {}
     for node in nodes:
         names = at.setdefault(placement.units[node.name], [])

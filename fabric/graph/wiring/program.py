@@ -12,7 +12,8 @@ from typing import Annotated, Final, Literal, Self, TypeAlias, TypeVar
 
 from typing_extensions import override
 
-from fabric.display.parts import ShownInShort, shown
+from fabric.display.parts import Sheet
+from fabric.display.result import ShownInShort
 from fabric.graph.arguments.checks import Bounds, check_of
 from fabric.graph.arguments.described import checked, frozen_error, refuse
 from fabric.graph.hardware.description import Hardware, PlacementDescription
@@ -161,8 +162,17 @@ class Program(ShownInShort, Wired):
         yield "operators", len(self.nodes)
         yield "symbols", len(self.symbols)
 
+    # The only imports upwards: a program is drawn by the rooms that analyse it.
+    def sheet(self) -> Sheet:
+        """Yield the graph and tables of operators and channels."""
+        from fabric.analysis.drawing.program_sheet import program_sheet
+
+        return program_sheet(self)
+
     def _repr_svg_(self) -> str | None:
-        return shown(self, "svg")
+        from fabric.analysis.drawing.program_sheet import program_svg
+
+        return program_svg(self)
 
     @checked
     def expect(

@@ -13,7 +13,8 @@ from typing import Any, Final, NoReturn
 
 from typing_extensions import override
 
-from fabric.display.parts import ShownInShort
+from fabric.display.parts import Rows, Sheet
+from fabric.display.result import ShownInShort
 from fabric.graph.arguments.described import checked, refuse, settle
 from fabric.graph.layouts.layout import Layout, Orders
 from fabric.graph.values.dims import Claim, Dim, is_static, product, same
@@ -61,12 +62,10 @@ class Stream(ShownInShort):
     """The output of an operator, while you wire the program.
 
     Attributes:
-        node: the operator that produces it.
         port: the number of the output.
         type: shape and element type.
         shape: the dimensions, outermost first.
         rank: the number of dimensions minus one.
-        value: the type of an element.
         is_laid_out: whether the program states a layout of this stream or of an earlier stream.
     """
 
@@ -219,6 +218,16 @@ class Stream(ShownInShort):
             )
         tolerance = Tolerance(rtol, atol, equal_nan)
         self.node.expected[self.port] = Expectation(compute, tolerance, calling_place())
+
+    def sheet(self) -> Sheet:
+        """Yield its name, type and producer."""
+        node = self.node
+        producer = "a feedback" if node is None else node.name
+        if node is not None and hasattr(node, "place"):
+            producer += f": {type(node.operator).__name__} at {node.place.brief}"
+        shape, _, value = str(self.type).partition(" of ")
+        rows = [("stream", self.name), ("shape", shape), ("element", value), ("from", producer)]
+        yield Rows(("", ""), rows)
 
     @override
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
@@ -449,7 +458,6 @@ def _offsets(layout: Layout, first: int) -> str:
 
 
 def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
-    """Return the on-chip bytes of the converter in words; empty if none."""
     value = stream.value.tile if isinstance(stream.value, BufferType) else stream.value
     if not isinstance(value, TileType):
         return ""

@@ -83,8 +83,7 @@ def command(
     if as_json:
         print_json(place_object(**known, status="placed", **plan.as_json()))
     else:
-        from fabric.analysis.placing.result import floor_plan_sheet
         from fabric.display.terminal import printed_sheet
 
-        print_text(printed_sheet(floor_plan_sheet(plan)))
+        print_text(printed_sheet(plan.sheet()))
     return 0

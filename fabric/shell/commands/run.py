@@ -281,9 +281,8 @@ def _print_object(report: Report) -> None:
 def _print_report(report: Report, *, timed: bool, unfold: bool) -> None:
     from fabric.display.terminal import printed_sheet
     from fabric.messages.output import print_text, tell
-    from fabric.runs.printing import report_sheet
 
-    print_text(printed_sheet(report_sheet(report, unfold=unfold)))
+    print_text(printed_sheet(report.sheet(unfold=unfold)))
     if timed and report.wall_seconds is not None and report.cycles is not None:
         rate = report.cycles / max(report.wall_seconds, 1e-9)
         tell(f"{report.wall_seconds:.2f} s, {counted(round(rate), 'cycle')} per second")

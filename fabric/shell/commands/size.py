@@ -190,6 +190,5 @@ def _print(sizing: Sizing, known: dict[str, object], rows: int, *, as_json: bool
     if as_json:
         print_json(size_object(**known, status="sized", **sizing.as_json()))
         return
-    from fabric.explore.sizing.result import sizing_sheet
 
-    print_text(printed_sheet(sizing_sheet(sizing, rows)))
+    print_text(printed_sheet(sizing.sheet(rows)))

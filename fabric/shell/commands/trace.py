@@ -52,9 +52,7 @@ def command() -> None:
 @_UNFOLD
 def summary(run: Path, unfold: bool) -> None:
     """Print how the run ended, its transfers, bursts and waits."""
-    from fabric.analysis.trace.printing import summary_sheet
-
-    _show(run, lambda trace: summary_sheet(trace.summary(), unfold=unfold))
+    _show(run, lambda trace: trace.summary().sheet(unfold=unfold))
 
 
 @command.command("stalls")
@@ -63,9 +61,7 @@ def summary(run: Path, unfold: bool) -> None:
 @_UNFOLD
 def stalls(run: Path, rows: int, unfold: bool) -> None:
     """Print where each unit's cycles went, the units it waited for, and what bounds the run."""
-    from fabric.analysis.trace.printing import stalls_sheet
-
-    _show(run, lambda trace: stalls_sheet(trace.stalls(), rows, unfold=unfold))
+    _show(run, lambda trace: trace.stalls().sheet(rows, unfold=unfold))
 
 
 @command.command("deadlock")
@@ -75,13 +71,12 @@ def deadlock(run: Path) -> None:
 
     If a run was repeated with deeper channels, the first run is explained.
     """
-    from fabric.analysis.trace.printing import stuck_sheet
 
-    _show(
-        run,
-        lambda trace: stuck_sheet(trace.deadlock(), trace.summary()),
-        first=True,
-    )
+    def stuck(trace: Trace) -> Sheet:
+        report = trace.deadlock()
+        return trace.summary().waiting_sheet() if report is None else report.sheet()
+
+    _show(run, stuck, first=True)
 
 
 @command.command("show")
@@ -90,11 +85,10 @@ def deadlock(run: Path) -> None:
 @click.option("--around", "node", metavar="NODE", help="Show only this unit and its neighbours.")
 def show(run: Path, cycle: int, node: str | None) -> None:
     """Print the activity of every unit in one cycle."""
-    from fabric.analysis.trace.printing import moment_sheet
 
     def around(trace: Trace) -> Sheet:
         moment = trace.at(cycle)
-        return moment_sheet(moment if node is None else moment.around(node))
+        return (moment if node is None else moment.around(node)).sheet()
 
     _show(run, around)
 
@@ -119,12 +113,10 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
         return
     if run is None or query is None:
         raise click.UsageError("Missing argument: RUN and QUERY, or --list.")
-    from fabric.analysis.trace.printing import answer_sheet
-
     text = query
     # A row in a pipe is one line, whatever COLUMNS is.
     columns = None if sys.stdout.isatty() else PIPED_COLUMNS
-    _show(run, lambda trace: answer_sheet(trace.query(text, fold=not unfold)), columns=columns)
+    _show(run, lambda trace: trace.query(text, fold=not unfold).sheet(None), columns=columns)
 
 
 @command.command("diff")
@@ -133,10 +125,8 @@ def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> N
 @_ROWS
 def diff(run_a: Path, run_b: Path, rows: int) -> None:
     """Print where two runs begin to differ, and the units that became slower."""
-    from fabric.analysis.trace.printing import diff_sheet
-
     other = _opened(run_b)
-    _show(run_a, lambda trace: diff_sheet(trace.diff(other), rows))
+    _show(run_a, lambda trace: trace.diff(other).sheet(rows))
 
 
 @command.command("what-if")
@@ -168,9 +158,7 @@ def what_if(
     The recorded operations of each unit are timed again. This is exact if the changes affect only
     the timing of operations. The hops stay as they were.
     """
-    from fabric.analysis.trace.printing import what_if_sheet
-
-    _show(run, lambda trace: what_if_sheet(trace.what_if(depths, work, links), rows))
+    _show(run, lambda trace: trace.what_if(depths, work, links).sheet(rows))
 
 
 @command.command("export")

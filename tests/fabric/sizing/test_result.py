@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
-from fabric.display.terminal import print_sheet
+from fabric.display.terminal import plain_text
 from fabric.explore.sizing.result import (
     Answer,
     HeldOut,
@@ -16,7 +14,6 @@ from fabric.explore.sizing.result import (
     SizedChannel,
     Sizing,
     settled,
-    sizing_sheet,
 )
 
 
@@ -89,10 +86,7 @@ MANY = replace(
 
 
 def printed(sizing: Sizing, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_sheet(sizing_sheet(sizing, 2), console)
-    assert isinstance(console.file, io.StringIO)
-    return "".join(f"{each.rstrip()}\n" for each in console.file.getvalue().splitlines())
+    return plain_text(sizing.sheet(2), width) + "\n"
 
 
 @pytest.mark.parametrize(("name", "width"), [("wide", 120), ("narrow", 40)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from pathlib import Path
@@ -10,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from fabric import Report, VerificationError, simulate
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.display.terminal import print_sheet
-from fabric.runs.printing import report_sheet
+from fabric.display.terminal import plain_text
 from fabric.shell.cli import main
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.verification.storing import storing
@@ -37,9 +34,7 @@ def wrong(mode: str = "functional") -> Report:
 
 
 def text(report: Report) -> list[str]:
-    written = io.StringIO()
-    print_sheet(report_sheet(report), Console(file=written, width=100, highlight=False))
-    return [line.rstrip() for line in written.getvalue().splitlines()]
+    return plain_text(report.sheet(), 100).splitlines()
 
 
 def test_wrong_result_is_printed_first() -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
-from fabric.analysis.trace.reading.wording import Names
-from fabric.display.parts import ShownAsTables
+from fabric.analysis.trace.reading.wording import Names, percent
+from fabric.display.parts import SHOWN, Rows, Sheet, Title
+from fabric.display.result import Result
 from fabric.messages.causes import Cause
 
 if TYPE_CHECKING:
@@ -148,14 +149,12 @@ class Phase:
 
 
 @dataclass(frozen=True, repr=False)
-class CriticalPath(ShownAsTables):
+class CriticalPath(Result):
     """The chain of work and waits that decides when a run ends, with each cycle once.
 
     Attributes:
         cycles: of the path: all traced cycles.
         steps: earliest first, without a gap.
-        shares: by root, the largest first.
-        phases: earliest first.
         note: about the path of an incomplete run; empty for a complete one.
     """
 
@@ -164,6 +163,22 @@ class CriticalPath(ShownAsTables):
     shares: tuple[PathShare, ...] = field(repr=False)
     phases: tuple[Phase, ...] = field(repr=False)
     note: str
+
+    def sheet(self, shown: int = SHOWN) -> Sheet:
+        """Yield the shares by root, and its stretches."""
+        note = self.note and f", {self.note}"
+        yield Title("Critical path", note)
+        rows = [
+            (each.root.name, each.cycles, percent(each.cycles, self.cycles)) for each in self.shares
+        ]
+        yield Rows(("through", "path cycles", "%"), rows, shown)
+        yield Title("Critical path over time", note)
+        stretches = [
+            (each.start_cycle, each.end_cycle, f"{100 * each.share:.1f}", each.root.name)
+            for each in self.phases
+        ]
+        columns = ("from", "to", "% of it", "mostly through")
+        yield Rows(columns, stretches)
 
 
 def path_of(trace: RecordedRun) -> CriticalPath:

@@ -6,14 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import SHOWN as ROWS
+from fabric.display.parts import Rows, Sheet, Title, line
+from fabric.display.result import Result
 from fabric.messages.causes import SHOWN, Cause
+from fabric.messages.place import Place
+from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
 
 COMPARED: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
 """Causes with compared cycles, without idle: a unit that ends later is idle for less."""
+
+_ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
 
 _EVENTS = (
     "SELECT c.name, element, sent_cycle, taken_cycle FROM transfers JOIN channels c USING (channel)"
@@ -65,7 +71,7 @@ class UnitChange:
 
 
 @dataclass(frozen=True, repr=False)
-class TraceDiff(ShownAsTables):
+class TraceDiff(Result):
     """Two runs side by side; units and channels are matched by name.
 
     Attributes:
@@ -82,6 +88,27 @@ class TraceDiff(ShownAsTables):
     settings: tuple[Setting, ...]
     parting: Parting | None
     units: tuple[UnitChange, ...] = field(repr=False)
+
+    def sheet(self, shown: int = ROWS) -> Sheet:
+        """Yield what differs between two runs, ``shown`` units at most."""
+        runs = zip("AB", self.names, self.outcomes, self.cycles, strict=True)
+        for letter, name, outcome, cycles in runs:
+            yield line(f"{letter}  {name}  {outcome}, {counted(cycles, 'cycle')}")
+        for each in self.settings:
+            yield line(f"   {each.name}: {each.in_a} in A, {each.in_b} in B")
+        yield line()
+        parting = self.parting
+        if parting is None:
+            yield line("Every transfer happened in the same cycles.")
+        else:
+            where = f"element {parting.element:,} of {parting.channel}"
+            yield line(f"They part at cycle {parting.cycle:,}: {where}")
+            yield line(f"   in A {_stamps(parting.in_a)}")
+            yield line(f"   in B {_stamps(parting.in_b)}")
+        if self.units:
+            yield Title("What changed from A to B", ", cycles more (+) or fewer (-)")
+            columns = ("unit", "end", *(cause.label for cause in COMPARED), "wired at")
+            yield Rows(columns, [_row(unit) for unit in self.units], shown)
 
 
 def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:
@@ -172,3 +199,18 @@ def _changes(a: Accounts, b: Accounts) -> tuple[UnitChange, ...]:
             changes.append(change)
     changes.sort(key=lambda change: (bool(change.ended_in_b), -change.end_cycles, change.name))
     return tuple(changes)
+
+
+def _stamps(stamps: Stamps | None) -> str:
+    if stamps is None:
+        return "it was not sent"
+    taken = stamps.taken_cycle
+    end = "still held" if taken is None else f"dequeued in cycle {taken:,}"
+    return f"sent in cycle {stamps.sent_cycle:,}, {end}"
+
+
+def _row(unit: UnitChange) -> tuple[str, ...]:
+    ended = bool(unit.ended_in_a), bool(unit.ended_in_b)
+    end = f"{unit.end_cycles:+,}" if all(ended) else _ENDS[ended]
+    changes = (f"{getattr(unit, cause.column):+,}" for cause in COMPARED)
+    return unit.name, end, *changes, Place(unit.file, unit.line).brief

@@ -17,10 +17,12 @@ from fabric.analysis.deadlock.cause import find_stuck
 from fabric.analysis.deadlock.describe import describe_deadlock
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.text import one_line
+from fabric.analysis.trace.channel_rows import channels_table
 from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import Rows, Sheet, Title
+from fabric.display.result import Result
 from fabric.graph.arguments.described import checked
 from fabric.graph.hardware.description import Pages
 from fabric.messages.causes import Cause, Operation
@@ -242,7 +244,7 @@ class UnitMoment:
 
 
 @dataclass(frozen=True, repr=False)
-class Moment(ShownAsTables):
+class Moment(Result):
     """A cycle of a run.
 
     Attributes:
@@ -271,6 +273,17 @@ class Moment(ShownAsTables):
         kept = {names[number] for number in near}
         units = tuple(unit for unit in self.units if unit.name in kept)
         return replace(self, units=units, channels=channels)
+
+    def sheet(self) -> Sheet:
+        """Yield the state of units, and the contents of channels."""
+        yield Title(f"Cycle {self.cycle:,}")
+        rows = []
+        for unit in self.units:
+            place = Place(unit.file, unit.line).brief
+            rows.append((unit.name, unit.since_cycle, unit.until_cycle, place, unit.doing))
+        yield Rows(("unit", "since", "until", "wired at", "is"), rows)
+        yield Title("Channels")
+        yield channels_table(self.channels)
 
 
 def moment_of(trace: RecordedRun, cycle: int) -> Moment:

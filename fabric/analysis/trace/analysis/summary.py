@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from fabric.display.parts import ShownAsTables
+from fabric.display.parts import Rows, Sheet, Title, line
+from fabric.display.result import Result
 from fabric.messages.causes import Operation
-from fabric.messages.text import JsonObject
+from fabric.messages.text import JsonObject, counted, families, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
+
+_SHOWN: Final = 20
 
 _LEFT = """
 SELECT u.name, u.file, u.line, s.waits_for, s.since_cycle, list(c.name ORDER BY channel)
@@ -32,11 +35,10 @@ class UnitLeft:
 
 
 @dataclass(frozen=True, repr=False)
-class TraceSummary(ShownAsTables):
+class TraceSummary(Result):
     """The end of a run, and the recorded amounts.
 
     Attributes:
-        program: the program's file.
         status: the end of the run; ``killed`` if none was recorded.
         outcome: the status, and whether the outputs are right.
         cycles: of the run; the last recorded cycle of a killed run.
@@ -45,8 +47,6 @@ class TraceSummary(ShownAsTables):
         transfers: dequeued elements and bare stops.
         held_elements: sent and not dequeued.
         waits: longer than 0 cycles, or open.
-        has_state: the last state of units is recorded.
-        not_ended: units, in node order.
     """
 
     name: str
@@ -67,6 +67,70 @@ class TraceSummary(ShownAsTables):
     waits: int
     has_state: bool
     not_ended: tuple[UnitLeft, ...]
+
+    def sheet(self, *, unfold: bool = False) -> Sheet:
+        """Yield the end of the run, the recorded amounts, and the units that still wait.
+
+        Units of a family that wait for channels of one family share a row, except with ``unfold``.
+        """
+        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        yield line((self.name, "bold"), f"  {visible(self.program)}")
+        if given:
+            yield line(visible(given))
+        yield line(f"{self.outcome} in {self.mode} mode, {counted(self.cycles, 'cycle')}")
+        if self.window is not None:
+            first, last = self.window
+            yield line(f"only cycles {first:,} to {last:,} were traced")
+        if self.nodes is not None:
+            yield line(f"only channels of units {self.nodes} were traced")
+        counts = (
+            ("units", self.units),
+            ("channels", self.channels),
+            ("transfers", self.transfers),
+            ("elements still held", self.held_elements),
+            ("bursts", self.bursts),
+            ("bytes of the HBM", self.hbm_bytes),
+            ("waits", self.waits),
+        )
+        yield Title("Recorded")
+        yield Rows(("what", "count"), counts)
+        waits = [
+            (
+                unit.name,
+                unit.waits_for and unit.waits_for.awaits,
+                channel,
+                unit.since_cycle,
+                f"{unit.file}:{unit.line}",
+            )
+            for unit in self.not_ended
+            for channel in unit.channels or ("",)
+        ]
+        if not waits:
+            return
+        yield Title("Not ended")
+        if unfold:
+            yield Rows(("unit", "waits for", "channel", "since", "wired at"), waits, _SHOWN)
+            return
+        rows = []
+        for title, members in families(waits, lambda w: f"{w[0]} {w[2]}", lambda w: (w[1], w[4])):
+            name, _, channel = title.partition(" ")
+            _, awaits, _, _, wired = members[0]
+            since = [cycle for *_, cycle, _ in members if cycle is not None]
+            ends = (min(since), max(since)) if since else (None, None)
+            rows.append((name, len(members), awaits, channel, *ends, wired))
+        columns = ("unit", "units", "waits for", "channel", "since", "last since", "wired at")
+        yield Rows(columns, rows, _SHOWN)
+
+    def waiting_sheet(self) -> Sheet:
+        """Yield how many units waited at the end of a run without a deadlock."""
+        if not self.has_state:
+            yield line("The trace has no record of the last waits.")
+            return
+        finished = self.units - len(self.not_ended)
+        waiting = sum(unit.waits_for is not None for unit in self.not_ended)
+        yield line(f"No unit waits for ever: {self.status} at cycle {self.cycles:,}.")
+        ended = f"{finished:,} of {counted(self.units, 'unit')} had ended"
+        yield line(f"{ended}, {waiting:,} waited for others.")
 
 
 def summary_of(trace: RecordedRun) -> TraceSummary:

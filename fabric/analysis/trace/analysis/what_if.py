@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
+from fabric.analysis.trace.analysis.what_if_result import (
+    BlockedUnit,
+    ChannelWaits,
+    ReleasedUnit,
+    UnitEnd,
+    WhatIf,
+)
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.reading.record_in import record_in, stopped_in
 from fabric.analysis.trace.reading.wording import Names
-from fabric.display.parts import ShownAsTables
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import close_to
 from fabric.timing.engine import log as e
@@ -126,77 +131,6 @@ def _cycles(record: Record, depths: Counters) -> int:
     return cycles
 
 
-@dataclass(frozen=True)
-class UnitEnd:
-    """A unit that ends in another cycle."""
-
-    name: str
-    file: str
-    line: int
-    before_cycle: int
-    after_cycle: int
-
-
-class ChannelWaits(NamedTuple):
-    """A channel with longer or shorter waits: its consumer's are empty, its producer's full."""
-
-    name: str
-    depth_before: int
-    depth_after: int
-    empty_before_cycles: int
-    empty_after_cycles: int
-    full_before_cycles: int
-    full_after_cycles: int
-
-
-class BlockedUnit(NamedTuple):
-    """A unit that would wait forever for ``other``, for a slot if ``full``, else an element."""
-
-    name: str
-    channel: str
-    depth: int
-    full: bool
-    other: str
-
-
-class ReleasedUnit(NamedTuple):
-    """A unit that waited forever in the recorded run, and would have continued in ``cycle``."""
-
-    name: str
-    channel: str
-    full: bool
-    cycle: int
-
-
-@dataclass(frozen=True, repr=False)
-class WhatIf(ShownAsTables):
-    """A recorded run, timed again.
-
-    Attributes:
-        cycles: the new time; None if units block each other, or the recorded run deadlocked.
-        loop: units that would block each other, each waiting for the next.
-        released: units that would have continued in a deadlocked run.
-    """
-
-    name: str
-    depths: Mapping[str, int]
-    work: Mapping[str, float]
-    links: float
-    cycles_before: int
-    cycles: int | None
-    reasons: tuple[str, ...]
-    units: tuple[UnitEnd, ...] = field(repr=False)
-    channels: tuple[ChannelWaits, ...] = field(repr=False)
-    loop: tuple[BlockedUnit, ...]
-    stopped: bool = False
-    released: tuple[ReleasedUnit, ...] = ()
-
-    @property
-    def exact(self) -> bool:
-        """Whether a run would give the same cycles and the same end."""
-        return not self.reasons
-
-
 def what_if_of(
     trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
 ) -> WhatIf:
@@ -210,64 +144,41 @@ def what_if_of(
         raise refused(f"links is {links}: expected how many times as much, above 0")
     if links != 1 and not trace.shared_channels:
         raise refused("links: expected the trace of a run with [network] links that have a limit")
-    if trace.status == "deadlock":
-        return _of_stopped(trace, depths, work, links)
-    record = record_in(trace)
-    changed = _changed(record, depths)
-    before = Retimer(record)
-    before.time(record.depths)
-    names = Names(trace)
+    stopped = trace.status == "deadlock"
+    record, waiting = stopped_in(trace) if stopped else (record_in(trace), ())
+    changed, names = _changed(record, depths), Names(trace)
     after = Retimer(_worked(record, names, work).with_links(links))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
-    ended = retimed.cycles is not None
-    moved = (waits_of(before), waits_of(after)) if ended else None
+    cycles = None if stopped else retimed.cycles
+    moved = None
+    if cycles is not None:
+        before = Retimer(record)
+        before.time(record.depths)
+        moved = waits_of(before), waits_of(after)
+    still = {each.unit for each in retimed.blocked}
+    released = [_released(record, after, unit) for unit in waiting if unit not in still]
     return WhatIf(
         name=record.program,
         depths=changed,
         work=dict(work),
         links=links,
         cycles_before=record.cycles,
-        cycles=retimed.cycles,
-        reasons=_reasons(record, work, links, ended=ended),
+        cycles=cycles,
+        reasons=_reasons(record, work, links, ended=moved is not None),
         units=_units(names, *moved) if moved else (),
         channels=_channels(record, vector, *moved) if moved else (),
         loop=tuple(_blocked(record, vector, each) for each in after.loop_of(retimed.blocked)),
-    )
-
-
-def _of_stopped(
-    trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
-) -> WhatIf:
-    """Return the units of a deadlocked run that would have continued."""
-    record, waiting = stopped_in(trace)
-    changed = _changed(record, depths)
-    after = Retimer(_worked(record, Names(trace), work).with_links(links))
-    vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
-    blocked = after.time(vector).blocked
-    still = {each.unit for each in blocked}
-    released = []
-    for unit in waiting:
-        if unit not in still:
-            last = int(record.first[unit + 1]) - 1
-            code, cycle = int(record.events[last, 0]), int(after.clocks[last])
-            channel = record.channels[code >> e.SHIFT].name
-            full = code & e.KIND == e.SEND
-            released.append(ReleasedUnit(record.units[unit], channel, full, cycle))
-    return WhatIf(
-        name=record.program,
-        depths=changed,
-        work=dict(work),
-        links=links,
-        cycles_before=record.cycles,
-        cycles=None,
-        reasons=_reasons(record, work, links, ended=False),
-        units=(),
-        channels=(),
-        loop=tuple(_blocked(record, vector, each) for each in after.loop_of(blocked)),
-        stopped=True,
+        stopped=stopped,
         released=tuple(sorted(released, key=lambda unit: (unit.cycle, unit.name))),
     )
+
+
+def _released(record: Record, after: Retimer, unit: int) -> ReleasedUnit:
+    last = int(record.first[unit + 1]) - 1
+    code, cycle = int(record.events[last, 0]), int(after.clocks[last])
+    full = code & e.KIND == e.SEND
+    return ReleasedUnit(record.units[unit], record.channels[code >> e.SHIFT].name, full, cycle)
 
 
 def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from fabric.analysis.trace.analysis.critical import path_note, phases
-from fabric.analysis.trace.analysis.stalled import slow_memory_of, stages_of
+from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
+from fabric.analysis.trace.analysis.stall_tables import stages_of
 from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy
 from fabric.analysis.trace.analysis.what_if import by_change
 from fabric.analysis.trace.pages.parts import compressed
@@ -21,7 +22,6 @@ from fabric.timing.state.resource_use import row_outcomes
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.roots import Root
-    from fabric.analysis.trace.analysis.stalled import StageFigures
     from fabric.analysis.trace.analysis.stalls import Accounts
     from fabric.analysis.trace.analysis.timeline import Timelines
     from fabric.analysis.trace.pages.parts import Columns
@@ -316,15 +316,7 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "channels": _channels(trace),
         **_roots(accounts),
         "stages": [
-            [
-                visible(each.name),
-                each.units,
-                each.path_cycles,
-                each.headroom_cycles,
-                each.off_chip_bytes,
-                each.on_chip_bytes,
-                _place(each),
-            ]
+            [visible(each.name), *each[3:], visible(Place(each.file, each.line).brief)]
             for each in stages_of(trace, accounts)
         ],
         "help": [
@@ -332,10 +324,6 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
             for each in by_change(accounts.gains or ())
         ],
     }
-
-
-def _place(stage: StageFigures) -> str:
-    return visible(Place(stage.file, stage.line).brief)
 
 
 def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +26,8 @@ from fabric.analysis.trace.pages.figures import (
 )
 from fabric.analysis.trace.pages.graph import graphs, mesh
 from fabric.analysis.trace.pages.parts import filled, head, packed, part
+from fabric.display.html import fragment
+from fabric.display.parts import Rows
 from fabric.messages.files import output_file
 from fabric.messages.text import counted, visible
 
@@ -45,12 +47,8 @@ _CHARACTERS: Final = 1_900_000
 _OCCUPANCY: Final = 12
 
 
-_PRICED: Final = {
-    "totals": {"what": "", "value": "n", "unit": ""},
-    "spent": {"energy": "", "amount": "n", "joules": "n", "%": "n"},
-}
-"""Tables of time and energy: their columns with the alignment."""
-
+_PRICED: Final = {"totals": ("what", "value", "unit"), "spent": ("energy", "amount", "joules", "%")}
+"""Tables of time and energy, with their columns."""
 
 _COLUMNS: Final = (120, 48)
 
@@ -67,7 +65,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
             "script-src 'unsafe-inline'; style-src 'unsafe-inline'",
         ),
         "deadlock": _deadlock(report) if report else "",
-        "priced": "".join(_priced(trace.priced)),
+        "priced": _priced(trace.priced),
         "mesh": mesh(trace.links, trace.meta),
         "uplot_version": _UPLOT_VERSION,
         "uplot": part("vendor/uPlot.iife.min.js"),
@@ -145,23 +143,13 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
         yield "The single steps of the critical path are too many for this page."
 
 
-def _priced(tables: Mapping[str, list[list[str]]]) -> Iterator[str]:
-    found = [(heads, tables[name]) for name, heads in _PRICED.items() if tables.get(name)]
+def _priced(tables: Mapping[str, list[list[str]]]) -> str:
+    found = [Rows(heads, rows) for name, heads in _PRICED.items() if (rows := tables.get(name))]
     if not found:
-        return
-    yield '<section><h2>Time and energy</h2><div class="columns">'
-    for heads, rows in found:
-        yield '<div class="scroll"><table>'
-        yield _row(f'<th class="{form}">{name}</th>' for name, form in heads.items())
-        for row in rows:
-            cells = zip(row, heads.values(), strict=False)
-            yield _row(f'<td class="{form}">{escape(visible(each))}</td>' for each, form in cells)
-        yield "</table></div>"
-    yield "</div></section>"
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(cells)}</tr>"
+        return ""
+    return (
+        f'<section><h2>Time and energy</h2><div class="columns">{fragment(found)}</div></section>'
+    )
 
 
 def _deadlock(report: DeadlockReport) -> str:

@@ -25,7 +25,6 @@ from fabric.analysis.trace.reading.integrity import (
 )
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.analysis.trace.table_file import SUFFIX, read_table
-from fabric.display.parts import Shown
 from fabric.messages.errors import ConfigurationError, Refusal
 from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed
@@ -53,7 +52,7 @@ def refused(message: str) -> ConfigurationError:
     return ConfigurationError(message, file=file, line=line)
 
 
-class RecordedRun(Shown):
+class RecordedRun:
     """A recorded run in an in-memory database, independent of its folder.
 
     Several runs may be open together, and several threads may query one. Queries are read-only.

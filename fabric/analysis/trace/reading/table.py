@@ -14,7 +14,9 @@ from typing_extensions import override
 from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.analysis.trace.reading.reader import refused
-from fabric.display.parts import Shown, shown
+from fabric.display.parts import Rows, Sheet, line
+from fabric.display.result import Shown
+from fabric.display.terminal import plain_text
 from fabric.messages.errors import FabricError
 from fabric.messages.text import counted
 from fabric.messages.vocabulary import TABLES
@@ -26,6 +28,9 @@ Answer = TypeVar("Answer")
 
 _READING: Final = {"SELECT", "EXPLAIN", "MULTI"}
 """Read-only statements with rows; PIVOT is a MULTI statement."""
+
+
+_FIRST_ROWS: Final = 20
 
 
 class Database(Protocol):
@@ -86,15 +91,22 @@ class Table(Shown):
         """Return the columns for Arrow's readers, by Arrow's PyCapsule interface."""
         return self._of_rows(lambda rows: rows.__arrow_c_stream__(requested_schema))
 
+    def sheet(self, first: int | None = _FIRST_ROWS) -> Sheet:
+        """Yield the ``first`` rows, or all."""
+        rows = self.rows(first)
+        yield Rows(self.columns, rows)
+        total = len(self) if len(rows) == first else len(rows)
+        if total > len(rows):
+            yield line((f"{len(rows)} of {counted(total, 'row')}", "dim"))
+
     @override
     def __repr__(self) -> str:
         return f"Table({self.name!r}, columns={list(self.columns)})"
 
     @override
     def __str__(self) -> str:
-        """Return the first rows, as ``trace query`` prints them; the name of a closed table."""
         try:
-            return shown(self, "text") or repr(self)
+            return plain_text(self.sheet())
         except FabricError:
             return repr(self)
 

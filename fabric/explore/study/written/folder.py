@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import filled, head
 from fabric.analysis.trace.paths import literal, plain, system_errors
+from fabric.display.html import fragment, section, text
+from fabric.display.parts import Fold, Markup, Rows
 from fabric.explore.study.outcome import METRICS
 from fabric.explore.study.written.answer import (
     answer,
@@ -19,9 +21,10 @@ from fabric.explore.study.written.answer import (
     verdict_counts,
     verdicts_text,
 )
-from fabric.explore.study.written.markup import Markup, image, own_part, section, style, table, text
-from fabric.explore.study.written.page import beside_html, claims_html, page_html
+from fabric.explore.study.written.markup import image, own_part, style
+from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import drawn, first_pictures
+from fabric.explore.study.written.sheet import beside_sheet, claims_sheet
 from fabric.messages.files import beside, write_whole
 from fabric.messages.text import counted, file_name
 from fabric.messages.text import plain as as_json
@@ -140,7 +143,7 @@ def _summary(
         )
     sums = [sum(int(row[n] or 0) for row in rows) for n in range(2, len(columns))]  # type: ignore[call-overload]
     rows.append(("all", "", *sums))
-    return table(columns, rows, [*[""] * len(results), "total"])
+    return fragment([Rows(columns, rows)])
 
 
 def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Shown]) -> str:
@@ -149,18 +152,18 @@ def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Sho
     question = f"<p><b>{text(study.question)}</b></p>" if study.question else ""
     notes = [*caveats(result), *failures(result)[:_FAILURES]]
     images = "\n".join(f"<h3>{text(each.title)}</h3>{image(each)}" for each in pictures)
-    published = beside_html(result)
     parts = (
         question,
         f"<p>{text(answer(result))}</p>",
         f'<p class="quiet">{text(counts(result))} {link}</p>',
         "".join(f'<p class="quiet">{text(each)}</p>' for each in notes),
         images,
-        f"<details><summary>{counted(len(study.known), 'published value')} beside ours</summary>"
-        f"{published}</details>"
-        if published
-        else "",
-        f"<h3>Claims</h3>{claims_html(result)}" if study.claims else "",
+        fragment(
+            [Fold("Published values beside ours", [*beside_sheet(result)][1:])]
+            if study.known
+            else []
+        ),
+        fragment(claims_sheet(result)),
     )
     return section(study.name, "\n".join(filter(None, parts)), f"study-{number}")
 

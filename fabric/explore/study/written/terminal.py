@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Self
 
 from rich.progress import (
@@ -17,29 +17,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fabric.display.parts import Rows, Sheet, Style, Title, line
+from fabric.display.parts import Style
 from fabric.explore.study.outcome import PROVED
 from fabric.explore.study.search import SearchSession
 from fabric.explore.study.study import Verdict
-from fabric.explore.study.written.answer import (
-    answer,
-    beside,
-    best_table,
-    caveats,
-    counts,
-    failures,
-    held_out_table,
-    ratio_text,
-    verdict_text,
-    verdicts_text,
-)
-from fabric.explore.study.written.words import number_text
-from fabric.messages.text import counted, visible
+from fabric.messages.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fabric.explore.study.result import Filled, Judged, StudyResult
     from fabric.explore.study.session import StudySession
 
 _OVER_SECONDS: Final = 600.0
@@ -151,93 +137,3 @@ def _state(session: StudySession) -> str:
     failed = statuses.total() - proved - statuses["completed"]
     noun = "runs" if session.study.has_inputs else "points"
     return f"{noun}, {proved:,} pruned, {failed:,} failed"
-
-
-def study_sheet(result: StudyResult) -> Sheet:
-    """Yield the lines and tables of a study's result."""
-    study = result.study
-    question = f"  {visible(study.question)}" if study.question else ""
-    yield line((visible(study.name), "bold"), question)
-    yield line(answer(result))
-    for sentence in caveats(result):
-        yield line(sentence)
-    yield line(counts(result))
-    yield from _failures(result)
-    table = best_table(result)
-    if table.rows:
-        yield Title(table.title)
-        yield _table(table.columns, table.rows, _ROWS)
-    apart = held_out_table(result)
-    if apart.rows:
-        yield Title(apart.title)
-        yield _table(apart.columns, apart.rows, _ROWS)
-    for each in result.filled_tables:
-        yield from _own_table(each)
-    yield from _beside(result)
-    claims = result.judged_claims
-    if claims:
-        yield Title("Claims", f"  {verdicts_text(claims)}")
-    for row in claims:
-        yield from _claim(row)
-
-
-def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], shown: int | None = None
-) -> Rows:
-    cells = [[number_text(each) if isinstance(each, float) else each for each in r] for r in rows]
-    return Rows(columns, cells, shown)
-
-
-def _own_table(filled: Filled) -> Sheet:
-    yield Title(visible(filled.table.title))
-    if filled.trouble:
-        yield line((visible(f"not computed: {filled.trouble}"), "red"))
-        return
-    columns = list(map(visible, filled.table.columns))
-    rows = [[visible(x) if isinstance(x, str) else x for x in row] for row in filled.rows]
-    yield _table(columns, rows)
-    if filled.table.caption:
-        yield line((visible(filled.table.caption), "dim"))
-
-
-def _failures(result: StudyResult) -> Sheet:
-    sentences = failures(result)
-    for sentence in sentences[:_FAILURES]:
-        yield line(f"  {sentence}", indent=4)
-    if len(sentences) > _FAILURES:
-        yield line((f"  and {counted(len(sentences) - _FAILURES, 'more reason')}", "dim"))
-
-
-def _beside(result: StudyResult) -> Sheet:
-    published = beside(result)
-    if not published:
-        return
-    yield Title("Published values beside ours")
-    rows = [
-        (
-            row.setting,
-            row.metric,
-            number_text(row.published),
-            row.why if row.ours is None else number_text(row.ours),
-            ratio_text(row),
-            row.source,
-        )
-        for row in published
-    ]
-    columns = ("point", "metric", "published", "ours", "ours/published", "source")
-    yield _table(columns, rows, _ROWS)
-
-
-def _claim(row: Judged) -> Sheet:
-    verdict = verdict_text(row)
-    style: Style = "red" if row.judgement is None else _STYLES[row.judgement.verdict]
-    claim = row.claim
-    where = f" ({visible(claim.location)})"
-    yield line((f"{verdict}: ", style), visible(claim.text), where)
-    parts = [f"published {claim.published}"]
-    if row.judgement is None:
-        parts.append(row.trouble)
-    else:
-        parts += [f"found {row.judgement.found}"] if row.judgement.found else []
-        parts += [row.judgement.note] if row.judgement.note else []
-    yield line((visible(f"  {'; '.join(parts)}"), "dim"), indent=4)

@@ -4,8 +4,9 @@ import re
 import xml.etree.ElementTree as ET
 
 from fabric.explore.study.outcome import metric
-from fabric.explore.study.written.page import page_html, strips
+from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import Pictures
+from fabric.explore.study.written.sheet import strips
 from tests.fabric.study.written.made import over_inputs
 
 

@@ -1,21 +1,15 @@
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
 import pytest
-from rich.console import Console
 
-from fabric.display.terminal import print_sheet
-from fabric.explore.study.written.terminal import study_sheet
+from fabric.display.terminal import plain_text
 from tests.fabric.study.written.made import RESULTS, design
 
 
 def printed(name: str, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-    print_sheet(study_sheet(RESULTS[name]()), console)
-    assert isinstance(console.file, io.StringIO)
-    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+    return plain_text(RESULTS[name]().sheet(), width) + "\n"
 
 
 @pytest.mark.parametrize("name", ["design", "paper", "over"])

@@ -1,0 +1,142 @@
+"""Reasons for a slow HBM, from its counters and the units that waited for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from fabric.display.parts import Rows, Sheet, Title, line
+from fabric.messages.causes import BusUse, Cause
+from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabric.analysis.trace.analysis.stalls import Accounts
+    from fabric.timing.engine.off_chip import ClientTraffic, MemoryCounters
+
+_MUCH: Final = {
+    BusUse.WINDOW: 10.0,
+    BusUse.CONFLICT: 10.0,
+    BusUse.TURNAROUND: 5.0,
+    BusUse.REFRESH: 5.0,
+    BusUse.IDLE: 50.0,
+}
+"""Smallest percentage of the buses' cycles that is reported."""
+
+_NEVER: Final = 101.0
+
+_LOST: Final = {BusUse.WINDOW, BusUse.CONFLICT}
+
+_MANY_CONFLICTS: Final = 20
+
+
+@dataclass(frozen=True)
+class SlowedUnit:
+    """The requests of a unit that waited for the HBM; cycles are averages.
+
+    Attributes:
+        queued_cycles: outside of a full window.
+        waiting_cycles: in the window, up to the first command.
+        serving_cycles: from the first command to the end.
+        conflict_percent: requests that found another row open in their bank.
+    """
+
+    name: str
+    hbm_cycles: int
+    requests: int
+    queued_cycles: float
+    waiting_cycles: float
+    serving_cycles: float
+    conflict_percent: float
+
+
+@dataclass(frozen=True)
+class SlowMemory:
+    """Reasons for a slow HBM; the counters cover the whole run."""
+
+    counters: MemoryCounters = field(repr=False)
+    units: tuple[SlowedUnit, ...] = field(repr=False)
+    findings: tuple[str, ...]
+
+    def sheet(self, shown: int) -> Sheet:
+        """Yield the units that waited, and the findings."""
+        rows = [
+            (
+                each.name,
+                each.hbm_cycles,
+                each.requests,
+                f"{each.queued_cycles:,.1f}",
+                f"{each.waiting_cycles:,.1f}",
+                f"{each.serving_cycles:,.1f}",
+                f"{each.conflict_percent:.1f}",
+            )
+            for each in self.units
+        ]
+        note = ", cycles of a request on average: outside of the window, in it, and being served"
+        yield Title("Why the HBM was slow", note)
+        titles = ("unit", Cause.HBM.label, "requests", "outside", "in it", "served", "conflicts, %")
+        yield Rows(titles, rows, shown)
+        for sentence in self.findings:
+            yield line(sentence)
+
+
+def slow_memory_of(counters: MemoryCounters | None, accounts: Accounts) -> SlowMemory | None:
+    """Return the reasons for a slow HBM; None without waits for it or without counters."""
+    if counters is None:
+        return None
+    waited = {each.unit: each.hbm for each in accounts.units if each.hbm}
+    units = [
+        _slowed(accounts.names.units[each.unit], waited[each.unit], each)
+        for each in counters.clients
+        if each.unit in waited and each.requests
+    ]
+    if not units:
+        return None
+    units.sort(key=lambda each: (-each.hbm_cycles, each.name))
+    return SlowMemory(counters, tuple(units), tuple(_findings(counters)))
+
+
+def _slowed(name: str, hbm_cycles: int, client: ClientTraffic) -> SlowedUnit:
+    amounts = (client.queued_cycles, client.waiting_cycles, client.serving_cycles)
+    means = (each / client.requests for each in (*amounts, 100 * client.row_conflicts))
+    return SlowedUnit(name, hbm_cycles, client.requests, *means)
+
+
+def _findings(counters: MemoryCounters) -> Iterator[str]:
+    shares = dict(bus_shares(counters.bus))
+    if not shares:
+        return
+    spent = ", ".join(f"{use.label} {share:.1f} %" for use, share in shares.items())
+    yield f"Cycles of its buses: {spent}."
+    yield f"Of its requests: {row_outcomes(counters)}."
+    much = {use for use, share in shares.items() if share >= _MUCH.get(use, _NEVER)}
+    conflicts = sum(each.row_conflicts for each in counters.channels)
+    # If most requests wait for rows, a larger window would only hold more such requests.
+    if BusUse.WINDOW in much and shares[BusUse.WINDOW] > shares.get(BusUse.CONFLICT, 0):
+        yield (
+            "Window full: no request in it was ready, and requests waited outside, unseen. Fewer "
+            "concurrent streams or a larger window leave fewer requests outside."
+        )
+    if BusUse.CONFLICT in much:
+        yield (
+            "Rows and commands: all waiting requests were in the window. A larger window would "
+            "not help."
+        )
+    if 100 * conflicts >= _MANY_CONFLICTS * counters.requests > 0 and _LOST & much:
+        yield (
+            "Row conflicts: where tensors lie ([placement]) and how addresses are mapped decide "
+            "which streams share a bank."
+        )
+    uneven = uneven_channels(counters)
+    if uneven is not None:
+        yield (
+            f"Channels: {uneven}. Where tensors lie ([placement]) and how addresses are "
+            "mapped decide that."
+        )
+    if BusUse.TURNAROUND in much:
+        yield "Turnaround: longer runs of reads and of writes take fewer turns."
+    if BusUse.REFRESH in much:
+        yield "Refresh: rows are refreshed whatever the program does."
+    if BusUse.IDLE in much:
+        yield "Idle: no request waited then, so that bandwidth was not what was short."

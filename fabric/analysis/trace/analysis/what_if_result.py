@@ -1,0 +1,196 @@
+"""The result of timing a recorded run again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from fabric.analysis.trace.reading.wording import percent
+from fabric.display.parts import SHOWN as ROWS
+from fabric.display.parts import Rows, Sheet, Title, line
+from fabric.display.result import Result
+from fabric.messages.place import Place
+from fabric.messages.text import counted
+
+_DEPTHS_SHOWN: Final = 4
+
+
+@dataclass(frozen=True)
+class UnitEnd:
+    """A unit that ends in another cycle."""
+
+    name: str
+    file: str
+    line: int
+    before_cycle: int
+    after_cycle: int
+
+
+class ChannelWaits(NamedTuple):
+    """A channel with longer or shorter waits: its consumer's are empty, its producer's full."""
+
+    name: str
+    depth_before: int
+    depth_after: int
+    empty_before_cycles: int
+    empty_after_cycles: int
+    full_before_cycles: int
+    full_after_cycles: int
+
+
+class BlockedUnit(NamedTuple):
+    """A unit that would wait forever for ``other``, for a slot if ``full``, else an element."""
+
+    name: str
+    channel: str
+    depth: int
+    full: bool
+    other: str
+
+
+class ReleasedUnit(NamedTuple):
+    """A unit that waited forever in the recorded run, and would have continued in ``cycle``."""
+
+    name: str
+    channel: str
+    full: bool
+    cycle: int
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf(Result):
+    """A recorded run, timed again.
+
+    Attributes:
+        cycles: the new time; None if units block each other, or the recorded run deadlocked.
+        loop: units that would block each other, each waiting for the next.
+        released: units that would have continued in a deadlocked run.
+    """
+
+    name: str
+    depths: Mapping[str, int]
+    work: Mapping[str, float]
+    links: float
+    cycles_before: int
+    cycles: int | None
+    reasons: tuple[str, ...]
+    units: tuple[UnitEnd, ...] = field(repr=False)
+    channels: tuple[ChannelWaits, ...] = field(repr=False)
+    loop: tuple[BlockedUnit, ...]
+    stopped: bool = False
+    released: tuple[ReleasedUnit, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        """Whether a run would give the same cycles and the same end."""
+        return not self.reasons
+
+    def sheet(self, shown: int = ROWS) -> Sheet:
+        """Yield the changed cycles and waits; ``shown`` rows of each table at most."""
+        yield line((self.name, "bold"), f"  {_changes(self)}")
+        yield line()
+        yield line((_verdict(self), "bold"))
+        if self.released:
+            yield from _released(self, shown)
+            return
+        for each in self.loop:
+            yield line(f"  {_blocked(each)}")
+        yield from _exactness(self)
+        yield from _tables(self, shown)
+
+
+def _changes(result: WhatIf) -> str:
+    depths = [f"{option} {depth:,} deep" for option, depth in result.depths.items()]
+    if len(depths) > _DEPTHS_SHOWN:
+        depths[_DEPTHS_SHOWN:] = [f"{counted(len(depths) - _DEPTHS_SHOWN, 'more channel')}"]
+    work = [f"{unit} works {factor:g} times as long" for unit, factor in result.work.items()]
+    links = [] if result.links == 1 else [_links(result.links)]
+    return "; ".join(depths + work + links) or "as it was run"
+
+
+def _links(factor: float) -> str:
+    if math.isinf(factor):
+        return "links of the network have no limit"
+    return f"links of the network carry {factor:g} times as much"
+
+
+def _verdict(result: WhatIf) -> str:
+    if result.released:
+        first = result.released[0]
+        more = len(result.released) - 1
+        others = f", and {counted(more, 'more unit')} after it" if more else ""
+        return f"It would have continued: {first.name} in cycle {first.cycle:,}{others}."
+    if result.stopped:
+        waits = f"{counted(len(result.loop), 'unit')} would wait for each other for ever"
+        return f"It would still deadlock: {waits if result.loop else 'no unit would continue'}."
+    if result.cycles is None:
+        return (
+            f"It would deadlock: {counted(len(result.loop), 'unit')} would wait for each "
+            f"other for ever."
+        )
+    before = result.cycles_before
+    more = result.cycles - before
+    change = "as many" if not more else f"{abs(more):,} {'more' if more > 0 else 'fewer'}"
+    share = f" ({percent(abs(more), before)} %)" if more else ""
+    return f"{counted(before, 'cycle')} before, {result.cycles:,} after: {change}{share}."
+
+
+def _blocked(unit: BlockedUnit) -> str:
+    if unit.full:
+        return (
+            f"{unit.name} waits for {unit.other}: {unit.channel} is full, "
+            f"{counted(unit.depth, 'slot')}"
+        )
+    return f"{unit.name} waits for {unit.other}: {unit.channel} is empty"
+
+
+def _released(result: WhatIf, shown: int) -> Sheet:
+    for unit in result.released[:shown]:
+        way = "sends to" if unit.full else "receives from"
+        yield line(f"  cycle {unit.cycle:,}  {unit.name} {way} {unit.channel}")
+    if len(result.released) > shown:
+        yield line(f"  and {len(result.released) - shown:,} more")
+    if result.loop:
+        count = counted(len(result.loop), "unit")
+        yield line(f"{count} would still wait for each other:")
+        for each in result.loop:
+            yield line(f"  {_blocked(each)}")
+    yield from _exactness(result)
+    yield line("The record ends there: run it with these depths to see if it completes.")
+
+
+def _exactness(result: WhatIf) -> Sheet:
+    ends = "continue there" if result.released else "take as long" if result.cycles else "end so"
+    if result.exact:
+        yield line(f"Exact: a run would {ends}.")
+        return
+    yield line(f"Estimated: a run may not {ends}, since")
+    for reason in result.reasons:
+        yield line(f"  {reason}")
+    if any(reason.startswith("the HBM ") for reason in result.reasons):
+        yield line("Waits for the HBM are as long here as they were in the run.")
+
+
+def _tables(result: WhatIf, shown: int) -> Sheet:
+    if result.units:
+        yield Title("Units that would end in another cycle")
+        rows = []
+        for unit in result.units:
+            change = f"{unit.after_cycle - unit.before_cycle:+,}"
+            place = Place(unit.file, unit.line).brief
+            rows.append((unit.name, unit.before_cycle, unit.after_cycle, change, place))
+        titles = ("unit", "end before", "end after", "change", "wired at")
+        yield Rows(titles, rows, shown)
+    if result.channels:
+        yield Title("Channels", ", cycles that units would wait for them")
+        waits = [(each.name, _depth(each), *each[3:]) for each in result.channels]
+        columns = ("channel", "depth", "empty before", "empty after", "full before", "full after")
+        yield Rows(columns, waits, shown)
+
+
+def _depth(waits: ChannelWaits) -> str:
+    if waits.depth_before == waits.depth_after:
+        return f"{waits.depth_before:,}"
+    return f"{waits.depth_before:,} to {waits.depth_after:,}"

@@ -1,0 +1,21 @@
+"""The channels of a state as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabric.display.parts import Rows
+from fabric.messages.text import visible
+from fabric.timing.state.run_state import ChannelState
+
+
+def channels_table(channels: Sequence[ChannelState], shown: int | None = None) -> Rows:
+    """Return the held slots and the passed values of at most ``shown`` channels.
+
+    A bare stop takes a slot and is not a value.
+    """
+    rows = [
+        (visible(each.name), f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
+        for each in channels
+    ]
+    return Rows(("channel", "held", "sent", "taken", "bare stops"), rows, shown)

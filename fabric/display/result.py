@@ -1,0 +1,57 @@
+"""Results that show themselves by their sheet, at a prompt and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from typing_extensions import override
+
+from fabric.display.parts import Sheet
+
+# A layout is imported when a result is shown: wiring and runs need none.
+
+
+class Shown:
+    """An object that a notebook shows by its sheet."""
+
+    __slots__ = ()
+
+    def sheet(self) -> Sheet:
+        """Yield the parts from top to bottom."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        from fabric.display.html import document
+
+        return document(self.sheet())
+
+
+class Result(Shown):
+    """A result: ``print``, a prompt and a notebook show its sheet.
+
+    A class of your own states its ``sheet``, which yields parts: ``Title``, ``line``, ``Rows``,
+    ``Fold`` and others.
+    """
+
+    __slots__ = ()
+
+    @override
+    def __repr__(self) -> str:
+        from fabric.display.terminal import plain_text
+
+        return plain_text(self.sheet())
+
+
+class ShownInShort(Shown):
+    """An object with the ``repr`` that rich would print."""
+
+    __slots__ = ()
+
+    @override
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({fields})"
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """Yield names and values."""
+        raise NotImplementedError
