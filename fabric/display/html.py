@@ -24,14 +24,11 @@ from fabric.messages.addresses import without_passwords
 from fabric.messages.causes import SHOWN
 from fabric.messages.text import counted, visible
 
-_ROWS: Final = 200
-"""Maximum number of rows of a table."""
+_MOST_ROWS: Final = 200
 
-_BLOCK: Final = 100
-"""Columns of a block."""
+_BLOCK_COLUMNS: Final = 100
 
-_BAR: Final = 120
-"""Pixels of a full bar."""
+_BAR_PIXELS: Final = 120
 
 _BREAK: Final = re.compile(r"(?<=\.)(?=\w)")
 """Break points of a long name such as ``hardware.hbm.channels``."""
@@ -107,18 +104,21 @@ def text(value: object) -> str:
     return escape(shown.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
+def _lines(words: str) -> str:
+    return "<br/>".join(map(text, words.split("\n")))
+
+
 def _part(part: Part) -> str:
     match part:
         case Title(title, note):
             return f'<p><b>{text(title)}</b><span class="quiet">{text(note)}</span></p>'
         case Line(pieces):
             content = "".join(
-                f'<span class="{_CLASSES[style]}">{text(words)}</span>' if style else text(words)
-                for words, style in pieces
+                f'<span class="{_CLASSES[style]}">{_lines(words)}</span>' for words, style in pieces
             )
             return f"<p>{content}</p>" if pieces else ""
         case Block(lines):
-            return f"<pre>{text(chr(10).join(lines(_BLOCK)))}</pre>"
+            return f"<pre>{chr(10).join(map(text, lines(_BLOCK_COLUMNS)))}</pre>"
         case Fold(title, inner):
             return f"<details><summary>{text(title)}</summary>{fragment(inner)}</details>"
         case Drawing(svg):
@@ -129,7 +129,7 @@ def _part(part: Part) -> str:
 
 def _table(table: Rows) -> str:
     right = table.right_columns()
-    rows = table.rows[: min(_ROWS, _ROWS if table.shown is None else table.shown)]
+    rows = table.rows[: min(_MOST_ROWS, _MOST_ROWS if table.shown is None else table.shown)]
     head = "".join(
         f"<th{_right(n in right)}>{_BREAK.sub('<wbr/>', text(title))}</th>"
         for n, title in enumerate(table.columns)
@@ -140,7 +140,7 @@ def _table(table: Rows) -> str:
     )
     more = len(table.rows) - len(rows)
     return (
-        (_LEGEND if any(isinstance(cell, Bar) for row in rows[:1] for cell in row) else "")
+        _legend([cell for row in rows for cell in row if isinstance(cell, Bar)])
         + '<div class="scroll"><table>'
         + (f"<thead><tr>{head}</tr></thead>" if any(table.columns) else "")
         + f"<tbody>{body}</tbody></table></div>"
@@ -158,18 +158,19 @@ def _cell(value: object) -> str:
             return value
         case Bar(shares):
             parts = "".join(
-                f'<i style="width:{_BAR * share:.1f}px;background:{cause.colour}" '
+                f'<i style="width:{_BAR_PIXELS * share:.1f}px;background:{cause.colour}" '
                 f'title="{cause.label} {100 * share:.1f} %"></i>'
                 for cause, share in shares.items()
                 if share > 0
             )
             return f'<span style="white-space:nowrap">{parts}</span>'
-    return text(cell_text(value))
+    return _lines(cell_text(value))
 
 
-_LEGEND: Final = '<p class="quiet">{}</p>'.format(
-    "".join(
+def _legend(bars: list[Bar]) -> str:
+    shown = "".join(
         f'<i style="width:.7em;background:{cause.colour}"></i> {cause.label} &nbsp; '
         for cause in SHOWN
+        if any(bar.shares.get(cause) for bar in bars)
     )
-)
+    return f'<p class="quiet">{shown}</p>' if bars else ""

@@ -88,7 +88,6 @@ class Drawing(NamedTuple):
 Part: TypeAlias = "Block | Drawing | Fold | Line | Rows | Title"
 
 Sheet: TypeAlias = Iterator[Part]
-"""From top to bottom."""
 
 
 def line(*pieces: str | tuple[str, Style], indent: int = 2) -> Line:

@@ -78,7 +78,7 @@ def test_deadlock_shows_its_remedy(tmp_path: Path) -> None:
     assert "--depth reassemble_1.2=5" in repr(stuck)
     found = read(stuck._repr_html_())
     assert "svg" in found.names
-    assert any("--depth reassemble_1.2=5" in text for text in found.texts)
+    assert any("\n  the loop\n" in x and "--depth reassemble_1.2=5" in x for x in found.texts)
 
 
 def test_report_prints_whole() -> None:
