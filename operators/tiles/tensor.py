@@ -1,9 +1,11 @@
-"""Tensors in off-chip memory: a shape, an element type, and data, made when needed or in files.
+"""Tensors in off-chip memory: a shape, an element type, and data, which a function or a file gives.
 
-A file is eight bytes with the length of a header, the header, which is a JSON object with the
-element type, the shape and the place of every tensor, and their data, row-major and little-endian.
+A safetensors file is eight bytes with the length of a header, the header, which is a JSON object
+with the element type, the shape and the place of every tensor, and their data, row-major and
+little-endian. The format's library checks the header. It has no bfloat16 arrays in numpy, so the
+data are mapped here.
 
-A Scratch is one that a program writes and reads again in one run.
+A program writes a Scratch and reads it again in one run.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ import weakref
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import ml_dtypes
 import msgspec
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from fabric import dtype_named
 from fabric.extend import (
@@ -54,21 +57,9 @@ _TYPES: Final = {
     "F64": np.float64,
 }
 
-_LENGTH_BYTES: Final = 8
-
-_MOST_BYTES: Final = 100_000_000
-"""Of a header: the format's own limit."""
-
 
 class Mapped(NamedTuple):
-    """A tensor in a file.
-
-    Attributes:
-        file: where it is.
-        dtype: its element type there.
-        shape: outermost first.
-        offset_bytes: from where the file begins to where its data do.
-    """
+    """A tensor in a file; its data begin at byte ``offset_bytes``."""
 
     file: Path
     dtype: np.dtype
@@ -76,111 +67,53 @@ class Mapped(NamedTuple):
     offset_bytes: int
 
     def data(self) -> np.ndarray:
-        """Map the data: they are read when they are looked at, and cannot be written to."""
+        """Map the data, read-only; the operating system reads them when a tile is read."""
         if not math.prod(self.shape):
             return np.zeros(self.shape, self.dtype)
         return np.memmap(self.file, self.dtype, "r", self.offset_bytes, self.shape)
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    dtype: str
-    # numpy has no more dimensions and no longer ones.
-    shape: Annotated[
-        tuple[Annotated[int, msgspec.Meta(lt=1 << 62)], ...], msgspec.Meta(max_length=64)
-    ]
-    data_offsets: tuple[int, int]
-
-
-class _Range(msgspec.Struct, frozen=True):
-    data_offsets: tuple[int, int]
-
-
-class _Header(NamedTuple):
-    tensors: dict[str, msgspec.Raw]
-    first_byte: int
-    size_bytes: int
-    is_whole: bool
 
 
 def find(file: Path, name: str) -> Mapped:
     """Return tensor ``name`` of ``file``, of which only the header is read.
 
     Raises:
-        ProgramError: the file cannot be read, is no safetensors file or does not hold the tensor.
+        ProgramError: the file is not a readable safetensors file, or does not hold the tensor.
     """
     try:
-        known = file.stat()
-        if not stat.S_ISREG(known.st_mode):  # a pipe may never be written to
-            raise ValueError
-        header = _header(file, known.st_size, known.st_mtime_ns)
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe may never be written to
+            refuse(f"{file} is not a regular file: expected a file of safetensors")
+        tensors, first_byte = _header(file, status.st_size, status.st_mtime_ns)
     except OSError as error:
         refuse(f"{file} cannot be read ({error.strerror or error}): expected a file of safetensors")
-    except (ValueError, RecursionError, msgspec.MsgspecError):
-        refuse(f"{file} is no file of safetensors: expected one, as safetensors.save_file writes")
-    if name not in header.tensors or name == "__metadata__":
-        held = sorted(each for each in header.tensors if each != "__metadata__")
-        more = f" and {len(held) - 4:,} more" if len(held) > 4 else ""
-        shown = ", ".join(held[:4]) + more or "nothing"
+    except SafetensorError as error:
+        refuse(f"{file} is not a file of safetensors ({error}): expected a file by save_file")
+    if name not in tensors:
+        more = f" and {len(tensors) - 4:,} more" if len(tensors) > 4 else ""
+        shown = ", ".join(sorted(tensors)[:4]) + more or "nothing"
         refuse(f"{file} holds no tensor {name!r}: expected one of {shown}")
-    try:
-        entry = msgspec.json.decode(header.tensors[name], type=_Entry)
-    except (RecursionError, msgspec.MsgspecError) as error:
-        refuse(f"{file} describes tensor {name!r} wrongly: {error}")
-    found = _mapped(file, name, entry, header)
-    if not header.is_whole:
+    entry = tensors[name]
+    if entry["dtype"] not in _TYPES:
         refuse(
-            f"{file} has tensors that overlap, or bytes that are of none: expected tensors one "
-            "behind the other, as the format has them"
+            f"{file} holds tensor {name!r} of {entry['dtype']}: expected one of {', '.join(_TYPES)}"
         )
-    return found
-
-
-def _mapped(file: Path, name: str, entry: _Entry, header: _Header) -> Mapped:
-    """Return where the tensor is, which is inside of the file."""
-    kind = _TYPES.get(entry.dtype)
-    if kind is None:
-        refuse(
-            f"{file} holds tensor {name!r} of {entry.dtype}: expected one of {', '.join(_TYPES)}"
-        )
-    dtype = np.dtype(kind)
-    first, end = entry.data_offsets
-    wanted = math.prod(entry.shape) * dtype.itemsize
-    if not wanted and math.prod(filter(None, entry.shape)) * dtype.itemsize >= 1 << 63:
-        refuse(f"{file} has tensor {name!r} {list(entry.shape)}: expected what numpy can hold")
-    room = header.size_bytes - header.first_byte
-    if min(entry.shape, default=0) < 0 or not 0 <= first <= end <= room or end - first != wanted:
-        refuse(
-            f"{file} has bytes {first:,} to {end:,} of {room:,} for tensor {name!r} "
-            f"{list(entry.shape)} of {entry.dtype}: expected {wanted:,} of the file"
-        )
-    return Mapped(file, dtype, entry.shape, header.first_byte + first)
+    offset_bytes = first_byte + entry["data_offsets"][0]
+    return Mapped(file, np.dtype(_TYPES[entry["dtype"]]), tuple(entry["shape"]), offset_bytes)
 
 
 @lru_cache(maxsize=8)
-def _header(file: Path, size_bytes: int, _changed_ns: int) -> _Header:
-    """Read the header of a file; a model's programs ask for hundreds of tensors of each."""
+def _header(file: Path, _size_bytes: int, _changed_ns: int) -> tuple[dict[str, Any], int]:
+    """Return the entries of all tensors, and the first byte of the data.
+
+    A model's programs ask for hundreds of tensors of each file.
+    """
+    with safe_open(file, framework="numpy"):
+        pass  # it checks all entries
     with file.open("rb") as opened:
-        length = int.from_bytes(opened.read(_LENGTH_BYTES), "little")
-        if length > min(_MOST_BYTES, size_bytes - _LENGTH_BYTES):
-            raise ValueError
-        text = opened.read(length)
-    tensors = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    first_byte = _LENGTH_BYTES + length
-    return _Header(tensors, first_byte, size_bytes, _is_whole(tensors, size_bytes - first_byte))
-
-
-def _is_whole(tensors: dict[str, msgspec.Raw], room: int) -> bool:
-    """Whether each byte of the data is one tensor's; what a wrong entry says is told for itself."""
-    try:
-        ranges = sorted(
-            msgspec.json.decode(entry, type=_Range).data_offsets
-            for name, entry in tensors.items()
-            if name != "__metadata__"
-        )
-    except (RecursionError, msgspec.MsgspecError):
-        return True
-    ends = [0, *(end for _, end in ranges)]
-    return [first for first, _ in ranges] == ends[:-1] and ends[-1] == room
+        length = int.from_bytes(opened.read(8), "little")
+        tensors = msgspec.json.decode(opened.read(length))
+    tensors.pop("__metadata__", None)
+    return tensors, 8 + length
 
 
 class Tensor:
@@ -256,8 +189,6 @@ class Tensor:
         Raises:
             ProgramError: the file cannot be read, or does not hold the tensor.
         """
-        # Only programs that read files need what reads them.
-
         found = find(Path(file), name)
         if dtype is None and found.dtype.kind in "biu":
             dtype = found.dtype.name

@@ -7,14 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fabric import Program, ProgramError, Tile, dtype_named, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
-from operators.tiles.tensor import find
 from tests.operators.driving import Collect
-from tests.profiles import examples
 
 TYPES: dict[str, Any] = {
     "BOOL": np.bool_,
@@ -106,107 +102,39 @@ def test_changed_file_is_read_again(tmp_path: Path) -> None:
 ENTRY = {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}
 
 
+def entries(names: str) -> dict[str, Any]:
+    return {
+        name: {"dtype": "I8", "shape": [1], "data_offsets": [byte, byte + 1]}
+        for byte, name in enumerate(names)
+    }
+
+
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ({}, "holds no tensor 'w': expected one of nothing"),
-        ({"v": ENTRY, "__metadata__": {}}, "holds no tensor 'w': expected one of v"),
+        (entries(""), "holds no tensor 'w': expected one of nothing"),
+        (entries("v") | {"__metadata__": {}}, "holds no tensor 'w': expected one of v"),
+        (entries("gfedcb"), "holds no tensor 'w': expected one of b, c, d, e and 2 more"),
+        (entries("edcb"), "holds no tensor 'w': expected one of b, c, d, e"),
+        (entries("fedcb"), "holds no tensor 'w': expected one of b, c, d, e and 1 more"),
         (
-            dict.fromkeys("gfedcb", ENTRY),
-            "holds no tensor 'w': expected one of b, c, d, e and 2 more",
-        ),
-        (dict.fromkeys("edcb", ENTRY), "holds no tensor 'w': expected one of b, c, d, e"),
-        (
-            dict.fromkeys("fedcb", ENTRY),
-            "holds no tensor 'w': expected one of b, c, d, e and 1 more",
-        ),
-        (
-            {"w": ENTRY | {"shape": [0, 1 << 61], "data_offsets": [0, 0]}},
-            f"has tensor 'w' [0, {1 << 61}]: expected what numpy can hold",
-        ),
-        (
-            {"w": ENTRY | {"shape": [1 << 62]}},
-            f"describes tensor 'w' wrongly: Expected `int` <= {(1 << 62) - 1} - at `$.shape[0]`",
-        ),
-        (
-            {"w": ENTRY | {"shape": [1] * 65}},
-            "describes tensor 'w' wrongly: Expected `array` of length <= 64 - at `$.shape`",
-        ),
-        (
-            {"w": ENTRY | {"dtype": "F4"}},
-            f"holds tensor 'w' of F4: expected one of {', '.join(TYPES)}",
+            {"w": ENTRY | {"dtype": "C64", "shape": [1]}},
+            f"holds tensor 'w' of C64: expected one of {', '.join(TYPES)}",
         ),
         (
             {"w": ENTRY | {"shape": [2, 2]}},
-            "has bytes 0 to 8 of 8 for tensor 'w' [2, 2] of F32: expected 16 of the file",
+            "is not a file of safetensors (Error while deserializing header: invalid shape, data "
+            "type, or offset for tensor): expected a file by save_file",
         ),
-        (
-            {"w": ENTRY | {"data_offsets": [4, 12]}},
-            "has bytes 4 to 12 of 8 for tensor 'w' [2, 1] of F32: expected 8 of the file",
-        ),
-        (
-            {"w": ENTRY | {"shape": [-2, -1]}},
-            "has bytes 0 to 8 of 8 for tensor 'w' [-2, -1] of F32: expected 8 of the file",
-        ),
-        (
-            {"w": {"dtype": "F32", "shape": [2, 1]}},
-            "describes tensor 'w' wrongly: Object missing required field `data_offsets`",
-        ),
-        ([1, 2], "is no file of safetensors: expected one, as safetensors.save_file writes"),
     ],
 )
 def test_wrong_file_is_refused_at_the_line_of_the_tensor(
-    header: object, message: str, tmp_path: Path
+    header: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    file = write(tmp_path / "w", header, bytes(8))
+    sizes = [0, *(entry["data_offsets"][1] for entry in header.values() if entry)]
+    file = write(tmp_path / "w", header, bytes(max(sizes)))
     with pytest.raises(ProgramError) as caught:
         Tensor.in_file(file, "w")
 
     assert f"{file} {message}" == caught.value.message
     assert __file__ == caught.value.file
-
-
-SHAPES = st.lists(st.integers(-1, 4) | st.sampled_from([1 << 31, 1 << 61, 1 << 70]), max_size=70)
-
-
-@examples(quick=50)
-@given(SHAPES, st.integers(-8, 24), st.integers(-8, 24), st.sampled_from(sorted(TYPES)))
-def test_header_with_wrong_sizes_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, shape: list[int], first: int, end: int, kind: str
-) -> None:
-    data = bytes(range(2)) * 8
-    entry = {"dtype": kind, "shape": shape, "data_offsets": [first, end]}
-    file = write(tmp_path_factory.mktemp("lying") / "w", {"w": entry}, data)
-    try:
-        found = Tensor.in_file(file, "w")
-    except ProgramError:
-        return
-    size = np.dtype(TYPES[kind]).itemsize
-    wanted = np.frombuffer(data[first:end], TYPES[kind]).reshape(shape)
-    assert 0 <= first <= end <= len(data)
-    assert end - first == wanted.size * size
-    assert wanted.shape == find(file, "w").data().shape == found.shape
-    assert wanted.tobytes() == find(file, "w").data().tobytes()
-
-
-@examples(quick=30)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3))
-def test_holes_and_overlaps_are_refused_as_in_the_format_library(
-    tmp_path_factory: pytest.TempPathFactory, ranges: list[tuple[int, int]]
-) -> None:
-    safetensors = pytest.importorskip("safetensors", reason="comes with the extra torch")
-    load = pytest.importorskip("safetensors.numpy").load
-    header = {
-        f"w{number}": {"dtype": "U8", "shape": [1, end - first], "data_offsets": [first, end]}
-        for number, (first, end) in enumerate(ranges)
-        if first <= end
-    } or {"w0": {"dtype": "U8", "shape": [1, 3], "data_offsets": [0, 3]}}
-    file = write(tmp_path_factory.mktemp("ranges") / "w", header, b"abc")
-    try:
-        known = load(file.read_bytes())
-    except safetensors.SafetensorError:
-        with pytest.raises(ProgramError, match="tensors that overlap, or bytes that are of none"):
-            Tensor.in_file(file, next(iter(header)))
-    else:
-        for name, array in known.items():
-            assert array.tobytes() == find(file, name).data().tobytes()
