@@ -1,6 +1,7 @@
 """Chains of steps as hardware: one pipeline for each, whose stages are the steps.
 
-What each step gives and takes is said here once more, from what its class says of itself.
+A stage states the shape and the operations of its step as Amaranth values. Of steps on single
+numbers, the operations per number are those of ``NUMBERS``.
 """
 
 from __future__ import annotations
@@ -15,44 +16,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from amaranth import Const, Mux
 
 from operators.functions import choosing, row_functions, steps
+from operators.functions.elementwise import NUMBERS
 from operators.functions.steps import Chain
 from operators.rtl.blocks import largest
 from operators.rtl.compute import Function, Sizes
 
 Shape: TypeAlias = tuple[Any, Any]
 """Rows and columns."""
-
-POINTWISE: Final = {
-    "abs": 1,
-    "add": 1,
-    "copy": 0,
-    "cos": 4,
-    "div": 1,
-    "exp": 4,
-    "gelu": 12,
-    "gelu_tanh": 16,
-    "gt": 1,
-    "log": 4,
-    "lt": 1,
-    "maximum": 1,
-    "minimum": 1,
-    "mul": 1,
-    "neg": 1,
-    "pow": 9,
-    "reciprocal": 1,
-    "relu": 1,
-    "rsqrt": 2,
-    "sigmoid": 7,
-    "silu": 8,
-    "sin": 4,
-    "sqrt": 1,
-    "square": 1,
-    "sub": 1,
-    "tanh": 8,
-    "where": 1,
-}
-"""Operations per element: 4 of an exponential, a logarithm, a sine and a cosine, 8 of tanh and of
-the error function, and 1 of each other operation; a copy only rounds."""
 
 
 class _Stage(NamedTuple):
@@ -93,7 +63,7 @@ def _stretched(*shapes: Shape) -> Shape:
 
 
 def _pointwise(step: Any) -> _Stage:
-    each = POINTWISE[step.name]
+    each = NUMBERS[step.name].flops
     return _Stage(step.name, (), _stretched, lambda *given: _elements(_stretched(*given)) * each)
 
 
@@ -191,11 +161,7 @@ _STAGES: Final[dict[type[steps.Step], Callable[[Any], _Stage]]] = {
 
 def refusal(found: Chain) -> str | None:
     """Return the name of the first step that there is no stage for."""
-    for step in found.steps:
-        is_number = isinstance(step, steps.Pointwise)
-        if type(step) not in _STAGES or (is_number and step.called not in POINTWISE):
-            return step.called
-    return None
+    return next((step.called for step in found.steps if type(step) not in _STAGES), None)
 
 
 def chain(found: Chain) -> tuple[str, Function]:

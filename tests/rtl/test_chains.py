@@ -187,7 +187,6 @@ def wired(functions: list[tuple[op.Function, list[tuple[int, int]]]]) -> Program
 @pytest.mark.parametrize(
     ("step", "why"),
     [
-        (Pointwise((0,), BF16, "atan"), "with atan"),
         (Along((0,), BF16, Running("sum"), ((1, 8),), (1,), (8,)), "with Running"),
         (TopPlaces((0,), INT64, 1), "that gives an integer"),
     ],
