@@ -1,4 +1,4 @@
-"""Which module stands for an operator, and what is tied to it."""
+"""The hardware module of each operator, and its parameters."""
 
 from __future__ import annotations
 
@@ -179,10 +179,6 @@ def _bind_fold(place: Place) -> Binding:
     )
 
 
-def _bind_bufferize(place: Place) -> Binding:
-    return "Bufferize", memory.bufferize, {"rank": place.operator.rank}
-
-
 def _bind_streamify(place: Place) -> Binding:
     operator, buffer = place.operator, place.inputs[0].value
     assert isinstance(buffer, BufferType)
@@ -263,11 +259,6 @@ def _bind_initial(place: Place) -> Binding:
     return "Initial", sequences.initial, parameters
 
 
-def _bind_random_store(place: Place) -> Binding:
-    outputs = len(place.read)
-    return f"Store_{outputs}", lambda: memory.random_store(outputs), {}
-
-
 def _bind_flat_map(place: Place) -> Binding:
     split = place.operator.split
     name = type(split).__name__
@@ -292,11 +283,6 @@ def _bind_flat_map(place: Place) -> Binding:
     return f"FlatMap_{name}", lambda: sequences.flat_map(name), parameters
 
 
-def _bind_flatten(place: Place) -> Binding:
-    operator = place.operator
-    return "Flatten", sequences.flatten, {"inner": operator.inner, "outer": operator.outer}
-
-
 def _bind_promote(place: Place) -> Binding:
     dimensions = len(place.inputs[0].shape)
     inside = dimensions if place.operator.dimension is None else place.operator.dimension
@@ -318,22 +304,9 @@ def _bind_reshape(place: Place) -> Binding:
     return f"Reshape_{outputs}", lambda: sequences.reshape(outputs), parameters
 
 
-def _bind_repeat(place: Place) -> Binding:
-    return "Repeat", sequences.repeat, {"count": place.operator.count}
-
-
-def _bind_expand(place: Place) -> Binding:
-    return "Expand", sequences.expand, {"rank": place.operator.rank}
-
-
 def broadcast(place: Place) -> Binding:
     """Return the module of a Broadcast, also of one that was inferred."""
-    outputs = len(place.outputs)
-    return f"Broadcast_{outputs}", lambda: sequences.broadcast(outputs), {}
-
-
-def _bind_consumer(_place: Place) -> Binding:
-    return "Consumer", sequences.consumer, {}
+    return _by_count("Broadcast", sequences.broadcast, place.outputs)
 
 
 def steered(place: Place, count: int) -> int:
@@ -349,13 +322,16 @@ def steered(place: Place, count: int) -> int:
 
 def _bind_partition(place: Place) -> Binding:
     consumers = steered(place, len(place.outputs))
-    parameters = {
+    return f"Partition_{consumers}", lambda: routing.partition(consumers), _switched(place)
+
+
+def _switched(place: Place) -> dict[str, int]:
+    return {
         "rank": place.operator.rank,
         "switch": place.operator.switch_cycles,
         "bytes_0": place.bytes_of(place.inputs[0].value),
         "bandwidth": place.bandwidth,
     }
-    return f"Partition_{consumers}", lambda: routing.partition(consumers), parameters
 
 
 def _bind_parallelize(place: Place) -> Binding:
@@ -371,13 +347,7 @@ def _bind_parallelize(place: Place) -> Binding:
 
 def _bind_reassemble(place: Place) -> Binding:
     producers = steered(place, len(place.inputs) - 1)
-    parameters = {
-        "rank": place.operator.rank,
-        "switch": place.operator.switch_cycles,
-        "bytes_0": place.bytes_of(place.inputs[0].value),
-        "bandwidth": place.bandwidth,
-    }
-    return f"Reassemble_{producers}", lambda: routing.reassemble(producers), parameters
+    return f"Reassemble_{producers}", lambda: routing.reassemble(producers), _switched(place)
 
 
 def _bind_eager_merge(place: Place) -> Binding:
@@ -410,22 +380,6 @@ def _bind_load(place: Place) -> Binding:
     return name, lambda: memory.load(inputs, numbers=numbers), parameters
 
 
-def _bind_read_addresses(place: Place) -> Binding:
-    return "CacheReadAddresses", sequences.read_addresses, {"stride": place.operator.stride}
-
-
-def _bind_filter_last(_place: Place) -> Binding:
-    return "FilterLastTile", sequences.filter_last, {}
-
-
-def _bind_expert_addresses(place: Place) -> Binding:
-    return "ExpertAddresses", sequences.expert_addresses, {"tiles": place.operator.tiles}
-
-
-def _bind_store(_place: Place) -> Binding:
-    return "Store", memory.store, {}
-
-
 def _bind_source(place: Place) -> Binding:
     charges = int(not isinstance(place.operator, Metadata))
     return "Source", memory.source, {"charges": charges}
@@ -435,22 +389,6 @@ def _bind_map_pieces(place: Place) -> Binding:
     inputs, outputs = len(place.inputs), len(place.outputs)
     kind = type(place.operator).__name__
     return f"{kind}_{max(inputs, outputs)}", lambda: pieces.map_(inputs, outputs), {}
-
-
-def _bind_promote_pieces(place: Place) -> Binding:
-    return "PromotePieces", pieces.promote, {"level": place.operator.level}
-
-
-def _bind_accum_pieces(_place: Place) -> Binding:
-    return "AccumPieces", pieces.accumulate, {}
-
-
-def _bind_repeat_pieces(place: Place) -> Binding:
-    return "RepeatPieces", pieces.repeat, {"times": place.operator.times}
-
-
-def _bind_big_tile(_place: Place) -> Binding:
-    return "BigTile", pieces.big_tile, {}
 
 
 def _bind_token_pieces(place: Place) -> Binding:
@@ -470,10 +408,6 @@ def _bind_load_pieces(place: Place) -> Binding:
     return "LoadPieces", pieces.load, {**_tile_sizes(place), **sizes}
 
 
-def _bind_store_pieces(place: Place) -> Binding:
-    return "StorePieces", pieces.store, {"top": len(place.inputs[0].shape) - 1}
-
-
 def _tile_sizes(place: Place) -> dict[str, int]:
     tile = place.outputs[0].value
     assert isinstance(tile, TileType)
@@ -490,25 +424,40 @@ def _nested_sizes(place: Place, sizes: Sequence[Any], most: int) -> dict[str, in
     return {"rank": len(sizes), **found}
 
 
+def _simple(module: str, build: Callable[[], Any], *attributes: str) -> Callable[[Place], Binding]:
+    """Return the binding to a module whose parameters are attributes of the operator."""
+
+    def bind(place: Place) -> Binding:
+        return module, build, {name: getattr(place.operator, name) for name in attributes}
+
+    return bind
+
+
+def _by_count(name: str, build: Callable[[int], Any], ports: Sequence[Any]) -> Binding:
+    """Return a module for the number of ``ports``, without parameters."""
+    count = len(ports)
+    return f"{name}_{count}", lambda: build(count), {}
+
+
 _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
     Accum: _bind_fold,
-    AccumPieces: _bind_accum_pieces,
-    BigTile: _bind_big_tile,
+    AccumPieces: _simple("AccumPieces", pieces.accumulate),
+    BigTile: _simple("BigTile", pieces.big_tile),
     Broadcast: broadcast,
     BroadcastPieces: _bind_map_pieces,
-    Bufferize: _bind_bufferize,
-    CacheReadAddresses: _bind_read_addresses,
-    Consumer: _bind_consumer,
+    Bufferize: _simple("Bufferize", memory.bufferize, "rank"),
+    CacheReadAddresses: _simple("CacheReadAddresses", sequences.read_addresses, "stride"),
+    Consumer: _simple("Consumer", sequences.consumer),
     EagerMerge: _bind_eager_merge,
-    Expand: _bind_expand,
-    ExpertAddresses: _bind_expert_addresses,
-    FilterLastTile: _bind_filter_last,
+    Expand: _simple("Expand", sequences.expand, "rank"),
+    ExpertAddresses: _simple("ExpertAddresses", sequences.expert_addresses, "tiles"),
+    FilterLastTile: _simple("FilterLastTile", sequences.filter_last),
     FlatMap: _bind_flat_map,
-    Flatten: _bind_flatten,
+    Flatten: _simple("Flatten", sequences.flatten, "inner", "outer"),
     Initial: _bind_initial,
     Intersect: _bind_intersect,
     LinearOffChipLoad: _bind_load,
-    LinearOffChipStore: _bind_store,
+    LinearOffChipStore: _simple("Store", memory.store),
     LoadPieces: _bind_load_pieces,
     Map: _bind_map,
     MapPieces: _bind_map_pieces,
@@ -516,24 +465,28 @@ _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
     Parallelize: _bind_parallelize,
     Partition: _bind_partition,
     Promote: _bind_promote,
-    PromotePieces: _bind_promote_pieces,
+    PromotePieces: _simple("PromotePieces", pieces.promote, "level"),
     RaggedIntegers: _bind_source,
     RandomOffChipLoad: _bind_load,
-    RandomOffChipStore: _bind_random_store,
+    RandomOffChipStore: lambda place: _by_count("Store", memory.random_store, place.read),
     ReadPieces: _bind_read_pieces,
     Reassemble: _bind_reassemble,
-    Repeat: _bind_repeat,
-    RepeatPieces: _bind_repeat_pieces,
+    Repeat: _simple("Repeat", sequences.repeat, "count"),
+    RepeatPieces: _simple("RepeatPieces", pieces.repeat, "times"),
     Reshape: _bind_reshape,
     Scan: _bind_fold,
     Scatter: _bind_scatter,
     Selectors: _bind_source,
-    StorePieces: _bind_store_pieces,
+    StorePieces: lambda place: (
+        "StorePieces",
+        pieces.store,
+        {"top": len(place.inputs[0].shape) - 1},
+    ),
     Streamify: _bind_streamify,
     TokenPieces: _bind_token_pieces,
     Zip: _bind_zip,
 }
-"""What binds an operator of each kind to its module."""
+"""The binding of each kind of operator."""
 
 
 def binding_of(place: Place) -> Binding:
