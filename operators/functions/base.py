@@ -1,9 +1,9 @@
-"""What a hardware function is, tiles in and a tile out, and what a reduction is, which accumulates.
+"""Base classes: a ``Function`` maps tiles to a tile, a ``Reduction`` folds tiles into a result.
 
-Users write their own the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
+Users write their own in the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
 Source: cycle counts as the authors' simulator; Streaming Tensor Programs, section 3.2.
 
-Two of them are here: the sum of a group's tiles, and a signal that all were read.
+Two reductions are here: the sum of a group's tiles, and a signal after the last tile.
 """
 
 from __future__ import annotations
@@ -31,49 +31,32 @@ from operators.functions.arithmetic import narrow, plus, wide
 from operators.tiles.integers import INTEGER, integer
 
 Operand: TypeAlias = Any
-"""What a function is given: each says of which types, and ``check`` sees to it."""
+"""A value or a type; ``check`` of each function says which types it takes."""
 
 Shaped: TypeAlias = Tile | TileType
-"""What has rows and columns: integers those of a tile, dimensions those of a type."""
+"""A tile has rows and columns as integers, a type as dimensions."""
 
 State: TypeAlias = Any
-"""What a reduction remembers: each has its own, which only it looks at."""
+"""The state of a reduction, whose type only the reduction knows."""
 
 
 @dataclass(frozen=True)
-class Function(Described):
-    """A function that a Map applies to every element.
+class _Computing(Described):
+    """The part that functions and reductions share: the operands, and the cost of one element."""
 
-    A subclass says what comes out (``infer``), what it costs (``flops``, or ``fixed_cycles``
-    where the time does not depend on the size) and what it does (``apply``). Unless it says
-    otherwise (``check``) its operands are tiles of one element type.
-
-    Attributes:
-        operands: how many it takes; None for any number.
-        mixed_types: they may be tiles of different element types.
-        block_scaled: numbers of them may share scales.
-        floats: they are floating-point numbers: integers have no exact result.
-        elementwise: each number of the result is made of those in its place.
-        effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
-
-    Family:
-        Functions of Map.
-    """
-
-    duties: ClassVar[tuple[str, ...]] = ("infer", "flops or fixed_cycles", "apply")
+    duties: ClassVar[tuple[str, ...]] = ()
 
     operands: ClassVar[int | None] = None
     mixed_types: ClassVar[bool] = False
     block_scaled: ClassVar[bool] = False
     floats: ClassVar[bool] = False
-    elementwise: ClassVar[bool] = False
     effects: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        """Return the types of the operands, which are those that ``name`` can take.
+        """Return the types of the operands, which ``name`` can take.
 
         Raises:
-            ShapeError: another number, or other types.
+            ShapeError: another number of operands, or other types.
         """
         count = self.operands or max(1, len(operands))
         return tile_types(
@@ -87,8 +70,46 @@ class Function(Described):
 
     @property
     def fixed_cycles(self) -> Annotated[int, Bounds(0)] | None:
-        """Cycles per element whatever its size; None where ``flops`` decides."""
+        """Cycles per element whatever its size; None if ``flops`` decides."""
         return None
+
+    def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
+        """Return the operations for one element, from rows and cols of tiles or tile types."""
+        return 0  # of a function with fixed cycles: others say how many
+
+    def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
+        """Return the bytes of operands that stay on chip (the paper's equations)."""
+        return 0
+
+    def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
+        """Count the work on ``unit`` and return the cycles it takes there."""
+        fixed = self.fixed_cycles
+        return unit.compute(self.flops(*inputs)) if fixed is None else fixed
+
+
+@dataclass(frozen=True)
+class Function(_Computing):
+    """A function that a Map applies to every element.
+
+    A subclass gives the type of the result (``infer``), the cost (``flops``, or ``fixed_cycles``
+    if the time does not depend on the size) and the value (``apply``). Its operands are tiles of
+    one element type, unless it overrides ``check``.
+
+    Attributes:
+        operands: number of operands; None for any number.
+        mixed_types: operands may be tiles of different element types.
+        block_scaled: numbers of the operands may share scales.
+        floats: operands are floating-point numbers: integers have no exact result.
+        elementwise: each number of the result depends on the numbers in its place.
+        effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
+
+    Family:
+        Functions of Map.
+    """
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "flops or fixed_cycles", "apply")
+
+    elementwise: ClassVar[bool] = False
 
     def infer(self, *inputs: Operand) -> ValueType:
         """Return the type of the result.
@@ -98,22 +119,9 @@ class Function(Described):
         """
         raise NotImplementedError
 
-    def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
-        """Return the operations for one element, from rows and cols of tiles or tile types."""
-        return 0  # of a function with fixed cycles: others say how many
-
     def apply(self, *inputs: Operand) -> Value:
-        """Return the result; tiles without data where the inputs have none."""
+        """Return the result, a tile without data if the inputs have no data."""
         raise NotImplementedError
-
-    def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
-        """Return the bytes of operands it holds on chip (the paper's equations)."""
-        return 0
-
-    def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
-        """Count the work on ``unit`` and return the cycles it takes there."""
-        fixed = self.fixed_cycles
-        return unit.compute(self.flops(*inputs)) if fixed is None else fixed
 
 
 def check_flops(function: Described, flops: object) -> None:
@@ -166,16 +174,16 @@ def tile_types(
 
 
 @dataclass(frozen=True)
-class Reduction(Described):
+class Reduction(_Computing):
     """A function that an Accum or a Scan applies to the elements of a group.
 
-    The state is whatever ``start`` and ``update`` return; ``finish`` turns it into a value and may
-    be called more than once (Scan). Unless it says otherwise (``check``) its operands are tiles of
-    one element type.
+    ``start`` and ``update`` return the state. ``finish`` turns it into a value, and a Scan calls it
+    after every element. The operands are tiles of one element type, unless a subclass overrides
+    ``check``.
 
     Attributes:
-        operands: how many it takes; None for any number.
-        floats: they are floating-point numbers: integers have no exact result.
+        operands: number of operands; None for any number.
+        floats: operands are floating-point numbers: integers have no exact result.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
 
     Family:
@@ -190,27 +198,9 @@ class Reduction(Described):
         "finish",
     )
 
-    operands: ClassVar[int | None] = None
-    floats: ClassVar[bool] = False
-    effects: ClassVar[bool] = False
-
-    def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        """Return the types of the operands, which are those that ``name`` can take.
-
-        Raises:
-            ShapeError: another number, or other types.
-        """
-        count = self.operands or max(1, len(operands))
-        return tile_types(name, operands, count, floats=self.floats)
-
-    @property
-    def fixed_cycles(self) -> Annotated[int, Bounds(0)] | None:
-        """Cycles per element whatever its size; None where ``flops`` decides."""
-        return None
-
     @property
     def keeps_placement(self) -> bool:
-        """The result is where the inputs were (the flag ``in_memory``), not where Accum says."""
+        """Whether the result keeps the flag ``in_memory`` of the inputs, whatever Accum says."""
         return False
 
     def infer(self, group: Dim, *inputs: Operand) -> ValueType:
@@ -221,20 +211,12 @@ class Reduction(Described):
         """
         raise NotImplementedError
 
-    def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
-        """Return the operations for one element, from rows and cols of tiles or tile types."""
-        return 0  # of a function with fixed cycles: others say how many
-
-    def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
-        """Return the bytes of operands it holds on chip (the paper's equations)."""
-        return 0
-
     def start(self, result: Operand, functional: bool) -> State:
         """Return the state before the first element."""
         raise NotImplementedError
 
     def start_bytes(self, result: Operand) -> int:
-        """Return the bytes of the fresh accumulator, 0 where its size is decided by data."""
+        """Return the bytes of the fresh accumulator, 0 if data decide its size."""
         return result.size_bytes if isinstance(result.size_bytes, int) else 0
 
     def growth_bytes(self, state: State, *inputs: Operand) -> int:  # noqa: ARG002 - a default
@@ -255,7 +237,7 @@ class Reduction(Described):
         outer: tuple[Loop, ...],  # noqa: ARG002 - a default
         inner: tuple[Loop, ...],  # noqa: ARG002 - a default
     ) -> Layout | str:
-        """Return the layout of the results for groups of tiles, or why there is none.
+        """Return the layout of the results for groups of tiles, or why there is no layout.
 
         Args:
             layout: of the tiles.
@@ -263,11 +245,6 @@ class Reduction(Described):
             inner: its loops over the tiles of one group.
         """
         return f"{type(self).__name__} makes another tensor"
-
-    def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
-        """Count the work on ``unit`` and return the cycles it takes there."""
-        fixed = self.fixed_cycles
-        return unit.compute(self.flops(*inputs)) if fixed is None else fixed
 
 
 @dataclass(frozen=True)

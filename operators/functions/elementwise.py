@@ -1,10 +1,10 @@
-"""Functions of single numbers: what Map applies to tiles, and what steps of a chain find by name.
+"""Functions of single numbers: those that Map applies to tiles, and ``NUMBERS`` for chains.
 
-Of pairs of tiles, rows or columns of 1 are repeated.
+A tile of one row or one column is repeated to the size of the other tile.
 
-An addition, a product, a quotient, a comparison, a root and a choice are one operation each; an
-exponential, a logarithm, a sine and a cosine are four, as Exp has it. What is made of these is
-their sum: a sigmoid ``1 / (1 + exp(-x))`` takes seven.
+An addition, a product, a quotient, a comparison, a root and a choice are one operation each. An
+exponential, a logarithm, a sine and a cosine are four operations each, like Exp. Other functions
+take the sum of their parts: a sigmoid ``1 / (1 + exp(-x))`` takes seven.
 """
 
 from __future__ import annotations
