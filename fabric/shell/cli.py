@@ -26,17 +26,7 @@ from fabric.messages.output import ExitStatus, flush_stdout, tell
 from fabric.messages.place import raising_place
 from fabric.messages.users_code import Interrupted, users_values
 from fabric.shell.groups import Group
-from fabric.shell.json_object import (
-    check_object,
-    one_object,
-    place_object,
-    print_json,
-    rtl_object,
-    run_object,
-    serve_object,
-    size_object,
-    study_object,
-)
+from fabric.shell.json_object import one_object, print_json
 from fabric.timing.machine.terminations import Terminations
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -155,7 +145,9 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 def _interrupted(arguments: list[str], known: dict[str, object], number: int) -> int:
     status = ExitStatus.interrupted(number)
-    return _fail(arguments, known, status, "interrupted", outcome={"status": "interrupted"})
+    return _fail(
+        arguments, known, status, "interrupted", outcome={"status": "interrupted", "error": None}
+    )
 
 
 def _fail_with(error: BaseException, arguments: list[str], known: dict[str, object]) -> int:
@@ -191,14 +183,6 @@ def _fail(
         if outcome is None:
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
-        json_object = {
-            "check": check_object,
-            "study": study_object,
-            "size": size_object,
-            "place": place_object,
-            "rtl": rtl_object,
-            "serve": serve_object,
-        }.get(arguments[0], run_object)
         with contextlib.suppress(OSError):  # a full disk has been reported
-            print_json(json_object(**known, **outcome))
+            print_json(known | outcome)
     return status

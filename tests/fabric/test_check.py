@@ -87,8 +87,8 @@ class TestJson:
 
         assert [
             "program",
-            "parameters",
             "hardware",
+            "parameters",
             "status",
             "operators",
             "metrics",

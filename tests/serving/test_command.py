@@ -206,7 +206,7 @@ def test_serve_refuses_wrong_configurations(
     status, printed, errors = told(capsys, config(tmp_path, **replaced), "--json")
     found = json.loads(printed)
     assert status == 2
-    assert list(found) == ["serving", "question", "status", "error", "notes", "designs"]
+    assert list(found) == ["status", "error"]
     assert found["status"] == "error"
     assert said in errors
     assert errors.startswith("fabric: ")

@@ -41,14 +41,14 @@ def command(
     from fabric.analysis.symbolic.check import check
     from fabric.graph.loading.program_file import load_on
     from fabric.messages.output import print_text, printed, program_prints
-    from fabric.shell.json_object import check_object, print_json
+    from fabric.shell.json_object import print_json
 
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)
         checked = check(loaded.program, sizes, data=data)
 
     if as_json:
-        print_json(check_object(**known, status="checked", **checked.as_json()))
+        print_json({**known, "status": "checked", **checked.as_json(), "error": None})
         return 0
     from fabric.shell.wiring_table import print_check, print_memory_map
 

@@ -58,7 +58,7 @@ def command(
     from fabric.graph.loading.program_file import load_on
     from fabric.messages.files import output_file
     from fabric.messages.output import print_text, program_prints, tell
-    from fabric.shell.json_object import place_object, print_json
+    from fabric.shell.json_object import print_json
 
     for file in (output, picture):
         if file is not None and not file.parent.is_dir():
@@ -81,7 +81,7 @@ def command(
         with output_file(picture, encoding="utf-8") as file:
             file.write(floor_svg(plan))
     if as_json:
-        print_json(place_object(**known, status="placed", **plan.as_json()))
+        print_json({**known, "status": "placed", **plan.as_json(), "error": None})
     else:
         from fabric.display.terminal import printed_sheet
 

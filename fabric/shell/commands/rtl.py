@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 # Any: arguments of `simulate`, and the module of the hardware.
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,6 +19,10 @@ from fabric.shell.commands.options import (
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
+
+
+_COMPARED: Final = ("equal", "transfers", "channels", "cycles", "first_difference", "cost")
+"""Fields of the JSON object that are null without --run or costs."""
 
 
 @click.command("rtl")
@@ -75,7 +79,7 @@ def command(
     from fabric.messages.files import naming
     from fabric.messages.output import print_text, program_prints
     from fabric.messages.text import counted
-    from fabric.shell.json_object import print_json, rtl_object
+    from fabric.shell.json_object import print_json
     from fabric.shell.library import hardware_modules, lowered
 
     with program_prints(as_json=as_json):
@@ -92,12 +96,13 @@ def command(
     units = len(design.netlist.units)
     modules = len({unit.module for unit in design.netlist.units})
     result: dict[str, object] = {"status": "written", "modules": modules, "units": units}
+    result |= dict.fromkeys(_COMPARED)
     if comparison is not None:
         result |= {"status": "equal" if comparison.equal else "different", **comparison.as_json()}
     if cost is not None:
         result["cost"] = cost.as_json()
     if as_json:
-        print_json(rtl_object(**known, **result))
+        print_json(known | result | {"error": None})
     else:
         lines = [f"written: {counted(units, 'unit')} of {counted(modules, 'kind')} in {output}"]
         lines += [str(each) for each in (comparison, cost) if each is not None]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-# Any: arguments of `size`.
+# Any: fields of `Wanted`.
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +24,6 @@ from fabric.shell.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from fabric.explore.sizing.methods import Method
     from fabric.explore.sizing.result import Sizing
     from fabric.graph.wiring.program import Program
 
@@ -92,22 +91,17 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(
     known: dict[str, object],
+    /,
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
-    goal: str,
-    method: Method,
-    objective: str,
-    step: str | None,
     options: dict[str, Any],
-    depths: dict[str, int],
-    share: tuple[str, ...],
-    repeats: int,
     over: tuple[str, ...],
     hold_out: int,
     output: Path | None,
     rows: int,
     as_json: bool,
+    **wanted: Any,
 ) -> int:
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
     known.update(program=program)
@@ -118,19 +112,8 @@ def command(
         raise ConfigurationError(f"{output}: there is no folder {output.parent}: expected one")
     with program_prints(as_json=as_json):
         inputs, apart = _inputs(program, parameters, hardware_file, over, hold_out, known)
-        wanted = Wanted(
-            goal=goal,
-            method=method,
-            objective=objective,
-            step=step,
-            depths=depths,
-            share=share,
-            repeats=repeats,
-            held_out=apart,
-            notify=_notify(),
-            **options,
-        )
-        sizing = find_depths(inputs, wanted)
+        goal = Wanted(held_out=apart, notify=_notify(), **wanted, **options)
+        sizing = find_depths(inputs, goal)
     _print(sizing, known, rows, as_json=as_json)
     status = ExitStatus.COMPLETED if sizing.keeps and not sizing.violated else ExitStatus.WRONG
     return status if output is None else _write(sizing, program, output) or status
@@ -143,6 +126,7 @@ def _inputs(
     over: tuple[str, ...],
     hold_out: int,
     known: dict[str, object],
+    /,
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
     if over:
         from fabric.explore.sizing.running import held_out, programs_of
@@ -185,10 +169,10 @@ def _write(sizing: Sizing, program: str, output: Path) -> int:
 def _print(sizing: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
     from fabric.display.terminal import printed_sheet
     from fabric.messages.output import print_text
-    from fabric.shell.json_object import print_json, size_object
+    from fabric.shell.json_object import print_json
 
     if as_json:
-        print_json(size_object(**known, status="sized", **sizing.as_json()))
+        print_json({**known, "status": "sized", **sizing.as_json(), "error": None})
         return
 
     print_text(printed_sheet(sizing.sheet(rows)))

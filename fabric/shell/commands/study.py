@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Any: arguments of `Study`.
+# Any: fields of `StudyOptions` and `Options`.
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,14 +112,7 @@ if TYPE_CHECKING:
     "files", metavar="FILE.py...", nargs=-1, required=True, type=NamedPath(path_type=Path)
 )
 def command(
-    vary: tuple[str, ...],
-    over: tuple[str, ...],
-    hold_out: int,
-    parameters: tuple[str, ...],
-    hardware: Path | None,
     options: dict[str, Any],
-    minimize: tuple[str, ...],
-    where: tuple[str, ...],
     jobs: int | None,
     timeout_seconds: float | None,
     dask: str | None,
@@ -130,6 +123,7 @@ def command(
     folder: Path | None,
     as_json: bool,
     files: tuple[Path, ...],
+    **asked: Any,
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
     from fabric.explore.study.opening import StudyOptions
@@ -138,16 +132,7 @@ def command(
     from fabric.shell.studying import Studying, search_of, storage_of, workers_of
     from fabric.timing.machine.terminations import uninterrupted
 
-    study_options = StudyOptions(
-        vary=vary,
-        over=over,
-        hold_out=hold_out,
-        parameters=parameters,
-        hardware=hardware,
-        options=Options(**options),
-        minimize=minimize,
-        where=where,
-    )
+    study_options = StudyOptions(options=Options(**options), **asked)
     search = search_of(method, points, seed)
     with program_prints(as_json=as_json):
         studying = Studying.of(files, study_options, folder)
