@@ -35,7 +35,7 @@ class Rows(NamedTuple):
 
     Attributes:
         columns: titles; a table with only empty titles has no head.
-        rows: cells; None is an empty cell. A terminal leaves out columns of drawn cells.
+        rows: cells; None is an empty cell. A terminal leaves out columns with drawn cells.
         shown: the most rows, or None for all.
         right: columns that are right-aligned although they contain words.
     """

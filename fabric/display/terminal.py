@@ -52,7 +52,7 @@ def print_sheet(sheet: Iterable[Part], console: Console) -> None:
 def _print_table(table: Rows, console: Console) -> None:
     """Print ``table``; titles are broken first, then columns move to further lines."""
     first, columns = table.rows[: table.shown], range(len(table.columns))
-    kept = [n for n in columns if not all(isinstance(row[n], Bar | Markup) for row in first)]
+    kept = [n for n in columns if not any(isinstance(row[n], Bar | Markup) for row in first)]
     cells = [[cell_text(row[n]) for n in kept] for row in first]
     on_right = table.right_columns()
     right = frozenset(place for place, n in enumerate(kept) if n in on_right)

@@ -60,6 +60,7 @@ def test_difference_prints_what_its_command_prints(
 def test_query_prints_a_table(trace: Trace) -> None:
     assert str(trace.query("SELECT 1000 AS a, 'x' AS b")) == "    a  b\n1,000  x"
     assert str(trace.query("SELECT name FROM units")).endswith("\n20 of 28 rows")
+    assert str(trace.query("SELECT name, unit FROM units WHERE unit < 0")) == "name  unit"
 
 
 def test_60_columns_keep_every_word(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from fabric.analysis.trace.analysis.roots import HOP, NETWORK, OPEN, UNTRACED, R
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines, timelines
 from fabric.analysis.trace.opened import Trace
-from fabric.messages.causes import Cause
+from fabric.messages.causes import SHOWN, Cause
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import PROGRAMS, pairs, program, record
 from tests.profiles import of_profile, spread
@@ -41,8 +41,8 @@ def test_columns_of_units_are_their_counters(run: tuple[Report, Trace]) -> None:
             counters.hbm_cycles,
             counters.capacity_cycles,
             counters.idle_cycles,
-        ) == (unit.busy, unit.empty, unit.full, unit.hbm, unit.capacity, unit.idle)
-        assert report.cycles == unit.busy + unit.stalled + unit.idle
+        ) == tuple(getattr(unit, cause.column) for cause in SHOWN)
+        assert report.cycles == unit.busy_cycles + unit.stalled_cycles + unit.idle_cycles
 
 
 def test_roots_are_those_of_a_walk_over_every_cycle(run: tuple[Report, Trace]) -> None:

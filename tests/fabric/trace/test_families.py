@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fabric import Program, Trace
-from fabric.analysis.trace.analysis.stalled import StalledUnit
+from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
 from operators import Consumer, LinearOffChipLoad, Map, SiLU, Tensor
 from tests.fabric.trace.recording import program, record
 

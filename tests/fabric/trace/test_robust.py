@@ -92,8 +92,7 @@ def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> No
     assert said == trace.deadlock()
     trace = Trace(whole.folder)
     assert trace.deadlock() is None
-    printed = plain_text(trace.summary().waiting_sheet(), 100)
-    assert "The trace has no record of the last waits." == printed
+    assert "The trace has no record" in plain_text(trace.summary().waiting_sheet(), 100)
 
 
 def test_damaged_unit_table_is_refused(tmp_path: Path) -> None:

@@ -179,20 +179,20 @@ def _flat(title: str, value: object) -> dict[str, object]:
 
 
 def _changes(a: Accounts, b: Accounts) -> tuple[UnitChange, ...]:
-    units = {a.names.units[each.unit]: each for each in a.units}
+    units = {each.name: each for each in a.units}
     changes = []
     for each in b.units:
-        name = b.names.units[each.unit]
-        before = units.get(name)
+        before = units.get(each.name)
         if before is None:
             continue
         change = UnitChange(
-            name,
-            *b.names.wired[each.unit],
-            a.timelines.finished[before.unit],
-            b.timelines.finished[each.unit],
-            b.timelines.final[each.unit] - a.timelines.final[before.unit],
-            *(getattr(each, cause) - getattr(before, cause) for cause in COMPARED),
+            each.name,
+            each.file,
+            each.line,
+            a.timelines.finished[before.number],
+            b.timelines.finished[each.number],
+            b.timelines.final[each.number] - a.timelines.final[before.number],
+            *(getattr(each, cause.column) - getattr(before, cause.column) for cause in COMPARED),
         )
         counts = (change.end_cycles, *(getattr(change, cause.column) for cause in COMPARED))
         if any(counts) or change.ended_in_a != change.ended_in_b:

@@ -85,7 +85,7 @@ def slow_memory_of(counters: MemoryCounters | None, accounts: Accounts) -> SlowM
     """Return the reasons for a slow HBM; None without waits for it or without counters."""
     if counters is None:
         return None
-    waited = {each.unit: each.hbm for each in accounts.units if each.hbm}
+    waited = {each.number: each.hbm_cycles for each in accounts.units if each.hbm_cycles}
     units = [
         _slowed(accounts.names.units[each.unit], waited[each.unit], each)
         for each in counters.clients

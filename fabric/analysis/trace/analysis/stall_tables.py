@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING
 from fabric.analysis.trace.analysis.critical import cycles_by_root, named_path, named_root
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
 from fabric.analysis.trace.analysis.stalled import (
-    ChannelWait,
     ChargedRoot,
     FoldedStalls,
     StageFigures,
     StalledFamily,
-    StalledUnit,
     Stalls,
 )
 from fabric.analysis.trace.analysis.stalls import Accounts, Key
-from fabric.messages.causes import SHOWN
 from fabric.messages.text import Family, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fabric.analysis.trace.analysis.roots import Root
-    from fabric.analysis.trace.analysis.timeline import UnitStalls
+    from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
     from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.analysis.trace.reading.wording import Names
 
@@ -33,10 +30,10 @@ def stalls_of(trace: RecordedRun) -> Stalls:
     """Account for ``trace``."""
     accounts = Accounts(trace)
     names = accounts.names
-    units = {each.unit: _named(accounts, each) for each in accounts.ranked()}
+    units = accounts.ranked()
     return Stalls(
         cycles=accounts.cycles,
-        units=tuple(units.values()),
+        units=tuple(units),
         roots=_charged(names, accounts.by_unit.values()),
         critical_path=named_path(names, accounts.timelines, accounts.path, accounts.status),
         hbm=slow_memory_of(trace.hbm, accounts),
@@ -46,7 +43,7 @@ def stalls_of(trace: RecordedRun) -> Stalls:
     )
 
 
-def _folded(trace: RecordedRun, accounts: Accounts, units: dict[int, StalledUnit]) -> FoldedStalls:
+def _folded(trace: RecordedRun, accounts: Accounts, units: list[StalledUnit]) -> FoldedStalls:
     names, first = accounts.names, accounts.names.first
 
     def of_family(root: Root) -> Root:
@@ -58,11 +55,11 @@ def _folded(trace: RecordedRun, accounts: Accounts, units: dict[int, StalledUnit
     ]
     path = [step._replace(root=of_family(step.root)) for step in accounts.path]
     on_path = _sums((root.unit, cycles) for root, cycles in cycles_by_root(path).items())
-    groups: dict[tuple[bool, int], list[int]] = {}
-    for unit, stalled in units.items():
-        groups.setdefault((stalled.took_part, first[unit]), []).append(unit)
+    groups: dict[tuple[bool, int], list[StalledUnit]] = {}
+    for unit in units:
+        groups.setdefault((unit.took_part, first[unit.number]), []).append(unit)
     found = [
-        (unit, _family(accounts, [(each, units[each]) for each in members]))
+        (unit, _family(names.folded, members))
         for (took_part, unit), members in groups.items()
         if took_part
     ]
@@ -71,8 +68,8 @@ def _folded(trace: RecordedRun, accounts: Accounts, units: dict[int, StalledUnit
         stages=stages_of(trace, accounts),
         families=tuple(family for _, family in found),
         absent=tuple(
-            Family(names.folded.units[unit], tuple(units[each].name for each in members))
-            for (took_part, unit), members in sorted(groups.items())
+            Family(names.folded.units[unit], tuple(each.name for each in members))
+            for (took_part, unit), members in sorted(groups.items(), key=lambda each: each[0])
             if not took_part
         ),
         roots=_charged(names.folded, waits),
@@ -113,15 +110,13 @@ def _sums(counts: Iterable[tuple[Key, int]]) -> Counter[Key]:
     return sums
 
 
-def _family(accounts: Accounts, members: list[tuple[int, StalledUnit]]) -> StalledFamily:
-    names = accounts.names.folded
-    members = sorted(members, key=lambda member: (member[1].stalled_cycles, member[0]))
-    median = spread(members, lambda member: member[1].stalled_cycles).median[0]
-    worst = accounts.by_number[median].worst
+def _family(names: Names, members: list[StalledUnit]) -> StalledFamily:
+    members = sorted(members, key=lambda unit: (unit.stalled_cycles, unit.number))
+    median = spread(members, lambda unit: unit.stalled_cycles).median
     return StalledFamily(
-        name=names.units[median],
-        units=tuple(unit for _, unit in members),
-        mostly="" if worst is None else names.far_end(median, worst[0]),
+        name=names.units[median.number],
+        units=tuple(members),
+        mostly=names.far_end(median.number, median.mostly.number) if median.mostly else "",
     )
 
 
@@ -134,23 +129,4 @@ def _charged(names: Names, waits: Iterable[Counter[Root]]) -> tuple[ChargedRoot,
     ranked = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         ChargedRoot(named_root(names, root), count, stalled[root]) for root, count in ranked
-    )
-
-
-def _named(accounts: Accounts, stalls: UnitStalls) -> StalledUnit:
-    names, unit, mostly = accounts.names, stalls.unit, None
-    if stalls.worst is not None:
-        channel, cycles = stalls.worst
-        producer, consumer = names.ends[channel]
-        peer = producer if consumer == unit else consumer
-        mostly = ChannelWait(names.channels[channel], names.units[peer], consumer == unit, cycles)
-    return StalledUnit(
-        name=names.units[unit],
-        operator=names.operators[unit],
-        file=names.wired[unit].file,
-        line=names.wired[unit].line,
-        links_cycles=stalls.links,
-        **{cause.column: getattr(stalls, cause) for cause in SHOWN},
-        elements=accounts.elements[unit],
-        mostly=mostly,
     )

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeVar
+
+# Any: the columns are fields of one type among others.
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fabric.analysis.trace.analysis.critical import Step, critical_path, cycles_by_root
 from fabric.analysis.trace.analysis.roots import Root, Roots
-from fabric.analysis.trace.analysis.timeline import Timelines, UnitStalls, timelines
+from fabric.analysis.trace.analysis.timeline import Timelines, timelines
+from fabric.analysis.trace.analysis.unit_cycles import ChannelWait, StalledUnit
 from fabric.analysis.trace.analysis.what_if import Gain, gains_of
 from fabric.analysis.trace.reading.wording import Names, percent
 from fabric.messages.place import Place
@@ -47,34 +50,50 @@ class Accounts:
         self.timelines: Final[Timelines] = timelines(trace)
         self.cycles: Final = self.timelines.last - self.timelines.first
         traced = [unit for unit, kept in enumerate(self.timelines.traced) if kept]
-        self.units: Final[list[UnitStalls]] = [self.timelines.stalls(unit) for unit in traced]
-        self.by_number: Final = {each.unit: each for each in self.units}
+        self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
+        self.units: Final[list[StalledUnit]] = [self._unit(unit) for unit in traced]
+        self.by_number: Final = {each.number: each for each in self.units}
         roots = Roots(self.timelines)
         self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
         self.charged: Final[Counter[Root]] = Counter()
         for each in self.by_unit.values():
             self.charged.update(each)
         self.path: Final[list[Step]] = critical_path(self.timelines)
-        self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
+
+    def _unit(self, unit: int) -> StalledUnit:
+        names, mostly = self.names, None
+        cycles, links, worst = self.timelines.stalls(unit)
+        columns: dict[str, Any] = {cause.column: count for cause, count in cycles.items()}
+        if worst is not None:
+            channel, waited = worst
+            peer, reads = names.peer(unit, channel), names.ends[channel][1] == unit
+            ends = names.channels[channel], names.units[peer]
+            mostly = ChannelWait(channel, *ends, reads, waited)
+        return StalledUnit(
+            unit,
+            names.units[unit],
+            names.operators[unit],
+            *names.wired[unit],
+            links_cycles=links,
+            **columns,
+            elements=self.elements[unit],
+            mostly=mostly,
+        )
 
     def on_path(self) -> Counter[Root]:
         """Return the cycles of the critical path by root."""
         return cycles_by_root(self.path)
 
-    def ranked(self) -> list[UnitStalls]:
+    def ranked(self) -> list[StalledUnit]:
         """Return the units: on the critical path, then the most stalled, then idle ones."""
         share: Counter[int] = Counter()
         for root, cycles in self.on_path().items():
             share[root.unit] += cycles
 
-        def key(each: UnitStalls) -> tuple[bool, int, int, int]:
-            return not self.took_part(each), -share[each.unit], -each.stalled, each.unit
+        def key(each: StalledUnit) -> tuple[bool, int, int, int]:
+            return not each.took_part, -share[each.number], -each.stalled_cycles, each.number
 
         return sorted(self.units, key=key)
-
-    def took_part(self, stalls: UnitStalls) -> bool:
-        """Whether a unit received an element, worked, or used a memory."""
-        return bool(self.elements[stalls.unit] or stalls.busy or stalls.hbm or stalls.capacity)
 
     @cached_property
     def gains(self) -> tuple[Gain, ...] | None:
@@ -90,7 +109,7 @@ class Accounts:
                 if root.unit >= 0:
                     ranking[self.names.first[root.unit]] += cycles
         for each in self.units:
-            rankings[-1][self.names.first[each.unit]] += each.busy
+            rankings[-1][self.names.first[each.number]] += each.busy_cycles
         tried = (
             [unit for unit, cycles in _ranked(ranking)[:_TRIED] if cycles] for ranking in rankings
         )

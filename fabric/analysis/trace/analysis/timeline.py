@@ -38,31 +38,6 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UnitStalls:
-    """A unit's cycles by cause. They sum to the total, without ``links`` and ``worst``.
-
-    Attributes:
-        links: part of ``empty``, delayed by shared links.
-        worst: the channel with the longest wait, and its cycles; None without a wait.
-    """
-
-    unit: int
-    busy: int
-    empty: int
-    full: int
-    hbm: int
-    capacity: int
-    idle: int
-    links: int
-    worst: tuple[int, int] | None
-
-    @property
-    def stalled(self) -> int:
-        """Cycles of all waits."""
-        return self.empty + self.full + self.hbm + self.capacity
-
-
-@dataclass(frozen=True)
 class Timelines:
     """All timelines of a run.
 
@@ -80,8 +55,12 @@ class Timelines:
     finished: list[bool | None]
     traced: list[bool]
 
-    def stalls(self, unit: int) -> UnitStalls:
-        """Return the cycles of ``unit`` by cause."""
+    def stalls(self, unit: int) -> tuple[dict[Cause, int], int, tuple[int, int] | None]:
+        """Return the cycles of ``unit`` by cause, and two parts of its waits.
+
+        The parts are the cycles in which shared links delayed elements, and the channel with the
+        longest wait with its cycles, None without a wait.
+        """
         first, last = self.first, self.last
         cycles = dict.fromkeys(WAITS, 0)
         by_channel: dict[int, int] = {}
@@ -98,14 +77,8 @@ class Timelines:
         if self.still(unit) is not None:
             ended = 0
         worst = max(by_channel.items(), key=lambda item: (item[1], -item[0]), default=None)
-        return UnitStalls(
-            unit=unit,
-            busy=last - first - ended - stalled,
-            idle=ended,
-            links=links,
-            worst=worst,
-            **cycles,
-        )
+        busy = last - first - ended - stalled
+        return {Cause.BUSY: busy, **cycles, Cause.IDLE: ended}, links, worst
 
     def still(self, unit: int) -> Interval | None:
         """Return the wait of ``unit`` that lasts to the end of the run, if any."""

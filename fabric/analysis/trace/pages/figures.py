@@ -355,14 +355,14 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "operator": names.operators,
         "place": list(map(visible, names.places)),
         "family": list(map(visible, names.folded.units)),
-        "absent": [each is not None and not accounts.took_part(each) for each in stalls],
+        "absent": [each is not None and not each.took_part for each in stalls],
         "kind": [kind for (kind,) in trace.rows("SELECT kind FROM units ORDER BY unit")],
         "end": lines.final,
         "still": [lines.still(unit) is not None for unit in range(len(names.units))],
         "finished": lines.finished,
-        **{cause: [each and getattr(each, cause) for each in stalls] for cause in map(str, SHOWN)},
-        "mostly": [each.worst[0] if each and each.worst else None for each in stalls],
-        "ranked": [each.unit for each in accounts.ranked()],
+        **{c: [each and getattr(each, c.column) for each in stalls] for c in SHOWN},
+        "mostly": [each.mostly.number if each and each.mostly else None for each in stalls],
+        "ranked": [each.number for each in accounts.ranked()],
     }
 
 

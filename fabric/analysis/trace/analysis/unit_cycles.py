@@ -1,0 +1,58 @@
+"""The cycles of a unit by cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ChannelWait:
+    """A unit's wait at one of its channels.
+
+    ``reads``: the unit reads the channel and waited for elements; otherwise for slots.
+    """
+
+    number: int
+    channel: str
+    peer: str
+    reads: bool
+    cycles: int
+
+    def __str__(self) -> str:
+        """``from PRODUCER`` or ``to CONSUMER``."""
+        return f"{'from' if self.reads else 'to'} {self.peer}"
+
+
+@dataclass(frozen=True)
+class StalledUnit:
+    """A unit's cycles by cause. They sum to the cycles accounted for, without ``links_cycles``.
+
+    Attributes:
+        links_cycles: part of ``empty_cycles`` in which shared network links delayed the element.
+        mostly: the channel of the longest wait; None without a wait.
+    """
+
+    number: int
+    name: str
+    operator: str
+    file: str
+    line: int
+    busy_cycles: int
+    empty_cycles: int
+    links_cycles: int
+    full_cycles: int
+    hbm_cycles: int
+    capacity_cycles: int
+    idle_cycles: int
+    elements: int
+    mostly: ChannelWait | None
+
+    @property
+    def stalled_cycles(self) -> int:
+        """Cycles of all waits."""
+        return self.empty_cycles + self.full_cycles + self.hbm_cycles + self.capacity_cycles
+
+    @property
+    def took_part(self) -> bool:
+        """Whether it received an element, worked, or used a memory."""
+        return bool(self.elements or self.busy_cycles or self.hbm_cycles or self.capacity_cycles)
