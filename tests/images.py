@@ -14,8 +14,8 @@ import msgspec
 import nbformat
 
 from fabric import Hardware, simulate
-from fabric.analysis.deadlock import picture
 from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.deadlock.picture import deadlock_picture
 from fabric.analysis.drawing.picture import picture_of, shares_of_run
 from fabric.analysis.drawing.svg import svg
 from fabric.graph.loading.program_file import load_program
@@ -61,7 +61,7 @@ def _documents(scratch: Path, theme: Literal["light", "dark"]) -> Iterator[tuple
     plan = elaborate(program)
     yield "graph", "svg", svg(picture_of(plan, shares=shares_of_run(Path(run), plan)))
     stuck = simulate(CASES["pack_rows"].build()).deadlock
-    yield "deadlock", "svg", picture.svg(msgspec.convert(stuck, DeadlockReport))
+    yield "deadlock", "svg", svg(deadlock_picture(msgspec.convert(stuck, DeadlockReport)))
     yield "notebook", "html", page(nbformat.read(TOUR, as_version=4), theme)
 
 

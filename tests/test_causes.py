@@ -9,12 +9,14 @@ from typing import Final
 import msgspec
 
 from fabric import simulate
-from fabric.analysis.deadlock import picture
 from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.deadlock.picture import deadlock_picture
+from fabric.analysis.drawing.svg import svg
 from fabric.messages.causes import SHOWN, STUCK, BusUse, Cause, Operation
 from fabric.runs.counters import UnitCounters
 from fabric.timing.engine.off_chip import BusCycles
 from tests.deadlock.cases import CASES
+from tests.drawing.test_graph import by_hand
 
 ROOT: Final = Path(__file__).parents[1]
 TABLE: Final = ROOT / "fabric" / "messages" / "causes.py"
@@ -72,11 +74,10 @@ def test_all_colours_but_idle_stand_out_from_a_white_page() -> None:
 
 
 def test_colours_of_causes_are_the_same_in_graph_and_deadlock() -> None:
-    box = r'<rect [^>]*fill="(#\w+)"/>\n?<text [^>]*>(\w+)</text>'
-    measured = (ROOT / "tests/drawing/golden/by_hand_measured.svg").read_text(encoding="utf-8")
-    graph = _legend(measured, box)
+    box = r'fill="(#\w+)">\N{BLACK SQUARE}</text>\n?<text [^>]*>\s*(\w+)\s*</text>'
+    graph = _legend(svg(by_hand()), box)
     report = msgspec.convert(simulate(CASES["pack_rows"].build()).deadlock, DeadlockReport)
-    deadlock = _legend(picture.svg(report), box)
+    deadlock = _legend(svg(deadlock_picture(report)), box)
 
     assert {cause.label: cause.colour for cause in SHOWN} == graph
     assert {"empty", "full", "capacity"} == deadlock.keys()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final, TypeAlias
 from xml.etree import ElementTree as ET
 
 SVG: Final = "{http://www.w3.org/2000/svg}"
 POINTS_PER_CURVE: Final = 24
-TOUCHING: Final = 1.0
+TOUCHING: Final = 1.5
 """Lines end at the edges of boxes, and places are rounded."""
 
 Point: TypeAlias = tuple[float, float]
@@ -23,25 +23,34 @@ Rectangle: TypeAlias = tuple[float, float, float, float]
 class Drawn:
     boxes: dict[str, Rectangle]
     texts: list[tuple[str, Rectangle]]
-    lines: list[list[list[Point]]]
+    """Titles and labels of arrows."""
+    inside: list[tuple[str, Rectangle]]
+    """Texts of boxes."""
+    lines: list[list[Point]]
+    """A line to a label and the line from it are two."""
+    tips: int
     size: Point
 
 
 def drawn(document: str) -> Drawn:
     root = ET.fromstring(document)
-    (inner,) = root.findall(f"{SVG}g")
-    boxes = {}
-    for number, group in enumerate(inner.findall(f"{SVG}g")):
-        title, *_ = (each.text for each in group.iter(f"{SVG}title"))
-        # The last of the outlines: several operators have a second one behind.
-        *_, outline = (each for each in group.iter(f"{SVG}rect") if each.get("rx"))
-        left, top, width, height = (
-            float(outline.attrib[name]) for name in ("x", "y", "width", "height")
-        )
-        boxes[f"{number} {title}"] = left, top, left + width, top + height
-    texts = [(text.text or "", _around(text)) for text in inner.findall(f"{SVG}text")]
-    lines = [list(_curves(path.attrib["d"])) for path in inner.findall(f"{SVG}path")]
-    return Drawn(boxes, texts, lines, (float(root.attrib["width"]), float(root.attrib["height"])))
+    (graph,) = root.findall(f"{SVG}g")
+    texts = [*graph.findall(f"{SVG}text")]
+    boxes, inside, lines, tips = {}, [], [], 0
+    for group in graph.findall(f"{SVG}g"):
+        kind = group.attrib["class"].split()
+        paths = [_points(path.attrib["d"]) for path in group.iter(f"{SVG}path")]
+        if "arrow" in kind:
+            lines += paths
+            tips += len([*group.iter(f"{SVG}polygon")])
+        elif "label" in kind:
+            texts += group.iter(f"{SVG}text")
+        else:
+            (title,) = group.iter(f"{SVG}title")
+            boxes[f"{len(boxes)} {title.text}"] = _around([*chain.from_iterable(paths)])
+            inside += [_room(text) for text in group.iter(f"{SVG}text")]
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
+    return Drawn(boxes, [*map(_room, texts)], inside, lines, tips, (width, height))
 
 
 def sampled(curve: Sequence[Point]) -> list[Point]:
@@ -66,22 +75,34 @@ def clashes(found: Drawn) -> Iterator[str]:
         if _overlap(first, second):
             yield f"{one} on {other}"
     for line in found.lines:
-        points = [sampled(curve) for curve in line]
+        points = sampled(line)
         for name, place in places:
-            if any(_through(each, place) for each in points):
-                yield f"a line from {line[0][0]} to {line[-1][-1]} through {name}"
+            if _through(points, place):
+                yield f"a line from {line[0]} to {line[-1]} through {name}"
+    for text, (left, top, right, bottom) in found.inside:
+        if not any(
+            box[0] < left and box[1] < top and right < box[2] and bottom < box[3]
+            for box in found.boxes.values()
+        ):
+            yield f"{text} is wider than its box"
 
 
-def _around(text: ET.Element) -> Rectangle:
+def _room(text: ET.Element) -> tuple[str, Rectangle]:
+    words = text.text or ""
     x, y, size = (float(text.attrib[name]) for name in ("x", "y", "font-size"))
-    half = 0.6 * size * len(text.text or "") / 2
-    return x - half, y - 0.7 * size, x + half, y + 0.15 * size
+    width = 0.6 * size * len(words)
+    left = x if text.attrib["text-anchor"] == "start" else x - width / 2
+    return words, (left, y - 0.7 * size, left + width, y + 0.15 * size)
 
 
-def _curves(data: str) -> Iterator[list[Point]]:
-    for part in filter(None, data.split("M")):
-        numbers = list(map(float, re.findall(r"-?[\d.]+", part)))
-        yield list(zip(numbers[::2], numbers[1::2], strict=True))
+def _points(data: str) -> list[Point]:
+    numbers = list(map(float, re.findall(r"-?[\d.]+", data)))
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _around(points: Sequence[Point]) -> Rectangle:
+    across, down = zip(*points, strict=True)
+    return min(across), min(down), max(across), max(down)
 
 
 def _overlap(first: Rectangle, second: Rectangle) -> bool:

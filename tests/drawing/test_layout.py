@@ -1,104 +1,89 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.analysis.drawing.lines import Layout, Size, layered
-from fabric.analysis.drawing.picture import picture_of
+from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of
 from fabric.analysis.drawing.svg import svg
 from fabric.graph.wiring.elaborate import elaborate
-from tests.drawing.geometry import clashes, drawn, sampled
+from fabric.messages.causes import SHOWN, Cause
+from tests.drawing.geometry import Rectangle, clashes, drawn
 from tests.profiles import examples, spread
 from tests.programs.loading import OF_TORCH
 from tests.symbolic.programs import PROGRAMS, wired
 
 SHIPPED = sorted(file.stem for file in PROGRAMS.glob("*.py") if file.stem not in OF_TORCH)
 
-
-def inside(layout: Layout, sizes: list[Size]) -> bool:
-    return all(
-        -0.01 <= x - w / 2
-        and x + w / 2 <= layout.size[0] + 0.01
-        and -0.01 <= y - h / 2
-        and y + h / 2 <= layout.size[1] + 0.01
-        for (x, y), (w, h) in zip(layout.nodes, sizes, strict=True)
-    )
+boxes = st.builds(
+    Box,
+    title=st.text("ab_0", min_size=1, max_size=60),
+    count=st.integers(1, 3),
+    operator=st.just("Map"),
+    kind=st.sampled_from(["compute", "memory", "routing"]),
+    place=st.just("x.py:1"),
+    shares=st.just({cause: 1 / len(SHOWN) for cause in SHOWN}) | st.none(),
+    state=st.just("full, since 3") | st.just(""),
+    cause=st.sampled_from([None, Cause.FULL]),
+    stuck=st.booleans(),
+)
 
 
 @examples(quick=5, deep=30)
-@given(
-    sizes=st.lists(st.tuples(st.floats(10, 200), st.floats(10, 60)), min_size=1, max_size=12),
-    data=st.data(),
-)
-def test_layout_of_any_graph_has_no_overlaps(sizes: list[Size], data: st.DataObject) -> None:
-    number = st.integers(0, len(sizes) - 1)
-    arrows = data.draw(st.lists(st.tuples(number, number), max_size=20))
-    label = st.none() | st.just((50.0, 14.0))
-    labels: list[Size | None] = [data.draw(label) for _ in arrows]
-    found = layered(sizes, arrows, labels)
-    named = [
-        (place, size)
-        for place, size in zip(found.labels, labels, strict=True)
-        if place is not None and size is not None
-    ]
-    boxes = [*zip(found.nodes, sizes, strict=True), *named]
+@given(boxes=st.lists(boxes, min_size=1, max_size=12), data=st.data())
+def test_layout_of_any_graph_has_no_overlaps(boxes: list[Box], data: st.DataObject) -> None:
+    number = st.integers(0, len(boxes) - 1)
+    arrow = st.builds(Arrow, number, number, st.sampled_from(["", "[1, 2] of 4x4"]))
+    arrows = data.draw(st.lists(arrow, max_size=20))
+    found = drawn(svg(Picture("any", tuple(boxes), tuple(arrows))))
 
-    assert [label is None for label in labels] == [place is None for place in found.labels]
-    assert inside(found, sizes)
-    for ((x0, y0), (w0, h0)), ((x1, y1), (w1, h1)) in combinations(boxes, 2):
-        assert abs(x0 - x1) > (w0 + w1) / 2 - 0.1 or abs(y0 - y1) > (h0 + h1) / 2 - 0.1
-    for (source, target), place, size, route in zip(
-        arrows, found.labels, labels, found.routes, strict=True
-    ):
-        stops = [(found.nodes[source], sizes[source]), (found.nodes[target], sizes[target])]
-        if place is not None and size is not None:
-            stops.insert(1, (place, size))
-        assert len(stops) - 1 == len(route)
-        for curve, (start, end) in zip(route, pairwise(stops), strict=True):
-            assert meets(curve[0], *start)
-            assert meets(curve[-1], *end)
-            assert len(sampled(curve)) > 1
+    assert len(boxes) == len(found.boxes)
+    assert len(arrows) == found.tips
+    assert len(arrows) + sum(arrow.label != "" for arrow in arrows) == len(found.lines)
+    assert [] == list(clashes(found))
+    ends = [point for line in found.lines for point in (line[0], line[-1])]
+    places = [*found.boxes.values(), *(place for text, place in found.texts if "4x4" in text)]
+    assert [] == [end for end in ends if min(distance(end, place) for place in places) > 9]
 
 
-def meets(point: tuple[float, float], centre: tuple[float, float], size: Size) -> bool:
-    across = abs(point[0] - centre[0]) - size[0] / 2
-    down = abs(point[1] - centre[1]) - size[1] / 2
-    return -1.5 < max(across, down) < 1.5
+def distance(point: tuple[float, float], place: Rectangle) -> float:
+    left, top, right, bottom = place
+    return max(left - point[0], point[0] - right, top - point[1], point[1] - bottom)
 
 
 def test_layout_of_a_cycle_points_down() -> None:
-    layout = layered([(10, 10)] * 3, [(0, 1), (1, 2), (2, 0)], [(5, 5)] * 3)
-
-    first, second, third = (y for _, y in layout.nodes)
+    first, second, third = (
+        tops[1] for tops in drawn(svg(chain([(0, 1), (1, 2), (2, 0)]))).boxes.values()
+    )
     assert first < second < third
 
 
-def test_layout_of_nothing_is_empty() -> None:
-    assert Layout((0.0, 0.0), (), (), ()) == layered([], [], [])
+def chain(arrows: list[tuple[int, int]]) -> Picture:
+    count = 1 + max(map(max, arrows), default=0)
+    boxes = tuple(Box(f"box_{k}", 1, "Map", "compute", "x.py:1", None) for k in range(count))
+    return Picture("p", boxes, tuple(Arrow(*ends, "") for ends in arrows))
+
+
+def test_picture_of_nothing_has_its_title() -> None:
+    assert "nothing" in svg(Picture("nothing", (), ()))
 
 
 def test_wide_layout_keeps_gaps() -> None:
-    count = 1_500
-    layout = layered([(100.0, 20.0)] * count, [(0, k) for k in range(1, count)], [None] * 1_499)
+    found = drawn(svg(chain([(0, k) for k in range(1, 1_500)])))
+    across = sorted((left, right) for left, _, right, _ in [*found.boxes.values()][1:])
 
-    across = sorted(x for x, _ in layout.nodes[1:])
-    assert across[-1] > 100_000
-    gaps = [after - before for before, after in pairwise(across)]
-    assert 113 < min(gaps)
+    assert across[-1][0] > 100_000
+    assert 13 < min(left - right for (_, right), (left, _) in pairwise(across))
 
 
-def test_layout_in_threads_is_the_same() -> None:
-    graphs = [
-        ([(20.0 + each, 10.0)] * 30, [(k, (k * each) % 30) for k in range(29)], [None] * 29)
-        for each in range(2, 10)
-    ]
-    alone = [layered(*graph) for graph in graphs]
+def test_pictures_drawn_in_threads_are_the_same() -> None:
+    pictures = [chain([(k, (k * each) % 30) for k in range(29)]) for each in range(2, 10)]
+    alone = [*map(svg, pictures)]
     with ThreadPoolExecutor(4) as threads:
-        together = list(threads.map(lambda graph: layered(*graph), graphs * 4))
+        together = list(threads.map(svg, pictures * 4))
     assert alone * 4 == together
 
 
@@ -108,7 +93,7 @@ def test_shipped_program_has_no_overlaps(program: str) -> None:
     found = drawn(svg(picture))
 
     assert len(picture.boxes) == len(found.boxes)
-    assert len(picture.arrows) == len(found.lines)
+    assert len(picture.arrows) == found.tips
     assert [] == list(clashes(found))
 
 
@@ -130,7 +115,7 @@ def test_clashes_finds_overlaps() -> None:
     (name, (left, top, right, bottom)), *_ = found.boxes.items()
     found.texts.append(("moved", (left + 5, top + 5, right, bottom)))
     middle = (left + right) / 2, (top + bottom) / 2
-    found.lines.append([[(0.0, 0.0), (0.0, 0.0), middle, middle]])
+    found.lines.append([(0.0, 0.0), (0.0, 0.0), middle, middle])
 
     assert {f"{name} on moved", f"a line from (0.0, 0.0) to {middle} through {name}"} <= set(
         clashes(found)

@@ -210,10 +210,11 @@ class DeadlockReport(Result):
 
     def sheet(self) -> Sheet:
         """Yield the picture and the lines of the report."""
-        from fabric.analysis.deadlock.picture import svg
+        from fabric.analysis.deadlock.picture import deadlock_picture
+        from fabric.analysis.drawing.svg import svg
         from fabric.analysis.deadlock.text import report_lines
 
-        yield Drawing(lambda: svg(self))
+        yield Drawing(lambda: svg(deadlock_picture(self)))
         code, _, rest = report_lines(self)[0].partition(": ")
         yield line((code, "bold red"), f": {rest}")
         yield Block(lambda columns: report_lines(self, columns)[1:])

@@ -30,11 +30,16 @@ _Cycles = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True)
 class Box:
-    """An operator, or several operators of one kind with equal types.
+    """A unit, or several units of one kind with equal types.
 
     Attributes:
-        shares: the mean over the operators; None without a finished run.
+        kind: of the unit, by which boxes without shares are coloured; empty for white paper.
+        shares: the mean over the units; None without a finished run.
         copies: it is a Broadcast.
+        state: a line of text below the name.
+        cause: of a wait, shown as a stripe.
+        stuck: it is drawn in the colour of deadlocks.
+        note: what a tooltip has beside the name.
     """
 
     title: str
@@ -44,25 +49,32 @@ class Box:
     place: str
     shares: Shares | None
     copies: bool = False
+    state: str = ""
+    cause: Cause | None = None
+    stuck: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A stream, or several between the same boxes."""
+    """A stream, or several between the same boxes; ``note`` is its tooltip."""
 
     source: int
     target: int
     label: str
-    count: int
+    count: int = 1
+    stuck: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Boxes in the program's order, and arrows."""
+    """Boxes in the program's order, and arrows; ``legend``: colours and words, if not the usual."""
 
     title: str
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
+    legend: tuple[tuple[str, str], ...] = ()
 
     @property
     def measured(self) -> bool:

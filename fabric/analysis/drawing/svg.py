@@ -2,175 +2,227 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from fabric.analysis.drawing.lines import (
+from fabric.analysis.drawing.graphviz import rendered
+from fabric.analysis.drawing.paper import (
     BOX,
+    EDGE,
     FAINT,
     INK,
-    KIND,
     LINE,
     PAPER,
-    REST,
-    Layout,
-    Point,
-    Size,
-    arrow,
-    document,
+    SMALL,
     extent,
-    layered,
+    framed,
     shortened,
     tint,
-    words,
 )
 from fabric.analysis.drawing.picture import Arrow, Box, Picture, Shares
-from fabric.messages.causes import SHOWN, Cause
+from fabric.messages.causes import SHOWN, STUCK, Cause
 
-_TITLE: Final = 12
-
-_SMALL: Final = 10
-
+_TITLE: Final = 15
+_NAME: Final = 12
 _LABEL_LETTERS: Final = 28
+_GLUE: Final = "\N{NO-BREAK SPACE}"
+_BAR_HEIGHT: Final = 7
+_SWATCH: Final = 6
 
-_AROUND: Final = 9.0
+_TABLE: Final = '<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0">'
 
-_BAR_HEIGHT: Final = 7.0
-
-_BEHIND: Final = 4.0
-
-_TIMES: Final = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}"
-
-_OF: Final = "of\N{NO-BREAK SPACE}"
-
-
-class Placed(NamedTuple):
-    """A picture with the positions of its boxes and labels."""
-
-    sizes: list[Size]
-    texts: list[tuple[list[str], list[str]]]
-    labels: list[list[str]]
-    layout: Layout
+_ROOM: Final = re.compile(
+    r'<polygon fill="#(\w{6})" fill-opacity="0.0039\d*" stroke="none" '
+    r'points="(\S+),(\S+) \S+ (\S+),(\S+) [^"]*"/>'
+)
+"""The room of a text: its number is its colour."""
 
 
-def placed(picture: Picture) -> Placed:
-    """Lay ``picture`` out."""
-    labels = [_label(each, picture.boxes[each.source]) for each in picture.arrows]
-    sizes = [_size(box) for box in picture.boxes]
-    layout = layered(
-        sizes,
-        [(each.source, each.target) for each in picture.arrows],
-        [_room(lines) for lines in labels],
-    )
-    return Placed(sizes, [_texts(box) for box in picture.boxes], labels, layout)
+class _Text(NamedTuple):
+    text: str
+    size: int = SMALL
+    colour: str = INK
+    bold: bool = False
+    start: bool = False
+    """It begins at the left of its room, instead of in the middle."""
 
 
-def svg(picture: Picture) -> str:
-    """Return ``picture`` as an SVG document."""
-    _, _, labels, layout = placed(picture)
-
-    def body() -> Iterator[str]:
-        for route in layout.routes:
-            yield arrow(route, LINE)
-        for lines, place in zip(labels, layout.labels, strict=True):
-            if place is not None:
-                yield from words(lines, place, _SMALL, FAINT)
-        for box, place in zip(picture.boxes, layout.nodes, strict=True):
-            yield from _box(box, place)
-
-    return document(picture.title, _legend(picture), layout.size, body())
-
-
-def _legend(picture: Picture) -> list[tuple[str, str]]:
-    if picture.measured:
-        return [(_fill(cause), cause.label) for cause in SHOWN]
-    return [(paint.fill, f"{kind} unit") for kind, paint in BOX.items()]
-
-
-def _fill(cause: Cause) -> str:
-    return REST.fill if cause is Cause.IDLE else f'fill="{cause.colour}"'
-
-
-def _label(arrow: Arrow, source: Box) -> list[str]:
-    if source.copies:
-        return []
-    shape, _, value = arrow.label.partition(" of ")
-    value = value.replace(" ", "\N{NO-BREAK SPACE}")
-    many = f"{_TIMES}{arrow.count}" if arrow.count > 1 else ""
-    return textwrap.wrap(f"{shape} {_OF}{value}{many}", _LABEL_LETTERS, break_long_words=False)
-
-
-def _room(lines: Sequence[str]) -> Size | None:
-    if not lines:
-        return None
-    width, height = extent(lines, _SMALL)
-    return width + 6, height + 2
-
-
-def _title(box: Box) -> str:
-    title = shortened(box.title)
-    return title if box.count == 1 else f"{title}  \N{MULTIPLICATION SIGN}{box.count}"
-
-
-def _texts(box: Box) -> tuple[list[str], list[str]]:
-    if box.copies:
-        return [], [_title(box)]
-    return [_title(box)], [f"{box.operator}  {box.place}"]
-
-
-def _size(box: Box) -> Size:
-    large, small = _texts(box)
-    (wide, high), (width, height) = extent(large, _TITLE), extent(small, _SMALL)
-    bar = _BAR_HEIGHT + 3 if box.shares is not None else 0
-    return max(wide, width) + 2 * _AROUND, high + height + 10 + bar
-
-
-def _box(box: Box, centre: Point) -> Iterator[str]:
-    (x, y), (width, height) = centre, _size(box)
-    left, top = x - width / 2, y - height / 2
-    large, small = _texts(box)
-    edge = LINE if box.shares is not None else KIND[box.kind]
-    fill = PAPER if box.shares is not None else BOX[box.kind]
-
-    def shape(shift: float) -> str:
-        return (
-            f'<rect x="{left + shift:.1f}" y="{top + shift:.1f}" width="{width:.1f}" '
-            f'height="{height:.1f}" rx="5"'
-        )
-
-    yield f"<g><title>{escape(box.title)}</title>"
-    for shift in (_BEHIND, 0.0) if box.count > 1 else (0.0,):
-        yield f"{shape(shift)} {fill.fill}/>"
-        yield f'{shape(shift)} fill="none" {edge.stroke} stroke-width="1.2"/>'
-    if box.shares is not None:
-        cause, strength = tint(box.shares)
-        yield f'{shape(0)} fill="{cause.colour}" fill-opacity="{strength:.2f}"/>'
-    line = top + 5 + extent(large, _TITLE)[1] / 2
-    yield from words(large, (x, line), _TITLE, INK, bold=True)
-    line += (extent(large, _TITLE)[1] + extent(small, _SMALL)[1]) / 2
-    yield from words(small, (x, line), _SMALL, FAINT if large and box.shares is None else INK)
-    if box.shares is not None:
-        bar = left + _AROUND, top + height - _BAR_HEIGHT - 4, width - 2 * _AROUND
-        yield from _bar(box.shares, *bar)
-    yield "</g>"
-
-
-def _bar(shares: Shares, left: float, top: float, width: float) -> Iterator[str]:
-    for cause in SHOWN:
-        part = width * shares[cause]
-        percent = f"{cause.label}: {100 * shares[cause]:.1f} %"
-        yield (
-            f'<rect x="{left:.1f}" y="{top:.1f}" width="{part:.1f}" '
-            f'height="{_BAR_HEIGHT}" {_fill(cause)}><title>{percent}</title></rect>'
-        )
-        left += part
+_Cell: TypeAlias = Callable[[_Text], str]
+"""A function that returns the cell of a text in an HTML-like label."""
 
 
 def dot(picture: Picture) -> str:
     """Return ``picture`` for Graphviz."""
-    return "\n".join(_dot(picture)) + "\n"
+    return "\n".join(_dot(picture, _written)) + "\n"
+
+
+def svg(picture: Picture) -> str:
+    """Return ``picture`` as an SVG document.
+
+    Graphviz draws rooms for texts, so that the layout does not depend on the fonts of the host.
+    """
+    texts: list[_Text] = []
+
+    def room(text: _Text) -> str:
+        texts.append(text)
+        width, height = extent([text.text], text.size)
+        return (
+            f'<TD FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="{height:.0f}" '
+            f'BGCOLOR="#{len(texts) - 1:06x}01"></TD>'
+        )
+
+    def filled(found: re.Match[str]) -> str:
+        number, *corners = found.groups()
+        left, bottom, right, top = map(float, corners)
+        text = texts[int(number, 16)]
+        x, anchor = (left, "start") if text.start else ((left + right) / 2, "middle")
+        weight = ' font-weight="600"' if text.bold else ""
+        return (
+            f'<text x="{x:.1f}" y="{(top + bottom) / 2 + 0.35 * text.size:.1f}" '
+            f'text-anchor="{anchor}" font-size="{text.size}"{weight} fill="{text.colour}">'
+            f"{escape(text.text)}</text>"
+        )
+
+    size, body = rendered("\n".join(_dot(picture, room)))
+    return framed(picture.title, size, _ROOM.sub(filled, body))
+
+
+def _written(text: _Text) -> str:
+    words = escape(text.text)
+    bold = f"<B>{words}</B>" if text.bold else words
+    side = ' ALIGN="LEFT"' if text.start else ""
+    return f'<TD{side}><FONT POINT-SIZE="{text.size}" COLOR="{text.colour}">{bold}</FONT></TD>'
+
+
+def _dot(picture: Picture, cell: _Cell) -> Iterator[str]:
+    yield f"digraph {_quoted(picture.title)} {{"
+    yield f'  graph [bgcolor="{PAPER}", pad=0.15, nodesep=0.2, ranksep=0.2, fontname=Courier];'
+    if picture.title:
+        yield f"  graph [labelloc=t, labeljust=l, label=<{_heading(picture, cell)}>];"
+    yield (
+        '  node [fontname=Courier, shape=box, style="rounded,filled", width=0, height=0, '
+        'margin="0.12,0.06"];'
+    )
+    yield "  edge [arrowsize=0.6];"
+    for number, box in enumerate(picture.boxes):
+        yield f"  n{number} [{_look(box, number)}, label=<{_label(box, cell)}>];"
+    for number, arrow in enumerate(picture.arrows):
+        yield from _line(arrow, number, _lines(arrow, picture.boxes[arrow.source]), cell)
+    yield "}"
+
+
+def _heading(picture: Picture, cell: _Cell) -> str:
+    title = cell(_Text(picture.title, _TITLE, bold=True, start=True))
+    legend = (
+        (cell(_Text("\N{BLACK SQUARE}", _TITLE, colour)) if colour else "")
+        + cell(_Text(f"{_GLUE}{name}   ", colour=FAINT, start=True))
+        for colour, name in picture.legend or _legend(picture)
+    )
+    return _rows([title, _inner(legend), '<TD HEIGHT="8"></TD>'])
+
+
+def _legend(picture: Picture) -> list[tuple[str, str]]:
+    if picture.measured:
+        return [(cause.colour, cause.label) for cause in SHOWN]
+    return [(colour, f"{kind} unit") for kind, colour in EDGE.items()]
+
+
+def _rows(cells: Iterable[str]) -> str:
+    return f"{_TABLE}{''.join(f'<TR>{each}</TR>' for each in cells)}</TABLE>"
+
+
+def _inner(cells: Iterable[str], attributes: str = "") -> str:
+    return f'<TD ALIGN="LEFT"{attributes}>{_TABLE}<TR>{"".join(cells)}</TR></TABLE></TD>'
+
+
+def _look(box: Box, number: int) -> str:
+    edge, fill = EDGE.get(box.kind, LINE), BOX.get(box.kind, PAPER)
+    if box.shares is not None:
+        edge, fill = LINE, tint(box.shares)
+    note = box.note or _percents(box.shares or {})
+    tooltip = f"{box.title}: {note}" if note else box.title
+    return (
+        f'class="box box{number}", tooltip={_quoted(escape(tooltip))}, '
+        f'fillcolor="{fill}", color="{STUCK if box.stuck else edge}"'
+        + (", penwidth=2" if box.stuck else "")
+        + (", peripheries=2" if box.count > 1 else "")
+    )
+
+
+def _percents(shares: Shares) -> str:
+    return ", ".join(f"{cause.label} {100 * share:.1f} %" for cause, share in shares.items())
+
+
+def _texts(box: Box) -> Iterator[_Text]:
+    title = shortened(box.title)
+    if box.count > 1:
+        title += f"  \N{MULTIPLICATION SIGN}{box.count}"
+    if box.copies:
+        yield _Text(title)
+        return
+    yield _Text(title, _NAME, bold=True)
+    small = [box.state] if box.state else []
+    for text in (*small, shortened(f"{box.operator}  {box.place}")):
+        yield _Text(text, colour=FAINT if box.shares is None else INK)
+
+
+def _label(box: Box, cell: _Cell) -> str:
+    texts = list(_texts(box))
+    rows = [*map(cell, texts)]
+    if box.shares is not None:
+        width = round(max(extent([text.text], text.size)[0] for text in texts))
+        rows.append(_inner(_bar(box.shares, width), ' CELLPADDING="3"'))
+    if box.cause is None:
+        return _rows(rows)
+    swatch = f'<TD WIDTH="{_SWATCH}" BGCOLOR="{box.cause.colour}"></TD><TD WIDTH="{_SWATCH}"></TD>'
+    return f"{_TABLE}<TR>{swatch}<TD>{_rows(rows)}</TD></TR></TABLE>"
+
+
+def _bar(shares: Shares, width: int) -> Iterator[str]:
+    left, whole = 0, 0.0
+    for cause in SHOWN:
+        whole += shares[cause]
+        right = round(width * whole)
+        if right > left:
+            yield (
+                f'<TD FIXEDSIZE="TRUE" WIDTH="{right - left}" HEIGHT="{_BAR_HEIGHT}" '
+                f'BGCOLOR="{cause.colour}"></TD>'
+            )
+        left = right
+
+
+def _lines(arrow: Arrow, source: Box) -> list[str]:
+    if source.copies:
+        return []
+    many = f"{_GLUE}\N{MULTIPLICATION SIGN}{arrow.count}" if arrow.count > 1 else ""
+    return [
+        line
+        for text in (arrow.label.replace(" of ", f" of{_GLUE}") + many).splitlines()
+        for line in textwrap.wrap(
+            text, _LABEL_LETTERS, break_long_words=False, break_on_hyphens=False
+        )
+    ]
+
+
+def _line(arrow: Arrow, number: int, lines: list[str], cell: _Cell) -> Iterator[str]:
+    colour, width = (STUCK, 1.6) if arrow.stuck else (LINE, 1.1)
+    look = f'class="arrow arrow{number}", color="{colour}", penwidth={width}'
+    if arrow.note:
+        look += f", tooltip={_quoted(escape(arrow.note))}"
+    if not lines:
+        yield f"  n{arrow.source} -> n{arrow.target} [{look}];"
+        return
+    label = _rows(cell(_Text(text, colour=INK if arrow.stuck else FAINT)) for text in lines)
+    if cell is _written:
+        yield f"  n{arrow.source} -> n{arrow.target} [{look}, label=<{label}>];"
+        return
+    # A node between the ends of the arrow, so that no line crosses the label.
+    yield f'  l{number} [shape=none, style="", margin="0.04,0.015", class="label arrow{number}", label=<{label}>];'
+    yield f"  n{arrow.source} -> l{number} [{look}, dir=none];"
+    yield f"  l{number} -> n{arrow.target} [{look}];"
 
 
 def mermaid(picture: Picture) -> str:
@@ -178,45 +230,24 @@ def mermaid(picture: Picture) -> str:
     return "\n".join(_mermaid(picture)) + "\n"
 
 
-def _dot(picture: Picture) -> Iterator[str]:
-    yield f"digraph {_quoted(picture.title)} {{"
-    yield '  node [shape=box, style="rounded,filled", fontname="monospace", fontsize=10];'
-    yield '  edge [fontname="monospace", fontsize=9];'
-    for number, box in enumerate(picture.boxes):
-        label = "\\n".join(map(escaped, _lines(box)))
-        yield f'  n{number} [label="{label}", fillcolor="{BOX[box.kind].light}"];'
-    for each in picture.arrows:
-        many = f" x{each.count}" if each.count > 1 else ""
-        yield f"  n{each.source} -> n{each.target} [label={_quoted(each.label + many)}];"
-    yield "}"
-
-
 def _mermaid(picture: Picture) -> Iterator[str]:
     yield "flowchart TD"
     for number, box in enumerate(picture.boxes):
-        yield f'  n{number}["{"<br/>".join(map(_entities, _lines(box)))}"]:::{box.kind}'
+        many = f" x{box.count}" if box.count > 1 else ""
+        lines = [box.title + many, f"{box.operator} {box.place}"]
+        if box.shares is not None:
+            lines.append(f"{Cause.BUSY.label} {100 * box.shares[Cause.BUSY]:.1f} %")
+        yield f'  n{number}["{"<br/>".join(map(_entities, lines))}"]:::{box.kind}'
     for each in picture.arrows:
         many = f" x{each.count}" if each.count > 1 else ""
         yield f'  n{each.source} -->|"{_entities(each.label + many)}"| n{each.target}'
-    for kind, paint in BOX.items():
-        yield f"  classDef {kind} fill:{paint.light}"
-
-
-def _lines(box: Box) -> list[str]:
-    many = f" x{box.count}" if box.count > 1 else ""
-    lines = [box.title + many, f"{box.operator} {box.place}"]
-    if box.shares is not None:
-        lines.append(f"{Cause.BUSY.label} {100 * box.shares[Cause.BUSY]:.1f} %")
-    return lines
+    for kind, colour in BOX.items():
+        yield f"  classDef {kind} fill:{colour}"
 
 
 def _quoted(text: str) -> str:
-    return f'"{escaped(text)}"'
-
-
-def escaped(text: str) -> str:
-    """Return ``text`` as a part of a DOT string."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _entities(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from fabric.analysis.drawing.lines import BOX, FAINT, INK, RED, Paint, document, extent, shortened
+from fabric.analysis.drawing.paper import BOX, FAINT, INK, RED, Paint, document, extent, shortened
 from fabric.graph.hardware.latency import Site
 from fabric.messages.text import counted, merged_text, without_numbers
 

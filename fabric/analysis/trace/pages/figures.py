@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
+from fabric.analysis.drawing.paper import on_dark
 from fabric.analysis.trace.analysis.critical import path_note, phases
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
 from fabric.analysis.trace.analysis.stall_tables import stages_of
@@ -307,10 +308,7 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     """
     return {
         "run": _run(trace, accounts),
-        "causes": [
-            {"id": cause, "colour": cause.colour, "label": cause.label, "meaning": cause.meaning}
-            for cause in SHOWN
-        ],
+        "causes": [{"id": cause, **_key(cause)} for cause in SHOWN],
         "waits": [SHOWN.index(cause) for cause in WAITS],
         "units": _units(trace, accounts),
         "channels": _channels(trace),
@@ -323,6 +321,15 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
             [visible(each.change), each.changed_cycles, each.estimated]
             for each in by_change(accounts.gains or ())
         ],
+    }
+
+
+def _key(word: Cause | BusUse) -> JsonObject:
+    return {
+        "label": word.label,
+        "meaning": word.meaning,
+        "colour": word.colour,
+        "dark": on_dark(word.colour),
     }
 
 
@@ -462,9 +469,7 @@ def buses(trace: RecordedRun, accounts: Accounts) -> JsonObject | None:
     last = max(trace.cycles, (len(stretches) - 1) * width + 1)
     a_bar = -(-len(counters.channels) // _BARS)
     return {
-        "uses": [
-            {"label": use.label, "colour": use.colour, "meaning": use.meaning} for use in uses
-        ],
+        "uses": [_key(use) for use in uses],
         "edges": [*range(0, len(stretches) * width, width), last],
         "shares": _shares(stretches, uses),
         "channels": [

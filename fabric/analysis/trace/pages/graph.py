@@ -9,10 +9,12 @@ from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.drawing.picture import Arrow, Box, Picture
-from fabric.analysis.drawing.svg import placed
+from fabric.analysis.drawing.svg import svg
+from fabric.messages.causes import SHOWN
 from fabric.messages.text import Family, counted, families, visible
 
 if TYPE_CHECKING:
+    from fabric.analysis.trace.analysis.stalls import Accounts
     from fabric.analysis.trace.reading.wording import Names
     from fabric.messages.text import JsonObject
 
@@ -41,21 +43,22 @@ _SHOWN: Final = 10
 _HEADS: Final = {"busiest links": "", "bytes": "n", "% busy": "n", "channels": ""}
 
 
-def graphs(names: Names, stuck: set[int]) -> list[JsonObject]:
+def graphs(accounts: Accounts, stuck: set[int]) -> list[JsonObject]:
     """Return the graph with equal units folded, if many, and unfolded, if few.
 
-    Each has ``boxes`` with centres, sizes, texts and units; ``arrows`` with boxes, channels, points
-    and labels; and its ``size``.
+    Each has its ``svg``, the ``units`` of each box, and the two boxes of each arrow. Elements of
+    box n have the class ``box{n}``, those of arrow n ``arrow{n}``.
     """
+    names = accounts.names
     units = len(names.units)
     found = []
     if units >= _FOLD_FROM:
         groups = _alike(names, stuck)
         if len(groups) < units:
-            found.append(_placed(groups, names) | {"title": "alike units folded"})
+            found.append(_graph(groups, accounts, stuck) | {"title": "alike units folded"})
     if units <= _MOST_BOXES or not found:
         single = [Family(name, (unit,)) for unit, name in enumerate(names.units)]
-        found.append(_placed(single, names) | {"title": "all units"})
+        found.append(_graph(single, accounts, stuck) | {"title": "all units"})
     return found
 
 
@@ -68,67 +71,50 @@ def _alike(names: Names, stuck: set[int]) -> list[Family[int]]:
     )
 
 
-def _placed(groups: list[Family[int]], names: Names) -> JsonObject:
+def _graph(groups: list[Family[int]], accounts: Accounts, stuck: set[int]) -> JsonObject:
+    names = accounts.names
     box_of = {unit: number for number, group in enumerate(groups) for unit in group.members}
     between: dict[tuple[int, int], list[int]] = defaultdict(list)
     for channel, (producer, consumer) in enumerate(names.ends):
         if box_of[producer] != box_of[consumer]:
             between[box_of[producer], box_of[consumer]].append(channel)
-    boxes = [_box(group, names) for group in groups]
-    arrows = [_arrow(ends, channels, names) for ends, channels in between.items()]
-    sizes, texts, labels, layout = placed(Picture("", tuple(boxes), tuple(arrows)))
+    boxes = tuple(_box(group, accounts, stuck) for group in groups)
+    arrows = tuple(
+        _arrow(ends, channels, names, stuck=all(boxes[end].stuck for end in ends))
+        for ends, channels in between.items()
+    )
     return {
-        "size": _rounded(layout.size),
-        "boxes": [
-            {
-                "at": _rounded(centre),
-                "size": _rounded(size),
-                "units": group.members,
-                "title": visible(group.title),
-                "large": large,
-                "small": small,
-            }
-            for centre, size, group, (large, small) in zip(
-                layout.nodes, sizes, groups, texts, strict=True
-            )
-        ],
-        "arrows": [
-            {
-                "ends": pair,
-                "channels": channels,
-                "curves": [[_rounded(point) for point in each] for each in route],
-                "label": label,
-                "at": None if at is None else _rounded(at),
-            }
-            for (pair, channels), route, label, at in zip(
-                between.items(), layout.routes, labels, layout.labels, strict=True
-            )
-        ],
+        "svg": svg(Picture("", boxes, arrows)),
+        "boxes": [{"units": group.members, "title": visible(group.title)} for group in groups],
+        "arrows": list(between),
     }
 
 
-def _box(group: Family[int], names: Names) -> Box:
-    first = group.members[0]
+def _box(group: Family[int], accounts: Accounts, stuck: set[int]) -> Box:
+    names, first = accounts.names, group.members[0]
+    stalls = accounts.by_number
+    traced = [stalls[unit] for unit in group.members if unit in stalls]
+    cycles = {cause: sum(getattr(each, cause) for each in traced) for cause in SHOWN}
+    whole = sum(cycles.values()) or 1
     return Box(
         title=visible(group.title),
         count=len(group.members),
         operator=names.functions[first],
         kind="",
         place=visible(names.places[first]),
-        # There is room for a bar.
-        shares={},
+        shares={cause: each / whole for cause, each in cycles.items()},
         copies=names.operators[first] == "Broadcast",
+        stuck=not stuck.isdisjoint(group.members),
     )
 
 
-def _arrow(ends: tuple[int, int], channels: list[int], names: Names) -> Arrow:
+def _arrow(ends: tuple[int, int], channels: list[int], names: Names, *, stuck: bool) -> Arrow:
     found = families(channels, names.streams.__getitem__)
     title, members = max(found, key=lambda family: len(family.members))
-    return Arrow(*ends, title, len(members))
-
-
-def _rounded(point: tuple[float, ...]) -> list[float]:
-    return [round(value, 1) for value in point]
+    note = visible(names.channels[channels[0]])
+    if len(channels) > 1:
+        note += f" and {counted(len(channels) - 1, 'more channel')}"
+    return Arrow(*ends, title, len(members), stuck, note)
 
 
 class _Link(NamedTuple):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fabric.analysis.deadlock.picture import svg
+from fabric.analysis.deadlock.picture import deadlock_picture
 from fabric.analysis.deadlock.text import report_lines
+from fabric.analysis.drawing.svg import svg
 from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.pages.figures import (
@@ -94,7 +95,7 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     path = steps(accounts)
     content |= {
         "in_loop": stuck,
-        "graphs": graphs(names, set(stuck)),
+        "graphs": graphs(accounts, set(stuck)),
         "edges": at.tolist(),
         "shares": np.round(shares, 2).tolist(),
         "memory": memory(trace, accounts.cycles),
@@ -157,5 +158,5 @@ def _deadlock(report: DeadlockReport) -> str:
     return (
         "<section><h2>Why it does not move</h2>"
         f'<pre class="wide">{wide}</pre><pre class="narrow">{narrow}</pre>'
-        f'<div class="deadlock">{svg(report)}</div></section>'
+        f'<div class="deadlock">{svg(deadlock_picture(report))}</div></section>'
     )

@@ -1,4 +1,4 @@
-// Texts, elements and colours. Names come to the page as text nodes only.
+// Texts, elements and colours. Names come to the page as text nodes, and escaped in the SVG of the graph.
 
 const number = (value) => Math.round(value).toLocaleString("en-US");
 // 1 box, 2 boxes.
@@ -10,10 +10,6 @@ const short = (text, most) =>
 /** Makes an element; `on...` are handlers, children are elements or text. */
 function make(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
-}
-
-function makeSvg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
 function filled(element, attributes, children) {
@@ -51,17 +47,8 @@ const luminance = (colour) => {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 
-/** The colours of causes or of uses; on dark ground dark ones are lightened, and idleness recedes. */
-function coloursOf(dark, things = data.causes) {
-  const idle = data.causes[IDLE].colour;
-  return things.map(({ colour }) => {
-    if (!dark) return colour;
-    if (colour === idle) return mixed(colour, css("--ground"), 0.84);
-    let lighter = colour;
-    for (let share = 0; luminance(lighter) < 0.14; share += 0.05) lighter = mixed(colour, "#ffffff", share);
-    return lighter;
-  });
-}
+/** The colours of causes or of uses. */
+const coloursOf = (isDark, things = data.causes) => things.map(({ colour, dark }) => (isDark ? dark : colour));
 
 let colours = [];
 const textOn = (colour) => (luminance(colour) > 0.3 ? "#10161c" : "#ffffff");

@@ -35,6 +35,13 @@ function farEnd(unit, channel) {
 const isDetailed = (unit) => data.wait.rows[unit][0] >= 0;
 const isTraced = (unit) => data.units.busy[unit] !== null;
 
+/** Shares of units' cycles by state; untraced units do not count. */
+function sharesOf(units) {
+  const traced = units.filter(isTraced);
+  const whole = Math.max(1, data.run.cycles * traced.length);
+  return data.causes.map(({ id }) => traced.reduce((sum, unit) => sum + data.units[id][unit], 0) / whole);
+}
+
 /**
  * Returns the state of `unit` in `cycle` with its first and last cycle, and for a wait the channel,
  * the peer, and the cycle from which the element is in flight. Null if the page lacks it.
