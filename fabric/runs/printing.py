@@ -301,19 +301,20 @@ def _value(value: object, unit: str) -> tuple[str, str]:
 
 
 def results_of(report: Report) -> JsonObject:
-    """Return what a trace has of ``report``: rows of text about prices and limited links."""
+    """Return what a trace has of ``report``: rows of text about prices, and the limited links."""
     priced = report.seconds is not None or report.spent
-    links = []
-    for link, share in _limited(report):
-        more = len(link.channels) - 2
-        users = ", ".join(link.channels[:2]) + (f", {more:,} more" if more > 0 else "")
-        links.append((link.name, f"{link.bytes:,}", f"{100 * share:.1f}", users))
     return {
         "status": report.status,
         "verified": report.verified,
         "priced": {"totals": [*_in_units(report)], "spent": [*_spent(report)]} if priced else {},
-        "links": links,
-    }
+        "links": [
+            {
+                "name": link.name, "source": link.source, "target": link.target, "share": share,
+                "bytes": link.bytes, "channels": link.channels[:2], "users": len(link.channels),
+            }
+            for link, share in _limited(report)
+        ],
+    }  # fmt: skip
 
 
 def _limited(report: Report) -> Iterator[tuple[LinkUse, float]]:
@@ -356,7 +357,6 @@ def _quantity(value: float | None, unit: str, missing: str) -> str:
 
 
 def _scaled(value: float, unit: str) -> tuple[str, str]:
-    """Return a quantity with four digits, and its unit with a fitting prefix."""
     if not value:
         return "0", unit
     power = min(9, max(-12, 3 * floor(log10(abs(value)) / 3)))

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from fabric.analysis.symbolic.area import Area
 from fabric.display.terminal import plain_text, print_sheet
+from fabric.graph.hardware.latency import Site
 from fabric.runs.counters import Compared, Comparison, UnitCounters
 from fabric.runs.pricing import Spending
 from fabric.runs.report import Failure, Report
@@ -82,12 +83,12 @@ EVERYTHING = Report(
         3,
         tuple(map(_route, "abcdef", (5, 50, 0, 1, 7, 3), (640, None, 9, 8, 1_000, 7))),
         (
-            LinkUse("0,0 -> 1,0", 640, 8, ("a", "b")),
-            LinkUse("out of 0,0", 900, None, ("a",)),
-            LinkUse("1,0 -> 2,0", 8_000, 8, ("a", "b", "c", "d")),
-            LinkUse("2,0 -> 1,0", 80, 8, ("a", "b", "c")),
-            LinkUse("into 1,0", 1_600, 16, ("a",)),
-            LinkUse("into 2,0", 160, 16, ("b",)),
+            LinkUse("0,0 -> 1,0", 640, 8, ("a", "b"), Site(0, 0), Site(1, 0)),
+            LinkUse("out of 0,0", 900, None, ("a",), Site(0, 0), Site(0, 0)),
+            LinkUse("1,0 -> 2,0", 8_000, 8, ("a", "b", "c", "d"), Site(1, 0), Site(2, 0)),
+            LinkUse("2,0 -> 1,0", 80, 8, ("a", "b", "c"), Site(2, 0), Site(1, 0)),
+            LinkUse("into 1,0", 1_600, 16, ("a",), Site(1, 0), Site(1, 0)),
+            LinkUse("into 2,0", 160, 16, ("b",), Site(2, 0), Site(2, 0)),
         ),
     ),
     units=(

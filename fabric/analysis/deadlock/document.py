@@ -211,8 +211,8 @@ class DeadlockReport(Result):
     def sheet(self) -> Sheet:
         """Yield the picture and the lines of the report."""
         from fabric.analysis.deadlock.picture import deadlock_picture
-        from fabric.analysis.drawing.svg import svg
         from fabric.analysis.deadlock.text import report_lines
+        from fabric.analysis.drawing.svg import svg
 
         yield Drawing(lambda: svg(deadlock_picture(self)))
         code, _, rest = report_lines(self)[0].partition(": ")

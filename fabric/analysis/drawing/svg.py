@@ -104,7 +104,7 @@ def _dot(picture: Picture, cell: _Cell) -> Iterator[str]:
         yield f"  graph [labelloc=t, labeljust=l, label=<{_heading(picture, cell)}>];"
     yield (
         '  node [fontname=Courier, shape=box, style="rounded,filled", width=0, height=0, '
-        'margin="0.12,0.06"];'
+        'margin="0.12,0.045"];'
     )
     yield "  edge [arrowsize=0.6];"
     for number, box in enumerate(picture.boxes):
@@ -220,7 +220,10 @@ def _line(arrow: Arrow, number: int, lines: list[str], cell: _Cell) -> Iterator[
         yield f"  n{arrow.source} -> n{arrow.target} [{look}, label=<{label}>];"
         return
     # A node between the ends of the arrow, so that no line crosses the label.
-    yield f'  l{number} [shape=none, style="", margin="0.04,0.015", class="label arrow{number}", label=<{label}>];'
+    yield (
+        f'  l{number} [shape=none, style="", margin="0.04,0.015", class="label arrow{number}", '
+        f"label=<{label}>];"
+    )
     yield f"  n{arrow.source} -> l{number} [{look}, dir=none];"
     yield f"  l{number} -> n{arrow.target} [{look}];"
 

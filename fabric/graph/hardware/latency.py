@@ -187,14 +187,15 @@ class Mesh(Section):
         """Whether the two sites are on different dies."""
         return self._die(site) != self._die(next_site)
 
+    def link_sites(self, link: int) -> tuple[Site, Site]:
+        """Return the source and the target of a link, which are equal inside a site."""
+        return self.link_ends[link] or (self.sites[link // 6],) * 2
+
     def link_name(self, link: int) -> str:
         """Return the name of a link: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``."""
-        ends = self.link_ends[link]
-        if ends is None:
-            number, way = divmod(link, 6)
-            column, row = self.sites[number]
-            return f"{'out of' if way == 4 else 'into'} {column},{row}"
-        source, target = ends
+        source, target = self.link_sites(link)
+        if source == target:
+            return f"{'out of' if link % 6 == 4 else 'into'} {source.column},{source.row}"
         return f"{source.column},{source.row} -> {target.column},{target.row}"
 
     def route(self, source: Site, target: Site) -> Route:
@@ -246,10 +247,8 @@ class Mesh(Section):
         return site.row * self.columns + site.column
 
     def _die(self, site: Site) -> tuple[int, int]:
-        return (
-            site.column // (self.die_columns or self.columns),
-            site.row // (self.die_rows or self.rows),
-        )
+        columns, rows = self.die_columns or self.columns, self.die_rows or self.rows
+        return site.column // columns, site.row // rows
 
     @property
     def _dies(self) -> int:

@@ -397,17 +397,9 @@ def network_use(machine: Machine) -> NetworkUse | None:
     for edge, channel in zip(edges, machine.channels, strict=True):
         source, target = floor.site_of(edge.producer), floor.site_of(edge.consumer)
         if source != target:
-            way = channel.way
-            used.append(
-                RouteUse(
-                    channel.name,
-                    tuple(source),
-                    tuple(target),
-                    channel.forward_cycles,
-                    None if way is None else way.bytes_sent,
-                    0 if way is None else way.links_cycles,
-                )
-            )
+            way, cycles = channel.way, channel.forward_cycles
+            load = (None, 0) if way is None else (way.bytes_sent, way.links_cycles)
+            used.append(RouteUse(channel.name, tuple(source), tuple(target), cycles, *load))
     carried: dict[int, int] = defaultdict(int)
     users: dict[int, list[str]] = defaultdict(list)
     for links, numbers in routes.trees:
@@ -428,7 +420,13 @@ def network_use(machine: Machine) -> NetworkUse | None:
         most_units=max(per_site),
         routes=tuple(used),
         links=tuple(
-            LinkUse(mesh.link_name(link), carried[link], mesh.capacities[link], tuple(users[link]))
+            LinkUse(
+                mesh.link_name(link),
+                carried[link],
+                mesh.capacities[link],
+                tuple(users[link]),
+                *mesh.link_sites(link),
+            )
             for link in sorted(carried)
             if carried[link]
         ),

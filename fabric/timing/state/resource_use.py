@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from fabric.graph.hardware.latency import Site
 from fabric.messages.causes import BusUse
 from fabric.messages.errors import Refusal
 from fabric.messages.text import JsonObject, counted, plain
@@ -62,7 +63,7 @@ class LinkUse:
     """Traffic of a link.
 
     Attributes:
-        name: ``0,0 -> 1,0``, ``out of 0,0`` or ``into 0,0``.
+        name: ``0,0 -> 1,0``, or ``out of 0,0`` or ``into 0,0`` with equal source and target.
         bytes: a broadcast counts once for all its readers.
         bytes_per_cycle: None for unlimited.
     """
@@ -71,6 +72,8 @@ class LinkUse:
     bytes: int
     bytes_per_cycle: int | None
     channels: tuple[str, ...]
+    source: Site
+    target: Site
 
     def share(self, cycles: int) -> float | None:
         """Return the used share of its capacity in ``cycles``."""
@@ -140,8 +143,7 @@ def uneven_channels(counters: MemoryCounters) -> str | None:
     least = min(served)
     return (
         f"channel {served.index(most)} served {counted(most, 'request')}, {most / mean:.1f} "
-        f"times the mean; "
-        f"channel {served.index(least)} the fewest, {least:,}"
+        f"times the mean; channel {served.index(least)} the fewest, {least:,}"
     )
 
 

@@ -25,7 +25,8 @@ from fabric.analysis.trace.pages.figures import (
     states,
     steps,
 )
-from fabric.analysis.trace.pages.graph import graphs, mesh
+from fabric.analysis.trace.pages.graph import graphs
+from fabric.analysis.trace.pages.links import links_section
 from fabric.analysis.trace.pages.parts import filled, head, packed, part
 from fabric.display.html import fragment
 from fabric.display.parts import Rows
@@ -67,7 +68,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
         ),
         "deadlock": _deadlock(report) if report else "",
         "priced": _priced(trace.priced),
-        "mesh": mesh(trace.links, trace.meta),
+        "mesh": links_section(trace.links, trace.mesh),
         "uplot_version": _UPLOT_VERSION,
         "uplot": part("vendor/uPlot.iife.min.js"),
         "script": "".join(part(f"script/{name}.js") for name in _SCRIPTS),

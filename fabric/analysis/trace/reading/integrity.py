@@ -5,6 +5,8 @@ A table that lacks a column, or has a value that no run writes, is damaged.
 
 from __future__ import annotations
 
+from operator import sub
+
 # Any: parameters of the program, which are displayed.
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 _LARGEST: Final = (1 << 63) - 1
 
 _Number = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+
+_SITES: Final = 1024
+
+_Coordinate = Annotated[int, msgspec.Meta(ge=0, lt=_SITES)]
+
+_Site = tuple[_Coordinate, _Coordinate]
 
 _MOST: Final = 1 << 53
 """Limit of cycles and counts, and the largest exact integer in JSON readers."""
@@ -55,8 +63,16 @@ class _OnChip(msgspec.Struct, frozen=True):
     capacity_bytes: _Number | None = None
 
 
+class Mesh(msgspec.Struct, frozen=True):
+    """The size of a network."""
+
+    columns: Annotated[int, msgspec.Meta(ge=1, le=_SITES)] = 1
+    rows: Annotated[int, msgspec.Meta(ge=1, le=_SITES)] = 1
+
+
 class _Hardware(msgspec.Struct, frozen=True):
     on_chip: _OnChip = msgspec.field(default_factory=_OnChip)
+    network: Mesh | None = None
 
 
 class Flow(msgspec.Struct, frozen=True):
@@ -100,6 +116,36 @@ def is_whole(meta: JsonObject) -> bool:
     except msgspec.ValidationError:
         return False
     return untellable(meta) is None
+
+
+class LoadedLink(msgspec.Struct, frozen=True):
+    """The load of a limited link, whose ends are equal inside a site.
+
+    ``share``: of its capacity. ``channels``: the first of the ``users``.
+    """
+
+    name: str
+    source: _Site
+    target: _Site
+    bytes: _Number
+    share: Annotated[float, msgspec.Meta(ge=0, lt=2)]
+    channels: tuple[str, ...]
+    users: _Number
+
+
+def mesh_in(meta: JsonObject) -> Mesh:
+    """Return the size of the network's mesh, from valid ``meta``."""
+    return msgspec.convert(meta, _Head).hardware.network or Mesh()
+
+
+def links_in(end: JsonObject) -> list[LoadedLink]:
+    """Return the links in the end of a run; empty if they are not what a run writes."""
+    try:
+        links = msgspec.convert(end.get("links", ()), list[LoadedLink])
+    except msgspec.ValidationError:
+        return []
+    apart = (sum(map(abs, map(sub, link.source, link.target))) for link in links)
+    return links if max(apart, default=0) <= 1 else []
 
 
 def shared_links_in(meta: JsonObject) -> SharedLinks:

@@ -20,6 +20,8 @@ from fabric.analysis.trace.reading.integrity import (
     FORMS,
     is_number,
     is_whole,
+    links_in,
+    mesh_in,
     selected,
     shared_links_in,
 )
@@ -64,7 +66,8 @@ class RecordedRun:
         damaged: rows or files of the run are missing.
         shutdown_cycles: from the off-chip memory's last client to its stop; None if not recorded.
         priced: rows of text about seconds and joules, by table; empty without prices.
-        links: rows of text for limited links: name, bytes, percent of the capacity, channels.
+        links: limited links of a network, with their loads in the whole run.
+        mesh: the size of the network.
         on_chip_bytes: required by each unit, in node order; empty if not recorded.
         explained: the run's own ``deadlock.json``; None without one.
     """
@@ -123,7 +126,8 @@ class RecordedRun:
             shutdown_cycles if is_number(shutdown_cycles) else None
         )
         self.priced: Final = _rows_of(end.get("priced"))
-        self.links: Final = _rows_of({"links": end.get("links")}).get("links", [])
+        self.links: Final = links_in(end)
+        self.mesh: Final = mesh_in(self.meta)
         self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
         self.hbm: Final = self._counters(end.get("hbm"))
         self.damaged: Final = len(self.problems) > notes
