@@ -14,9 +14,7 @@ from functools import cache
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
-from rich.text import Text
-
+from fabric.display.parts import Block, Sheet, Title, line
 from fabric.graph.arguments.described import Described, lacks
 from fabric.graph.arguments.keywords import (
     Documentation,
@@ -180,37 +178,33 @@ _LEAST = 24
 """Fewest characters of a text that is printed beside its name, not below it."""
 
 
-def print_families(entries: Iterable[Entry], console: Console) -> None:
-    """Print each family with its members and summaries."""
-    members = families(entries)
-    for number, (family, group) in enumerate(members.items()):
-        if number:
-            console.print()
-        _print_title(family, console)
-        _print_rows([(each.name, each.text.summary) for each in group], console)
+def families_sheet(entries: Iterable[Entry]) -> Sheet:
+    """Yield each family with its members and summaries."""
+    for family, group in families(entries).items():
+        yield Title(family)
+        yield _named([(each.name, each.text.summary) for each in group])
 
 
-def print_entry(entry: Entry, console: Console) -> None:
-    """Print the documentation, parameters and example of an operator or a function."""
-    call = f"{inspect.signature(entry.cls)}{entry.call or ''}"
-    console.print(Text.assemble((entry.name, "bold"), call), soft_wrap=True)
-    console.print(Text(f"{entry.family}: {entry.origin}", "dim"), soft_wrap=True)
-    _print_paragraphs(entry.text.summary, console)
-    _print_paragraphs(entry.text.details, console)
+def entry_sheet(entry: Entry) -> Sheet:
+    """Yield the documentation, parameters and example of an operator or a function."""
+    yield line((entry.name, "bold"), f"{inspect.signature(entry.cls)}{entry.call or ''}")
+    yield line((f"{entry.family}: {entry.origin}", "dim"))
+    for text in (entry.text.summary, *entry.text.details.split("\n\n")):
+        if text:
+            yield line()
+            yield _wrapped(text)
     for title in SECTIONS:
         if title in entry.text.sections:
-            console.print()
-            _print_title(title.lower(), console)
-            _print_text(entry.text.sections[title], console, "  ")
+            yield Title(title.lower())
+            yield _wrapped(entry.text.sections[title], "  ")
     rows = [(each.name, parameter_text(each)) for each in parameters(entry.cls)]
     if rows:
-        console.print()
-        _print_title("parameters", console)
-        _print_rows(rows, console)
+        yield Title("parameters")
+        yield _named(rows)
     if entry.example is not None:
-        console.print()
-        _print_title("example", console)
-        _print_lines(textwrap.indent(entry.example, "  ").splitlines(), console)
+        example = textwrap.indent(entry.example, "  ").splitlines()
+        yield Title("example")
+        yield Block(lambda _: example)
 
 
 def parameter_text(parameter: Parameter) -> str:
@@ -222,42 +216,30 @@ def parameter_text(parameter: Parameter) -> str:
     return f"{parameter.kind}{default}{meaning}"
 
 
-def _print_title(title: str, console: Console) -> None:
-    console.print(Text(title, "bold"), soft_wrap=True)
-
-
-def _print_paragraphs(text: str, console: Console) -> None:
-    for paragraph in filter(None, text.split("\n\n")):
-        console.print()
-        _print_text(paragraph, console)
-
-
-def _print_rows(rows: list[tuple[str, str]], console: Console) -> None:
+def _named(rows: list[tuple[str, str]]) -> Block:
+    """Return texts beside their names, or below them in a narrow terminal."""
     width = max(len(name) for name, _ in rows) + 4
-    beside = width + _LEAST <= console.width
-    for name, text in rows:
-        if beside:
-            _print_text(text, console, " " * width, f"  {name}".ljust(width))
-        else:
-            _print_lines([f"  {name}"], console)
-            _print_text(text, console, "    ")
+
+    def lines(columns: int | None) -> Iterator[str]:
+        for name, text in rows:
+            if columns is None or width + _LEAST <= columns:
+                yield from _lines(text, columns, " " * width, f"  {name}".ljust(width))
+            else:
+                yield from (f"  {name}", *_lines(text, columns, "    ", "    "))
+
+    return Block(lambda columns: list(lines(columns)))
 
 
-def _print_text(text: str, console: Console, indent: str = "", first: str | None = None) -> None:
+def _wrapped(text: str, indent: str = "") -> Block:
+    return Block(lambda columns: _lines(text, columns, indent, indent))
+
+
+def _lines(text: str, columns: int | None, indent: str, first: str) -> list[str]:
     plain = " ".join(text.replace("``", "`").split())
-    _print_lines(
-        textwrap.wrap(
-            plain,
-            min(console.width, _WIDEST),
-            initial_indent=indent if first is None else first,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
-        or [(first or "").rstrip()],
-        console,
-    )
-
-
-def _print_lines(lines: Iterable[str], console: Console) -> None:
-    for line in lines:
-        console.print(Text(line.rstrip()), soft_wrap=True)
+    return textwrap.wrap(
+        plain,
+        min(columns or _WIDEST, _WIDEST),
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -34,9 +33,10 @@ def command(names: tuple[str, ...]) -> int:
         raise ConfigurationError(
             "operators: Python runs with -OO, which removes docstrings: expected Python without -OO"
         )
+    from fabric.display.terminal import printed_sheet
     from fabric.graph.loading.program_file import executed
-    from fabric.messages.output import print_text, printed
-    from fabric.shell.library import entries_of, found, installed, print_entry, print_families
+    from fabric.messages.output import print_text
+    from fabric.shell.library import entries_of, entry_sheet, families_sheet, found, installed
 
     files = [name for name in names if name.endswith(".py")]
     entries = [each for file in files for each in entries_of(executed(file))]
@@ -44,8 +44,8 @@ def command(names: tuple[str, ...]) -> int:
         entries = installed()
     shown = [found(name, entries) for name in names if name not in files]
     if not shown:
-        print_text(printed(lambda console: print_families(entries, console)))
+        print_text(printed_sheet(families_sheet(entries)))
     for number, entry in enumerate(shown):
         print_text("\n" if number else "")
-        print_text(printed(partial(print_entry, entry)))
+        print_text(printed_sheet(entry_sheet(entry)))
     return 0
