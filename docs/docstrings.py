@@ -10,11 +10,10 @@ from typing import Any, Final
 import griffe
 
 _TOGETHER: Final = re.compile(r"^( +)(\w+(?:, \w+)+): (.*(?:\n\1 +\S.*)*)", re.MULTILINE)
-_FAMILY: Final = re.compile(r"\n\nFamily:\n    .*\Z")
 
 
 class Docstrings(griffe.Extension):
-    """Gives each name of ``a, b: text`` an entry, and leaves families to the pages of operators.
+    """Gives each name of ``a, b: text`` an entry.
 
     Functions that take the fields of a description as keywords are shown as Python's help has them.
     """
@@ -26,8 +25,7 @@ class Docstrings(griffe.Extension):
         ):
             _take(obj)
         if obj.docstring is not None:
-            text = _FAMILY.sub("", obj.docstring.value)
-            obj.docstring.value = _TOGETHER.sub(_apart, text)
+            obj.docstring.value = _TOGETHER.sub(_apart, obj.docstring.value)
 
 
 def _take(function: griffe.Function) -> None:

@@ -6,7 +6,6 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from typing_extensions import override
 
@@ -222,13 +221,10 @@ class Accum(Accumulating):
         [1] of 1x4 bfloat16
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Higher-order (Table 5).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    family = "Higher-order (Table 5)"
+    conducted = turns = True
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
@@ -298,13 +294,10 @@ class Scan(Accumulating):
         >>> program.expect(y=lambda: x.cumsum(axis=0))
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Higher-order (Table 5).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    family = "Higher-order (Table 5)"
+    conducted = turns = True
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:

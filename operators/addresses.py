@@ -6,13 +6,11 @@ Source: the authors' artifact (its address generators); not in the paper's table
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Stream, StreamType, Tile
 from fabric.extend import (
-    Costs,
     Operator,
     Ports,
     Rates,
@@ -29,10 +27,6 @@ from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 class _Generator(Operator):
     """Address generators cost nothing."""
 
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
-
 
 @dataclass(frozen=True)
 class ExpertAddresses(_Generator):
@@ -42,12 +36,6 @@ class ExpertAddresses(_Generator):
 
     Shapes:
         selectors: [D_a, ..., D_0], one-hot; output: [D_a, ..., D_0, tiles, 1] of 1x1 tiles.
-
-    Timing:
-        No cycles.
-
-    Memory:
-        None.
 
     Attributes:
         tiles: how many tiles an expert has, at least 1.
@@ -64,8 +52,7 @@ class ExpertAddresses(_Generator):
         16384
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
     tiles: int
 
@@ -112,9 +99,6 @@ class CacheReadAddresses(_Generator):
     Timing:
         The addresses of a request are one cycle apart. The next request does not wait for them.
 
-    Memory:
-        None.
-
     Attributes:
         stride: tiles from one request's cache to the next one's.
 
@@ -129,8 +113,7 @@ class CacheReadAddresses(_Generator):
         8192
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
     stride: int
 
@@ -178,12 +161,6 @@ class FilterLastTile(_Generator):
     Shapes:
         lengths: [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0, n] of selectors, n ragged.
 
-    Timing:
-        No cycles.
-
-    Memory:
-        None.
-
     Example:
         >>> with Program("example") as program:
         ...     route = FilterLastTile()(Metadata(np.array([3, 1]))())
@@ -194,8 +171,7 @@ class FilterLastTile(_Generator):
         6
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
     def __call__(self, lengths: Stream) -> Stream:
         """Return the stream of selectors: 0 for the last tile of a request, 1 for the others."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
@@ -72,14 +72,12 @@ class Bufferize(Operator):
         [1] of buffer [4, 1] of 2x64 bfloat16
         >>> print(simulate(program).cycles)
         182
-
-    Family:
-        On-chip memory (Table 4).
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    spills: ClassVar = "write"
+    family = "On-chip memory (Table 4)"
+    conducted = keeps_order = True
+    kind = "memory"
+    spills = "write"
 
     rank: int = 1
 
@@ -125,10 +123,6 @@ class Bufferize(Operator):
             gathers=group,
             in_memory=rates.in_memory[0],
         )
-
-    @override
-    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
-        return inputs
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -202,14 +196,12 @@ class Streamify(Operator):
         [1, 2, 2, 1] of 2x4 bfloat16
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        On-chip memory (Table 4).
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    spills: ClassVar = "read"
+    family = "On-chip memory (Table 4)"
+    conducted = True
+    kind = "memory"
+    spills = "read"
 
     repeats: tuple[int, ...] = ()
     shape: tuple[int, ...] | None = None

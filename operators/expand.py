@@ -6,7 +6,6 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from typing_extensions import override
 
@@ -76,14 +75,10 @@ class Repeat(_Repetition):
         [1, 2, 3] of 1x4 bfloat16
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Shape (Table 7).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    family = "Shape (Table 7)"
+    conducted = turns = carries_numbers = True
 
     count: int
 
@@ -146,9 +141,6 @@ class Expand(_Repetition):
         source: [D_a, ..., D_rank, 1, ..., 1]; reference: [D_a, ..., D_0]; output: as the
         reference.
 
-    Timing:
-        No cycles.
-
     Memory:
         On chip, one element.
 
@@ -167,14 +159,10 @@ class Expand(_Repetition):
         [1, 2, 3] of 1x64 bfloat16
         >>> print(simulate(program).cycles)
         151
-
-    Family:
-        Shape (Table 7).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    family = "Shape (Table 7)"
+    conducted = turns = carries_numbers = True
 
     rank: int = 1
 

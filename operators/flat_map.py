@@ -6,12 +6,11 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from typing_extensions import override
 
 from fabric import Stream, StreamType, Tile, TileType
-from fabric.extend import Costs, Operator, Ports, Rates, Wiring, Work, product
+from fabric.extend import Operator, Ports, Rates, Wiring, Work, product
 from operators.functions.base import tile_types
 from operators.functions.retile import Split
 from operators.streams.reading import Orders, Types, Values, send
@@ -24,12 +23,6 @@ class FlatMap(Operator):
     Shapes:
         source: [D_a, ..., D_1, D_0] of tiles; output: [D_a, ..., D_1, D'_b, ..., D'_0] for a
         split of rank b, the parts of a whole innermost group in dimension b.
-
-    Timing:
-        No cycles.
-
-    Memory:
-        None.
 
     Attributes:
         split: the function that splits a tile into its parts.
@@ -45,13 +38,10 @@ class FlatMap(Operator):
         [1, 2, 4] of 1x64 bfloat16
         >>> print(simulate(program).cycles)
         191
-
-    Family:
-        Higher-order (Table 5).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    family = "Higher-order (Table 5)"
+    conducted = turns = True
 
     split: Split
 
@@ -72,10 +62,6 @@ class FlatMap(Operator):
             # A tile counts once for each of its parts, of which not all have as many.
             return (StreamType((*outer, *shape), wiring.renewed_value(part)),)
         return (StreamType((*outer, *shape), part),)
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:

@@ -6,7 +6,6 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from typing_extensions import override
 
@@ -68,13 +67,10 @@ class Map(ComputeOperator):
         [1, 1, 1] of 16x32 bfloat16
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Higher-order (Table 5).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    family = "Higher-order (Table 5)"
+    conducted = turns = True
 
     function: Function
     to_memory: bool = False

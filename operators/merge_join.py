@@ -7,14 +7,12 @@ its unioner; not in the paper's tables.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import ShapeError, Stream, StreamType, Tile, TileType, TupleType
 from fabric.extend import (
-    Costs,
     Empty,
     Operator,
     Ports,
@@ -41,8 +39,8 @@ from operators.tiles.integers import is_integer
 class _MergeJoin(Operator):
     """What both joins have in common: how groups are walked, and what that costs."""
 
-    secondary_outputs: ClassVar = (0, 1, 2)
-    no_order: ClassVar[str] = "coordinates decide which tiles it passes on"
+    secondary_outputs = (0, 1, 2)
+    no_order = "coordinates decide which tiles it passes on"
 
     def _wired(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
         """Return the coordinates, and what belongs to them on the left and on the right."""
@@ -70,10 +68,6 @@ class _MergeJoin(Operator):
         coordinate = left.value.items[0] if isinstance(left.value, TupleType) else left.value
         payloads = (wiring.renewed_value(_payload_type(stream.value)) for stream in inputs)
         return tuple(StreamType(joined, value) for value in (coordinate, *payloads))
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -146,9 +140,6 @@ class Intersect(_MergeJoin):
         for each distinct coordinate. A match leaves in the cycle of its comparison. If a group
         does not end with a match, a bare stop ends it, which takes a slot but no cycle.
 
-    Memory:
-        None.
-
     Example:
         >>> with Program("example") as program:
         ...     left, right = RaggedIntegers([[1, 4, 6], []])(), RaggedIntegers([[0, 4], [3]])()
@@ -160,7 +151,7 @@ class Intersect(_MergeJoin):
         7
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
         """Return the coordinates, and what belongs to them on the left and on the right."""
@@ -198,9 +189,6 @@ class Union(_MergeJoin):
         One comparison per cycle, as in Intersect. So a group takes one cycle for each distinct
         coordinate, which leaves in that cycle.
 
-    Memory:
-        None.
-
     Attributes:
         filler: the number in every place of a tile that stands for what a side does not have.
 
@@ -215,7 +203,7 @@ class Union(_MergeJoin):
         11
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     filler: float = 0.0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final
 
 import numpy as np
 from typing_extensions import override
@@ -56,9 +56,9 @@ class Load(Operator):
         tile: rows and columns.
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
+    conducted = True
+    kind = "memory"
+    off_chip = "read"
 
     tensor: Tensor | np.ndarray
     tile: tuple[int, int]
@@ -124,14 +124,10 @@ class LinearOffChipLoad(Load):
         [1, 1, 4] of 64x64 bfloat16
         >>> print(simulate(program).cycles)
         587
-
-    Family:
-        Off-chip memory (Table 3).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    family = "Off-chip memory (Table 3)"
+    conducted = turns = carries_numbers = True
 
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
@@ -272,14 +268,11 @@ class RandomOffChipLoad(Load):
         [1, 3, 1] of 1x32 bfloat16
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Off-chip memory (Table 3).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    no_order: ClassVar[str] = "addresses decide which tiles it reads"
+    family = "Off-chip memory (Table 3)"
+    conducted = turns = True
+    no_order = "addresses decide which tiles it reads"
 
     def __call__(self, addresses: Stream) -> Stream:
         """Return the stream of tiles."""

@@ -8,7 +8,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from typing_extensions import override
@@ -68,14 +68,12 @@ class LinearOffChipStore(Operator):
         >>> program.expect(y=lambda: x)
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Off-chip memory (Table 3).
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "write"
+    family = "Off-chip memory (Table 3)"
+    conducted = True
+    kind = "memory"
+    off_chip = "write"
 
     output: str
     shape: tuple[Annotated[int, Bounds(0)], ...] | None = None
@@ -257,17 +255,13 @@ class RandomOffChipStore(Operator):
         >>> program.expect(y=lambda: np.array([0, 1, 0, 1])[:, None] * np.ones((4, 32)))
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Off-chip memory (Table 3).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "write"
-    secondary_outputs: ClassVar = (0,)
+    family = "Off-chip memory (Table 3)"
+    conducted = turns = carries_numbers = True
+    kind = "memory"
+    off_chip = "write"
+    secondary_outputs = (0,)
 
     output: str
     tensor: Tensor | np.ndarray

@@ -9,7 +9,7 @@ authors' artifact, the static counterpart of the paper's Partition (Table 6).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from typing_extensions import override
@@ -47,9 +47,6 @@ class Partition(Operator):
     Timing:
         Per element, loading it if it is in memory, and then ``switch_cycles``.
 
-    Memory:
-        None.
-
     Attributes:
         consumers: how many outputs there are.
         rank: the rank of the sub-tensors.
@@ -68,15 +65,11 @@ class Partition(Operator):
         [D_selectors_1[0]] of 1x4 bfloat16
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Routing and merging (Table 6).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
-    no_order: ClassVar[str] = "data decide which of its tiles come where"
+    family = "Routing and merging (Table 6)"
+    conducted = turns = carries_numbers = True
+    no_order = "data decide which of its tiles come where"
 
     consumers: Annotated[int, Bounds(1)]
     rank: int = 0
@@ -227,9 +220,6 @@ class Parallelize(Operator):
     Timing:
         No cycles. An element becomes visible ``switch_cycles`` after it came, at the earliest.
 
-    Memory:
-        None.
-
     Attributes:
         consumers: how many outputs there are, at least 1.
         rank: the rank of the sub-tensors, which is the source's rank.
@@ -249,10 +239,8 @@ class Parallelize(Operator):
         127
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
-    no_order: ClassVar[str] = "who is free decides which of its tiles come where"
+    conducted = turns = carries_numbers = True
+    no_order = "who is free decides which of its tiles come where"
 
     consumers: int
     rank: int = 0

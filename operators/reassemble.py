@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from typing_extensions import override
 
@@ -49,9 +49,6 @@ class Reassemble(Operator):
         ``switch_cycles`` after the first element of its sub-tensor came, or at once if it comes
         later than that.
 
-    Memory:
-        None.
-
     Attributes:
         rank: the rank of the sub-tensors.
         switch_cycles: the latency of a stream's elements.
@@ -68,15 +65,11 @@ class Reassemble(Operator):
         [4, 1] of 1x4 bfloat16
         >>> print(simulate(program).verified)
         True
-
-    Family:
-        Routing and merging (Table 6).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
-    no_order: ClassVar[str] = "data decide which of its tiles come when"
+    family = "Routing and merging (Table 6)"
+    conducted = turns = carries_numbers = True
+    no_order = "data decide which of its tiles come when"
 
     rank: int = 0
     switch_cycles: Annotated[int, Bounds(0)] = 1
@@ -212,9 +205,6 @@ class EagerMerge(Operator):
         two elements of a sub-tensor. The sub-tensor that became visible first goes first. Of
         several in the same cycle, that of the lowest input goes first.
 
-    Memory:
-        None.
-
     Attributes:
         rank: the rank of the sub-tensors.
 
@@ -231,14 +221,12 @@ class EagerMerge(Operator):
         [5] of selector of 2
         >>> print(simulate(program).cycles)
         64
-
-    Family:
-        Routing and merging (Table 6).
     """
 
-    conducted: ClassVar[bool] = True
-    no_order: ClassVar[str] = "what comes first decides the order"
-    secondary_outputs: ClassVar = (0, 1)
+    family = "Routing and merging (Table 6)"
+    conducted = True
+    no_order = "what comes first decides the order"
+    secondary_outputs = (0, 1)
 
     rank: int = 0
 

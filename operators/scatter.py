@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -99,10 +99,10 @@ class Scatter(Operator):
         True
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    updates: ClassVar = (1,)
-    no_order: ClassVar[str] = "addresses decide which tiles it adds up"
+    conducted = True
+    kind = "memory"
+    updates = (1,)
+    no_order = "addresses decide which tiles it adds up"
 
     words: Annotated[int, Bounds(1)]
     update: Literal["add", "max", "min"] = "add"

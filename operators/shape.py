@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from typing_extensions import override
@@ -47,12 +47,6 @@ class Flatten(Operator):
         source: [..., D_outer, ..., D_inner, ...]; output: [..., D_outer * ... * D_inner, ...], a
         new ragged dimension where one of them is ragged.
 
-    Timing:
-        No cycles.
-
-    Memory:
-        None.
-
     Attributes:
         inner, outer: the dimensions, 0 <= inner < outer <= rank.
 
@@ -67,14 +61,10 @@ class Flatten(Operator):
         [1, 8] of 4x64 bfloat16
         >>> print(simulate(program).cycles)
         239
-
-    Family:
-        Shape (Table 7).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    family = "Shape (Table 7)"
+    conducted = turns = carries_numbers = keeps_order = True
 
     inner: int
     outer: int
@@ -106,10 +96,6 @@ class Flatten(Operator):
         return Work(passes=True, in_memory=rates.in_memory[0])
 
     @override
-    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
-        return inputs
-
-    @override
     async def run(self, ports: Ports) -> None:
         source, sink = ports.source, ports.sink
         while (element := await source.receive()) is not None:
@@ -139,9 +125,6 @@ class Promote(Operator):
         No cycles. If the new dimension is outermost, the last element of each outermost sub-tensor
         waits for the next element or the end, because its stop depends on that.
 
-    Memory:
-        None.
-
     Attributes:
         dimension: how many dimensions stay inside the new one; with None all of them.
 
@@ -156,13 +139,10 @@ class Promote(Operator):
         [4, 1] of 1x64 bfloat16
         >>> print(simulate(program).cycles)
         106
-
-    Family:
-        Shape (Table 7).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    family = "Shape (Table 7)"
+    conducted = turns = keeps_order = True
 
     dimension: int | None = None
 
@@ -194,10 +174,6 @@ class Promote(Operator):
         (source,) = inputs
         is_new_outermost = len(source.shape) == 1 and self.dimension in (None, 1)
         return Work(passes=True, in_memory=rates.in_memory[0], holds=is_new_outermost)
-
-    @override
-    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
-        return inputs
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -233,9 +209,6 @@ class Reshape(Operator):
         No cycles. With ``outermost`` the last element of a chunk waits for the next element or the
         end of the stream, because its stop depends on that.
 
-    Memory:
-        None.
-
     Attributes:
         chunk: how many elements a chunk has, at least 1.
         dimension: which dimension is split, counted from the innermost. Only the innermost may
@@ -254,14 +227,11 @@ class Reshape(Operator):
         [3, 4] of 1x64 bfloat16
         >>> print(simulate(program).cycles)
         266
-
-    Family:
-        Shape (Table 7).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    secondary_outputs: ClassVar = (1,)
+    family = "Shape (Table 7)"
+    conducted = turns = True
+    secondary_outputs = (1,)
 
     chunk: int
     dimension: int = 0

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 # Any: users' lists hold anything until they are checked.
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Stream, StreamType
-from fabric.extend import Bounds, Costs, Empty, Operator, Ports, Rates, Wiring, Work, drop
+from fabric.extend import Bounds, Empty, Operator, Ports, Rates, Wiring, Work, drop
 from operators.streams.reading import Types
 from operators.tiles.grid import positions
 from operators.tiles.integers import INTEGER, integer
@@ -36,9 +36,6 @@ class Metadata(Operator):
     Timing:
         Element k is visible at cycle k, or later if its reader delays it.
 
-    Memory:
-        None.
-
     Attributes:
         values: the integers, none below 0.
 
@@ -52,7 +49,7 @@ class Metadata(Operator):
         4
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     values: np.ndarray
 
@@ -71,10 +68,6 @@ class Metadata(Operator):
         if values.size and int(values.min()) < 0:
             raise ShapeError(f"Metadata is given {int(values.min())}: expected no number below 0")
         return (StreamType((1, *values.shape), INTEGER),)
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -112,9 +105,6 @@ class RaggedIntegers(Operator):
     Timing:
         One cycle per element.
 
-    Memory:
-        None.
-
     Attributes:
         lists: lists of integers, none below 0; a list may be empty.
 
@@ -128,7 +118,7 @@ class RaggedIntegers(Operator):
         3
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     lists: Sequence[Sequence[int]]
 
@@ -150,10 +140,6 @@ class RaggedIntegers(Operator):
         mean = Fraction(sum(map(len, lists)), max(1, len(lists)))
         length = wiring.symbol(f"D_{wiring.node_name}", ragged=True, size=mean)
         return (StreamType((1, len(lists), length), INTEGER),)
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -183,9 +169,6 @@ class Selectors(Operator):
     Timing:
         One cycle per element.
 
-    Memory:
-        None.
-
     Attributes:
         choice: integers [..., k], the streams that each selector names; no stream twice in a row.
         width: how many streams there are to select from.
@@ -200,7 +183,7 @@ class Selectors(Operator):
         3
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     choice: np.ndarray
     width: Annotated[int, Bounds(0)]
@@ -233,10 +216,6 @@ class Selectors(Operator):
         return (StreamType((1, *choice.shape[:-1]), SelectorType(self.width, choice.shape[-1])),)
 
     @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
-
-    @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(cycles=outputs[0].count - 1)
 
@@ -264,9 +243,6 @@ class Consumer(Operator):
     Timing:
         One cycle per element.
 
-    Memory:
-        None.
-
     Example:
         >>> with Program("example") as program:
         ...     Consumer()(Metadata(np.arange(100))())
@@ -274,9 +250,7 @@ class Consumer(Operator):
         101
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    conducted = turns = carries_numbers = True
 
     def __call__(self, source: Stream) -> None:
         """End ``source``."""
@@ -285,10 +259,6 @@ class Consumer(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         return ()
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:

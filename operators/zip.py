@@ -6,13 +6,13 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from typing_extensions import override
 
-from fabric import Layout, ShapeError, Stream, StreamType, TupleType
-from fabric.extend import Costs, Operator, Ports, Rates, Value, Wiring, Work
-from operators.streams.reading import Lockstep, Orders, Types, check_inputs
+from fabric import ShapeError, Stream, StreamType, TupleType
+from fabric.extend import Operator, Ports, Rates, Value, Wiring, Work
+from operators.streams.reading import Lockstep, Types, check_inputs
 
 MOST_VALUES: Final = 256
 """Of an element, in all its tuples."""
@@ -26,12 +26,6 @@ class Zip(Operator):
         inputs: two or more [D_a, ..., D_0], all the same; output: the same. An element has at most
         256 values, those in tuples inside of tuples counted.
 
-    Timing:
-        No cycles.
-
-    Memory:
-        None.
-
     Example:
         >>> with Program("example") as program:
         ...     a = LinearOffChipLoad(np.ones((4, 64)), tile=(1, 64))()
@@ -42,13 +36,10 @@ class Zip(Operator):
         [1, 4, 1] of (1x64 bfloat16, 1x64 bfloat16)
         >>> print(simulate(program).cycles)
         110
-
-    Family:
-        Shape (Table 7).
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    family = "Shape (Table 7)"
+    conducted = turns = keeps_order = True
 
     def __call__(self, *inputs: Stream) -> Stream:
         """Return the stream of tuples."""
@@ -69,22 +60,8 @@ class Zip(Operator):
         return (StreamType(inputs[0].shape, value),)
 
     @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
-
-    @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(passes=True)
-
-    @override
-    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
-        first = inputs[0]
-        for other in inputs:
-            if isinstance(first, str) or isinstance(other, str):
-                return (other if isinstance(first, Layout) else first,)
-            if not other.same_order(first):
-                return (f"it joins ({first}) with ({other})",)
-        return (first,)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabric import Program, ShapeError, Stream, StreamType
-from fabric.extend import Costs, Operator, Ports, Wiring, ceil_div
+from fabric.extend import Operator, Ports, Wiring, ceil_div
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ class EverySecond(Operator):
         if inputs[0].rank:
             raise ShapeError(f"EverySecond is given {inputs[0]}: expected rank 0")
         return (StreamType((ceil_div(inputs[0].shape[0], 2),), inputs[0].value),)
-
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:

@@ -5,24 +5,17 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import Stream, StreamType
-from fabric.extend import Costs, Operator, Wiring
+from fabric.extend import Operator, Wiring
 
 
 @dataclass(frozen=True)
-class Costless(Operator):
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
-
-
-@dataclass(frozen=True)
-class Source(Costless):
+class Source(Operator):
     def __call__(self) -> Stream:
         return self.wire()[0]
 
 
 @dataclass(frozen=True)
-class Hop(Costless):
+class Hop(Operator):
     def __call__(self, source: Stream) -> Stream:
         return self.wire(source)[0]
 
@@ -32,7 +25,7 @@ class Hop(Costless):
 
 
 @dataclass(frozen=True)
-class Sink(Costless):
+class Sink(Operator):
     def __call__(self, source: Stream) -> None:
         self.wire(source)
 

@@ -37,17 +37,13 @@ class Entry:
     """An operator or a function for programs, and its parsed docstring."""
 
     cls: type[Described]
+    family: str
     text: Documentation
 
     @property
     def name(self) -> str:
         """The name of the class."""
         return self.cls.__name__
-
-    @property
-    def family(self) -> str:
-        """The family, with the paper's table if it has one."""
-        return next(_families(self.cls)).rstrip(".")
 
     @property
     def origin(self) -> str:
@@ -124,15 +120,9 @@ def _entries(offered: Iterable[object]) -> list[Entry]:
         and issubclass(each, Described)
         and not lacks(each)
         and not each.__name__.startswith("_")
-        and any(_families(each))
     )
-    return [Entry(each, documentation(each)) for each in classes]
-
-
-def _families(cls: type) -> Iterator[str]:
-    for each in cls.__mro__:
-        if family := documentation(each).sections.get("Family"):
-            yield family
+    families = [(each, getattr(each, "family", None)) for each in classes]
+    return [Entry(each, family, documentation(each)) for each, family in families if family]
 
 
 def _home(thing: object) -> str | None:

@@ -102,10 +102,9 @@ class Function(_Computing):
         floats: operands are floating-point numbers: integers have no exact result.
         elementwise: each number of the result depends on the numbers in its place.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
-
-    Family:
-        Functions of Map.
     """
+
+    family: ClassVar[str] = "Functions of Map"
 
     duties: ClassVar[tuple[str, ...]] = ("infer", "flops or fixed_cycles", "apply")
 
@@ -185,10 +184,9 @@ class Reduction(_Computing):
         operands: number of operands; None for any number.
         floats: operands are floating-point numbers: integers have no exact result.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
-
-    Family:
-        Functions of Accum and Scan.
     """
+
+    family: ClassVar[str] = "Functions of Accum and Scan"
 
     duties: ClassVar[tuple[str, ...]] = (
         "infer",

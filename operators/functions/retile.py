@@ -190,10 +190,9 @@ class Split(Described):
     Attributes:
         rank: of the streams.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
-
-    Family:
-        Functions of FlatMap.
     """
+
+    family: ClassVar[str] = "Functions of FlatMap"
 
     duties: ClassVar[tuple[str, ...]] = ("infer", "apply")
 

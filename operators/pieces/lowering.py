@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar, Final, Literal, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 import numpy as np
 from typing_extensions import override
@@ -334,9 +334,9 @@ class LoadPieces(Pieces):
         by_columns: those of a tile come column by column.
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "read"
+    conducted = True
+    kind = "memory"
+    off_chip = "read"
 
     load: LinearOffChipLoad
     by_columns: bool = False
@@ -399,9 +399,9 @@ class StorePieces(Pieces):
         shape: of the tensor that is stored; that of the tiles where None.
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
-    off_chip: ClassVar[Literal["read", "write"] | None] = "write"
+    conducted = True
+    kind = "memory"
+    off_chip = "write"
 
     output: str
     by_columns: bool

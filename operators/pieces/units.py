@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from typing_extensions import override
@@ -63,10 +63,6 @@ class Pieces(Operator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         return tuple(StreamType(shape, self.piece) for shape in self.shapes)
 
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
-
     def tile(self, data: np.ndarray | None = None) -> Tile:
         """Return a piece."""
         rows, cols = self.piece.rows, self.piece.cols
@@ -100,7 +96,7 @@ class MapPieces(ComputePieces):
         swapped: the first operand is the second input.
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     function: Function | None = None
     swapped: bool = False
@@ -136,7 +132,7 @@ class PromotePieces(Pieces):
         level: from which stops become one more.
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     level: int = 0
 
@@ -155,7 +151,7 @@ class PromotePieces(Pieces):
 class BroadcastPieces(Pieces):
     """Gives each piece to all outputs, in one cycle."""
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -172,7 +168,7 @@ class BroadcastPieces(Pieces):
 class AccumPieces(ComputePieces):
     """Sums the innermost dimension; waits for room only with the last piece of a group."""
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -199,7 +195,7 @@ class RepeatPieces(Pieces):
         times: at least 1.
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     times: int = 1
 
@@ -223,7 +219,7 @@ class BigTile(ComputePieces):
         total: what the sums are, rounded from those that go round.
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     total: TileType | None = None
 
@@ -387,8 +383,8 @@ class TokenPieces(Pieces):
         inner: dimensions of a token.
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
+    conducted = True
+    kind = "memory"
 
     inner: tuple[int, ...] = ()
 
@@ -479,8 +475,8 @@ class ReadPieces(Pieces):
         times: how often each is read; the last reading frees it.
     """
 
-    conducted: ClassVar[bool] = True
-    kind: ClassVar = "memory"
+    conducted = True
+    kind = "memory"
 
     inner: tuple[int, ...] = ()
     times: int = 1

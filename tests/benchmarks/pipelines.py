@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import simpy
 import trio
@@ -19,18 +19,15 @@ from tests.fabric.scripted import Charge, Relay, Ticks
 
 
 class _Ticks(Ticks):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
 
 class _Relay(Relay):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
 
 class _Charge(Charge):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
 
 def run_on_the_fabric(length: int, depth: int, count: int) -> Report:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 import operators as op
 from fabric import Program, Stream, StreamType, Tile, TileType
-from fabric.extend import BoolType, Element, Empty, Ports, Wiring
+from fabric.extend import BoolType, Element, Empty, Operator, Ports, Wiring
 from fabric.graph.values.dims import symbol
-from tests.bases import Costless
 from tests.deadlock.parts import Script, feedback
 from tests.operators.driving import Emit
 
@@ -22,7 +20,7 @@ ONE = Tile(1, 1, FLOAT)
 
 
 @dataclass(frozen=True)
-class First(Costless):
+class First(Operator):
     count: int
 
     def __call__(self, source: Stream) -> Stream:
@@ -40,9 +38,8 @@ class First(Costless):
 
 
 @dataclass(frozen=True)
-class Stops(Costless):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+class Stops(Operator):
+    conducted = turns = True
 
     count: int
 

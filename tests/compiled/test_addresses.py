@@ -265,9 +265,7 @@ def test_error_of_a_users_memory_is_equal_in_both_engines(
 @dataclass(frozen=True)
 class Reading(Turning):
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    conducted = turns = carries_numbers = True
 
     tile: tuple[int, int] | None = (2, 4)
 

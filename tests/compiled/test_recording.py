@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -25,9 +24,7 @@ def test_operator_that_cannot_be_recorded_is_a_task(name: str, tmp_path: Path) -
 
 @dataclass(frozen=True)
 class Late(Turning):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    conducted = turns = carries_numbers = True
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -40,9 +37,7 @@ class Late(Turning):
 
 @dataclass(frozen=True)
 class Hoarding(Turning):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    conducted = turns = carries_numbers = True
 
     @override
     async def run(self, ports: Ports) -> None:

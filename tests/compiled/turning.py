@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from typing_extensions import override
 
 from fabric import Program, Stream, StreamType, Tile
-from fabric.extend import Ports, Wiring
+from fabric.extend import Operator, Ports, Wiring
 from operators import Consumer, Metadata
-from tests.bases import Costless
 
 
 @dataclass(frozen=True)
-class Turning(Costless):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+class Turning(Operator):
+    conducted = turns = True
 
     does: Any
 
@@ -42,9 +40,7 @@ class Turning(Costless):
 
 @dataclass(frozen=True)
 class Carrying(Turning):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    conducted = turns = carries_numbers = True
 
 
 def numbers(operator: Turning, values: tuple[int, ...] = (3, 1, 4, 1, 5)) -> Program:

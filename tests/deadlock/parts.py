@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from typing_extensions import override
 
 from fabric import Dim, Feedback, Stream, StreamType
-from fabric.extend import BoolType, Ports, Wiring
-from tests.bases import Costless, Source
+from fabric.extend import BoolType, Operator, Ports, Wiring
+from tests.bases import Source
 
 __all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
 
 
 @dataclass(frozen=True)
-class Script(Costless):
+class Script(Operator):
     steps: tuple[str, ...]
     once: tuple[str, ...] = ()
     rounds: int | None = None
@@ -72,7 +72,7 @@ class Rows(Source):
     Attributes: ``stops`` are the levels, 0 for none.
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
     stops: tuple[int, ...]
 
     @override
@@ -87,7 +87,7 @@ class Rows(Source):
 
 
 @dataclass(frozen=True)
-class Leak(Costless):
+class Leak(Operator):
     """A relay that reserves one slot and forgets it before every element it passes on."""
 
     def __call__(self, stream: Stream) -> Stream:

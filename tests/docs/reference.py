@@ -50,6 +50,7 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
         "Shapes are written with the outermost dimension first. In `[D_a, ..., D_0]` the rank is\n"
         "`a`, and `D_0` is the innermost dimension. *Ragged* sizes differ from group to group.\n"
         "The parameter `rank` of an operator says how many innermost dimensions it works on.\n"
+        "An operator without *Timing* takes no cycles, and one without *Memory* no memory.\n"
         "The [terms](../reference/terms.md) explain these and the other words.\n"
     )
     for family, group in members.items():

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from fabric import Stream, StreamType
-from fabric.extend import BoolType, Ports, Value, Wiring
-from tests.bases import Costless, Hop, Sink, Source
+from fabric.extend import BoolType, Operator, Ports, Value, Wiring
+from tests.bases import Hop, Sink, Source
 
 
 @dataclass(frozen=True)
-class Stage(Costless):
+class Stage(Operator):
     """For each of ``count`` elements: receive from every input, send to every output, work.
 
     Attributes:

@@ -9,16 +9,15 @@ from trio.lowlevel import current_task
 from typing_extensions import override
 
 from fabric import Program, Stream, StreamType, simulate
-from fabric.extend import Ports, Wiring
+from fabric.extend import Operator, Ports, Wiring
 from operators import Metadata
-from tests.bases import Costless
 from tests.fabric.scripted import Ticks
 
 LONG = 5_000
 
 
 @dataclass(frozen=True)
-class _Census(Costless):
+class _Census(Operator):
     counts: list[int] = field(default_factory=list)
 
     def __call__(self, short: Stream, long: Stream) -> None:

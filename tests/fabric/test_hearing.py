@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from typing_extensions import override
@@ -29,7 +28,7 @@ class _Taker(Sink):
 
 @dataclass(frozen=True)
 class _Listener(Sink):
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     clocks: list[int]
 

@@ -11,9 +11,8 @@ import pytest
 from typing_extensions import override
 
 from fabric import Program, Stream, StreamType, Tile, TileType, simulate
-from fabric.extend import Ports, Wiring, is_constant
+from fabric.extend import Operator, Ports, Wiring, is_constant
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
-from tests.bases import Costless
 
 F32 = np.dtype(np.float32)
 
@@ -48,7 +47,7 @@ def _array() -> Any:
 
 
 @dataclass(frozen=True)
-class Accumulates(Costless):
+class Accumulates(Operator):
     seen: Callable[[Any], Any]
 
     def __call__(self) -> Stream:
@@ -86,7 +85,7 @@ def test_what_is_loaded_stays(name: str) -> None:
     array = _array()
 
     @dataclass(frozen=True)
-    class Writes(Costless):
+    class Writes(Operator):
         def __call__(self, source: Stream) -> Stream:
             return self.wire(source)[0]
 

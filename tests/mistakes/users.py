@@ -108,10 +108,6 @@ class Copy(ext.Operator):
         return (inputs[0].type,)
 
     @override
-    def costs(self, inputs: Types, outputs: Types) -> ext.Costs:
-        return ext.Costs()
-
-    @override
     async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
@@ -126,27 +122,10 @@ class Half(ext.Operator):
         return (fab.StreamType((ext.ceil_div(inputs[0].shape[0], 2),), inputs[0].value),)
 
     @override
-    def costs(self, inputs: Types, outputs: Types) -> ext.Costs:
-        return ext.Costs()
-
-    @override
     async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
             await ports.source.receive()
-
-
-class NoCosts(ext.Operator):
-    def __call__(self, source: fab.Stream) -> fab.Stream:
-        return self.wire(source)[0]
-
-    @override
-    def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
-        return (inputs[0].type,)
-
-    @override
-    async def run(self, ports: ext.Ports) -> None:
-        await ports.source.receive()
 
 
 class Fields(Half):

@@ -116,7 +116,7 @@ def test_command_prints_named_operators(capsys: pytest.CaptureFixture[str]) -> N
     out = capsys.readouterr().out
 
     assert out.startswith("Map(function: Function, to_memory: bool = False, *, name: str | None")
-    for title in ("shapes", "timing", "memory", "parameters", "example"):
+    for title in ("shapes", "parameters", "example"):
         assert 2 == out.count(f"\n{title}\n") or title == "parameters"
     assert "\n\nZip(*, name" in out
     assert "flops_per_cycle  an integer of at least 1 or None, by default None; compute" in out

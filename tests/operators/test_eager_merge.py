@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -20,7 +20,7 @@ from tests.schedules import SCHEDULES, schedule
 
 @dataclass(frozen=True)
 class Script(Source):
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     steps: tuple[tuple[int, Any, int], ...]
     shape: tuple[fab.Dim, ...]

@@ -265,10 +265,6 @@ class _Corners(ext.Operator):
         return (StreamType((1,), ext.BoolType()),)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> ext.Costs:
-        return ext.Costs()
-
-    @override
     def off_chip_tensor(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
     ) -> ext.OffChipTensor | None:

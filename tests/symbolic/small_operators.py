@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, Stream, StreamType
-from fabric.extend import Costs, Operator, Ports, Wiring
+from fabric.extend import Operator, Ports, Wiring
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,6 @@ class HitList(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((1, len(self.hits)), SelectorType(2)),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:

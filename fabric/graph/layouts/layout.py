@@ -210,6 +210,17 @@ Orders: TypeAlias = tuple[Layout | str, ...]
 """For each stream its layout, or the reason why it is unknown."""
 
 
+def common_order(streams: Orders) -> Layout | str:
+    """Return the order that all of the streams have, or the reason why there is none."""
+    first = streams[0]
+    for other in streams[1:]:
+        if isinstance(first, str) or isinstance(other, str):
+            return other if isinstance(first, Layout) else first
+        if not other.same_order(first):
+            return f"it joins ({first}) with ({other})"
+    return first
+
+
 def _sizes(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "one element"
 

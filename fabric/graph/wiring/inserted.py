@@ -11,13 +11,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from typing_extensions import override
 
 from fabric.graph.arguments.checks import Bounds, Unfit, array_of
-from fabric.graph.layouts.layout import Orders
 from fabric.graph.values.conversion import ValueChangedError, converted
 from fabric.graph.values.dims import Dim, is_static
 from fabric.graph.values.fit import kept_as
@@ -32,7 +31,7 @@ from fabric.graph.values.stream_type import (
     holds_buffers,
 )
 from fabric.graph.values.value import ADDRESS_DTYPE, Empty, Selector, Tile, Value, dtype_name, share
-from fabric.graph.wiring.costs import Costs, Rates, Work
+from fabric.graph.wiring.costs import Rates, Work
 from fabric.graph.wiring.operator import Node, Operator, Wiring
 from fabric.graph.wiring.stream import Feedback, Stream
 from fabric.messages.errors import ShapeError
@@ -52,9 +51,6 @@ class Broadcast(Operator):
     Timing:
         No cycles. An element waits for a slot in each output, in order.
 
-    Memory:
-        None.
-
     Attributes:
         readers: how many outputs there are, at least 1.
 
@@ -69,9 +65,7 @@ class Broadcast(Operator):
         110
     """
 
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
-    carries_numbers: ClassVar[bool] = True
+    conducted = turns = carries_numbers = keeps_order = True
 
     readers: Annotated[int, Bounds(1)]
 
@@ -84,16 +78,8 @@ class Broadcast(Operator):
         return (inputs[0].type,) * self.readers
 
     @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
-
-    @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(passes=True, in_memory=rates.in_memory[0])
-
-    @override
-    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
-        return inputs * len(outputs)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -128,9 +114,6 @@ class Initial(Operator):
         No cycles. The elements in front leave at cycle 0 if the channel has slots for them. They
         are not in memory.
 
-    Memory:
-        None.
-
     Attributes:
         value: a number, or rows x cols numbers, for a tile; an index, or several, for a selector;
             a truth value; a tuple with a value for each item of a tuple.
@@ -150,7 +133,7 @@ class Initial(Operator):
         True
     """
 
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     value: Any
     count: int = 1
@@ -183,10 +166,6 @@ class Initial(Operator):
             return (source.type,)
         front = wiring.absorb(outer + self.count, ragged=False)
         return (StreamType((front, *inner), source.value),)
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs()
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:

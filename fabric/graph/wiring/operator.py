@@ -12,10 +12,11 @@ from typing_extensions import override
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, field_checks, refuse
 from fabric.graph.hardware.description import UnitKind
-from fabric.graph.layouts.layout import Layout, Orders
+from fabric.graph.layouts.layout import Layout, Orders, common_order
 from fabric.graph.values.dims import Dim, is_polynomial_in, is_ragged, symbol
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.stream_type import StreamType, Types, ValueType, with_dims
+from fabric.graph.wiring.costs import Costs
 from fabric.graph.wiring.names import Names, unused
 from fabric.graph.wiring.stream import Producer, Stream, unfit
 from fabric.messages.place import Place, calling_place, defining_place, is_ours
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from fabric.graph.hardware.description import Hardware
-    from fabric.graph.wiring.costs import Costs, OffChipTensor, Rates, Work
+    from fabric.graph.wiring.costs import OffChipTensor, Rates, Work
     from fabric.timing.engine.ports import Ports
 
 
@@ -87,7 +88,7 @@ current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
 class Operator(Described):
     """The description of an operator: parameters, types, costs and behaviour.
 
-    Subclasses are frozen dataclasses that define ``infer``, ``costs``, ``run`` and ``__call__``.
+    Subclasses are frozen dataclasses that define ``infer``, ``run`` and ``__call__``.
     The parameters of ``__call__`` name the input streams, and it returns ``self.wire(...)``. Each
     field is checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]``
     adds bounds.
@@ -129,12 +130,11 @@ class Operator(Described):
 
     Attributes:
         name: its name in reports; None for its function or class with a number: ``exp_1``.
-
-    Family:
-        Beyond the paper's tables.
     """
 
-    duties: ClassVar[tuple[str, ...]] = ("infer", "costs", "run", "__call__")
+    family: ClassVar[str] = "Beyond the paper's tables"
+
+    duties: ClassVar[tuple[str, ...]] = ("infer", "run", "__call__")
 
     conducted: ClassVar[bool] = False
     """Whether the class promises that ``run`` keeps the rules, so that it is not checked."""
@@ -159,6 +159,9 @@ class Operator(Described):
     secondary_outputs: ClassVar[tuple[int, ...]] = ()
     """Outputs that may stay unread and are then not produced."""
 
+    keeps_order: ClassVar[bool] = False
+    """Whether each output has the tiles of the inputs, which have one order, in that order."""
+
     no_order: ClassVar[str] = "it does not say which tiles it makes"
     """Why its outputs have no layouts, unless ``layouts`` returns some."""
 
@@ -182,9 +185,9 @@ class Operator(Described):
         """
         raise NotImplementedError
 
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        """Return the costs of the operator for streams with the given types."""
-        raise NotImplementedError
+    def costs(self, inputs: Types, outputs: Types) -> Costs:  # noqa: ARG002 - a default
+        """Return the costs of the operator for streams with the given types; by default none."""
+        return Costs()
 
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor | None:  # noqa: ARG002 - a default
         """Return the off-chip tensor that the operator reads or writes, if ``off_chip`` is set.
@@ -214,7 +217,8 @@ class Operator(Described):
             types: types of the inputs.
             outputs: types of the outputs.
         """
-        return (self.no_order,) * len(outputs)
+        order = common_order(inputs) if self.keeps_order else self.no_order
+        return (order,) * len(outputs)
 
     async def run(self, ports: Ports) -> None:
         """Read the inputs and write the outputs until the inputs end; await nothing else.
@@ -478,6 +482,7 @@ class _Plain(Described):
     field: int = 0
 
 
-_NOT_USED_BY_RUN: Final = {"infer", "costs", "work", "duties", "refusal", "is_users", "effects"} | (
-    {"__post_init__", "__call__", *vars(_Plain)}
-)
+_NOT_USED_BY_RUN: Final = {
+    *("infer", "costs", "work", "duties", "refusal", "is_users", "effects", "family"),
+    *("__post_init__", "__call__", *vars(_Plain)),
+}

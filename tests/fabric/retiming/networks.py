@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Dim, Hardware, Program, SelectorType, Stream, StreamType
-from fabric.extend import BoolType, Element, Ports, Wiring
+from fabric.extend import BoolType, Element, Operator, Ports, Wiring
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
@@ -19,7 +19,6 @@ from fabric.timing.engine.ports import Source
 from fabric.timing.retiming.record import Record
 from operators import Add, Map, Parallelize, Partition, Reassemble, Repeat
 from tests import definitions
-from tests.bases import Costless
 from tests.deadlock import test_random
 from tests.deadlock.parts import feedback
 from tests.fabric.retiming import real
@@ -51,7 +50,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Steps(Costless):
+class Steps(Operator):
     steps: tuple[str, ...]
     rounds: int | None = None
     counts: tuple[Dim, ...] = (1,)

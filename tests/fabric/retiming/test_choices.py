@@ -6,14 +6,13 @@ from typing_extensions import override
 
 from fabric import Program, Stream, StreamType
 from fabric.explore.sizing.running import recorded
-from fabric.extend import BoolType, Ports, Wiring
+from fabric.extend import BoolType, Operator, Ports, Wiring
 from operators import EagerMerge
-from tests.bases import Costless
 from tests.deadlock.parts import sink, source
 
 
 @dataclass(frozen=True)
-class Late(Costless):
+class Late(Operator):
     def __call__(self, stream: Stream) -> Stream:
         return self.wire(stream)[0]
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,8 +132,7 @@ def test_record_of_random_networks_equals_that_of_tasks(network: Network) -> Non
 
 @dataclass(frozen=True)
 class Lagging(Turning):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -155,8 +154,7 @@ class Lagging(Turning):
 
 @dataclass(frozen=True)
 class Wasteful(Turning):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Feedback, Program, Stream, StreamType, Tile, TileType
-from fabric.extend import Ports, Wiring
-from tests.bases import Costless
+from fabric.extend import Operator, Ports, Wiring
 
 Step = tuple[str, int]
 
@@ -129,7 +128,7 @@ def _round(random: Random, rhythm: Rhythm) -> list[Step]:
 
 
 @dataclass(frozen=True)
-class Steps(Costless):
+class Steps(Operator):
     steps: tuple[Step, ...]
     element_bytes: tuple[int, ...]
 

@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Stream, StreamType, Tile, TileType
-from fabric.extend import Costs, OffChipTensor, Operator, Ports, Wiring
+from fabric.extend import OffChipTensor, Operator, Ports, Wiring
 
 TILE = TileType(2, 16, np.dtype("float32"))
 
@@ -24,10 +24,6 @@ class Late(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return (StreamType((self.times, self.count), TILE),)
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -50,10 +46,6 @@ class Keep(Operator):
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
         return ()
-
-    @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
 
     @override
     def off_chip_tensor(

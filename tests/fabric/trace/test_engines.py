@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,8 +111,7 @@ def test_trace_of_a_deadlock_is_equal_in_both_engines(name: str, folder: Path) -
 
 @dataclass(frozen=True)
 class Seven(Turning):
-    conducted: ClassVar[bool] = True
-    turns: ClassVar[bool] = True
+    conducted = turns = True
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -21,8 +21,7 @@ from fabric import (
     Tile,
     TileType,
 )
-from fabric.extend import BoolType, Ports, ValueType, Wiring
-from tests.bases import Costless
+from fabric.extend import BoolType, Operator, Ports, ValueType, Wiring
 from tests.fabric.users.raised import RAISED
 
 F32 = np.dtype(np.float32)
@@ -40,7 +39,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Misuse(Costless):
+class Misuse(Operator):
     row: Row
 
     def __call__(self, source: Stream) -> Stream:

@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Program, Report, Stream, StreamType, simulate
-from fabric.extend import Costs, Operator, Ports, Wiring
+from fabric.extend import Operator, Ports, Wiring
 from fabric.graph.wiring.operator import is_conducted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 
@@ -25,7 +25,7 @@ class Rerun(Map):
 
 
 class Vouched(Rerun):
-    conducted: ClassVar[bool] = True
+    conducted = True
 
 
 class Bent(Map):
@@ -88,7 +88,7 @@ def test_error_of_a_trusted_operator_has_its_line() -> None:
 
 
 class _Broken(Map):
-    conducted: ClassVar[bool] = True
+    conducted = True
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -105,10 +105,6 @@ class _Relay(Operator):
         return (inputs[0].type,)
 
     @override
-    def costs(self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]) -> Costs:
-        return Costs()
-
-    @override
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
@@ -116,7 +112,7 @@ class _Relay(Operator):
 
 
 class _Vouched(_Relay):
-    conducted: ClassVar[bool] = True
+    conducted = True
 
 
 def _program(kind: type[Map]) -> Program:
