@@ -188,7 +188,7 @@ def packed_experts() -> Program:
     return program
 
 
-@case("FAB-D001", depths={"eager_merge_1.0": 2, "return.0": 3, "unit.0": 2}, loops=(3,))
+@case("FAB-D001", depths={"eager_merge_1.0": 2, "return.0": 2, "unit.0": 4}, loops=(3,))
 def merge_in_a_loop() -> Program:
     with Program("merge-in-a-loop", channel_depth=1) as program:
         back = feedback(24)

@@ -6,6 +6,7 @@ import signal
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pydot
@@ -15,7 +16,7 @@ from fabric import Hardware, OperatorError, Program, hardware_scope, simulate
 from fabric.analysis.deadlock import picture, remedy, trial
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.text import report_lines
-from fabric.analysis.deadlock.trial import Outcome, Trial
+from fabric.analysis.deadlock.trial import Outcome, Search
 from fabric.analysis.drawing.svg import dot, svg
 from fabric.extend import Deadlock, Ports
 from fabric.graph.hardware.description import FlatDescription
@@ -23,7 +24,7 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.runs import explaining
 from fabric.shell.cli import main
 from fabric.timing.machine.terminations import Terminations
-from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from operators import EagerMerge, LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.deadlock import parts
 from tests.deadlock.cases import CASES, fork_join, ring, round_and_round
 from tests.deadlock.parts import Script, feedback, gather, relay, sink, source
@@ -103,14 +104,14 @@ class TestFiles:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = []
-        whole = Trial.run
+        whole = Search._ran
 
-        def look(trial: Trial) -> Outcome:
+        def look(search: Search, *args: Any, **kwargs: Any) -> Outcome:
             (file,) = tmp_path.glob("*/deadlock.json")
             found.append(msgspec.json.decode(file.read_bytes(), type=DeadlockReport))
-            return whole(trial)
+            return whole(search, *args, **kwargs)
 
-        monkeypatch.setattr(Trial, "run", look)
+        monkeypatch.setattr(Search, "_ran", look)
         report = simulate(CASES["pack_rows"].build(), log_dir=tmp_path)
 
         assert report.deadlock is not None
@@ -189,19 +190,19 @@ class TestGrow:
     def test_search_interrupted_by_a_signal_keeps_the_deadlock(
         self, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run, step, steps = Trial.run, parts._step, iter(range(20, -1, -1))
+        run, step, steps = Search._ran, parts._step, iter(range(20, -1, -1))
         tried = []
 
-        def try_it(trial: Trial) -> Outcome:
-            tried.append(trial)
-            return run(trial)
+        def try_it(search: Search, *args: Any, **kwargs: Any) -> Outcome:
+            tried.append(args)
+            return run(search, *args, **kwargs)
 
         async def go_on(ports: Ports, name: str) -> bool:
             if tried and not next(steps, -1):
                 signal.raise_signal(number)
             return await step(ports, name)
 
-        monkeypatch.setattr(Trial, "run", try_it)
+        monkeypatch.setattr(Search, "_ran", try_it)
         monkeypatch.setattr(parts, "_step", go_on)
         with Terminations().handled():
             report = simulate(CASES["pack_rows"].build())
@@ -226,25 +227,19 @@ class TestGrow:
         found = simulate(program).deadlock
         assert found is not None
 
-        expected = "no depth helps: with deeper channels it fails: join: IndexError: "
+        expected = "no depth helps: with unbounded channels it fails: join: IndexError: "
         assert found["remedy"]["why_not"].startswith(expected)
 
-    def test_search_beyond_its_effort_keeps_a_depth_that_completes(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(trial, "EFFORT_ELEMENTS", 3_000)
-        monkeypatch.setattr(remedy, "EFFORT_ELEMENTS", 3_000)
-        program = CASES["deep_remedy"].build()
-        found = remedy.find_remedy(elaborate(program), {}, {}, frozenset(), effort=3_000)
+    def test_search_beyond_its_effort_keeps_a_capacity_that_completes(self) -> None:
+        program = CASES["two_buffers"].build()
+        found = remedy.find_remedy(elaborate(program), {}, {}, frozenset(), effort=200)
 
-        (depth,) = found.depths
-        assert (False, True) == (found.irreducible, 300 <= depth.after)
-        assert "completed" == simulate(program, depths={depth.option: depth.after}).status
-        assert (
-            f"gave up lowering the depths further after {found.trials} runs and 3,000 elements"
-        ) == found.why_not
-        assert found.every_channel is not None
-        assert "[channel] depth = 512" == found.every_channel.write
+        assert found.capacity is not None
+        more = CASES["two_buffers"].build(capacity_bytes=found.capacity.after_bytes)
+        assert ("completed", found.cycles) == (simulate(more).status, simulate(more).cycles)
+        assert not found.irreducible
+        expected = f"gave up lowering further after {found.trials} runs and 400,000 elements"
+        assert expected == found.why_not
 
 
 class TestEveryChannel:
@@ -267,12 +262,13 @@ class TestEveryChannel:
         write: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        for module in (trial, remedy, explaining):
-            monkeypatch.setattr(module, "EFFORT_ELEMENTS", 9_000)
+        for module in (trial, explaining):
+            monkeypatch.setattr(module, "EFFORT_ELEMENTS", 3_000)
 
         def build(depth: int | None) -> Program:
             with Program("deep", channel_depth=depth) as program:
                 sink("y", fork_join("a", size=300, relays=0, count=600))
+                sink("z", EagerMerge()([source("b", 1), source("c", 1)])[0])
             return program
 
         program = build(given)

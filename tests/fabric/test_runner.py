@@ -38,17 +38,9 @@ def _pipe(*, broken: bool = False) -> Program:
     return program
 
 
-def _runner(
-    program: Program,
-    on_heartbeat: Callable[[], None] = lambda: None,
-    released: Callable[[], bool] = lambda: False,
-) -> Runner:
-    return Runner(
-        Setup(plan=elaborate(program)),
-        on_heartbeat=on_heartbeat,
-        beat_cycles=BEAT_CYCLES,
-        released=released,
-    )
+def _runner(program: Program, on_heartbeat: Callable[[], None] = lambda: None) -> Runner:
+    setup = Setup(plan=elaborate(program))
+    return Runner(setup, on_heartbeat=on_heartbeat, beat_cycles=BEAT_CYCLES)
 
 
 def test_run_of_all_operators_completes() -> None:
@@ -75,22 +67,6 @@ def test_failed_operator_is_an_error() -> None:
     assert runner.run(Interrupts(), lambda: "livelock") == "error"
     failure = runner.machine.failures.first
     assert getattr(failure, "operator", "") == runner.machine.units[1].name
-
-
-def test_run_at_rest_continues_if_released() -> None:
-    asked = []
-
-    def released() -> bool:
-        asked.append(runner.machine.elements)
-        for channel in runner.machine.channels:
-            channel.grow(1)
-        return len(asked) < 3
-
-    runner = _runner(_ring(("s0", "s0", "s0", "r0")), released=released)
-
-    assert runner.run(Interrupts(), lambda: None) == "deadlock"
-    assert len(asked) == 3
-    assert asked[0] < asked[2]
 
 
 def test_tasks_beside_the_operators_end_with_them() -> None:

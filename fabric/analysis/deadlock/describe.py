@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fabric.graph.hardware.latency import Hop
     from fabric.graph.wiring.elaborate import Plan
     from fabric.messages.place import Place
-    from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState
+    from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
 
 _EVENTS: Final = 8
 
@@ -69,6 +69,8 @@ def cured(
     takes_channel_depth: bool,
 ) -> DeadlockReport:
     """Return ``report`` with a remedy that was tried."""
+    if any(loop.code == "FAB-D005" for loop in report.loops):
+        return one_line(replace(report, remedy=_no_remedy("no depth helps")))
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
     remedy = _no_remedy(INTERRUPTED)
     with suppress(KeyboardInterrupt):
@@ -93,23 +95,18 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
     loops = [_circling(state.units[each.unit], each.place, found.cycles) for each in circling]
     names = " and ".join(unit.name for unit in moving[:_NAMES])
     more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""
+    units = []
+    for unit in moving:
+        sent = readers[unit.number]
+        peers = [state.units[each.consumer].name for each in sent]
+        units.append(_unit(unit, "moving", sent, peers, "an end"))
     round_and_round = Loop(
         code="FAB-L001",
-        units=[
-            _blocked_as(
-                unit,
-                operation="moving",
-                channels=readers[unit.number],
-                peers=[state.units[each.consumer].name for each in readers[unit.number]],
-                needs="an end",
-            )
-            for unit in moving
-        ],
+        units=units,
         channels=[],
         cause=(
-            f"{names}{more} pass elements on and on. For {counted(found.cycles, 'cycle')} no "
-            f"sink received, "
-            "no unit charged work, and no burst of the HBM completed. This is a "
+            f"{names}{more} pass elements on and on. For {counted(found.cycles, 'cycle')} no sink "
+            "received, no unit charged work, and no burst of the HBM completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
         hint="An element has to leave the loop, or the loop has to end",
@@ -127,9 +124,7 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
 
 def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
     where = "" if place is None else f" ({place})"
-    alone = _blocked_as(
-        unit, operation="circling", channels=[], peers=[], needs="to send, receive or end"
-    )
+    alone = _unit(unit, "circling", [], [], "to send, receive or end")
     return Loop(
         code="FAB-L001",
         units=[alone],
@@ -198,38 +193,28 @@ def _carried(channel: ChannelState, expected: Expected) -> LoopChannel:
 
 def _blocked(state: RunState, unit: UnitState, stuck: Stuck) -> BlockedUnit:
     wait = wait_of(unit)
-    return _blocked_as(
-        unit,
-        operation=wait.operation,
-        channels=[state.channels[number] for number in wait.channels],
-        peers=[state.units[peer].name for peer in stuck.needs[unit.number].peers],
-        needs=needs(unit, state),
-        since_cycle=wait.since_cycle,
-        any_of=wait.any_of,
-        stops=wait.stops,
-    )
+    peers = [state.units[peer].name for peer in stuck.needs[unit.number].peers]
+    channels = [state.channels[number] for number in wait.channels]
+    return _unit(unit, wait.operation, channels, peers, needs(unit, state), wait)
 
 
-def _blocked_as(
+def _unit(
     unit: UnitState,
-    *,
     operation: str,
     channels: Iterable[ChannelState],
     peers: list[str],
     needs: str,
-    since_cycle: int | None = None,
-    any_of: bool = False,
-    stops: tuple[int, int] | None = None,
+    wait: WaitState | None = None,
 ) -> BlockedUnit:
-    seen_stop, awaited_stop = stops or (None, None)
+    seen_stop, awaited_stop = (wait and wait.stops) or (None, None)
     return BlockedUnit(
         unit=unit.name,
         operator=unit.operator,
         operation=operation,
-        any_of=any_of,
+        any_of=wait is not None and wait.any_of,
         channels=[channel.name for channel in channels],
         waits_for=peers,
-        since_cycle=since_cycle,
+        since_cycle=wait and wait.since_cycle,
         file=unit.place.file,
         line=unit.place.line,
         needs=needs,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeVar
 
 from fabric.analysis.deadlock.document import (
     INTERRUPTED,
@@ -16,7 +16,6 @@ from fabric.analysis.deadlock.document import (
     Capacity,
     DeadlockReport,
     Depth,
-    EveryChannel,
     Front,
     Loop,
     LoopChannel,
@@ -34,15 +33,17 @@ _MARGIN: Final = 4
 _ROWS: Final = 8
 _FIRST_ROWS: Final = 5
 _FOLD_FROM: Final = 3
-_CAUSE_LINES: Final = 6
-_GROUPS: Final = 6
-_EVENTS: Final = 4
-_DEPTHS: Final = 4
-_FRONTS: Final = 4
-_LOOPS: Final = 3
 _NAMES: Final = 6
+_LINES: Final = 4
 
 Table = list[tuple[str, ...]]
+Part = TypeVar("Part")
+
+
+def _folded(parts: Sequence[Part], most: int, more: Callable[[int], Part]) -> list[Part]:
+    """Return ``most`` parts, and ``more`` with the number of the parts left out, if any."""
+    rest = len(parts) - most
+    return [*parts[:most], more(rest)] if rest > 0 else list(parts)
 
 
 def one_line(report: DeadlockReport) -> DeadlockReport:
@@ -67,8 +68,7 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
     if report.remedy.capacity is not None:
         fixes.append(f"capacity_bytes={report.remedy.capacity.after_bytes}")
     fixes += [front.write for front in report.remedy.initial]
-    if len(fixes) > _NAMES:
-        fixes[_NAMES - 1 :] = [f"({len(fixes) - _NAMES + 1} more)"]
+    fixes = _folded(fixes, _NAMES, lambda rest: f"({rest} more)")
     unknown = report.remedy.why_not in (NOT_SOUGHT, NOT_ENDED, INTERRUPTED)
     none = "fix unknown" if unknown else "fix none"
     words.append(f"fix {','.join(fixes)}(checked)" if fixes else none)
@@ -89,7 +89,7 @@ def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) ->
     yield _verdict(report)
     yield from _section(_loop_title(report.loops[0]), _loop(report.loops[0], columns))
     yield from _others(report.loops[1:], report.loops[0], columns)
-    yield from _section("cause", _wrapped(report.loops[0].cause, _CAUSE_LINES, columns))
+    yield from _section("cause", _wrapped(report.loops[0].cause, _NAMES, columns))
     yield from _remedies(report, columns)
     yield from _section("", _tokens(report.loops[0], columns))
     if with_events:
@@ -203,8 +203,7 @@ def _others(loops: Sequence[Loop], first: Loop, columns: int | None) -> list[str
             same = "; the same" if position == 0 else ""
             times = f", x {count:,}" if count > 1 else ""
             lines.append(f"{shown.code}  {names}{more}{times}{same}")
-    if len(lines) > _LOOPS:
-        lines[_LOOPS - 1 :] = [f"{counted(len(lines) - _LOOPS + 1, 'more kind')} in deadlock.json"]
+    lines = _folded(lines, _LINES, lambda rest: f"{counted(rest, 'more kind')} in deadlock.json")
     return _section("other loops", aligned([(line,) for line in lines], columns, indent="    "))
 
 
@@ -223,24 +222,26 @@ def _wrapped(text: str, lines: int, columns: int | None, indent: str = "    ") -
 
 
 def _remedies(report: DeadlockReport, columns: int | None) -> list[str]:
-    remedy = report.remedy
-    every = [] if remedy.every_channel is None else _every(remedy.every_channel, columns)
-    if remedy.cycles is None:
-        hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
-        if len(hints) > _LOOPS:
-            hints[_LOOPS - 1 :] = [f"And so on for {counted(len(hints) - _LOOPS + 1, 'more loop')}"]
-        lines = [_wrapped(f"{sentence}.", 3, columns) for sentence in (remedy.why_not, *hints)]
-        return every or _section("remedy", [line for sentence in lines for line in sentence])
-    how = "channel by channel" if every else "checked by a re-run"
-    title = f"remedy ({how}: completes at cycle {remedy.cycles:,})"
-    found = aligned(list(_changes(remedy)), columns, indent="    ")
-    return [*every, *_section(title, [*found, *_limits(remedy, columns)])]
+    remedy, every = report.remedy, report.remedy.every_channel
+    lines: list[str] = []
+    if every is not None:
+        change = f"depth of every channel {every.before:,} -> {every.after:,}"
+        lines += _completing("checked by a re-run", every.cycles, [(change, every.write)], columns)
+    if remedy.cycles is not None:
+        how = "channel by channel" if every else "checked by a re-run"
+        lines += _completing(how, remedy.cycles, _changes(remedy), columns)
+        return [*lines, *_limits(remedy, columns)]
+    hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
+    hints = _folded(hints, _LINES, lambda rest: f"And so on for {counted(rest, 'more loop')}")
+    sentences = [_wrapped(f"{each}.", 3, columns) for each in (remedy.why_not, *hints)]
+    return _section("remedy", [line for sentence in sentences for line in sentence])
 
 
-def _every(found: EveryChannel, columns: int | None) -> list[str]:
-    title = f"remedy (checked by a re-run: completes at cycle {found.cycles:,})"
-    change = f"depth of every channel {found.before:,} -> {found.after:,}"
-    return _section(title, aligned([(change, found.write)], columns, indent="    "))
+def _completing(
+    how: str, cycles: int, rows: Iterable[tuple[str, ...]], columns: int | None
+) -> list[str]:
+    title = f"remedy ({how}: completes at cycle {cycles:,})"
+    return _section(title, aligned(list(rows), columns, indent="    "))
 
 
 def _rejected(found: Capacity | Depth | Front, less: int) -> str:
@@ -256,19 +257,19 @@ def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
         change = f"capacity {found.before_bytes:,} -> {counted(found.after_bytes, 'byte')}"
         key = f"[on_chip] capacity_bytes = {found.after_bytes}"
         yield change, key, _rejected(found, found.after_bytes - 1)
-    for front in remedy.initial[:_FRONTS]:
+    for front in remedy.initial[:_LINES]:
         change = f"begin the loop at {Place(front.file, front.line).brief}"
         write = front.statement or f"connect({front.write})"
         yield change, write, _rejected(front, front.count - 1)
     if any(front.statement for front in remedy.initial):
         yield "  which needs", "from fabric import Initial"
-    if len(remedy.initial) > _FRONTS:
-        yield (f"and {counted(len(remedy.initial) - _FRONTS, 'more loop')} in deadlock.json",)
-    for depth in remedy.depths[:_DEPTHS]:
+    if len(remedy.initial) > _LINES:
+        yield (f"and {counted(len(remedy.initial) - _LINES, 'more loop')} in deadlock.json",)
+    for depth in remedy.depths[:_LINES]:
         change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
         yield change, f"--depth {depth.option}={depth.after}", _rejected(depth, depth.after - 1)
-    if len(remedy.depths) > _DEPTHS:
-        left_out = len(remedy.depths) - _DEPTHS
+    if len(remedy.depths) > _LINES:
+        left_out = len(remedy.depths) - _LINES
         alone = remedy.capacity is None and not remedy.initial
         grow = "; --on-deadlock grow applies all" if alone else ""
         yield (f"and {left_out:,} more in deadlock.json{grow}",)
@@ -287,10 +288,8 @@ def _tokens(loop: Loop, columns: int | None) -> list[str]:
     if not loop.channels:
         return []
     rows: Table = [("  elements", "sent", "taken", "held", "expected", "")]
-    rows += map(_token_row, loop.channels[: _ROWS - 2])
-    left_out = len(loop.channels) - _ROWS + 2
-    if left_out > 0:
-        rows.append((f"    {left_out:,} more in deadlock.json",))
+    channels = [_token_row(channel) for channel in loop.channels]
+    rows += _folded(channels, _NAMES, lambda rest: (f"    {rest:,} more in deadlock.json",))
     return aligned(rows, columns)
 
 
@@ -310,7 +309,7 @@ def _token_row(channel: LoopChannel) -> tuple[str, ...]:
 def _events(report: DeadlockReport, columns: int | None) -> list[str]:
     rows: Table = [
         ("  last events" if position == 0 else "", f"cyc {event.cycle:,}", event.unit, event.what)
-        for position, event in enumerate(report.last_events[-_EVENTS:])
+        for position, event in enumerate(report.last_events[-_LINES:])
     ]
     return aligned(rows, columns)
 
@@ -320,8 +319,7 @@ def _behind(report: DeadlockReport, columns: int | None) -> list[str]:
     order = {unit.unit: position for position, unit in enumerate(report.behind)}
     groups.sort(key=lambda group: order[group[0].unit])
     names = [group[0].unit + (f" (x {len(group):,})" if len(group) > 1 else "") for group in groups]
-    if len(names) > _GROUPS:
-        left_out = sum(len(group) for group in groups[_GROUPS:])
-        names[_GROUPS:] = [f"{left_out:,} more"]
+    left_out = sum(len(group) for group in groups[_NAMES:])
+    names = _folded(names, _NAMES, lambda _: f"{left_out:,} more")
     behind = f"behind it: {', '.join(names)}; " if names else ""
     return _wrapped(f"{behind}finished: {report.finished:,}", 2, columns, indent="  ")

@@ -15,16 +15,16 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from fabric.explore.sizing.problem import (
+from fabric.analysis.depths.problem import (
     Cut,
     Depths,
     Found,
+    InfeasibleError,
     Oracle,
     Problem,
-    infeasible,
     with_depth,
 )
-from fabric.explore.sizing.search import deepest_failing, raised, trimmed
+from fabric.analysis.depths.search import deepest_failing, raised, trimmed
 from fabric.messages.errors import ConfigurationError
 
 _EVALUATIONS: Final = 100_000
@@ -218,7 +218,7 @@ def _lifted(oracle: Oracle, depths: Depths, cut: Cut) -> Escapes:
             deepest = _deepened(oracle, without, cut - still)
     escapes = {each: deepest[each] + 1 for each in sorted(cut) if deepest[each] < most[each]}
     if not escapes:
-        raise infeasible(oracle)
+        raise InfeasibleError
     return escapes
 
 

@@ -13,9 +13,12 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from fabric.explore.sizing.problem import Asked, Depths, Oracle, with_depth
+from fabric.analysis.depths.problem import Depths, Oracle, with_depth
+from fabric.analysis.depths.search import lower_bounds, search
+from fabric.explore.sizing.exact import exact
+from fabric.explore.sizing.goal import Asked
+from fabric.explore.sizing.high_water import high_water, sized_at_most
 from fabric.explore.sizing.running import Ran
-from fabric.explore.sizing.search import high_water, lower_bounds, sized_at_most
 
 _MOST_EVENTS: Final = 3_000_000
 """Events of all runs together, about a minute; the same on every machine."""
@@ -138,18 +141,12 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
     problem = oracle.problem
     bound = problem.cost_of(lower)
     if method == "high-water":
-        from fabric.explore.sizing.search import high_water
-
         return Proposal(high_water(problem), bound)
     if method == "paper-lp":
         return _paper(oracle, bound)
-    from fabric.explore.sizing.search import search
-
     found = search(oracle, lower)
     if method == "search":
         return Proposal(found.depths, found.lower_bound)
-    from fabric.explore.sizing.exact import exact
-
     best = exact(oracle, lower, found.depths)
     gap = problem.cost_of(best.depths) - best.lower_bound
     note = f"at most {gap:,} above the least for the record" if gap else "the least for the record"

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric.explore.sizing.problem import Depths, Problem
-from fabric.explore.sizing.search import sized_at_most, slots_in_use
+from fabric.analysis.depths.problem import Depths, Problem
+from fabric.explore.sizing.high_water import sized_at_most, slots_in_use
 from fabric.messages.errors import ConfigurationError
 from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters

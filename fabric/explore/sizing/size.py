@@ -7,18 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from fabric.explore.sizing.methods import (
-    METHODS,
-    Method,
-    NearestError,
-    Proposal,
-    proposal,
-    validated,
-)
-from fabric.explore.sizing.problem import (
-    Asked,
+from fabric.analysis.depths.problem import (
     Depths,
-    Goal,
     InfeasibleError,
     Limit,
     Oracle,
@@ -26,6 +16,16 @@ from fabric.explore.sizing.problem import (
     Slot,
     Variable,
     with_depth,
+)
+from fabric.analysis.depths.search import lower_bounds
+from fabric.explore.sizing.goal import Asked, Goal
+from fabric.explore.sizing.methods import (
+    METHODS,
+    Method,
+    NearestError,
+    Proposal,
+    proposal,
+    validated,
 )
 from fabric.explore.sizing.result import (
     Answer,
@@ -39,7 +39,6 @@ from fabric.explore.sizing.result import (
     worst_input,
 )
 from fabric.explore.sizing.running import Case
-from fabric.explore.sizing.search import lower_bounds
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.keywords import taking
 from fabric.graph.arguments.numbers import number_of
@@ -246,14 +245,13 @@ def _variable(
 def sized(asked: Asked, method: Method, unit: str) -> Sizing:
     """Return the depths that ``method`` finds, checked by a run."""
     oracle, evaluations = Oracle(asked.problem(asked.unbounded)), 0
+    try:
+        lower = lower_bounds(oracle) if asked.can_prove else _least_that_end(asked)
+    except InfeasibleError:
+        raise _infeasible(asked, oracle.cycles(oracle.problem.most)) from None
     if asked.can_prove:
-        try:
-            lower = lower_bounds(oracle)
-        except InfeasibleError as error:
-            raise _infeasible(asked, error.cycles) from None
         found = proposal(method, oracle, lower)
     else:
-        lower = _least_that_end(asked)
         found, evaluations = _validated(asked, oracle, method, lower)
     ran = asked.run(found.depths)
     kept = asked.keeps(ran)

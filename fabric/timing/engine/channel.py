@@ -405,14 +405,6 @@ class Channel:
         self._ungranted = 0
         self._returned = self.credits = _NOTHING
 
-    def grow(self, slots: int) -> None:
-        """Add ``slots``, also while the producer waits for one."""
-        self.depth += slots
-        self._returned.extend([0] * slots)
-        self._spent -= slots
-        if self.writer is not None:
-            self._wake_writer()
-
     def _arrival(self) -> Awaitable[None]:
         """Wait for an element or the end of the stream."""
         if self.closed_cycle is not None:

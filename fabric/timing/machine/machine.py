@@ -170,16 +170,9 @@ class Machine:
             for unit, node in zip(self.units, self.plan.nodes, strict=True)
         )
 
-    @property
-    def channel_facts(self) -> list[ChannelFacts]:
-        """Facts of the channels; a trial of a remedy makes channels deeper."""
-        return [
-            facts if facts.depth == channel.depth else structs.replace(facts, depth=channel.depth)
-            for facts, channel in zip(self._channel_facts, self.channels, strict=True)
-        ]
-
     @cached_property
-    def _channel_facts(self) -> list[ChannelFacts]:
+    def channel_facts(self) -> list[ChannelFacts]:
+        """Facts of the channels."""
         ends = zip(self.plan.edges, self.channels, strict=True)
         return [
             ChannelFacts(

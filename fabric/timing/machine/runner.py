@@ -78,19 +78,14 @@ class Runner:
         *,
         on_heartbeat: Callable[[], None],
         beat_cycles: int,
-        released: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Build the machine.
-
-        ``on_heartbeat`` is called about every ``beat_cycles``. ``released`` is called if no unit
-        can run, and returns whether it has changed that.
+        """Build the machine; ``on_heartbeat`` is called about every ``beat_cycles``.
 
         Raises:
             ConfigurationError: see ``assemble``.
         """
-        clock = VirtualClock(self._rest, on_heartbeat, beat_cycles)
+        clock = VirtualClock(self._stop, on_heartbeat, beat_cycles)
         self.machine: Final = assemble(setup, clock)
-        self._released: Final = released
         self._scope: Final = CancelScope()
         self._at_rest: list[tuple[Unit, Wait | None, int]] = []
 
@@ -144,10 +139,6 @@ class Runner:
             for unit, wait, now in self._at_rest:
                 unit.wait, unit.now = wait, now
             host.cancel_scope.cancel()
-
-    def _rest(self) -> None:
-        if not self._released():
-            self._stop()
 
     async def _compiled(self, region: Region) -> None:
         await region.run()

@@ -8,7 +8,8 @@ from random import Random
 
 import numpy as np
 
-from fabric.explore.sizing.problem import Depths, Goal, Limit, Problem, Slot, Variable
+from fabric.analysis.depths.problem import Depths, Limit, Problem, Slot, Variable
+from fabric.explore.sizing.goal import Goal
 from fabric.explore.sizing.running import recorded
 from fabric.explore.sizing.size import Objective
 from fabric.timing.retiming.record import Record

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fabric import Program
-from fabric.explore.sizing.problem import Limit, Problem, Slot, Variable
+from fabric.analysis.depths.problem import Limit, Problem, Slot, Variable
 from fabric.explore.sizing.running import unbounded
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program
+from fabric.analysis.depths.problem import Slot
 from fabric.explore.sizing.depths_file import read_depths, write_depths
-from fabric.explore.sizing.problem import Goal, Slot
+from fabric.explore.sizing.goal import Goal
 from fabric.explore.sizing.size import Objective, variables_of
 from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.scripted import Stage, Ticks

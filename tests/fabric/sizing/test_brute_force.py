@@ -6,9 +6,10 @@ from statistics import mean
 
 import pytest
 
+from fabric.analysis.depths.problem import Oracle, with_depth
+from fabric.analysis.depths.search import lower_bounds, search
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.problem import Goal, Oracle, with_depth
-from fabric.explore.sizing.search import lower_bounds, search
+from fabric.explore.sizing.goal import Goal
 from fabric.explore.sizing.size import Objective
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.profiles import of_profile, spread

@@ -10,17 +10,10 @@ from random import Random
 import pytest
 
 from fabric import ConfigurationError
+from fabric.analysis.depths.problem import Depths, Found, Limit, Oracle, Problem, Variable
+from fabric.analysis.depths.search import lower_bounds, search
 from fabric.explore.sizing.exact import cuts_around, exact
-from fabric.explore.sizing.problem import (
-    Depths,
-    Found,
-    Goal,
-    Limit,
-    Oracle,
-    Problem,
-    Variable,
-)
-from fabric.explore.sizing.search import lower_bounds, search
+from fabric.explore.sizing.goal import Goal
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.fabric.sizing.networks import Network, Shape, network, shape
 from tests.profiles import of_profile, spread

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import assume, given
 
 from fabric import Program
-from fabric.explore.sizing.problem import Depths, Problem, variable_of
-from fabric.explore.sizing.search import high_water
+from fabric.analysis.depths.problem import Depths, Problem, variable_of
+from fabric.explore.sizing.high_water import high_water
 from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming.record import Record, RecordedChannel

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, FabricError, Program
-from fabric.explore.sizing.problem import Limit, Oracle, Problem
+from fabric.analysis.depths.problem import Limit, Oracle, Problem
 from fabric.explore.sizing.running import (
     check_alike,
     cycles_of,

@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabric import Program, Stream
+from fabric.analysis.depths.problem import Problem
+from fabric.explore.sizing.high_water import high_water
 from fabric.explore.sizing.paper_lp import Measured, measured, paper_lp
-from fabric.explore.sizing.problem import Problem
-from fabric.explore.sizing.search import high_water
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import Retimer
 from tests.deadlock.parts import Script, feedback

@@ -5,19 +5,12 @@ from typing import Any
 
 import pytest
 
+from fabric.analysis.depths.problem import Depths, Limit, Oracle, Problem, Slot, Variable
+from fabric.analysis.depths.search import lower_bounds, search
 from fabric.explore.sizing import methods
 from fabric.explore.sizing.exact import exact
+from fabric.explore.sizing.goal import Goal
 from fabric.explore.sizing.methods import Proposal
-from fabric.explore.sizing.problem import (
-    Depths,
-    Goal,
-    Limit,
-    Oracle,
-    Problem,
-    Slot,
-    Variable,
-)
-from fabric.explore.sizing.search import lower_bounds, search
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.networks import Network, Shape
 

@@ -1,0 +1,3 @@
+"""Depths of channels that keep limits of cycles."""
+
+from __future__ import annotations

@@ -1,0 +1,138 @@
+"""Goals of sizing, and the cases and channels that depths are wanted for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from typing_extensions import override
+
+from fabric.analysis.depths.problem import Depths, Limit, Problem, Variable
+from fabric.explore.sizing.running import Case, Ran
+from fabric.messages.errors import ConfigurationError
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import NO_LIMIT
+
+_EXPECTED = "deadlock-free, same-cycles, slowdown=X with X at least 1, or cycles=N"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A goal: the run ends, or ends within a number of cycles.
+
+    Attributes:
+        bound: the factor of ``slowdown``, or the number of cycles of ``cycles``.
+    """
+
+    kind: Literal["deadlock-free", "same-cycles", "slowdown", "cycles"]
+    bound: Fraction = Fraction(1)
+
+    @classmethod
+    def parse(cls, text: str) -> Goal:
+        """Read a goal as it is written on the command line."""
+        if text == "deadlock-free":
+            return cls("deadlock-free")
+        if text == "same-cycles":
+            return cls("same-cycles")
+        kind, _, number = text.partition("=")
+        try:
+            bound = Fraction(number)
+        except (ValueError, ZeroDivisionError):
+            bound = Fraction(0)
+        if kind == "slowdown" and bound >= 1:
+            return cls("slowdown", bound)
+        if kind == "cycles" and bound >= 1 and bound.denominator == 1:
+            return cls("cycles", bound)
+        raise ConfigurationError(f"--goal {text}: expected {_EXPECTED}")
+
+    def limit_cycles(self, unbounded_cycles: int) -> int:
+        """Return the limit of a run from its cycles with unbounded channels."""
+        if self.kind == "deadlock-free":
+            return NO_LIMIT
+        cycles = self.bound if self.kind == "cycles" else unbounded_cycles * self.bound
+        return min(int(cycles), NO_LIMIT)
+
+    @override
+    def __str__(self) -> str:
+        if self.kind in ("deadlock-free", "same-cycles"):
+            return self.kind
+        number = self.bound.numerator if self.bound.denominator == 1 else float(self.bound)
+        return f"{self.kind}={number}"
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The task of sizing: depths that keep ``goal`` for all ``cases``."""
+
+    cases: tuple[Case, ...]
+    goal: Goal
+    variables: tuple[Variable, ...] = field(repr=False)
+    cost: Callable[[int, int], int]
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Limit of cycles for each input."""
+        return tuple(self.goal.limit_cycles(case.unbounded.cycles) for case in self.cases)
+
+    @property
+    def unbounded(self) -> tuple[Record, ...]:
+        """The records of the runs without limits."""
+        return tuple(case.unbounded.record for case in self.cases)
+
+    def problem(self, records: Sequence[Record]) -> Problem:
+        """Return the problem with a record for each input."""
+        limits = tuple(map(Limit, records, self.limits))
+        return Problem(self.variables, limits, self.cost)
+
+    def run(self, depths: Depths) -> tuple[Ran | None, ...]:
+        """Run all inputs with ``depths``."""
+        options = self.problem(self.unbounded).options(depths)
+        return tuple(case.run(options) for case in self.cases)
+
+    def known(self, depths: Depths) -> tuple[Ran | None, ...] | None:
+        """Return runs of all inputs with ``depths`` where there were; else None."""
+        options = self.problem(self.unbounded).options(depths)
+        if not all(case.has_run(options) for case in self.cases):
+            return None
+        return self.run(depths)
+
+    def keeps(self, ran: Sequence[Ran | None]) -> bool:
+        """Whether all inputs keep the goal in runs of them."""
+        return all(
+            each is not None and each.cycles <= limit
+            for each, limit in zip(ran, self.limits, strict=True)
+        )
+
+    @property
+    def runs(self) -> int:
+        """How many there were, of all inputs."""
+        return sum(case.runs for case in self.cases)
+
+    @property
+    def now(self) -> Depths:
+        """The depths of the program as it is wired, as far as they may be."""
+        depths = self.cases[0].depths
+        return tuple(
+            min(max(*(depths[slot.option] for slot in each.channels), each.least), each.most)
+            for each in self.variables
+        )
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the records do not tell all, in sentences."""
+        sentences = (each for record in self.unbounded for each in record.arbitrated)
+        return tuple(dict.fromkeys(sentences))
+
+    @property
+    def is_timeless(self) -> bool:
+        """Whether the runs only have to end."""
+        return all(limit == NO_LIMIT for limit in self.limits)
+
+    @property
+    def can_prove(self) -> bool:
+        """Whether the records tell whether the goal is kept, with no doubt."""
+        if self.is_timeless:
+            return all(record.orders_are_fixed for record in self.unbounded)
+        return all(record.determinate for record in self.unbounded)
