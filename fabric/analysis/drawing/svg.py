@@ -35,7 +35,7 @@ _SWATCH: Final = 6
 _TABLE: Final = '<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0">'
 
 _ROOM: Final = re.compile(
-    r'<polygon fill="#(\w{6})" fill-opacity="0.0039\d*" stroke="none" '
+    r'<polygon fill="#(\w{6})" fill-opacity="0.0039\d*" stroke="\w+" '
     r'points="(\S+),(\S+) \S+ (\S+),(\S+) [^"]*"/>'
 )
 """The room of a text: its number is its colour."""

@@ -71,7 +71,7 @@ def _box(group: Family[int], accounts: Accounts, stuck: set[int]) -> Box:
     names, first = accounts.names, group.members[0]
     stalls = accounts.by_number
     traced = [stalls[unit] for unit in group.members if unit in stalls]
-    cycles = {cause: sum(getattr(each, cause) for each in traced) for cause in SHOWN}
+    cycles = {cause: sum(getattr(each, cause.column) for each in traced) for cause in SHOWN}
     whole = sum(cycles.values()) or 1
     return Box(
         title=visible(group.title),
