@@ -13,18 +13,11 @@ from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.display.html import fragment, section, text
 from fabric.display.parts import Fold, Markup, Rows
 from fabric.explore.study.outcome import METRICS
-from fabric.explore.study.written.answer import (
-    answer,
-    caveats,
-    counts,
-    failures,
-    verdict_counts,
-    verdicts_text,
-)
+from fabric.explore.study.written.answer import verdict_counts, verdicts_text
 from fabric.explore.study.written.markup import image, own_part, style
 from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import drawn, first_pictures
-from fabric.explore.study.written.sheet import beside_sheet, claims_sheet
+from fabric.explore.study.written.sheet import beside_sheet, claims_sheet, head_sheet
 from fabric.messages.files import beside, write_whole
 from fabric.messages.text import counted, file_name
 from fabric.messages.text import plain as as_json
@@ -88,9 +81,6 @@ def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
     )
 
 
-_FAILURES: Final = 5
-
-
 def overview_html(
     results: Sequence[StudyResult], folders: Sequence[str], pictures: Sequence[Sequence[Shown]]
 ) -> str:
@@ -148,22 +138,17 @@ def _summary(
 
 def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Shown]) -> str:
     study = result.study
-    link = f'<a href="{text(folder)}/index.html">all points, front and pictures</a>'
+    link = f'<p><a href="{text(folder)}/index.html">all points, front and pictures</a></p>'
     question = f"<p><b>{text(study.question)}</b></p>" if study.question else ""
-    notes = [*caveats(result), *failures(result)[:_FAILURES]]
     images = "\n".join(f"<h3>{text(each.title)}</h3>{image(each)}" for each in pictures)
+    published = [*beside_sheet(result)][1:]
+    folds = [Fold("Published values beside ours", published)] if published else []
     parts = (
         question,
-        f"<p>{text(answer(result))}</p>",
-        f'<p class="quiet">{text(counts(result))} {link}</p>',
-        "".join(f'<p class="quiet">{text(each)}</p>' for each in notes),
+        fragment(head_sheet(result)),
+        link,
         images,
-        fragment(
-            [Fold("Published values beside ours", [*beside_sheet(result)][1:])]
-            if study.known
-            else []
-        ),
-        fragment(claims_sheet(result)),
+        fragment([*folds, *claims_sheet(result)]),
     )
     return section(study.name, "\n".join(filter(None, parts)), f"study-{number}")
 

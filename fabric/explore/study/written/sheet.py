@@ -57,6 +57,13 @@ def study_sheet(result: StudyResult) -> Sheet:
     study = result.study
     question = f"  {visible(study.question)}" if study.question else ""
     yield line((visible(study.name), "bold"), question)
+    yield from head_sheet(result)
+    yield from front_sheet(result)
+    yield from findings_sheet(result)
+
+
+def head_sheet(result: StudyResult) -> Sheet:
+    """Yield the answer, its restrictions, the points by outcome, and reasons of failures."""
     yield line(answer(result))
     for sentence in caveats(result):
         yield line(sentence)
@@ -66,8 +73,6 @@ def study_sheet(result: StudyResult) -> Sheet:
         yield line(f"  {sentence}", indent=4)
     if len(sentences) > _FAILURES:
         yield line((f"  and {counted(len(sentences) - _FAILURES, 'more reason')}", "dim"))
-    yield from front_sheet(result)
-    yield from findings_sheet(result)
 
 
 def front_sheet(result: StudyResult, shown: int = _ROWS) -> Sheet:
