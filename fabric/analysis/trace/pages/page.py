@@ -28,7 +28,7 @@ from fabric.analysis.trace.pages.figures import (
 from fabric.analysis.trace.pages.graph import graphs
 from fabric.analysis.trace.pages.links import links_section
 from fabric.analysis.trace.pages.parts import filled, head, packed, part
-from fabric.display.html import fragment
+from fabric.display.html import fragment, section
 from fabric.display.parts import Rows
 from fabric.messages.files import output_file
 from fabric.messages.text import counted, visible
@@ -146,12 +146,10 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
 
 
 def _priced(tables: Mapping[str, list[list[str]]]) -> str:
-    found = [Rows(heads, rows) for name, heads in _PRICED.items() if (rows := tables.get(name))]
-    if not found:
-        return ""
-    return (
-        f'<section><h2>Time and energy</h2><div class="columns">{fragment(found)}</div></section>'
-    )
+    right = frozenset({1, 2, 3})
+    given = [(heads, tables[name]) for name, heads in _PRICED.items() if tables.get(name)]
+    found = fragment(Rows(heads, rows, right=right) for heads, rows in given)
+    return section("Time and energy", f'<div class="columns">{found}</div>' if found else "")
 
 
 def _deadlock(report: DeadlockReport) -> str:
