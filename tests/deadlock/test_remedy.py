@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import event, given
+from hypothesis import given
 
 from fabric import Program, simulate
 from fabric.analysis.deadlock import remedy
@@ -34,7 +34,6 @@ def test_remedies_complete_and_one_less_does_not(network: Network) -> None:
     depths = network.depths | {depth.option: depth.after for depth in remedy_.depths}
     if remedy_.initial or not remedy_.depths:
         return
-    event("a remedy")
     completed = simulate(network.program, depths=depths)
     assert ("completed", remedy_.cycles) == (completed.status, completed.cycles)
     for depth in remedy_.depths:

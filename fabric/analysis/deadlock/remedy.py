@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
-from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, UNBOUNDED, Change, Search
-from fabric.analysis.depths.problem import Limit, Oracle, Problem, Slot, Variable
+from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Change, Search
+from fabric.analysis.depths.problem import UNBOUNDED, Limit, Oracle, Problem, Slot, Variable
 from fabric.analysis.depths.search import raised, trimmed
 from fabric.graph.wiring.inserted import Initial, beginning
 from fabric.messages.causes import Cause
@@ -59,9 +59,8 @@ def find_remedy(
     if outcome.ending != "completed" or change == search.unchanged:
         why_not = _why_not(search, change, outcome, loops)
         return Remedy([], None, None, False, search.trials, why_not)
-    lowering = _Lowering(search, change)
-    finished = lowering.run()
-    change, trials = lowering.change, search.trials
+    change, finished = _lowered(search, _limited(search, change))
+    trials = search.trials
     only_deeper = change == search.unchanged.deeper(change.depths)
     finished |= only_deeper and record is not None and record.orders_are_fixed
     why_larger = "" if finished else _why_larger(search, record)
@@ -156,69 +155,61 @@ def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
     return None if more == change else more
 
 
-def _with_depth(change: Change, option: str, depth: int) -> Change:
+def _limited(search: Search, change: Change) -> Change:
+    """Replace unlimited memory with the given capacity if it is enough, or with the most held."""
+    given_bytes = search.unchanged.capacity_bytes
+    if given_bytes is None or change.capacity_bytes is not None:
+        return change
+    limited = change.roomy(given_bytes)
+    if search.attempt(limited).ending != "completed":
+        limited = change.roomy(max(given_bytes, search.known(change).enough_bytes))
+        search.attempt(limited, at_last=True)
+    return limited
+
+
+def _lowered(search: Search, change: Change) -> tuple[Change, bool]:
+    """Lower each number by runs, with all others kept; False if the effort ran out first.
+
+    Deeper channels never stop a network of blocking reads, so bisection is exact. With a merge or a
+    limited on-chip memory, a smaller number may suffice although the next one does not.
+    """
+    before = None
+    while change != before:
+        before = change
+        for least, most, changed in _numbers(search, change):
+            too_few, enough, probe = least, most, most - 1
+            while too_few < probe:
+                less = changed(change, probe)
+                ending = search.attempt(less).ending
+                if ending == "interrupted":
+                    return change, False
+                if ending == "completed":
+                    change, enough = less, probe
+                else:
+                    too_few = probe
+                probe = (too_few + enough) // 2
+    return change, True
+
+
+def _numbers(
+    search: Search, change: Change
+) -> Iterator[tuple[int, int, Callable[[Change, int], Change]]]:
+    """Yield a number that is too small, the present one, and how to change it."""
+    given_bytes, needed_bytes = _capacities(search, change)
+    if given_bytes != needed_bytes:
+        yield given_bytes, needed_bytes, Change.roomy
+    for option, depth in sorted(change.depths.items(), key=lambda each: (-each[1], each[0])):
+        yield search.depth_before(option) - 1, depth, partial(_with_depth, option)
+    for feedback, count in change.initial.items():
+        yield -1, count, partial(_begun, feedback)
+
+
+def _with_depth(option: str, change: Change, depth: int) -> Change:
     return change.deeper({option: depth})
 
 
-class _EffortUsedUp(Exception):  # noqa: N818 - control flow, not an error
-    pass
-
-
-class _Lowering:
-    """Lowers depths, initial elements and on-chip capacity by runs, each with the others kept."""
-
-    def __init__(self, search: Search, change: Change) -> None:
-        """Start from ``change``, with which a run has completed."""
-        self.change = change
-        self._search: Final = search
-
-    def run(self) -> bool:
-        """Lower until no number can be lowered; False if the effort ran out first."""
-        given_bytes = self._search.unchanged.capacity_bytes
-        if given_bytes is not None and self.change.capacity_bytes is None:
-            held_bytes = self._search.known(self.change).enough_bytes
-            self.change = self.change.roomy(max(held_bytes, given_bytes))
-            self._search.attempt(self.change, at_last=True)
-        try:
-            while self._lowered():
-                pass
-        except _EffortUsedUp:
-            return False
-        return True
-
-    def _lowered(self) -> bool:
-        before, depths = self.change, self.change.depths
-        given_bytes, capacity_bytes = _capacities(self._search, before)
-        if given_bytes != capacity_bytes and not self._try(before.roomy(given_bytes)):
-            self._lower(given_bytes, capacity_bytes, before.roomy)
-        for option in sorted(depths, key=lambda each: (-depths[each], each)):
-            before_depth = self._search.depth_before(option)
-            self._lower(before_depth - 1, depths[option], partial(_with_depth, self.change, option))
-        for feedback, count in before.initial.items():
-            self._lower(-1, count, partial(self.change.begun, feedback))
-        return self.change != before
-
-    def _lower(self, too_few: int, enough: int, changed: Callable[[int], Change]) -> None:
-        """Find the smallest sufficient number, with all other numbers kept.
-
-        Deeper channels never stop a network of blocking reads, so bisection is exact. With a merge
-        or a limited on-chip memory, a smaller number may suffice although the next one does not.
-        """
-        probe = enough - 1
-        while too_few < probe:
-            if self._try(changed(probe)):
-                enough = probe
-            else:
-                too_few = probe
-            probe = (too_few + enough) // 2
-
-    def _try(self, change: Change) -> bool:
-        ending = self._search.attempt(change).ending
-        if ending == "interrupted":
-            raise _EffortUsedUp
-        if ending == "completed":
-            self.change = change
-        return ending == "completed"
+def _begun(feedback: Feedback, change: Change, count: int) -> Change:
+    return change.begun(feedback, count)
 
 
 def _every_channel(search: Search, takes_channel_depth: bool) -> EveryChannel | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final, TypeVar
@@ -88,7 +88,7 @@ def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str
 def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) -> Iterator[str]:
     yield _verdict(report)
     yield from _section(_loop_title(report.loops[0]), _loop(report.loops[0], columns))
-    yield from _others(report.loops[1:], report.loops[0], columns)
+    yield from _others(report.loops[1:], columns)
     yield from _section("cause", _wrapped(report.loops[0].cause, _NAMES, columns))
     yield from _remedies(report, columns)
     yield from _section("", _tokens(report.loops[0], columns))
@@ -189,20 +189,16 @@ def _at(unit: BlockedUnit) -> str:
     return Place(unit.file, unit.line).brief
 
 
-def _others(loops: Sequence[Loop], first: Loop, columns: int | None) -> list[str]:
+def _others(loops: Sequence[Loop], columns: int | None) -> list[str]:
     alike: dict[tuple[object, ...], list[Loop]] = {}
-    for loop in (first, *loops):
+    for loop in loops:
         alike.setdefault((loop.code, *map(_kind, loop.units)), []).append(loop)
     lines = []
-    for position, group in enumerate(alike.values()):
-        count = len(group) - (position == 0)
-        if count:
-            shown = group[1] if position == 0 else group[0]
-            names = " > ".join(unit.unit for unit in shown.units[:_NAMES])
-            more = " > ..." if len(shown.units) > _NAMES else ""
-            same = "; the same" if position == 0 else ""
-            times = f", x {count:,}" if count > 1 else ""
-            lines.append(f"{shown.code}  {names}{more}{times}{same}")
+    for first, *others in alike.values():
+        names = " > ".join(unit.unit for unit in first.units[:_NAMES])
+        more = " > ..." if len(first.units) > _NAMES else ""
+        times = f", x {len(others) + 1:,}" if others else ""
+        lines.append(f"{first.code}  {names}{more}{times}")
     lines = _folded(lines, _LINES, lambda rest: f"{counted(rest, 'more kind')} in deadlock.json")
     return _section("other loops", aligned([(line,) for line in lines], columns, indent="    "))
 
@@ -237,11 +233,9 @@ def _remedies(report: DeadlockReport, columns: int | None) -> list[str]:
     return _section("remedy", [line for sentence in sentences for line in sentence])
 
 
-def _completing(
-    how: str, cycles: int, rows: Iterable[tuple[str, ...]], columns: int | None
-) -> list[str]:
+def _completing(how: str, cycles: int, rows: Table, columns: int | None) -> list[str]:
     title = f"remedy ({how}: completes at cycle {cycles:,})"
-    return _section(title, aligned(list(rows), columns, indent="    "))
+    return _section(title, aligned(rows, columns, indent="    "))
 
 
 def _rejected(found: Capacity | Depth | Front, less: int) -> str:
@@ -251,28 +245,36 @@ def _rejected(found: Capacity | Depth | Front, less: int) -> str:
     return f"{less:,} is not enough: {same} at cycle {found.rejected_cycle:,}"
 
 
-def _changes(remedy: Remedy) -> Iterator[tuple[str, ...]]:
+def _changes(remedy: Remedy) -> Table:
+    rows: Table = []
     if remedy.capacity is not None:
         found = remedy.capacity
         change = f"capacity {found.before_bytes:,} -> {counted(found.after_bytes, 'byte')}"
         key = f"[on_chip] capacity_bytes = {found.after_bytes}"
-        yield change, key, _rejected(found, found.after_bytes - 1)
-    for front in remedy.initial[:_LINES]:
-        change = f"begin the loop at {Place(front.file, front.line).brief}"
-        write = front.statement or f"connect({front.write})"
-        yield change, write, _rejected(front, front.count - 1)
+        rows.append((change, key, _rejected(found, found.after_bytes - 1)))
+    fronts: Table = [
+        (
+            f"begin the loop at {Place(front.file, front.line).brief}",
+            front.statement or f"connect({front.write})",
+            _rejected(front, front.count - 1),
+        )
+        for front in remedy.initial
+    ]
+    rows += _folded(fronts, _LINES, lambda rest: (f"and {rest:,} more in deadlock.json",))
     if any(front.statement for front in remedy.initial):
-        yield "  which needs", "from fabric import Initial"
-    if len(remedy.initial) > _LINES:
-        yield (f"and {counted(len(remedy.initial) - _LINES, 'more loop')} in deadlock.json",)
-    for depth in remedy.depths[:_LINES]:
-        change = f"depth of {depth.option} {depth.before:,} -> {depth.after:,}"
-        yield change, f"--depth {depth.option}={depth.after}", _rejected(depth, depth.after - 1)
-    if len(remedy.depths) > _LINES:
-        left_out = len(remedy.depths) - _LINES
-        alone = remedy.capacity is None and not remedy.initial
-        grow = "; --on-deadlock grow applies all" if alone else ""
-        yield (f"and {left_out:,} more in deadlock.json{grow}",)
+        rows.append(("  which needs", "from fabric import Initial"))
+    grow = "" if rows else "; --on-deadlock grow applies all"
+    depths: Table = [
+        (
+            f"depth of {depth.option} {depth.before:,} -> {depth.after:,}",
+            f"--depth {depth.option}={depth.after}",
+            _rejected(depth, depth.after - 1),
+        )
+        for depth in remedy.depths
+    ]
+    return rows + _folded(
+        depths, _LINES, lambda rest: (f"and {rest:,} more in deadlock.json{grow}",)
+    )
 
 
 def _limits(remedy: Remedy, columns: int | None) -> list[str]:
@@ -315,9 +317,10 @@ def _events(report: DeadlockReport, columns: int | None) -> list[str]:
 
 
 def _behind(report: DeadlockReport, columns: int | None) -> list[str]:
-    groups = [list(alike) for _, alike in groupby(sorted(report.behind, key=_kind), _kind)]
-    order = {unit.unit: position for position, unit in enumerate(report.behind)}
-    groups.sort(key=lambda group: order[group[0].unit])
+    alike: dict[object, list[BlockedUnit]] = {}
+    for unit in report.behind:
+        alike.setdefault(_kind(unit), []).append(unit)
+    groups = list(alike.values())
     names = [group[0].unit + (f" (x {len(group):,})" if len(group) > 1 else "") for group in groups]
     left_out = sum(len(group) for group in groups[_NAMES:])
     names = _folded(names, _NAMES, lambda _: f"{left_out:,} more")

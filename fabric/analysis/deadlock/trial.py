@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.deadlock.cause import channels_of, code, find_stuck, growable
 from fabric.analysis.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
+from fabric.analysis.depths.problem import UNBOUNDED
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.stream import Feedback
 from fabric.messages.errors import ShapeError
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 EFFORT_ELEMENTS: Final = 400_000
 """Elements that all runs of a search may deliver together."""
-
-UNBOUNDED: Final = 1 << 40
-"""A depth that no run reaches."""
 
 _BUILDING_ELEMENTS: Final = 10
 """Building one operator of a machine counts as this number of elements."""

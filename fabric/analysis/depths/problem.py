@@ -17,6 +17,9 @@ from fabric.timing.retiming.retimer import Retimer
 Depths: TypeAlias = tuple[int, ...]
 """A depth for each variable of a problem, in order."""
 
+UNBOUNDED: Final = 1 << 40
+"""A depth that no run reaches."""
+
 Cut = frozenset[int]
 """Variables, at least one of which has to be deeper; empty if no depths help."""
 

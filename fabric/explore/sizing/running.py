@@ -10,6 +10,7 @@ from signal import SIGINT
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from fabric.analysis.deadlock.document import DeadlockReport
+from fabric.analysis.depths.problem import UNBOUNDED
 from fabric.analysis.symbolic.substitution import Substitution
 from fabric.explore.study.evaluation import Job, loaded_of
 from fabric.explore.study.opening import StudyOptions, open_study
@@ -28,9 +29,6 @@ from fabric.runs.options import Options, Settings
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.record_making import Recording
 from fabric.timing.state.run_state import RunState
-
-UNBOUNDED: Final = 1 << 40
-"""A depth that no run reaches."""
 
 _DEFAULTS: Final = Options()
 

@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from fabric import ConfigurationError, Program, Sizing, simulate, size
+from fabric.analysis.depths.problem import UNBOUNDED
 from fabric.explore.sizing.methods import METHODS, Method
-from fabric.explore.sizing.running import UNBOUNDED, cycles_of
+from fabric.explore.sizing.running import cycles_of
 from fabric.extend import Deadlock
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
