@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from layers.assignment import assigned
@@ -21,7 +21,8 @@ from layers.attention_region import Caches, Requests, attention_region
 from layers.cache_lengths import draw_lengths, read_lengths
 from numpy.typing import NDArray
 
-from fabric import ConfigurationError, Feedback, Program, Stream, StreamType
+from fabric import Feedback, Program, Stream, StreamType
+from fabric.extend import Bounds
 from operators import (
     INTEGER,
     Accum,
@@ -46,14 +47,14 @@ MOST = 2**31 - 1  # regions, rows of a tile
 def build(
     strategy: Literal["coarse", "interleaved", "dynamic"] = "dynamic",
     kv: Path | None = None,
-    requests: int | None = None,
-    regions: int = 4,
-    tile_n: int = 32,
+    requests: Annotated[int | None, Bounds(1)] = None,
+    regions: Annotated[int, Bounds(1, MOST)] = 4,
+    tile_n: Annotated[int, Bounds(1, MOST)] = 32,
     flops_per_cycle: int = 2048,
     channel_depth: int = 1,
-    seed: int = 0,
-    heads: int = 8,
-    head_dim: int = 64,
+    seed: Annotated[int, Bounds(0)] = 0,
+    heads: Annotated[int, Bounds(1, MOST)] = 8,
+    head_dim: Annotated[int, Bounds(1, MOST)] = 64,
 ) -> Program:
     """Wire the attention of all regions.
 
@@ -69,24 +70,6 @@ def build(
         heads: query heads, which share the key-value head.
         head_dim: columns of a head.
     """
-    for name, value, least in (
-        ("requests", 1 if requests is None else requests, 1),
-        ("regions", regions, 1),
-        ("tile_n", tile_n, 1),
-        ("seed", seed, 0),
-        ("heads", heads, 1),
-        ("head_dim", head_dim, 1),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
-    for name, value in (
-        ("regions", regions),
-        ("tile_n", tile_n),
-        ("heads", heads),
-        ("head_dim", head_dim),
-    ):
-        if value > MOST:
-            raise ConfigurationError(f"{name} is {value}: expected at most {MOST:,}")
     if kv is None:
         lengths = draw_lengths(64 if requests is None else requests, seed)
     else:

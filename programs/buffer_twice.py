@@ -10,10 +10,13 @@ Computes: y = x @ x
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
+from fabric.extend import Bounds
 from operators import (
     Accum,
     Bufferize,
@@ -24,7 +27,9 @@ from operators import (
 )
 
 
-def build(size: int = 64, tile: int = 16, seed: int = 0) -> Program:
+def build(
+    size: Annotated[int, Bounds(1)] = 64, tile: int = 16, seed: Annotated[int, Bounds(0)] = 0
+) -> Program:
     """Wire the product for a random matrix.
 
     Args:
@@ -32,9 +37,6 @@ def build(size: int = 64, tile: int = 16, seed: int = 0) -> Program:
         tile: rows and columns of a tile; it divides ``size``.
         seed: of the numbers.
     """
-    for name, value, least in (("size", size, 1), ("seed", seed, 0)):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     if tile < 1 or size % tile:
         raise ConfigurationError(f"tile is {tile}: expected a divisor of size={size}")
     x: NDArray[np.float64] = np.random.default_rng(seed).standard_normal((size, size))

@@ -25,7 +25,7 @@ Computes: h = x + attention(norm(x)), y = h + experts(norm(h)), for each layer i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from layers.cache_lengths import draw_lengths, read_lengths
 from layers.decoder_data import DecoderData
@@ -37,6 +37,7 @@ from layers.layer_routing import layer_routing
 from layers.models import MOST, ModelName, attends, layer
 
 from fabric import ConfigurationError, Program, dtype_named
+from fabric.extend import Bounds
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
 
 CACHE_ROWS = 32  # of a cache tile
@@ -44,21 +45,21 @@ CACHE_ROWS = 32  # of a cache tile
 
 def build(
     model: ModelName = "qwen3-30b-a3b",
-    batch: int = 64,
+    batch: Annotated[int, Bounds(1, MOST)] = 64,
     tiling: Literal["static", "dynamic"] = "dynamic",
-    tile_n: int = 16,
+    tile_n: Annotated[int, Bounds(1, MOST)] = 16,
     tile_f: int = 64,
     tile_p: int = 16,
     regions: int | None = None,
     parallelisation: Parallelisation = "dynamic",
-    attention_regions: int = 4,
-    layers: int = 1,
-    first_layer: int = 0,
+    attention_regions: Annotated[int, Bounds(1, MOST)] = 4,
+    layers: Annotated[int, Bounds(1, MOST)] = 1,
+    first_layer: Annotated[int, Bounds(0, MOST)] = 0,
     flops_per_cycle: int | None = None,
     channel_depth: int | None = None,
     kv: Path | None = None,
     routing: Path | None = None,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0, MOST)] = 0,
     experts: int | None = None,
     top_k: int | None = None,
     hidden: int | None = None,
@@ -99,16 +100,6 @@ def build(
     size = layer(model, experts, top_k, hidden, inter)
     attention = attends(model, heads, key_heads, head_dim)
     regions = size.experts if regions is None else regions
-    for name, value, least in (
-        ("batch", batch, 1),
-        ("tile_n", tile_n, 1),
-        ("attention_regions", attention_regions, 1),
-        ("layers", layers, 1),
-        ("first_layer", first_layer, 0),
-        ("seed", seed, 0),
-    ):
-        if not least <= value <= MOST:
-            raise ConfigurationError(f"{name} is {value}: expected {least} to {MOST:,}")
     for name, value, what, whole in (
         ("tile_f", tile_f, "inner dimension", size.inter),
         ("tile_p", tile_p, "columns of a head", attention.head_dim),

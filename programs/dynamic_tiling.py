@@ -10,12 +10,13 @@ Computes: y[t] = silu(x[t] @ up) @ down for the tokens t of all sequences
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import ConfigurationError, Program, Stream
+from fabric import Program, Stream
+from fabric.extend import Bounds
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -39,11 +40,11 @@ INTER = 128  # columns between up and down
 
 
 def build(
-    sequences: int = 6,
-    longest: int = 12,
+    sequences: Annotated[int, Bounds(0)] = 6,
+    longest: Annotated[int, Bounds(1)] = 12,
     tiling: Literal["static", "dynamic"] = "dynamic",
     rows: int = 4,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the program for random lengths and numbers.
 
@@ -54,13 +55,6 @@ def build(
         rows: tokens of a tile, for static tiling.
         seed: of lengths and numbers.
     """
-    for name, value, least in (
-        ("sequences", sequences, 0),
-        ("longest", longest, 1),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     random = np.random.default_rng(seed)
     lengths = random.integers(1, longest + 1, sequences)
     lengths[1::3] = 0

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from layers.sequences import Letters, distance, draw_pairs, read_pairs
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import (
-    ConfigurationError,
     Dim,
     Feedback,
     Initial,
@@ -41,7 +40,7 @@ from fabric import (
     TileType,
     TupleType,
 )
-from fabric.extend import ADDRESS_DTYPE, number_in
+from fabric.extend import ADDRESS_DTYPE, Bounds, number_in
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -198,13 +197,13 @@ class Number(Function):
 
 
 def build(
-    pairs: int = 8,
-    longest: int = 12,
+    pairs: Annotated[int, Bounds(1)] = 8,
+    longest: Annotated[int, Bounds(0)] = 12,
     sequences: Literal["ragged", "padded"] = "ragged",
-    lanes: int = 4,
-    piece: int = 4,
+    lanes: Annotated[int, Bounds(1)] = 4,
+    piece: Annotated[int, Bounds(1)] = 4,
     file: Path | None = None,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the program.
 
@@ -217,15 +216,6 @@ def build(
         file: of pairs, one a line with a comma between the two; drawn where None.
         seed: of what is drawn.
     """
-    for name, value, least in (
-        ("pairs", pairs, 1),
-        ("longest", longest, 0),
-        ("lanes", lanes, 1),
-        ("piece", piece, 1),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     given = draw_pairs(pairs, longest, seed) if file is None else read_pairs(file)
     count, lanes = len(given), min(lanes, len(given))
     lengths = np.array([[len(each) for each in pair] for pair in given])

@@ -16,13 +16,14 @@ Computes: y[v] = x[v] @ own + sum over the neighbours u of v of silu(x[u] @ othe
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from layers.graphs import GraphName, graph_named
 from numpy.typing import NDArray
 
-from fabric import ConfigurationError, Program, Stream
+from fabric import Program, Stream
+from fabric.extend import Bounds
 from operators import (
     Accum,
     Add,
@@ -52,7 +53,7 @@ def build(
     graph: GraphName = "random",
     vertices: int = 10,
     tiling: Literal["dynamic", "static", "padded"] = "dynamic",
-    rows: int = 4,
+    rows: Annotated[int, Bounds(1)] = 4,
     seed: int = 0,
 ) -> Program:
     """Wire the layer.
@@ -64,8 +65,6 @@ def build(
         rows: neighbours of a tile, where tiles are static.
         seed: of the graph and all numbers.
     """
-    if rows < 1:
-        raise ConfigurationError(f"rows is {rows}: expected at least 1")
     network = graph_named(graph, vertices, seed)
     lists = [sorted(network[vertex]) for vertex in network]
     count = len(lists)

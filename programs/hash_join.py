@@ -16,12 +16,13 @@ Computes: y[key] = rate[key] * the sum of the amounts of the key's items, 0 with
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program, Stream
+from fabric.extend import Bounds
 from operators import (
     LinearOffChipStore,
     Map,
@@ -36,13 +37,13 @@ Integers = NDArray[np.int64]
 
 
 def build(
-    orders: int = 24,
-    items: int = 96,
+    orders: Annotated[int, Bounds(1)] = 24,
+    items: Annotated[int, Bounds(1)] = 96,
     keys: int = 32,
-    buckets: int = 4,
+    buckets: Annotated[int, Bounds(1)] = 4,
     skew: float = 1.2,
     rows: Literal["ragged", "padded"] = "ragged",
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the join.
 
@@ -55,15 +56,8 @@ def build(
         rows: of a bucket, as they are or padded to the fullest.
         seed: of both tables.
     """
-    for name, value, least in (
-        ("orders", orders, 1),
-        ("items", items, 1),
-        ("buckets", buckets, 1),
-        ("keys", keys, orders),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    if keys < orders:
+        raise ConfigurationError(f"keys is {keys}: expected at least {orders}")
     if keys % buckets:
         raise ConfigurationError(
             f"keys is {keys}: expected a multiple of the number of buckets, {buckets}"

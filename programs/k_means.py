@@ -14,14 +14,14 @@ Computes: y, the centres after so many iterations, from the first points; each w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import ConfigurationError, Dim, Program, Tile, TileType
-from fabric.extend import ADDRESS_DTYPE, number_in
+from fabric.extend import ADDRESS_DTYPE, Bounds, number_in
 from operators import (
     INTEGER,
     Accum,
@@ -150,12 +150,12 @@ class Centre(Function):
 
 def build(
     points: int = 64,
-    clusters: int = 4,
-    dimensions: int = 7,
-    iterations: int = 2,
+    clusters: Annotated[int, Bounds(1)] = 4,
+    dimensions: Annotated[int, Bounds(1)] = 7,
+    iterations: Annotated[int, Bounds(1)] = 2,
     update: Literal["scatter", "dense"] = "scatter",
-    banks: int = 1,
-    seed: int = 0,
+    banks: Annotated[int, Bounds(1)] = 1,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the iterations.
 
@@ -168,16 +168,8 @@ def build(
         banks: of the memory of ``scatter``, as many of which are updated at a time.
         seed: of the points.
     """
-    for name, value, least in (
-        ("clusters", clusters, 1),
-        ("points", points, clusters),
-        ("dimensions", dimensions, 1),
-        ("iterations", iterations, 1),
-        ("banks", banks, 1),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
+    if points < clusters:
+        raise ConfigurationError(f"points is {points}: expected at least {clusters}")
     random = np.random.default_rng(seed)
     middles = 4 * random.standard_normal((clusters, dimensions))
     drawn = middles[random.integers(0, clusters, points)]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from layers.experts import pack, pack_dynamically
@@ -40,7 +40,7 @@ from fabric import (
     TileType,
     dtype_named,
 )
-from fabric.extend import ceil_div
+from fabric.extend import Bounds, ceil_div
 from operators import (
     Accum,
     FlatMap,
@@ -118,16 +118,16 @@ class Columns(Function):
 
 
 def build(
-    batch: int = 16,
-    matrices: int = 8,
+    batch: Annotated[int, Bounds(1)] = 16,
+    matrices: Annotated[int, Bounds(1)] = 8,
     skew: float = 1.0,
     tiling: Literal["static", "dynamic"] = "static",
-    tile_n: int = 16,
+    tile_n: Annotated[int, Bounds(1)] = 16,
     tile_f: int = 64,
-    inner: int = 256,
-    outer: int = 256,
+    inner: Annotated[int, Bounds(1)] = 256,
+    outer: Annotated[int, Bounds(1)] = 256,
     header_bytes: int | None = None,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the products.
 
@@ -143,7 +143,6 @@ def build(
         header_bytes: that carry the size of a dynamic tile; sizes are known anyway where None.
         seed: of the choice and of all numbers.
     """
-    _check(batch, matrices, tile_n, inner, outer, seed)
     if not 0 <= skew <= STEEPEST:
         raise ConfigurationError(f"skew is {skew}: expected a number from 0 to {STEEPEST}")
     if tile_f < 1 or outer % tile_f:
@@ -189,19 +188,6 @@ def build(
     for own, count in zip(routed, np.bincount(choice, minlength=matrices).tolist(), strict=True):
         program.bind(own.shape[0], count)
     return program
-
-
-def _check(batch: int, matrices: int, tile_n: int, inner: int, outer: int, seed: int) -> None:
-    for name, value, least in (
-        ("batch", batch, 1),
-        ("matrices", matrices, 1),
-        ("tile_n", tile_n, 1),
-        ("inner", inner, 1),
-        ("outer", outer, 1),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
 
 
 @dataclass(frozen=True)

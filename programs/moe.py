@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from layers.expert_data import LayerData
@@ -29,6 +29,7 @@ from layers.routing import draw_routing, read_routing
 from numpy.typing import NDArray
 
 from fabric import ARTIFACT_BYTES, ConfigurationError, Program, dtype_named
+from fabric.extend import Bounds
 from operators import (
     Accum,
     Flatten,
@@ -46,16 +47,16 @@ from operators import (
 
 def build(
     model: ModelName = "qwen3-30b-a3b",
-    batch: int = 64,
+    batch: Annotated[int, Bounds(1)] = 64,
     tiling: Literal["static", "dynamic"] = "static",
-    tile_n: int = 16,
+    tile_n: Annotated[int, Bounds(1, MOST)] = 16,
     tile_f: int = 64,
     regions: int | None = None,
     flops_per_cycle: int | None = None,
     channel_depth: int | None = None,
     routing: Path | None = None,
-    first_token: int = 0,
-    seed: int = 0,
+    first_token: Annotated[int, Bounds(0)] = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
     experts: int | None = None,
     top_k: int | None = None,
     hidden: int | None = None,
@@ -82,13 +83,11 @@ def build(
     """
     size = layer(model, experts, top_k, hidden, inter)
     regions = size.experts if regions is None else regions
-    _check(size, batch, tile_n if tiling == "static" else 1, tile_f, regions, seed)
+    _check(size, tile_f, regions)
     if first_token and routing is None:
         raise ConfigurationError(
             f"first_token is {first_token} and nothing is read: expected routing=FILE.npz too"
         )
-    if first_token < 0:
-        raise ConfigurationError(f"first_token is {first_token}: expected at least 0")
     if routing is None:
         choice = draw_routing(batch, size.top_k, size.experts, seed)
     else:
@@ -146,12 +145,7 @@ def build(
     return program
 
 
-def _check(size: Model, batch: int, tile_n: int, tile_f: int, regions: int, seed: int) -> None:
-    for name, value, least in (("batch", batch, 1), ("tile_n", tile_n, 1), ("seed", seed, 0)):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
-    if tile_n > MOST:
-        raise ConfigurationError(f"tile_n is {tile_n}: expected at most {MOST:,}")
+def _check(size: Model, tile_f: int, regions: int) -> None:
     for name, value, what, whole in (
         ("tile_f", tile_f, "inner dimension", size.inter),
         ("regions", regions, "number of experts", size.experts),

@@ -7,19 +7,20 @@ Computes: what moe.py or attention.py does.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import attention
 import moe
 from layers.models import ModelName
 
 from fabric import Program
+from fabric.extend import Bounds
 
 
 def build(
     part: Literal["moe", "attention"] = "attention",
     model: ModelName = "qwen3-30b-a3b",
-    batch: int = 64,
+    batch: Annotated[int, Bounds(1)] = 64,
     tiling: Literal["static", "dynamic"] = "static",
     tile_n: int | None = None,
     tile_f: int = 64,
@@ -29,8 +30,8 @@ def build(
     routing: Path | None = None,
     strategy: Literal["coarse", "interleaved", "dynamic"] = "dynamic",
     kv: Path | None = None,
-    requests: int | None = None,
-    seed: int = 0,
+    requests: Annotated[int | None, Bounds(1)] = None,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire one of both; what is None is left to it.
 

@@ -14,7 +14,7 @@ Computes: y, the ranks after so many iterations with a damping of 0.85, from equ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import ConfigurationError, Dim, Program, Stream, Tile, TileType
+from fabric.extend import Bounds
 from operators import (
     Accum,
     Expand,
@@ -86,9 +87,9 @@ class Damped(Function):
 def build(
     graph: GraphName = "karate-club",
     vertices: int = 64,
-    iterations: int = 3,
+    iterations: Annotated[int, Bounds(1)] = 3,
     edges: Literal["sparse", "dense"] = "sparse",
-    banks: int = 1,
+    banks: Annotated[int, Bounds(1)] = 1,
     seed: int = 0,
 ) -> Program:
     """Wire the iterations.
@@ -101,9 +102,6 @@ def build(
         banks: of the memory that adds ranks up, as many of which are updated at a time.
         seed: of a drawn graph.
     """
-    for name, value in (("iterations", iterations), ("banks", banks)):
-        if value < 1:
-            raise ConfigurationError(f"{name} is {value}: expected at least 1")
     network = graph_named(graph, vertices, seed)
     lists = [sorted(network[vertex]) for vertex in network]
     if not lists or not all(lists):

@@ -14,12 +14,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import moe_or_attention
 from layers.models import ModelName
 
 from fabric import Program, place
+from fabric.extend import Bounds
 
 Sites: TypeAlias = Mapping[str, tuple[int, int]]
 
@@ -34,15 +35,15 @@ def build(
     placement: Way = "place",
     placement_seed: int = 0,
     model: ModelName = "qwen3-30b-a3b",
-    batch: int = 64,
+    batch: Annotated[int, Bounds(1)] = 64,
     tiling: Literal["static", "dynamic"] = "static",
     tile_n: int | None = None,
     flops_per_cycle: int | None = None,
     routing: Path | None = None,
     strategy: Literal["coarse", "interleaved", "dynamic"] = "dynamic",
     kv: Path | None = None,
-    requests: int | None = None,
-    seed: int = 0,
+    requests: Annotated[int | None, Bounds(1)] = None,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire one of both and put its units on sites.
 

@@ -10,10 +10,13 @@ Computes: y[r] = softmax(q[r] @ k[r].T / sqrt(64)) @ v[r], zeros where a request
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import ConfigurationError, Program
+from fabric import Program
+from fabric.extend import Bounds
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -37,7 +40,11 @@ HEAD = 64  # columns of q, k and v
 ROWS = 8  # rows of a cache tile
 
 
-def build(requests: int = 8, longest: int = 5, seed: int = 0) -> Program:
+def build(
+    requests: Annotated[int, Bounds(0)] = 8,
+    longest: Annotated[int, Bounds(1)] = 5,
+    seed: Annotated[int, Bounds(0)] = 0,
+) -> Program:
     """Wire the program for random lengths and numbers.
 
     Args:
@@ -45,13 +52,6 @@ def build(requests: int = 8, longest: int = 5, seed: int = 0) -> Program:
         longest: tiles of the longest possible cache.
         seed: of lengths and numbers.
     """
-    for name, value, least in (
-        ("requests", requests, 0),
-        ("longest", longest, 1),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     random = np.random.default_rng(seed)
     lengths = random.integers(1, longest + 1, requests)  # in tiles
     lengths[1::3] = 0

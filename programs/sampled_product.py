@@ -14,13 +14,14 @@ Computes: c = s * (a @ b.T), where sparse only the blocks that s has, one below 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from layers.sparse_matrices import MatrixName, blocks_of, matrix_named, stored
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
+from fabric.extend import Bounds
 from operators import (
     Expand,
     Flatten,
@@ -38,8 +39,8 @@ from operators import (
 def build(
     matrix: MatrixName = "banded",
     rows: int = 64,
-    inner: int = 32,
-    block: int = 8,
+    inner: Annotated[int, Bounds(1)] = 32,
+    block: Annotated[int, Bounds(1)] = 8,
     order: Literal["sampled", "dense"] = "sampled",
     seed: int = 0,
 ) -> Program:
@@ -53,9 +54,6 @@ def build(
         order: what is multiplied.
         seed: of all numbers.
     """
-    for name, value in (("block", block), ("inner", inner)):
-        if value < 1:
-            raise ConfigurationError(f"{name} is {value}: expected at least 1")
     if rows % block:
         raise ConfigurationError(
             f"block is {block}: expected a divisor of the number of rows, {rows}"

@@ -15,13 +15,14 @@ Computes: y = a @ x
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from layers.graphs import GraphName, graph_named
 from numpy.typing import NDArray
 
-from fabric import ConfigurationError, Program
+from fabric import Program
+from fabric.extend import Bounds
 from operators import (
     Accum,
     LinearOffChipStore,
@@ -37,9 +38,9 @@ from operators import (
 def build(
     graph: GraphName = "karate-club",
     vertices: int = 64,
-    columns: int = 1,
+    columns: Annotated[int, Bounds(1)] = 1,
     rows: Literal["ragged", "padded"] = "ragged",
-    piece: int = 4,
+    piece: Annotated[int, Bounds(1)] = 4,
     seed: int = 0,
 ) -> Program:
     """Wire the product.
@@ -52,9 +53,6 @@ def build(
         piece: entries of a row that are read and multiplied at a time.
         seed: of the graph and of x.
     """
-    for name, value in (("columns", columns), ("piece", piece)):
-        if value < 1:
-            raise ConfigurationError(f"{name} is {value}: expected at least 1")
     lists, values = _laplacian(graph, vertices, seed)
     count = len(lists)
     x = np.zeros((count + 1, columns))  # the last row is what padding multiplies

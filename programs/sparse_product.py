@@ -17,12 +17,13 @@ Computes: c = a @ a
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from layers.sparse_matrices import Blocks, MatrixName, blocks_of, matrix_named, stored
 
 from fabric import ConfigurationError, Program, Stream
+from fabric.extend import Bounds
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -46,9 +47,9 @@ from operators import (
 def build(
     matrix: MatrixName = "banded",
     rows: int = 64,
-    block: int = 8,
+    block: Annotated[int, Bounds(1)] = 8,
     order: Literal["inner", "gustavson", "dense"] = "inner",
-    banks: int = 1,
+    banks: Annotated[int, Bounds(1)] = 1,
     seed: int = 0,
 ) -> Program:
     """Wire the product.
@@ -61,9 +62,6 @@ def build(
         banks: of the memory of ``gustavson``, which are updated at a time.
         seed: of the matrix.
     """
-    for name, value in (("block", block), ("banks", banks)):
-        if value < 1:
-            raise ConfigurationError(f"{name} is {value}: expected at least 1")
     if rows % block:
         raise ConfigurationError(
             f"block is {block}: expected a divisor of the number of rows, {rows}"

@@ -9,10 +9,13 @@ Computes: y = (silu(x @ gate) * (x @ up)) @ down
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
+from fabric.extend import Bounds
 from operators import (
     Accum,
     LinearOffChipLoad,
@@ -27,12 +30,12 @@ from operators import (
 
 
 def build(
-    batch: int = 64,
-    hidden: int = 256,
-    inter: int = 512,
+    batch: Annotated[int, Bounds(1)] = 64,
+    hidden: Annotated[int, Bounds(1)] = 256,
+    inter: Annotated[int, Bounds(1)] = 512,
     tile_batch: int = 16,
     tile_inter: int = 16,
-    seed: int = 42,
+    seed: Annotated[int, Bounds(0)] = 42,
     by_columns: bool = False,
 ) -> Program:
     """Wire one expert for ``batch`` tokens.
@@ -47,14 +50,6 @@ def build(
         by_columns: gate and up are stored column by column, so that all tiles have rows of
             ``hidden`` elements.
     """
-    for name, value, least in (
-        ("batch", batch, 1),
-        ("hidden", hidden, 1),
-        ("inter", inter, 1),
-        ("seed", seed, 0),
-    ):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     if max(batch, hidden, inter) > (most := 2**31 - 1):
         raise ConfigurationError(
             f"batch, hidden and inter are {batch}, {hidden} and {inter}: expected at most {most:,}"

@@ -6,19 +6,22 @@ Computes: what swiglu.py does.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import swiglu
 
 from fabric import Program
+from fabric.extend import Bounds
 from operators.pieces import in_pieces
 
 
 def build(
-    batch: int = 64,
-    hidden: int = 256,
-    inter: int = 512,
+    batch: Annotated[int, Bounds(1)] = 64,
+    hidden: Annotated[int, Bounds(1)] = 256,
+    inter: Annotated[int, Bounds(1)] = 512,
     tile_batch: int = 16,
     tile_inter: int = 16,
-    seed: int = 42,
+    seed: Annotated[int, Bounds(0)] = 42,
     pieces: int = 16,
 ) -> Program:
     """Wire the layer.

@@ -9,10 +9,13 @@ Computes: y[t] = sum over both experts e of token t of share[t, e] * silu(x[t] @
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program, Stream
+from fabric.extend import Bounds
 from operators import (
     Accum,
     FlatMap,
@@ -38,7 +41,9 @@ OUTPUT = 64  # columns of y
 ROWS = 4  # tokens in a packed tile
 
 
-def build(tokens: int = 12, experts: int = 6, seed: int = 0) -> Program:
+def build(
+    tokens: Annotated[int, Bounds(0)] = 12, experts: int = 6, seed: Annotated[int, Bounds(0)] = 0
+) -> Program:
     """Wire the layer for random tokens, weights and routing.
 
     Args:
@@ -46,9 +51,6 @@ def build(tokens: int = 12, experts: int = 6, seed: int = 0) -> Program:
         experts: at least 4; those with odd numbers get no token.
         seed: of everything.
     """
-    for name, value, least in (("tokens", tokens, 0), ("seed", seed, 0)):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     if experts < 4:
         raise ConfigurationError(f"experts is {experts}: expected at least 4, two of them in use")
     random = np.random.default_rng(seed)

@@ -14,14 +14,14 @@ Computes: y[r] = softmax(q[r] @ k[r, chosen].T / 8) @ v[r, chosen]
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from fabric import ConfigurationError, Dim, Program, Tile, TileType
-from fabric.extend import ADDRESS_DTYPE, number_in
+from fabric.extend import ADDRESS_DTYPE, Bounds, number_in
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -98,11 +98,11 @@ class LargestTiles(Function):
 
 
 def build(
-    requests: int = 2,
+    requests: Annotated[int, Bounds(1)] = 2,
     context: int = 512,
     kept: int = 4,
     cache: Literal["sparse", "dense"] = "sparse",
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the step.
 
@@ -118,9 +118,6 @@ def build(
         raise ConfigurationError(f"context is {context}: expected a multiple of {ROWS}")
     if not 1 <= kept <= tiles:
         raise ConfigurationError(f"kept is {kept}: expected 1 to {tiles}, the tiles of the context")
-    for name, value, least in (("requests", requests, 1), ("seed", seed, 0)):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     numbers = _Numbers(requests, tiles, seed)
 
     with Program("top-k-attention", mode="functional", channel_depth=8) as program:

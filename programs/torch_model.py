@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from layers.cache_lengths import read_lengths
@@ -35,6 +35,7 @@ from layers.torch_sizes import FAMILIES, FULL, TINY, ModelName, alike, experts_o
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
+from fabric.extend import Bounds
 
 MOST = 2**31 - 1
 
@@ -48,11 +49,11 @@ def build(
     size: Literal["tiny", "full"] = "tiny",
     phase: Literal["prefill", "decode"] = "prefill",
     part: Literal["model", "layers", "ends"] = "model",
-    batch: int = 2,
-    context: int = 6,
+    batch: Annotated[int, Bounds(1, MOST)] = 2,
+    context: Annotated[int, Bounds(1, MOST)] = 6,
     kv: Path | None = None,
     layers: int | None = None,
-    first_layer: int = 0,
+    first_layer: Annotated[int, Bounds(0, MOST)] = 0,
     dtype: Literal["float32", "bfloat16", "float8_e4m3fn"] = "bfloat16",
     weights: Path | None = None,
     weight_dtype: WeightDtype | None = None,
@@ -68,7 +69,7 @@ def build(
     regions: int | None = None,
     on_chip_bytes: int | None = None,
     flops_per_cycle: int | None = None,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0, MOST)] = 0,
 ) -> Program:
     """Import the model.
 
@@ -101,14 +102,6 @@ def build(
         seed: of all data.
     """
     sizes = (TINY if size == "tiny" else FULL)[model]
-    for name, value, least in (
-        ("batch", batch, 1),
-        ("context", context, 1),
-        ("first_layer", first_layer, 0),
-        ("seed", seed, 0),
-    ):
-        if not least <= value <= MOST:
-            raise ConfigurationError(f"{name} is {value}: expected {least} to {MOST:,}")
     chosen = _layers(part, layers, first_layer, layers_of(sizes))
     if phase == "decode":
         lengths = np.full(batch, context) if kv is None else read_lengths(kv, batch)

@@ -16,7 +16,7 @@ Computes: y = sum(price * discount) over the rows of 1994 with a discount of 5 t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from fabric import (
     Tile,
     TileType,
 )
-from fabric.extend import number_in
+from fabric.extend import Bounds, number_in
 from operators import (
     Accum,
     Consumer,
@@ -121,11 +121,11 @@ class Revenue(Function):
 
 
 def build(
-    rows: int = 2048,
-    piece: int = 64,
+    rows: Annotated[int, Bounds(1)] = 2048,
+    piece: Annotated[int, Bounds(1)] = 64,
     columns: Literal["sparse", "scan"] = "sparse",
-    late: int = 60,
-    seed: int = 0,
+    late: Annotated[int, Bounds(0)] = 60,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the query.
 
@@ -136,13 +136,8 @@ def build(
         late: days by which a row may be out of order.
         seed: of the table.
     """
-    for name, value, least in (("piece", piece, 1), ("rows", rows, 1), ("late", late, 0)):
-        if value < least:
-            raise ConfigurationError(f"{name} is {value}: expected at least {least}")
     if rows % piece:
         raise ConfigurationError(f"rows is {rows}: expected a multiple of {piece}")
-    if seed < 0:
-        raise ConfigurationError(f"seed is {seed}: expected at least 0")
     table = _table(rows, late, seed)
     count = rows // piece
     has = np.asarray(in_year(table[0]).reshape(count, piece).any(axis=1))

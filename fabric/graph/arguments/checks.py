@@ -71,6 +71,17 @@ class Bounds(NamedTuple):
     least: int
     most: int | None = None
 
+    @override
+    def __repr__(self) -> str:
+        """The range in words, for messages."""
+        return (
+            f"at least {self.least:,}" if self.most is None else f"{self.least:,} to {self.most:,}"
+        )
+
+    def hold(self, number: Any) -> bool:
+        """Whether a number is in the range; a NaN is not."""
+        return bool(number >= self.least and (self.most is None or number <= self.most))
+
 
 class Alias:
     """A named type with a text for ``help``, which unions cannot have."""
@@ -252,8 +263,7 @@ def _annotated(arguments: Sequence[object]) -> Check:
 def _bounded(number: Check, bounds: Bounds) -> Check:
     def settle(value: object) -> object:
         settled = number.settle(value)
-        # A NaN is within no bounds.
-        if not settled >= bounds.least or (bounds.most is not None and not settled <= bounds.most):
+        if not bounds.hold(settled):
             raise Unfit
         return settled
 

@@ -34,11 +34,12 @@ import msgspec
 import numpy as np
 from typing_extensions import override
 
+from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import frozen_error, refuse
 from fabric.graph.arguments.numbers import number_of
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.wiring.program import Program, hardware_scope
-from fabric.messages.errors import ProgramError
+from fabric.messages.errors import ConfigurationError, ProgramError
 from fabric.messages.files import open_given
 from fabric.messages.place import defining_place
 from fabric.messages.text import found_text, one_of
@@ -370,7 +371,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
-    """Convert ``text`` to the type of a parameter of ``build``."""
+    """Convert ``text`` to the type of a parameter of ``build``, within its ``Bounds``."""
     takes = _taken(build)
     if name not in takes:
         expected = one_of(list(takes), name) if takes else "none, it takes no parameters"
@@ -382,12 +383,21 @@ def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
     untyped = default is None or default is inspect.Parameter.empty
     annotation = _annotations(build).get(name, str if untyped else type(default))
     try:
-        return _convert(text, annotation)
+        value = _convert(text, annotation)
     except (msgspec.ValidationError, TypeError):
         refuse(
             f"parameter {name} of build() is {text!r}: expected {_spelled(annotation, text)}",
             place=defining_place(build),
         )
+    for bounds in getattr(annotation, "__metadata__", ()):
+        if isinstance(bounds, Bounds) and value is not None and not bounds.hold(value):
+            code = build.__code__
+            raise ConfigurationError(
+                f"{name} is {value}: expected {bounds}",
+                file=code.co_filename,
+                line=code.co_firstlineno,
+            )
+    return value
 
 
 def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[str, object]:
@@ -456,6 +466,8 @@ def _custom(wanted: type, text: str) -> object:
 
 
 def _spelled(annotation: object, found: str) -> str:
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation = typing.get_args(annotation)[0]
     if typing.get_origin(annotation) is typing.Literal:
         return one_of([str(value) for value in typing.get_args(annotation)], found)
     if not found and Path in (annotation, *typing.get_args(annotation)):
