@@ -100,7 +100,6 @@ class Convert(Described):
 
 
 def _cut(stream: Stream, source: Layout, tile: tuple[int, ...]) -> Stream:
-    """Return the parts of the tiles of ``stream``."""
     if source.tile == tile:
         return stream
     return FlatMap(SplitTiles(math.prod(tile[:-1]), tile[-1]))(stream)
@@ -134,7 +133,6 @@ def _suffix(stream: Stream, tiles: int) -> int | None:
 
 
 def _joined(parts: Stream, wanted: Layout, tile: tuple[int, ...]) -> Stream:
-    """Return the tiles that ``parts`` are of."""
     if tile[-1] != wanted.tile[-1]:
         parts = Accum(RetileCol())(parts)
     loops = sum(a != b for a, b in zip(tile[:-1], wanted.tile[:-1], strict=True))

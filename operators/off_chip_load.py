@@ -217,14 +217,12 @@ class _View:
     """
 
     def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
-        """View a row-major sequence of tiles."""
         self.shape: Final = shape
         self._strides: Final = strides
         self._offset: Final = offset
         self._listed = list(walk(shape, strides, offset)) if math.prod(shape) <= LISTED else None
 
     def __iter__(self) -> Iterator[Viewed]:
-        """Walk it in row-major order."""
         return iter(self._listed or walk(self.shape, self._strides, self._offset))
 
 

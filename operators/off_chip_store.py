@@ -190,7 +190,6 @@ class _Places:
         return number
 
     def close_row(self) -> None:
-        """Begin the next row of tiles."""
         if self._is_cut:
             self._next += self._rows // self._high * self._across
             self._left = self._rows = 0
@@ -347,7 +346,6 @@ class RandomOffChipStore(Operator):
             ports.turn()
 
     def _stored(self, ports: Ports, grid: Grid, elements: Elements) -> Any:
-        """Return the matrix that all stores of this name write to."""
         value = ports.input_types[1].value
         assert isinstance(value, TileType)
         if isinstance(grid.tensor, Scratch):

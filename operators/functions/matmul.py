@@ -88,7 +88,6 @@ class Matmul(Function):
         return TileType(a.rows, cols, self._result(a.dtype))
 
     def _result(self, dtype: np.dtype) -> np.dtype:
-        """Return the element type of a product, given that of a."""
         wide = self.unrounded or block_format(dtype) is not None
         return wide_type(dtype) if wide else dtype
 

@@ -460,11 +460,6 @@ class Put(OnAxes):
 
 
 def _checked(places: Array, count: int) -> Array:
-    """Return places as numpy wants them.
-
-    Raises:
-        ValueError: one of them is none of the dimension's.
-    """
     where: Array = places.astype(np.int64)
     if where.size and not -count <= int(where.min()) <= int(where.max()) < count:
         raise ValueError(

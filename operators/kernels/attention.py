@@ -235,7 +235,6 @@ class Attention(Kernel):
         return [Promote()(each) for each in dealt]
 
     def _region(self, number: int, queries: Stream, *computed: Stream) -> Stream:
-        """Return the results of the tasks of one region, [1, tasks] of rows x e."""
         heads, visits = self.heads, self._visits
         name = self.name if self._regions == 1 else f"{self.name}_region_{number}"
         own = range(number, heads.tasks, self._regions)
@@ -353,11 +352,8 @@ def _rows(queries: View, schedule: Schedule) -> int:
 
 
 def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
-    """Return the tiles of each part of keys and values.
-
-    What a kernel gives comes in tiles that divide it; what is in memory may be laid out with rows
-    of zeros behind it, and has the tiles that the widest part has.
-    """
+    # Tiles of a kernel divide its result. A tensor in memory may have rows of zeros behind it, and
+    # is read in tiles of the widest part.
     rows = [_part_rows(keys, values, wish) for keys, values in pairs]
     widest = max(rows)
     return tuple(

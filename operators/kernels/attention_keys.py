@@ -206,7 +206,6 @@ class Reader:
         return self._padded(seen)
 
     def _padded(self, tiles: Stream) -> Stream:
-        """Return tiles with as many rows as all have."""
         assert isinstance(tiles.value, TileType)
         if tiles.value.rows == self.heads.columns:
             return tiles
@@ -435,7 +434,6 @@ class _Tiled:
 
 
 def _bytes(rows: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return each row as one value, so that rows can be compared."""
     whole = np.ascontiguousarray(rows)
     width = math.prod(whole.shape[1:]) * whole.dtype.itemsize
     return whole.view(np.uint8).reshape(len(whole), width).view(np.dtype((np.void, width)))[:, 0]

@@ -119,7 +119,6 @@ def parts_of(view: View, dim: int) -> tuple[View, ...]:
 
 
 def _with(shape: tuple[int, ...], dim: int, part: View, along: int) -> tuple[int, ...]:
-    """Return ``shape`` with a part's size along ``dim``."""
     return (*shape[:dim], part.shape[along], *shape[dim + 1 :])
 
 

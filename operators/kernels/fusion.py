@@ -294,6 +294,5 @@ def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
 
 
 def _place(operand: Operand, operands: list[Operand]) -> int | None:
-    """Return which of ``operands`` is the same; None where none is."""
     same = (place for place, other in enumerate(operands) if same_operand(operand, other))
     return next(same, None)

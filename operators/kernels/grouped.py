@@ -116,7 +116,6 @@ class GroupedProduct(Kernel):
 def _loaded(
     name: str, weight: Tensor, tile: tuple[int, int], tiles: int, reading: Stream, share: int
 ) -> Stream:
-    """Return the tiles of an expert's matrix for each packed tile, [n, tiles]."""
     if share > 1:
         loaded = RandomOffChipLoad(weight, tile, name=name)(reading)
     else:

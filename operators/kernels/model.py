@@ -191,7 +191,6 @@ class _Joints:
     """
 
     def __init__(self, program: Program, wired: Wired, spilled: Collection[Operand]) -> None:
-        """Begin with nothing; ``spilled`` operands come through off-chip memory."""
         self.streams: Final[dict[Source, Streams]] = {}
         self._program: Final = program
         self._wired: Final = wired
@@ -199,7 +198,6 @@ class _Joints:
         self._converted: Final[dict[tuple[Source, Layout, bool], tuple[Stream, range]]] = {}
 
     def joined(self, kernel: Kernel, index: int) -> Streams:
-        """Return an operand as its kernel reads it."""
         operand = kernel.operands[index]
         nodes = self._program.nodes
         first = len(nodes)
@@ -252,7 +250,6 @@ class _Joints:
 
 
 def _load_name(kernel: Kernel, index: int) -> str:
-    """Return a name for what loads an operand; with a number where two parts of one are read."""
     names = [each.view.source.name for each in kernel.operands]
     name = f"{kernel.name}_load_{names[index]}"
     return name if names.count(names[index]) == 1 else f"{name}_{index}"

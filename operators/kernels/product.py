@@ -281,7 +281,6 @@ class Nest:
         return self._given(self._across(self.cols), self.size // self.units, self.cols)
 
     def _across(self, step: int) -> tuple[Loop, ...]:
-        """Return a unit's loops over the result."""
         return tuple(
             Loop(each.trips, step, self.last) if each.dim is None else each
             for each in self.loops

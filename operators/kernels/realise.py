@@ -71,7 +71,6 @@ class _Summary:
         return any(self._program.nodes[place].operator.off_chip == "write" for place in operators)
 
     def _parts(self) -> Iterator[tuple[int, Kernel | Operand]]:
-        """Yield for what each operator was wired."""
         for operand, operators in self._wired.operands.items():
             yield from dict.fromkeys(operators, operand).items()
         for kernel, operators in self._wired.kernels.items():
@@ -87,16 +86,13 @@ class _Summary:
         return sum(buffer_bytes(self._program, each) for each in its)
 
     def unfused_bytes(self) -> int:
-        """All intermediate tensors as a whole."""
         return sum(_whole_bytes(each) for each in {each.view.source for each in self._between})
 
     def converter_bytes(self) -> int:
-        """The buffers of the converters between kernels."""
         its = [self._wired.operands[each] for each in self._between]
         return sum(buffer_bytes(self._program, each) for each in its)
 
     def channel_bytes(self) -> int:
-        """The channels between kernels, and those of the converters."""
         places = {node.name: place for place, node in enumerate(self._program.nodes)}
         forks: Counter[str] = Counter()
         total = 0
@@ -125,13 +121,11 @@ class _Summary:
         return self._program.depth_of(channel) * size_bytes
 
     def fused_percent(self) -> float | None:
-        """What intermediate tensors take fused, of what they take unfused."""
         unfused = self.unfused_bytes()
         fused = self.converter_bytes() + self.channel_bytes()
         return round(100 * fused / unfused, 1) if unfused else None
 
     def spilled_bytes(self) -> int:
-        """Traffic of what goes through off-chip memory, stores and loads together."""
         nodes = [
             self._program.nodes[place]
             for each in self.through
@@ -201,7 +195,6 @@ def _read(program: Program, model: Model, wired: Wired, fusion: Fusion) -> Itera
 
 
 def _reason(kernel: Kernel, *, spilled: bool) -> str:
-    """Return why a kernel reads tiles again."""
     if spilled:
         return "as on_chip_bytes leaves no room to keep it"
     assert isinstance(kernel, Product)

@@ -398,7 +398,6 @@ class Collect(Kernel):
 def _choosing(
     kernel: Deal | Collect, indices: Sequence[Streams], places: NDArray[np.int64]
 ) -> Stream:
-    """Return the selectors of a kernel, ``[1, *places.shape[:-1]]``."""
     rows = None
     if indices:
         *dims, hits = places.shape

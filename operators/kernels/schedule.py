@@ -155,7 +155,6 @@ class Schedule(Described):
 
 
 def _first(patterns: Mapping[str, Value], name: str, otherwise: Value) -> Value:
-    """Return the value of the first pattern that ``name`` matches."""
     found = (value for pattern, value in patterns.items() if fnmatchcase(name, pattern))
     return next(found, otherwise)
 

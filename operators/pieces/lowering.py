@@ -98,12 +98,10 @@ class _Grid(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """All dimensions."""
         return (*self.outer, *self.tile)
 
     @property
     def piece(self) -> TileType:
-        """What is in it."""
         return _piece(self.stream)
 
 
@@ -130,7 +128,6 @@ class _Lowering:
         )
 
     def lower(self) -> None:
-        """Lower all operators, in the order of wiring."""
         for at, node in enumerate(self._program.nodes):
             self._at = at
             operator, inputs = node.operator, [each.resolve() for each in node.inputs]

@@ -268,7 +268,6 @@ class BigTile(ComputePieces):
                 return
 
     def _rounded(self, value: object) -> Tile:
-        """Return a sum as it leaves."""
         total = self.total
         assert isinstance(value, Tile)
         assert total is not None
@@ -315,7 +314,6 @@ class _Sets:
     """
 
     def __init__(self, cycle: int) -> None:
-        """Have all free, and choose one in ``cycle``."""
         self.forgotten_cycle = -1
         self._free: Final = set(range(SETS))
         self._chosen: int | None = None
@@ -334,18 +332,15 @@ class _Sets:
         return None if self._chosen is None else self._cycle + 1
 
     def take(self, cycle: int) -> None:
-        """Begin to store in the set that is chosen."""
         assert self._chosen is not None
         self._latest = self._chosen
         self._held.append(self._latest)
         self._chosen, self._cycle = None, cycle + 1
 
     def share(self) -> None:
-        """Let a token begin in the set in which the one before it ended."""
         self._held.append(self._latest)
 
     def free(self, cycle: int, *, forgets: bool) -> None:
-        """Free the first set that is held, from ``cycle`` on."""
         self._choose(cycle - 1)
         if not self._free:
             self._cycle = max(self._cycle, cycle)

@@ -299,8 +299,6 @@ def _parameters(ports: frozenset[str]) -> list[str]:
 
 
 def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) -> Iterator[str]:
-    """Yield the lines of the netlist as the loop reads it."""
-
     def tied(module: str, parameters: dict[str, int]) -> str:
         ports = _parameters(written.ports[module])
         values = [f"{parameters.get(port[2:], 0):x}" for port in ports]

@@ -415,7 +415,6 @@ def _tile_sizes(place: Place) -> dict[str, int]:
 
 
 def _nested_sizes(place: Place, sizes: Sequence[Any], most: int) -> dict[str, int]:
-    """Return how many dimensions there are, and their sizes."""
     if len(sizes) > most:
         raise place.refused(f" for rank {len(sizes)}: expected at most {most}")
     found = {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}

@@ -156,7 +156,6 @@ def _placement(u: Unit, operands: int) -> tuple[list[Any], Any]:
 
 
 def _loads(m: Any, tiles: Sequence[Any], bare: Any, element_bytes: Sequence[Any]) -> list[Any]:
-    """Return the bytes that are to be loaded for each operand."""
     found = []
     for number, (tile, size) in enumerate(zip(tiles, element_bytes, strict=True)):
         amount = Signal(2 * SIZE_BITS + 5, name=f"load_bytes_{number}")
@@ -239,7 +238,6 @@ def _beside(total: Any, tile: Any) -> Sizes:
 
 
 def _last(sizes: Callable[..., Sizes]) -> Callable[..., Sizes]:
-    """Return the sizes of what came last."""
     return lambda _, *tiles: sizes(*tiles)
 
 

@@ -284,7 +284,6 @@ def compared(expected: Any, rows: Any, netlist: Netlist, cycles: int) -> Compari
 
 
 def _first(ours: Any, theirs: Any) -> tuple[int, int, int] | None:
-    """Return where two columns first differ, and what they say there."""
     both = min(len(ours), len(theirs))
     unequal = np.flatnonzero(ours[:both] != theirs[:both])
     if unequal.size:

@@ -241,7 +241,6 @@ def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
 def _channels(
     trace: Trace,
 ) -> tuple[list[Channel], dict[int, dict[int, int]], dict[int, dict[int, int]]]:
-    """Return the channels; by unit and port, which are read and written."""
     rows = trace.query(
         "SELECT name, producer, consumer, depth, forward_cycles, backward_cycles, reader "
         "FROM channels ORDER BY channel"

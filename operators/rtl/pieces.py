@@ -29,7 +29,6 @@ _IDLE_CYCLES: Final = 256
 
 
 def _together(inputs: Sequence[Input], outputs: Sequence[Output]) -> Any:
-    """Return whether all ``inputs`` show a piece and all ``outputs`` have a credit."""
     found: Any = Const(1)
     for source in inputs:
         found = found & source.valid
@@ -39,7 +38,6 @@ def _together(inputs: Sequence[Input], outputs: Sequence[Output]) -> Any:
 
 
 def _ended(u: Unit) -> Any:
-    """Return whether all inputs are over."""
     found: Any = Const(1)
     for source in u.inputs:
         found = found & source.over
@@ -47,7 +45,6 @@ def _ended(u: Unit) -> Any:
 
 
 def _sends(u: Unit, output: Output, enable: Any, piece: Any) -> None:
-    """Send ``piece`` where ``enable``, which implies a credit."""
     u.m.d.comb += [output.valid.eq(enable), output.token.eq(piece)]
 
 
@@ -214,7 +211,6 @@ def token_store() -> Unit:
 
 
 def _sized(u: Unit, name: str, level: Any) -> Any:
-    """Return a whole tile of ``rows`` and ``cols``."""
     rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
     tile = token(name)
     u.m.d.comb += [tile.rows.eq(rows), tile.cols.eq(cols), tile.valid_rows.eq(rows)]

@@ -55,11 +55,6 @@ _WHOLE: Final = "fabric_top"
 
 
 def _tool(names: Sequence[str], what: str) -> str:
-    """Return the path of the first of some commands that is there.
-
-    Raises:
-        ConfigurationError: none is.
-    """
     beside = str(Path(sys.executable).parent)
     path = os.pathsep.join([beside, os.environ.get("PATH", "")])
     for name in names:

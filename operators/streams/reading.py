@@ -403,14 +403,12 @@ class Guided(Generic[V]):
                 await self._send()
 
     async def _send(self) -> None:
-        """Pass on the bare stop at which the groups stand."""
         empty = self._groups.empty_dimension
         if self._sink is not None and empty is not None:
             inner = self._inner
             await self._sink.send_bare(self._groups.level + inner, empty + inner)
 
     async def _end(self) -> None:
-        """Make sure that there is no group left, either."""
         values, groups = self._values, self._groups
         groups.passed(await groups.source.peek())
         if groups.element is not None:

@@ -326,7 +326,6 @@ class _ScratchTiles(Tiles):
     """Tiles as they are written at the time: each is read anew."""
 
     def __init__(self, grid: Grid, ports: Ports, scratch: Scratch) -> None:
-        """Read ``scratch``."""
         super().__init__(grid, ports, None)
         self._scratch = scratch
 

@@ -294,7 +294,6 @@ def _misfit(shape: tuple[int, ...], found: tuple[int, ...]) -> str:
 
 
 def _own_type(data: object) -> np.dtype | None:
-    """Return the element type of an array of integers or booleans."""
     if isinstance(data, np.ndarray) and (data.dtype.kind == "b" or holds_integers(data.dtype)):
         return dtype_named(data.dtype.name)
     return None

@@ -56,7 +56,6 @@ def main(file: str | None, lists: bool) -> None:
 
 
 def _of_file(file: str) -> int:
-    """Print what cannot be imported of a file's module; return the exit status."""
     from operators.torch.listing import listed
 
     module, args = _model(file)
@@ -93,11 +92,6 @@ def folded(calls: Sequence[Unsupported]) -> list[tuple[int, Unsupported]]:
 
 
 def _model(file: str) -> tuple[Any, tuple[Any, ...]]:
-    """Return the module of a file and what it is called with.
-
-    Raises:
-        ConfigurationError: the file defines none.
-    """
     sys.path.insert(0, str(Path(file).resolve().parent))
     with users_code("the file"):
         make = runpy.run_path(file).get("model")
@@ -116,7 +110,6 @@ def _model(file: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _all_calls() -> None:
-    """Print the calls there are importers for, by family."""
     from operators.torch.listing import families
 
     for family, calls in families().items():

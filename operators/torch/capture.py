@@ -238,7 +238,6 @@ class _KnownNumbers(TorchFunctionMode):
         self._traced: Final[dict[int, Any]] = {}
 
     def known(self, _: torch.nn.Module, args: Any, kwargs: Any) -> Any:
-        """Replace traced arguments by known ones."""
         traced, structure = torch.utils._pytree.tree_flatten((args, kwargs))
         given = torch.utils._pytree.tree_leaves(self._given)
         leaves = [
@@ -371,7 +370,6 @@ def _grouped_experts(module: torch.nn.Module) -> Iterator[None]:
 
 
 def _check_only_returns(module: torch.nn.Module, exported: ExportedProgram) -> None:
-    """Refuse a module that does more than return tensors."""
     specs = exported.graph_signature.output_specs
     returns = {OutputKind.USER_OUTPUT, OutputKind.TOKEN}
     written = [str(each.target) for each in specs if each.kind not in returns]

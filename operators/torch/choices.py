@@ -56,7 +56,6 @@ class Choices:
         return found
 
     def _computed(self, node: Node) -> Any:
-        """Return what PyTorch computes: of the calls it needs each once."""
         waiting = [node]
         while waiting:
             each = waiting[-1]

@@ -59,7 +59,6 @@ def _instance_norm(
 def _group_norm(
     x: Any, weight: Any, bias: Any, batch: int, channels: int, _size: int, groups: int, eps: float
 ) -> Any:
-    """Normalise the channels of a group together, image by image."""
     rows = x.reshape(batch, groups, -1)
     found = torch.nn.functional.layer_norm(rows.float(), rows.shape[2:], eps=eps)
     found = _scaled(found.reshape(batch, channels, -1), weight, bias, (1, -1, 1))
@@ -68,7 +67,6 @@ def _group_norm(
 
 
 def _moments(rows: Any, eps: float) -> tuple[Any, Any]:
-    """Return the mean of each row and the inverse of its deviation."""
     return rows.mean(-1), torch.rsqrt(rows.var(-1, correction=0) + eps)
 
 
@@ -99,14 +97,12 @@ def _vector_norm(
 
 
 def _distances(left: Any, right: Any, order: float, _mode: Any) -> Any:
-    """The norm of the difference of each row of one and each of the other."""
     return _vector_norm(left.unsqueeze(-2) - right.unsqueeze(-3), order, [-1])
 
 
 def _trilinear(
     one: Any, two: Any, three: Any, first: Any, second: Any, third: Any, dims: Any, _unroll: int = 1
 ) -> Any:
-    """The products of three, summed."""
     for dim in first:
         one = one.unsqueeze(dim)
     for dim in second:

@@ -184,7 +184,6 @@ def from_torch(
 def _model(
     captured: Captured, schedule: Schedule, choices: Choices
 ) -> tuple[Model, dict[str, View]]:
-    """Return a captured module as kernels under ``schedule``, and its outputs by name."""
     importing, outputs, missing, _ = planned(captured, schedule, choices)
     if missing:
         first = missing[0]
@@ -207,7 +206,6 @@ def _expect(
     kwargs: Mapping[str, Any],
     outputs: Iterable[str],
 ) -> None:
-    """Expect what PyTorch computes, when a run asks for it."""
     held: dict[type[TorchDispatchMode], list[np.ndarray]] = {}
 
     def computed(index: int, mode: type[TorchDispatchMode]) -> np.ndarray:

@@ -195,6 +195,5 @@ def _specs(exported: ExportedProgram) -> Sequence[Any]:
 
 
 def _inputs(exported: ExportedProgram) -> Iterator[tuple[Node, Any]]:
-    """Yield the placeholders of the arguments, in their order."""
     pairs = zip(_placeholders(exported), _specs(exported), strict=True)
     return ((node, spec) for node, spec in pairs if spec.kind is InputKind.USER_INPUT)

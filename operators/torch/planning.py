@@ -288,7 +288,6 @@ class _Planning:
     missing: list[Unsupported] = field(default_factory=list)
 
     def take_in(self, node: Node) -> None:
-        """Give an input of data."""
         tensor = self.captured.tensors[node]
         data = None if tensor.device.type == "meta" else lambda: array_of(tensor)
         try:
@@ -314,7 +313,6 @@ class _Planning:
         return self.values.get(node)
 
     def choose(self, node: Node) -> None:
-        """Give one of several results."""
         source, index = node.args
         assert isinstance(source, Node)
         several = self.given(source)
@@ -349,7 +347,6 @@ class _Planning:
             self._stand_in(node)
 
     def refuse(self, node: Node, needed: str) -> None:
-        """Say that a call cannot be imported, whatever it reads."""
         self._miss(node, needed)
         self._stand_in(node)
 
@@ -358,7 +355,6 @@ class _Planning:
         self.values[node] = _stand_in(node)
 
     def outputs(self) -> dict[str, View]:
-        """Return the outputs by name, but those behind what cannot be imported."""
         nodes = [each for each in self.captured.outputs if isinstance(each, Node)]
         names = ["output"] if len(nodes) == 1 else [f"output_{i}" for i in range(len(nodes))]
         found: dict[str, View] = {}
@@ -407,7 +403,6 @@ class _Planning:
 
 
 def _is_float32(node: Node) -> bool:
-    """Whether a node gives a float32 tensor with dimensions."""
     tensor = node.meta.get("val")
     return isinstance(tensor, torch.Tensor) and tensor.ndim > 0 and tensor.dtype == torch.float32
 
@@ -431,7 +426,6 @@ def _call(node: Node, read: Mapping[Node, Any]) -> Call:
 
 
 def _check_results(node: Node, call: Call, found: Result) -> None:
-    """Refuse a call if a result is read that its importer leaves out."""
     if not isinstance(found, tuple):
         return
     for user in node.users:
@@ -485,8 +479,6 @@ def _is_complex(view: View | None) -> bool:
 
 
 def _changed(call: Call, change: Callable[[View], View]) -> Call:
-    """Return a call whose tensors are others."""
-
     def made(each: object) -> object:
         return change(each) if isinstance(each, View) else each
 
@@ -542,10 +534,6 @@ def _draws(node: Node) -> bool:
 
 
 def _stand_in(node: Node) -> View | tuple[View, ...] | None:
-    """Return tensors in the place of what a call that cannot be imported returns.
-
-    None where it gives no tensor, or elements that tiles do not have.
-    """
     try:
         specs = specs_of(node)
     except UnsupportedError:

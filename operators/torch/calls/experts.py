@@ -218,7 +218,6 @@ def _collected(
     *,
     adds_up: bool,
 ) -> View:
-    """Bring rows back in the order of tokens."""
     cols = int(np.prod(shape[1:]))
     layout = Layout.tiled((shape[0], cols), (1, cols))
     routing = _routing(form.rows)
@@ -245,7 +244,6 @@ def _routing(rows: View) -> Routing:
 
 
 def _form(view: object) -> object:
-    """The opaque form of a tensor; None of any other."""
     return view.source.form if isinstance(view, View) and isinstance(view.source, Opaque) else None
 
 

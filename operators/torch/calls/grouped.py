@@ -148,7 +148,6 @@ def _experts(importing: Importing, offsets: object, count: int, groups: int) -> 
 
 
 def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups: int) -> View:
-    """Send rows to groups that are known."""
     form = rows.source.form if isinstance(rows.source, Opaque) else None
     gathered = form if isinstance(form, Gathered) else None
     tokens = rows.shape[0] if gathered is None else gathered.rows.shape[0]
@@ -193,7 +192,6 @@ def _packed(importing: Importing, rows: View) -> View:
 def _multiplied(
     importing: Importing, name: str, rows: View, weights: Sequence[View]
 ) -> tuple[View, ...]:
-    """Multiply tiles of routed rows with weights [groups, K, N] each."""
     source = rows.source
     assert isinstance(source, Opaque)
     form = source.form

@@ -205,7 +205,6 @@ def _masked(
     *,
     adds_up: bool,
 ) -> View:
-    """Put one number, or a row, where a mask holds."""
     behind = x.shape[first + len(mask.shape) :]
     try:
         fits = np.broadcast_shapes(numbers.shape, behind) == behind

@@ -84,12 +84,10 @@ def product(importing: Importing, call: Call) -> View:
 
 
 def _pairs(call: Call, reals: View) -> View:
-    """Return complex numbers of ``[..., 2]`` real ones."""
     return View.of(Opaque(call.name, call.result.shape, call.result.dtype, Pairs(reals)))
 
 
 def _reals(view: View) -> View:
-    """Return the real numbers ``[..., 2]`` of complex ones."""
     source = view.source
     assert isinstance(source, Opaque)
     assert isinstance(source.form, Pairs)

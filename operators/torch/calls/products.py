@@ -103,7 +103,6 @@ def product(
 
 
 def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batches that two operands have together."""
     rank = max(len(left), len(right))
     pairs = zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True)
     return tuple(theirs if mine == 1 else mine for mine, theirs in pairs)

@@ -150,7 +150,6 @@ def _normed(
     step: LayerNorm | RMSNorm,
     *others: Any,
 ) -> View:
-    """Norm the last dimensions, seen as one."""
     lead = x.shape[: len(x.shape) - len(normalized)]
     size = math.prod(normalized)
     rows = (*lead, size)

@@ -178,7 +178,6 @@ def constant_pad(importing: Importing, call: Call) -> View:
 
 
 def _filled(call: Call, x: View, dim: int, count: int) -> View:
-    """Return as many places of a dimension of ``x``, of one number."""
     shape = (*x.shape[:dim], max(0, count), *x.shape[dim + 1 :])
     value = call.argument(2, "value", 0)
 

@@ -60,7 +60,6 @@ def has_lengths_of_data(graph: torch.fx.Graph) -> bool:
 
 
 def _is_open(value: Any) -> bool:
-    """Whether a size of a result is not known."""
     leaves = torch.utils._pytree.tree_leaves(value)
     tensors = (each for each in leaves if isinstance(each, torch.Tensor))
     return any(not isinstance(size, int) for each in tensors for size in each.shape)
@@ -115,7 +114,6 @@ class _Knowing(Interpreter):
         self.places: Final[dict[Node, Any]] = {}
 
     def run_node(self, n: Node) -> Any:
-        """Return what a node gives where it is known."""
         if n.op == "output":
             return None
         if n.op in ("placeholder", "get_attr"):
@@ -174,7 +172,6 @@ class _Settling(Interpreter):
         self._places: Final = settled.places
 
     def run_node(self, n: Node) -> Any:
-        """Return what a node gives: tensors, or such of which data choose places."""
         if n in self._known:
             return self._known[n]
         if n.op != "call_function":

@@ -156,7 +156,6 @@ def _checked(calls: Sequence[Node], start: int, length: int, count: int) -> Repe
 
 
 def _nodes(node: Node) -> list[Node]:
-    """Return the nodes that a call reads, argument by argument."""
     leaves = torch.utils._pytree.tree_leaves((node.args, dict(node.kwargs)))
     return [each for each in leaves if isinstance(each, Node)]
 
@@ -293,7 +292,6 @@ class _Rolling(Interpreter):
         self._stacked: Final[dict[Node, Any]] = {}
 
     def run_node(self, n: Node) -> Any:
-        """Return what a node gives; of a call within a loop what its last step does."""
         repeat = self._loops.get(n)
         if repeat is not None:
             self._roll(repeat)
@@ -377,7 +375,6 @@ class _Body:
         self._entered: Final[dict[Node, Any]] = {}
 
     def call(self, node: Node) -> None:
-        """Do a call."""
         repeat = self._repeat
         if node in repeat.moving:
             self._of_all[node] = self._moved(node)
@@ -547,7 +544,6 @@ def _worked_out(graph: GraphModule, numbers: Mapping[int, torch.Tensor]) -> list
 
 
 def _moved(tensor: Any, its: _Moving, count: int) -> Any:
-    """Return what the steps read, one step after the other."""
     found = tensor.movedim(its.dim, 0)
     if its.stride < 0:
         return found.narrow(0, its.first - count + 1, count).flip((0,))
