@@ -5,41 +5,22 @@ Run: python -m fabric study programs/studies/figure_10.py -o figure_10
 
 from __future__ import annotations
 
-from paper import camera_ready
 from paper.claims import claim
-from paper.published import known, multiplexing, tiling
-from paper.tables import PROGRAMS
+from paper.published import multiplexing, tiling
+from paper.tile_sizes import cycles_study
 from paper.tiling import BATCH_1024, FIRST_VERSION
-from paper.tradeoff import CAPTION, tradeoff
-from paper.workloads import MIXTRAL_1024, QWEN_1024
 
-from fabric import Findings, Judgement, Picture, Study, Verdict
-
-LAYERS = (MIXTRAL_1024, QWEN_1024)
+from fabric import Findings, Judgement, Study, Verdict
 
 
 def study() -> Study:
     """Return the study."""
-    return Study(
-        program=PROGRAMS / "moe.py",
-        question="Does a dynamic tile take fewer cycles or less memory than every static one?",
-        fixed={"tile_f": 64},
-        space=LAYERS[0].space + LAYERS[1].space,
-        known=known(camera_ready.tiling(1024), tiling(1024)),
-        claims=(
-            *(claim(text, compute) for text, compute in BATCH_1024.items()),
-            *(claim(text, compute, value) for (text, value), compute in FIRST_VERSION.items()),
-            claim("artifact run time", run_time),
-        ),
-        pictures=(
-            Picture(
-                "figure_10",
-                "Figure 10: cycles and on-chip memory, batch 1024",
-                tradeoff(LAYERS, camera_ready.tiling(1024)),
-                CAPTION,
-            ),
-        ),
+    claims = (
+        *(claim(text, compute) for text, compute in BATCH_1024.items()),
+        *(claim(text, compute, value) for (text, value), compute in FIRST_VERSION.items()),
+        claim("artifact run time", run_time),
     )
+    return cycles_study(10, 1024, claims)
 
 
 def run_time(_: Findings) -> Judgement:

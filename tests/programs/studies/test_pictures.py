@@ -37,7 +37,7 @@ FILES = sorted(
     file
     for folder in ("studies", "studies/long", "questions")
     for file in (PROGRAMS / folder).glob("*.py")
-    if any(call in file.read_text("utf-8") for call in ("Picture(", "saving_study("))
+    if any(call in file.read_text("utf-8") for call in ("Picture(", "_study("))
 )
 
 
