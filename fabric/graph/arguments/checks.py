@@ -186,7 +186,6 @@ def _capable(protocol: type) -> Check:
 
 
 def _union(arguments: Sequence[object]) -> Check:
-    """Return the check for a value that fits one of several checks; the first one applies."""
     options = list(map(check_of, arguments))
 
     def settle(value: object) -> object:

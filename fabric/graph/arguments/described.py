@@ -179,7 +179,6 @@ def _words_of(cls: type) -> dict[str, object]:
 
 
 def _evaluated(annotation: object, names: dict[str, object]) -> Check:
-    """Return the check for an annotation; none for one that is there for type checkers only."""
     if annotation is inspect.Parameter.empty:
         return check_of(Any)
     try:
@@ -365,7 +364,6 @@ def _settled(
 
 
 def _takers(kind: type[Described]) -> list[str]:
-    """Return the descriptions of the same package that have a field for a ``kind``."""
     home = kind.__module__.partition(".")[0]
     offered = getattr(sys.modules.get(home), "__all__", None)
     found = {

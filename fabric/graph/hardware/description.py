@@ -290,7 +290,6 @@ class OnChipDescription(Section):
 
     @override
     def _stated(self) -> dict[str, object]:
-        """Return the keys, also of an unlimited capacity."""
         hidden = set() if self.page_bytes else {"page_bytes", "unit_bytes"}
         hidden |= set() if self.spill else {"spill"}
         return {key: value for key, value in asdict(self).items() if key not in hidden}

@@ -174,7 +174,6 @@ class _Piece(NamedTuple):
 
     @property
     def bits(self) -> list[int]:
-        """A mask for each bit."""
         return [1 << (self.low + bit) for bit in range(self.width)]
 
 
@@ -258,7 +257,6 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
 
 
 def _read(text: str) -> tuple[str, int | None, tuple[str, ...]]:
-    """Return the field, the width and the xor operand of a piece."""
     first, *sources = [each.strip() for each in text.split("^")]
     match = _PIECE.fullmatch(first)
     if match is None:

@@ -175,7 +175,6 @@ def _shared(left: Sequence[Loop], right: Sequence[Loop]) -> Iterator[int]:
 
 
 def _numbers(layout: Layout, count: int) -> NDArray[np.int64]:
-    """Return the first ``count`` tiles by the number of their first element."""
     offsets = layout.offsets()[:count]
     numbers: NDArray[np.int64] = np.zeros(count, np.int64)
     for dim, size in enumerate(layout.shape):
@@ -184,7 +183,6 @@ def _numbers(layout: Layout, count: int) -> NDArray[np.int64]:
 
 
 def _places(written: NDArray[np.int64], read: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the first write of each tile that is read; None if one is missing."""
     there, first = np.unique(written, return_index=True)
     at = np.minimum(np.searchsorted(there, read), len(there) - 1)
     found: NDArray[np.int64] = first[at]

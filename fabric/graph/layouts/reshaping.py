@@ -95,7 +95,6 @@ def counted(
 
 
 def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:
-    """Whether all elements are inside their dimensions, so that nothing carries over."""
     return all(end <= size for end, size in zip(found, shape, strict=True))
 
 
@@ -167,7 +166,6 @@ def _split(
 def _split_loop(
     trips: int, step: int, strides: dict[int, int], shape: Sequence[int]
 ) -> list[Loop] | None:
-    """Return loops along dimensions for one loop along their group."""
     found: list[Loop] = []
     for dim in reversed(strides):
         room = strides[dim] * shape[dim]
@@ -232,7 +230,6 @@ def permuted(layout: Layout, dims: tuple[int, ...]) -> Viewed | None:
 
 
 def _in_tile(tile: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the dimensions larger than 1 in a tile's rows, and in its columns."""
     rows = [dim for dim in dims[:-1] if tile[dim] > 1]
     return rows, [dim for dim in dims[-1:] if tile[dim] > 1]
 

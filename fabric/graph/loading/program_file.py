@@ -148,7 +148,6 @@ class Beside:
         return all(each is None or each.origin is None for each in others)
 
     def _appear(self) -> None:
-        """Replace the modules of an earlier execution in ``sys.modules``."""
         before = _present.get(self._root)
         if before is self:
             return
@@ -351,7 +350,6 @@ def executed(path: Path | str) -> ModuleType:
 
 @contextlib.contextmanager
 def _executing(who: str, file: str, line: int | None = None) -> Iterator[None]:
-    """Convert what the user's code raises; at ``file`` and ``line`` if no line of it raised."""
     try:
         yield
     except BaseException as error:

@@ -94,7 +94,6 @@ def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
 
 
 def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether the extremes prove that no value changes."""
     if _is_small(array.dtype):
         array = array.astype(np.float32)  # exact
     kind = array.dtype.kind
@@ -111,7 +110,6 @@ def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
 
 
 def _is_small(dtype: np.dtype) -> bool:
-    """Whether it is a float of ml_dtypes, with at most 16 bits."""
     return dtype.itemsize <= 2 and dtype.type.__module__.startswith("ml_dtypes")
 
 

@@ -66,7 +66,6 @@ def off_from(array: Array, exact: Array) -> Array:
 
 
 def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
-    """Return the errors of rounding ``source`` to ``array``, or the type; None if all are 0."""
     if not rules.is_float(source.dtype):
         return None
     if array.dtype.itemsize == 1:
@@ -335,7 +334,6 @@ def _last_rounding(array: TrackedArray) -> Array | None:
 
 
 def _as_array(array: TrackedArray) -> Array:
-    """Return the errors of the last rounding; the errors of an array with ``kin`` have it."""
     errors = None if array.kin is not None else _last_rounding(array)
     return np.zeros((), rules.FLOAT) if errors is None else errors
 
@@ -378,7 +376,6 @@ def _is_copied(array: TrackedArray) -> bool:
 
 
 def _called(ufunc: Any, inputs: Any, found: Array) -> _State:
-    """Return error and rounding of ``found``, the numbers that ``ufunc`` gives."""
     rule = _KINDS.get(ufunc)
     if rule is not None:
         return rule(ufunc, inputs, found)
@@ -462,7 +459,6 @@ class _Rows(NamedTuple):
 
 
 def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
-    """Return the rows of ``a`` with numbers ``x``; cached if ``a`` is read-only."""
     keeps = isinstance(a, TrackedArray) and not a.flags.writeable
     if keeps and a.rows is not None:
         return a.rows  # type: ignore[no-any-return]
@@ -523,7 +519,6 @@ def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
 
 
 def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> _State:
-    """Return error and rounding of ``found``, which ``ufunc.reduce`` or ``accumulate`` gave."""
     (x,) = inputs
     numbers = rules.floats(x)
     if ufunc in _SELECTING and (_is_copied(x) or not numbers.size):

@@ -39,7 +39,6 @@ def _operation(combine: Callable[[Expression, Value], Value]) -> Callable[[Any, 
 
 
 def _value(other: object) -> Value | None:
-    """Return an operand of arithmetic; None if it is not a size."""
     if isinstance(other, Expression | int | Fraction):
         return other
     if isinstance(other, float) and math.isfinite(other):

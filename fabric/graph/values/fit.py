@@ -183,7 +183,6 @@ def _tile_faults(tile: Any, kind: TileType) -> Iterator[str]:
 
 
 def _data_fault(tile: Tile, functional: bool) -> str | None:
-    """Return a fault of the data of ``tile``; integers have data in timing mode, too."""
     data: object = tile.data
     shape = f"{tile.rows}x{tile.cols} {dtype_name(tile.dtype)}"
     if data is None:
