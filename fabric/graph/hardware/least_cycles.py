@@ -80,6 +80,8 @@ def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
 
 
 def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
+    # Commands wait for the bus, and rfc_cycles for each refresh. A due refresh waits for the
+    # requests of open rows; this changes nothing if it takes at most rfc_cycles.
     dram = memory.dram
     bursts = memory.request_bytes // dram.burst_bytes
     of_channel = -(-requests // memory.channels)
