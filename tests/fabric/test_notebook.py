@@ -263,8 +263,8 @@ class TestExecuted:
                 operators.locator("tbody tr td:nth-child(3)").all_inner_texts()
             )
             paint = "(each, name) => parseInt(getComputedStyle(each)[name].match(/\\d+/)[0])"
-            paper = shown.locator(".step-picture > rect.paper").first.evaluate(paint, "fill")
-            title = shown.locator(".step-picture > text.ink").first.evaluate(paint, "fill")
+            paper = shown.locator(".step-picture > .graph > polygon").first.evaluate(paint, "fill")
+            title = shown.locator(".step-picture > .graph > text").first.evaluate(paint, "fill")
             text = shown.locator(".step-shown b").first.evaluate(paint, "color")
 
         light, dark = (paper, (title, text)) if theme == "light" else (min(title, text), (paper,))
