@@ -113,7 +113,7 @@ def test_table_of_units_has_the_figures_of_stalls(opened: Shown, traces: dict[st
     accounts = Accounts(trace)
 
     assert [
-        [accounts.names.units[each.unit], *(f"{getattr(each, cause):,}" for cause in SHOWN)]
+        [each.name, *(f"{getattr(each, cause.column):,}" for cause in SHOWN)]
         for each in accounts.ranked()
     ] == [row[:7] for row in opened.rows("#units-table")]
 
