@@ -13,8 +13,8 @@ from typing import Any
 from typing_extensions import override
 
 from fabric.explore.study import evaluation
-from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
-from fabric.explore.study.outcome import Outcome
+from fabric.explore.study.evaluation import Job, ProgramQuestion, known_before, outcome_of
+from fabric.explore.study.outcome import Before, Outcome
 from fabric.explore.study.workers import LocalWorkers
 
 
@@ -38,18 +38,19 @@ _since = time.process_time()
 
 def _timed_run(job: Job) -> Outcome:
     global _since  # noqa: PLW0603 - what a process took since it answered last
-    taken = {"simulated": 0.0, "loaded_of": 0.0}
+    taken = {"simulated": 0.0, "loaded": 0.0}
     whole: dict[str, Callable[..., Any]] = {}
-    for name in taken:
-        whole[name] = getattr(evaluation, name)
-        setattr(evaluation, name, _timed(whole[name], name, taken))
+    owners = {"simulated": evaluation, "loaded": ProgramQuestion}
+    for name, owner in owners.items():
+        whole[name] = getattr(owner, name)
+        setattr(owner, name, _timed(whole[name], name, taken))
     try:
         outcome = outcome_of(job)
     finally:
         for name, function in whole.items():
-            setattr(evaluation, name, function)
+            setattr(owners[name], name, function)
     now = time.process_time()
-    numbers = {"simulate": taken["simulated"], "wiring": taken["loaded_of"], "whole": now - _since}
+    numbers = {"simulate": taken["simulated"], "wiring": taken["loaded"], "whole": now - _since}
     _since = now
     return replace(outcome, numbers=outcome.numbers | numbers)
 

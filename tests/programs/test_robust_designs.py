@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import Outcome, Space, Study, grid
-from fabric.explore.study.evaluation import Job, known_before, loaded_of
+from fabric import Outcome, Point, Space, Study, grid
+from fabric.explore.study.evaluation import Job, ProgramQuestion, known_before
 from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult, design_outcome
 from fabric.explore.study.written.words import varying
@@ -42,7 +42,7 @@ def test_designs_can_run_on_the_first_and_last_batch(name: str) -> None:
         before = known_before(Job.of(study, study.point(index)))
         assert before.refused is None
         assert before.bounds["cycles"] > 0
-    last = loaded_of(Job.of(study, study.point(len(study.runs) - 1)))[0]
+    last = ProgramQuestion.of(study).loaded(study.runs[len(study.runs) - 1])[0]
     assert last.parameters["first_token"] == 960
     assert varying(study.space.values) == ["tiling", "tile_n", "regions"]
 
@@ -115,9 +115,8 @@ def test_tables_of_made_up_batches() -> None:
 def test_unrecorded_tokens_are_refused(first: int, told: str) -> None:
     study = opened("robust_design")
     point = study.point(len(study.over) - 1)
-    job = Job.of(study, point)
-    asked = {**job.whole, "first_token": first}
-    refused = known_before(Job(point, job.program, None, asked, job.options)).refused
+    asked = Point(point.index, {**point.setting, "first_token": first})
+    refused = known_before(Job.of(study, asked)).refused
     assert refused is not None
     assert told in (refused.reason or "")
 

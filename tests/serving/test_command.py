@@ -6,17 +6,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
-from typing_extensions import override
 
-from fabric.explore.serving.driver import Watching, conduct_serving
+from fabric.explore.serving.driver import conduct_serving
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import open_servings
-from fabric.explore.study.workers import Workers
 from fabric.messages.errors import ProgramError
 from fabric.shell.cli import main
+from tests.serving.test_fabric_cost import Here
 from tests.serving.test_tables import written
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +79,7 @@ def serve(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         check=False,
         timeout=300,
+        start_new_session=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
 
@@ -107,8 +106,8 @@ def test_serve_writes_the_same_object_and_folder_again(
     assert {path.name for path in out.iterdir()} == {
         "index.html",
         "pictures",
-        "runs.jsonl",
         "serving.json",
+        "study.db",
     }
     assert {path.name for path in (out / "pictures").iterdir()} == {
         "load.svg",
@@ -125,32 +124,22 @@ def test_serve_writes_the_same_object_and_folder_again(
 
 def test_kept_runs_are_resumed_unless_the_question_changed(tmp_path: Path) -> None:
     (serving,) = open_servings(config(tmp_path))
-    told: list[tuple[str, float | None, int, int]] = []
-
-    class Noted(Watching):
-        @override
-        def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
-            told.append((design, rate, done, all_runs))
-
-    workers = cast("Workers", None)  # nothing runs on the fabric
-    folder = tmp_path / "new" / "one"
-    first = conduct_serving(serving, workers, folder, Noted())
-    assert told == [("", 1, 40, 80), ("", 50_000, 80, 80)]
+    workers, folder = Here(), tmp_path / "new" / "one"
+    first = conduct_serving(serving, workers, folder)
+    assert len(workers.jobs) == 2
     assert first.resumed == 0
-    file = folder / "runs.jsonl"
-    lines = file.read_text().splitlines()
-    file.write_text("\n".join([lines[1], "no JSON", lines[0][:-9], '{"identity": 3}']))
-    told.clear()
-    again = conduct_serving(serving, workers, folder, Noted())
-    assert told == [("", 1, 40, 80)]
-    assert again.resumed == 1
+    again = conduct_serving(serving, workers, folder)
+    assert len(workers.jobs) == 2
+    assert again.resumed == 2
     assert again.as_json() == first.as_json()
+    rates = (1.0, 2.0, 50_000.0)
+    more = replace(serving, requests=replace(serving.requests, rates=rates))
+    assert conduct_serving(more, workers, folder).resumed == 2
     changed = replace(serving, server=replace(serving.server, max_num_seqs=5))
     assert conduct_serving(changed, workers, folder).resumed == 0
     promised = replace(serving, level=replace(serving.level, latency_seconds=9.0))
     assert conduct_serving(promised, workers, folder).resumed == 0
     assert conduct_serving(serving, workers, folder).resumed == 2
-    assert len(file.read_text().splitlines()) == 6
 
 
 def test_serve_reports_each_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,25 +267,23 @@ def test_interrupted_serve_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "own.py").write_text(
         "import os, signal\nfrom pathlib import Path\n"
         "from fabric.serving import ContinuousBatching\n\n"
-        f"mark = Path({str(tmp_path / 'stopped')!r})\n\n\n"
+        f"one, two = Path({str(tmp_path / 'one')!r}), Path({str(tmp_path / 'two')!r})\n\n\n"
         "class Stopping(ContinuousBatching):\n"
-        "    steps = 0\n\n"
-        "    def schedule(self):\n"
-        "        Stopping.steps += 1\n"
-        "        if Stopping.steps > 150 and not mark.exists():\n"
-        "            mark.touch()\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "        return super().schedule()\n"
+        "    def __init__(self, server):\n"
+        "        super().__init__(server)\n"
+        "        if one.exists() and not two.exists():\n"
+        "            two.touch()\n"
+        "            os.killpg(0, signal.SIGINT)\n"
+        "            signal.pause()\n"
+        "        one.touch()\n"
     )
     file = config(tmp_path, top='scheduler = "own.py:Stopping"\n')
-    stopped = serve(file, "--json", "-o", tmp_path / "out")
+    stopped = serve(file, "--json", "--jobs", "1", "-o", tmp_path / "out")
     assert stopped.returncode == 130
     found = json.loads(stopped.stdout)
     assert found["status"] == "interrupted"
     runs = found["designs"][0]["runs"]
-    assert [each["interrupted"] for each in runs] == [False, True]
-    assert runs[0]["completed"] == 40 > runs[1]["completed"]
-    assert len((tmp_path / "out" / "runs.jsonl").read_text().splitlines()) == 1
+    assert [each["completed"] for each in runs] == [40]
     status, again, _ = told(capsys, file, "--json", "-o", tmp_path / "out")
     assert status == 0
     assert told(capsys, file, "--json")[1] == again

@@ -13,10 +13,15 @@ from fabric.explore.serving.driver import conduct_serving
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import ServingResult
-from fabric.explore.serving.run_costs import FabricCost, FabricDescription, spread_caches
+from fabric.explore.serving.run_costs import (
+    FabricCost,
+    FabricDescription,
+    Laboratory,
+    spread_caches,
+)
 from fabric.explore.serving.server import Server
-from fabric.explore.study.evaluation import Before, Job, known_before, outcome_of
-from fabric.explore.study.outcome import Outcome
+from fabric.explore.study.evaluation import Job, known_before, outcome_of
+from fabric.explore.study.outcome import Before, Outcome
 from fabric.explore.study.workers import Answer
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import executed, wired
@@ -84,8 +89,14 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def cost(folder: Path, described: FabricDescription = DESCRIBED) -> tuple[FabricCost, Here]:
     workers = Here()
-    made = FabricCost(described, "", requests(), SERVER, folder, workers, lambda _: None)
-    return made, workers
+    grid = _laboratory(folder, workers, described).grid(requests(), SERVER)
+    return FabricCost(described, grid), workers
+
+
+def _laboratory(
+    folder: Path, workers: Here, described: FabricDescription = DESCRIBED
+) -> Laboratory:
+    return Laboratory(described, "", folder, workers, lambda _: None)
 
 
 @pytest.mark.deep
@@ -155,23 +166,24 @@ def test_spread_caches_have_the_asked_mean() -> None:
 
 @pytest.mark.deep
 def test_sampled_steps_are_run_exactly(kept: Path) -> None:
-    first, _ = cost(kept)
     second, none = cost(kept)
-    assert first.identity == second.identity
     uneven = [1, 2, 3, 250]
     second.cost([batch([], uneven)])
     second.cost([batch([(4, 0)], [])])
-    quality = second.quality()
-    assert [each.decode_requests for each in quality.sampled] == [4, 0]
-    assert quality.sampled[1].percent_off == 0
+    steps = second.sampled()
+    exact = _laboratory(kept, none).run(steps)
+    sampled = [second.compared(each, exact[each]) for each in steps]
+    assert [each.decode_requests for each in sampled] == [4, 0]
+    assert sampled[1].percent_off == 0
     assert len(none.jobs) == 1
     program = executed(DESCRIBED.program)
-    given = [f"{name}={value}" for name, value in none.jobs[0].whole.items()]
-    assert np.load(str(none.jobs[0].whole["kv"])).tolist() == uneven
+    whole = {**DESCRIBED.parameters, **none.jobs[0].point.setting}
+    given = [f"{name}={value}" for name, value in whole.items()]
+    assert np.load(str(whole["kv"])).tolist() == uneven
     report = simulate(
         wired(program, given, load_hardware(DESCRIBED.hardware)).program, mode="timing"
     )
-    assert quality.sampled[0].exact_cycles == report.cycles
+    assert sampled[0].exact_cycles == report.cycles
 
 
 @pytest.mark.deep
@@ -245,7 +257,7 @@ def test_situations_folder_is_created(tmp_path: Path) -> None:
 
 def test_serving_on_the_fabric_is_resumed(kept: Path, tmp_path: Path) -> None:
     found, workers = result(kept, tmp_path)
-    assert len(workers.jobs) <= 2 * 2
+    assert len(workers.jobs) <= 2 * 2 + 4
     for one, two in zip(found.of("one"), found.of("two"), strict=True):
         assert one.measures.completed == two.measures.completed == 4
         assert one.measures.joules_per_token is not None

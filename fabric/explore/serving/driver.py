@@ -1,198 +1,190 @@
-"""Drive a question of serving: run each design at each load, and store complete runs."""
+"""Drive a question of serving: a study whose points are designs at loads."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
-from fabric.explore.serving.measured_costs import LayerTables, TableDescription
+from fabric.explore.serving.measured_costs import LayerTables
 from fabric.explore.serving.question import Serving, scheduler_of
-from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import Run, ServingResult, Timeline
-from fabric.explore.serving.run_costs import FabricCost, FabricDescription
-from fabric.explore.serving.served import MakeScheduler, measured, serve
-from fabric.explore.serving.server import DesignCost, Quality
-from fabric.explore.study.evaluation import engine_digest
-from fabric.explore.study.session import StudySession
+from fabric.explore.serving.run_costs import (
+    FabricCost,
+    FabricDescription,
+    Grid,
+    Laboratory,
+    Layer,
+    Situation,
+)
+from fabric.explore.serving.served import Measures, measured, serve
+from fabric.explore.serving.server import Quality, digest_of
+from fabric.explore.study.driver import OnProgress, conduct
+from fabric.explore.study.outcome import Before, Outcome, Point
+from fabric.explore.study.session import NoStore
+from fabric.explore.study.space import Setting, grid
+from fabric.explore.study.storage import file_url
+from fabric.explore.study.store import Store
+from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers
-from fabric.messages.files import open_given, write_whole
-from fabric.messages.text import plain
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.text import JsonObject, plain
 
 
-class _Line(msgspec.Struct, frozen=True):
-    identity: str
-    run: Run
+@dataclass(frozen=True)
+class ServingQuestion:
+    """A study's question: how a ``design`` serves the requests at a ``rate``.
 
+    Attributes:
+        grids: simulated layers of each design on the fabric.
+    """
 
-class RunStore:
-    """Runs by their identity, in a file of JSON lines."""
+    serving: Serving
+    grids: Mapping[str, Grid]
 
-    def __init__(self, file: Path | None) -> None:
-        """Read the file, except damaged lines and lines of other versions.
-
-        Without a file, runs are lost at the end.
-        """
-        self._file: Final = file
-        self._runs: Final[dict[str, Run]] = {}
-        if file is None or not file.exists():
-            return
-        with open_given(file) as opened:
-            for line in opened.read().splitlines():
-                with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError):
-                    stored = msgspec.json.decode(line, type=_Line)
-                    self._runs[stored.identity] = stored.run
-
-    def get(self, identity: str) -> Run | None:
-        """Return a stored run."""
-        return self._runs.get(identity)
-
-    def keep(self, identity: str, run: Run) -> None:
-        """Store a run."""
-        self._runs[identity] = run
-        if self._file is None:
-            return
-        lines = [
-            json.dumps({"identity": each, "run": plain(asdict(one))})
-            for each, one in self._runs.items()
+    def identity(self, setting: Setting) -> str:
+        """Return a digest of the requests, the server and the costs of its steps."""
+        serving, design = self.serving, str(setting["design"])
+        layers = [
+            [*at, each.cycles, each.joules] for at, each in self.grids.get(design, {}).items()
         ]
-        write_whole(self._file, "\n".join(lines) + "\n")
+        rates = () if setting["rate"] is None else (float(setting["rate"]),)
+        inputs = [
+            digest_of(serving.designs[design], layers),
+            digest_of(replace(serving.requests, rates=rates)),
+            _digest(serving.scheduler),
+            *(plain(vars(each)) for each in (serving.server, serving.level)),
+        ]
+        return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+
+    def bounds(self, point: Point) -> Before:
+        """Return no bounds."""
+        return point.bounds({})
+
+    def run(self, point: Point) -> Outcome:
+        """Serve the requests; the numbers are those of ``Measures``, such as ``latency.p99``."""
+        serving, cost = self.serving, self.cost(str(point.setting["design"]))
+        rate = point.setting["rate"]
+        assert rate is None or isinstance(rate, int | float)
+        requests = serving.requests.at(serving.requests.read(), rate)
+        served = serve(requests, serving.server, cost, scheduler_of(serving.scheduler))
+        if served.interrupted:
+            raise KeyboardInterrupt
+        measures = measured(served, serving.level).as_json()
+        numbers: JsonObject = {}
+        for name, value in measures.items():
+            spread = value if isinstance(value, dict) else {}
+            numbers |= {f"{name}.{each}": spread[each] for each in spread} or {name: value}
+        steps = [asdict(each) for each in cost.sampled()] if isinstance(cost, FabricCost) else []
+        run = {
+            "measures": measures,
+            "timeline": asdict(Timeline.of(served)),
+            "outside": cost.taken_outside(),
+            "steps": steps,
+        }
+        return point.outcome(numbers=numbers | {"run": run})
+
+    def cost(self, design: str) -> LayerTables | FabricCost:
+        """Return the step costs of a design."""
+        described = self.serving.designs[design]
+        if isinstance(described, FabricDescription):
+            return FabricCost(described, self.grids[design])
+        return LayerTables(described)
 
 
-def run_identity(serving: Serving, cost: str, requests: Requests, scheduler: str) -> str:
-    """Return a digest of the inputs of a run."""
-    inputs = [
-        engine_digest(),
-        cost,
-        scheduler,
-        *(plain(vars(each)) for each in (serving.server, serving.level)),
-    ]
-    digest = hashlib.sha256(json.dumps(inputs).encode())
-    for column in (requests.arrival_seconds, requests.prompt_tokens, requests.output_tokens):
-        digest.update(column.tobytes())
-    return digest.hexdigest()
-
-
-class Watching:
-    """Callbacks on the progress of a question; the base ignores them."""
-
-    def situations(self, session: StudySession) -> None:
-        """Report progress of the simulated steps of a design."""
-
-    def requests(self, design: str, rate: float | None, done: int, all_runs: int) -> None:
-        """Report the completed requests ``done`` of ``all_runs``, the requests of all runs."""
+class _Served(msgspec.Struct):
+    measures: Measures
+    timeline: Timeline
+    outside: int
+    steps: list[Situation]
 
 
 def conduct_serving(
     serving: Serving,
     workers: Workers,
     folder: Path | None = None,
-    watching: Watching | None = None,
+    on_progress: OnProgress = lambda _: None,
     situations: Path | None = None,
 ) -> ServingResult:
-    """Serve the requests with every design at every load.
+    """Serve the requests with every design at every load; after Ctrl-C, return the runs so far.
 
-    After Ctrl-C, return the runs so far, with incomplete runs marked.
+    ``folder`` stores runs in ``study.db``. ``situations``, by default ``folder``, stores simulated
+    steps in ``study.db``, which several questions may share.
 
-    ``folder`` stores complete runs in ``runs.jsonl``. ``situations``, by default ``folder``, stores
-    simulated steps in ``study.db``, which several questions may share.
+    Raises:
+        ConfigurationError: the description is wrong, or a run failed.
     """
-    watching = watching or Watching()
     requests = serving.requests.read()
-    loads = [serving.requests.at(requests, rate) for rate in serving.loads]
     serving.server.check(requests)
-    scheduler, digest = scheduler_of(serving.scheduler), _digest(serving.scheduler)
-    all_runs = sum(map(len, loads)) * len(serving.designs)
-    store = RunStore(None if folder is None else folder / "runs.jsonl")
-    runs: list[Run] = []
-    notes: dict[str, tuple[str, ...]] = {}
-    resumed = done = 0
-    interrupted = False
+    for rate in serving.loads:
+        serving.requests.at(requests, rate)
+    scheduler_of(serving.scheduler)
+    result = ServingResult(serving, (), {}, interrupted=True)
     with ExitStack() as stack:
         place = situations or folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for each in (place, folder or place):
             each.mkdir(parents=True, exist_ok=True)
+        laboratories = {
+            name: Laboratory(each, f"{serving.name} {name}".strip(), place, workers, on_progress)
+            for name, each in serving.designs.items()
+            if isinstance(each, FabricDescription)
+        }
         try:
-            for design, described in serving.designs.items():
-                cost = _cost(serving, design, described, requests, place, workers, watching)
-                notes[design] = tuple(cost.notes())
-                for rate, load in zip(serving.loads, loads, strict=True):
-                    identity = run_identity(serving, cost.identity, load, digest)
-                    run = store.get(identity)
-                    if run is None:
-                        progress = _Progress(watching, design, rate, done, all_runs)
-                        run = _run(design, rate, load, serving, cost, scheduler, progress)
-                        if run.measures.interrupted:
-                            runs.append(run)
-                            raise KeyboardInterrupt
-                        store.keep(identity, run)
-                    else:
-                        resumed += 1
-                        run = Run(design, rate, run.measures, run.timeline, run.quality)
-                    runs.append(run)
-                    done += len(load)
+            grids = {each: of.grid(requests, serving.server) for each, of in laboratories.items()}
+            question = ServingQuestion(serving, grids)
+            costs = {each: question.cost(each) for each in serving.designs}
+            notes = {each: tuple(cost.notes()) for each, cost in costs.items()}
+            result = replace(result, notes=notes)
+            study = Study(
+                asks=question,
+                space=grid(design=list(serving.designs), rate=serving.loads),
+                name=serving.name or "serving",
+            )
+            store = NoStore() if folder is None else Store(study, file_url(folder / "study.db"))
+            answers = conduct(study, workers, store, on_progress)
+            runs = [_run(serving, each) for each in answers.outcomes]
+            result = replace(result, runs=tuple(run for run, _ in runs), resumed=answers.resumed)
+            if not answers.interrupted:
+                exact = {
+                    design: of.run(
+                        each for run, steps in runs if run.design == design for each in steps
+                    )
+                    for design, of in laboratories.items()
+                }
+                compared = [_compared(run, steps, costs, exact) for run, steps in runs]
+                result = replace(result, runs=tuple(compared), interrupted=False)
         except KeyboardInterrupt:
-            interrupted = True
-    return ServingResult(serving, tuple(runs), notes, resumed, interrupted)
+            pass
+    return result
 
 
-class _Progress:
-    def __init__(
-        self, watching: Watching, design: str, rate: float | None, before: int, all_runs: int
-    ) -> None:
-        self._watching = watching
-        self._design = design
-        self._rate = rate
-        self._before = before
-        self._all = all_runs
-
-    def __call__(self, done: int) -> None:
-        self._watching.requests(self._design, self._rate, self._before + done, self._all)
+def _run(serving: Serving, outcome: Outcome) -> tuple[Run, list[Situation]]:
+    if outcome.status != "completed":
+        raise ConfigurationError(str(outcome.reason))
+    design, load = divmod(outcome.index, len(serving.loads))
+    served = msgspec.convert(outcome.numbers["run"], _Served)
+    quality = Quality(served.outside)
+    name, rate = list(serving.designs)[design], serving.loads[load]
+    return Run(name, rate, served.measures, served.timeline, quality), served.steps
 
 
-def _cost(
-    serving: Serving,
-    design: str,
-    described: TableDescription | FabricDescription,
-    requests: Requests,
-    folder: Path,
-    workers: Workers,
-    watching: Watching,
-) -> DesignCost:
-    if isinstance(described, TableDescription):
-        return LayerTables(described)
-    return FabricCost(
-        described,
-        f"{serving.name} {design}".strip(),
-        requests,
-        serving.server,
-        folder,
-        workers,
-        watching.situations,
-    )
-
-
-def _run(
-    design: str,
-    rate: float | None,
-    requests: Requests,
-    serving: Serving,
-    cost: DesignCost,
-    scheduler: MakeScheduler,
-    progress: _Progress,
+def _compared(
+    run: Run,
+    steps: Sequence[Situation],
+    costs: Mapping[str, LayerTables | FabricCost],
+    exact: Mapping[str, Mapping[Situation, Layer]],
 ) -> Run:
-    served = serve(requests, serving.server, cost, scheduler, progress)
-    measures = measured(served, serving.level)
-    # An interrupted run is not stored, so its samples are not simulated.
-    quality = Quality() if served.interrupted else cost.quality()
-    return Run(design, rate, measures, Timeline.of(served), quality)
+    cost = costs[run.design]
+    if not isinstance(cost, FabricCost):
+        return run
+    sampled = tuple(cost.compared(each, exact[run.design][each]) for each in steps)
+    return replace(run, quality=replace(run.quality, sampled=sampled))
 
 
 def _digest(scheduler: str | None) -> str:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
-from fabric.explore.serving.server import Batch, Price, Quality, digest_of
+from fabric.explore.serving.server import Batch, Price
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
 from fabric.messages.errors import ConfigurationError, FabricError
@@ -254,11 +254,6 @@ class LayerTables:
         )
         return Price(described.layers * layer + once * _SECONDS)
 
-    @property
-    def identity(self) -> str:
-        """A digest of the description and its tables."""
-        return digest_of(self._described)
-
     def notes(self) -> Sequence[str]:
         """Return a sentence that explains the costs."""
         layers = counted(self._described.layers, "layer")
@@ -266,11 +261,11 @@ class LayerTables:
         edge = "; outside of a table, the value at its edge is used"
         return (note + edge if self._described.outside == "edge" else note,)
 
-    def quality(self) -> Quality:
+    def taken_outside(self) -> int:
         """Return the number of lookups outside of tables since the last call."""
         tables = [self._attention, *self._dense.values(), *self._sequences.values()]
         tables += [] if self._moe is None else [self._moe]
-        return Quality(sum(each.taken_outside() for each in tables))
+        return sum(each.taken_outside() for each in tables)
 
     def _table(self, path: Path, axes: Sequence[str]) -> Lookup:
         rows = read_rows(path, axes).get("", {})

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from fabric.explore.serving.measured_costs import Lookup
 from fabric.explore.serving.requests import Requests, read_requests
-from fabric.explore.serving.server import Batch, Price, Quality, Sampled, Server, digest_of
+from fabric.explore.serving.server import Batch, Price, Sampled, Server
 from fabric.explore.study.driver import OnProgress, conduct
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.space import Scalar, zipped
@@ -102,47 +102,22 @@ class FabricCost:
     units, whichever is longer.
     """
 
-    def __init__(
-        self,
-        described: FabricDescription,
-        name: str,
-        requests: Requests,
-        server: Server,
-        folder: Path,
-        workers: Workers,
-        on_progress: OnProgress,
-    ) -> None:
-        """Run the corners of the grid that the study ``name`` of ``folder`` lacks."""
-        _check_grid(described, server, requests)
+    def __init__(self, described: FabricDescription, grid: Grid) -> None:
+        """Interpolate in a grid of simulated layers; see ``Laboratory.grid``."""
         self._described: Final = described
         self._hardware: Final = _with_clock(described.hardware)
-        self._laboratory: Final = Laboratory(
-            name,
-            described.program,
-            described.parameters,
-            described.hardware,
-            _routing(described.routing),
-            described.seed,
-            folder,
-            workers,
-            on_progress,
-        )
-        spread = requests if described.spread is None else read_requests(described.spread)
-        corners = self._corners(spread.prompt_tokens.tolist())
-        by_situation = self._laboratory.run(corners.values())
-        layers = {point: by_situation[situation] for point, situation in corners.items()}
-        self._grid: Final = [[list(at), each.cycles, each.joules] for at, each in layers.items()]
         axes = ("decode_requests", "cache_tokens", "prefill_tokens")
         self._cycles: Final = Lookup(
-            "of the fabric", axes, {at: each.cycles for at, each in layers.items()}, edge=True
+            "of the fabric", axes, {at: each.cycles for at, each in grid.items()}, edge=True
         )
-        joules = {at: each.joules for at, each in layers.items() if each.joules is not None}
+        joules = {at: each.joules for at, each in grid.items() if each.joules is not None}
         self._joules: Final = (
-            Lookup("of the fabric", axes, joules, edge=True) if len(joules) == len(layers) else None
+            Lookup("of the fabric", axes, joules, edge=True) if len(joules) == len(grid) else None
         )
-        self._random = random.Random(described.seed)
+        self._corners: Final = len(grid)
+        self._random: Final = random.Random(described.seed)
         self._seen = 0
-        self._reservoir: list[Batch] = []
+        self._reservoir: Final[list[Batch]] = []
 
     def cost(self, batches: Sequence[Batch]) -> Price:
         """Return the cost of a step; replicas that step together wait for the slowest."""
@@ -156,46 +131,28 @@ class FabricCost:
             None if None in joules else sum(each for each in joules if each is not None),
         )
 
-    @property
-    def identity(self) -> str:
-        """A digest of the description and the costs at the corners."""
-        return digest_of(self._described, self._grid)
-
     def notes(self) -> Sequence[str]:
         """Return sentences that explain the costs."""
         described = self._described
         return (
             f"a step costs {described.layers} times a layer on the fabric, interpolated between "
-            f"{counted(len(self._grid), 'simulated step')}; outside of them, the nearest is used",
+            f"{counted(self._corners, 'simulated step')}; outside of them, the nearest is used",
             "attention of prompt tokens is estimated from its bytes and FLOPs, not simulated",
         )
 
-    def quality(self) -> Quality:
-        """Simulate a sample of the steps since the last call."""
-        batches, self._reservoir, self._seen = self._reservoir, [], 0
-        self._random.seed(self._described.seed)
-        outside = self._cycles.taken_outside()
-        situations = [Situation(tuple(each.decodes), each.prefill_tokens) for each in batches]
-        exact = self._laboratory.run(situations)
-        sampled = []
-        for each in situations:
-            decodes, mean = len(each.caches), sum(each.caches) / max(1, len(each.caches))
-            cycles = self._cycles(decodes, mean, each.prompts)
-            sampled.append(Sampled(decodes, mean, each.prompts, cycles, exact[each].cycles))
-        self._cycles.taken_outside()
-        return Quality(outside, tuple(sampled))
+    def taken_outside(self) -> int:
+        """Return the number of steps outside of the grid since the last call."""
+        return self._cycles.taken_outside()
 
-    def _corners(self, prompts: Sequence[int]) -> dict[tuple[float, ...], Situation]:
-        described = self._described
-        corners: dict[tuple[float, ...], Situation] = {
-            (0, 0, tokens): Situation((), tokens)
-            for tokens in dict.fromkeys((1, *described.prefill_tokens))
-        }
-        axes = described.decode_requests, described.cache_tokens, (0, *described.prefill_tokens)
-        for requests, mean, tokens in itertools.product(*axes):
-            caches = spread_caches(prompts, requests, mean, described.seed)
-            corners[requests, mean, tokens] = Situation(caches, tokens)
-        return corners
+    def sampled(self) -> list[Situation]:
+        """Return a sample of the steps, drawn with equal probability."""
+        return [Situation(tuple(each.decodes), each.prefill_tokens) for each in self._reservoir]
+
+    def compared(self, step: Situation, exact: Layer) -> Sampled:
+        """Compare the interpolated cycles of a step with the simulated ones."""
+        decodes, mean = len(step.caches), sum(step.caches) / max(1, len(step.caches))
+        cycles = self._cycles(decodes, mean, step.prompts)
+        return Sampled(decodes, mean, step.prompts, cycles, exact.cycles)
 
     def _of(self, batch: Batch) -> Price:
         described = self._described
@@ -314,34 +271,50 @@ class Layer:
     joules: float | None
 
 
+Grid: TypeAlias = Mapping[tuple[float, ...], Layer]
+"""Layers by decode requests, mean cached tokens, and prompt tokens."""
+
+
 class Laboratory:
-    """Runs steps of a layer as points of a study, whose storage keeps the results."""
+    """Runs steps of a layer as points of a study, whose database keeps the results."""
 
     def __init__(
         self,
+        described: FabricDescription,
         name: str,
-        program: Path,
-        parameters: Mapping[str, Scalar],
-        hardware: Path | None,
-        routing: NDArray[np.int64],
-        seed: int,
         folder: Path,
         workers: Workers,
         on_progress: OnProgress,
     ) -> None:
-        """Prepare runs of a program; see ``FabricDescription``.
-
-        ``routing``: recorded experts, [tokens, top_k].
-        """
+        """Prepare runs of a program for the study ``name`` of ``folder``."""
+        _with_clock(described.hardware)
+        self._described: Final = described
         self._name: Final = name
-        self._program: Final = program
-        self._parameters: Final = parameters
-        self._hardware: Final = hardware
-        self._routing: Final = routing
-        self._seed: Final = seed
+        self._routing: Final = _routing(described.routing)
         self._folder: Final = folder
         self._workers: Final = workers
         self._on_progress: Final = on_progress
+
+    def grid(self, requests: Requests, server: Server) -> Grid:
+        """Return the layers at the corners of the description's grid."""
+        described = self._described
+        _check_grid(described, server, requests)
+        spread = requests if described.spread is None else read_requests(described.spread)
+        corners = self._corners(spread.prompt_tokens.tolist())
+        layers = self.run(corners.values())
+        return {point: layers[situation] for point, situation in corners.items()}
+
+    def _corners(self, prompts: Sequence[int]) -> dict[tuple[float, ...], Situation]:
+        described = self._described
+        corners: dict[tuple[float, ...], Situation] = {
+            (0, 0, tokens): Situation((), tokens)
+            for tokens in dict.fromkeys((1, *described.prefill_tokens))
+        }
+        axes = described.decode_requests, described.cache_tokens, (0, *described.prefill_tokens)
+        for requests, mean, tokens in itertools.product(*axes):
+            caches = spread_caches(prompts, requests, mean, described.seed)
+            corners[requests, mean, tokens] = Situation(caches, tokens)
+        return corners
 
     def run(self, situations: Iterable[Situation]) -> dict[Situation, Layer]:
         """Return the cost of each situation."""
@@ -349,11 +322,11 @@ class Laboratory:
         if not distinct:
             return {}
         study = Study(
-            program=self._program,
+            program=self._described.program,
             name=self._name,
-            hardware=self._hardware,
+            hardware=self._described.hardware,
             mode="timing",
-            fixed=dict(self._parameters),
+            fixed=dict(self._described.parameters),
             space=zipped(
                 batch=[each.tokens for each in distinct],
                 kv=[self._saved(self._lengths(each), "npy") for each in distinct],
@@ -372,7 +345,7 @@ class Laboratory:
                     f"a layer with {counted(len(situation.caches), 'request')} and "
                     f"{counted(situation.prompts, 'token')} of prompts: {outcome.status}, "
                     f"{outcome.reason}",
-                    file=str(self._program),
+                    file=str(self._described.program),
                 )
             layers[situation] = Layer(cycles, metric(outcome, "joules"))
         return layers
@@ -382,7 +355,7 @@ class Laboratory:
 
     def _experts(self, situation: Situation) -> NDArray[np.int64]:
         recorded, tokens = self._routing, situation.tokens
-        random = np.random.default_rng((self._seed, tokens))
+        random = np.random.default_rng((self._described.seed, tokens))
         whole, rest = divmod(tokens, len(recorded))
         rows = np.sort(random.choice(len(recorded), rest, replace=False))
         return np.concatenate([*[recorded] * whole, recorded[rows]])

@@ -194,20 +194,6 @@ class Quality:
     sampled: tuple[Sampled, ...] = ()
 
 
-class DesignCost(StepCost, Protocol):
-    """The step costs of a design, with their identity and accuracy."""
-
-    @property
-    def identity(self) -> str:
-        """A digest that is equal only for equal costs."""
-
-    def notes(self) -> Sequence[str]:
-        """Return sentences that explain the costs."""
-
-    def quality(self) -> Quality:
-        """Return the accuracy of the costs since the last call."""
-
-
 def digest_of(described: Described, extra: object = None) -> str:
     """Return the digest of a description with the content of its files, and of ``extra``."""
     content = {name: _content(value) for name, value in vars(described).items()}

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.depths.problem import UNBOUNDED
 from fabric.analysis.symbolic.substitution import Substitution
-from fabric.explore.study.evaluation import Job, loaded_of
+from fabric.explore.study.evaluation import ProgramQuestion
 from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.study import held_out_places
 from fabric.explore.study.written.words import setting_names
@@ -229,10 +229,11 @@ def programs_of(
                 raise ConfigurationError(
                     f"{name} is stated: {why}: expected parameters of build() and hardware keys"
                 )
-    programs = {}
-    for index, name in enumerate(setting_names(study.over)):
-        loaded, _ = loaded_of(Job.of(study, study.point(index)))
-        programs[name] = loaded.program
+    question = ProgramQuestion.of(study)
+    programs = {
+        name: question.loaded(study.over[index])[0].program
+        for index, name in enumerate(setting_names(study.over))
+    }
     check_alike(programs)
     return programs
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Final
 
-from fabric.explore.study.evaluation import Before, Job
-from fabric.explore.study.outcome import Outcome, Point
+from fabric.explore.study.evaluation import Job
+from fabric.explore.study.outcome import Before, Outcome, Point
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search, SearchSession
 from fabric.explore.study.session import OutcomeStore, StudySession

@@ -9,7 +9,7 @@ import itertools
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from signal import SIGINT
@@ -17,7 +17,14 @@ from types import ModuleType
 from typing import Final
 
 from fabric.analysis.symbolic.bounds import lower_bounds
-from fabric.explore.study.outcome import METRICS, Outcome, Point, Status, memory_numbers
+from fabric.explore.study.outcome import (
+    METRICS,
+    Before,
+    Outcome,
+    Point,
+    Question,
+    memory_numbers,
+)
 from fabric.explore.study.space import Axis, Scalar, Setting, Space, whole
 from fabric.explore.study.study import Study
 from fabric.graph.hardware.file import varied_hardware
@@ -25,6 +32,7 @@ from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import (
     Loaded,
     build_of,
+    called,
     executed,
     executes_still,
     files_of,
@@ -34,7 +42,7 @@ from fabric.graph.loading.program_file import (
 from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.files import open_given
 from fabric.messages.text import JsonObject, plain
-from fabric.messages.users_code import Interrupted, users_values
+from fabric.messages.users_code import Interrupted, users_code, users_values
 from fabric.runs.options import Options, Settings
 from fabric.runs.report import Report
 from fabric.runs.simulation import refuse_in_trio, simulated
@@ -56,27 +64,23 @@ _executed: Final[dict[str, ModuleType]] = {}
 class Identities:
     """Digests of the points of a study.
 
-    A digest covers the program's file, the hardware file, the options of the runs, the sources of
-    the fabric and the operators, and the whole setting, with the content of files that values
-    name, but not their paths. The modules that a program executes are only known after its run;
-    ``executed_still`` checks them. Other files that the program opens are not covered.
+    A digest covers the sources of the fabric and the operators, and the identity that the question
+    states. The modules that a program executes are only known after its run; ``executed_still``
+    checks them. Other files that a program opens are not covered.
     """
 
     def __init__(self, study: Study) -> None:
-        """Compute the digest of the common parts."""
-        self._study: Final = study
+        """Read the files of the question."""
+        self._question: Final = question_of(study)
         self._still: Final[dict[tuple[tuple[str, str | None], ...], bool]] = {}
-        self._common: Final = _digest(
-            [_file_digest(study.program), _hardware_of(study), _options_of(study), engine_digest()]
-        )
-        self._hardware: Final = _hardware_of(study)
         values = itertools.chain(study.fixed.values(), *study.runs.values.values())
         self._content: Final = {each: _content(each) for each in values if isinstance(each, str)}
+        self._files: Final = self._file_digests()
 
     def have_changed(self, setting: Setting) -> bool:
-        """Return whether the hardware file or a file named by a value has changed."""
-        values = self._study.whole(setting).values()
-        return _hardware_of(self._study) != self._hardware or any(
+        """Return whether a file of the question, or one named by a value, has changed."""
+        values = [*setting.values(), *getattr(self._question, "fixed", {}).values()]
+        return self._file_digests() != self._files or any(
             _content(each) != self._content[each] for each in values if isinstance(each, str)
         )
 
@@ -85,37 +89,21 @@ class Identities:
 
         Files are read once for each different set.
         """
+        if not isinstance(self._question, ProgramQuestion):
+            return True
         key = tuple(executed.items())
         if key not in self._still:
-            self._still[key] = bool(key) and executes_still(self._study.program, executed)
+            program = Path(self._question.program)
+            self._still[key] = bool(key) and executes_still(program, executed)
         return self._still[key]
 
     def of(self, setting: Setting) -> str:
         """Return the digest of a point."""
-        whole = self._study.whole(setting)
-        content = {name: self._cached_content(whole[name]) for name in sorted(whole)}
-        return _digest([self._common, content])
+        return _digest([engine_digest(), self._question.identity(setting)])
 
-    def _cached_content(self, value: Scalar) -> list[Scalar]:
-        content = self._content.get(value) if isinstance(value, str) else None
-        return _content(value) if content is None else content
-
-
-def _hardware_of(study: Study) -> str | None:
-    return None if study.hardware is None else _file_digest(study.hardware)
-
-
-def _options_of(study: Study) -> JsonObject:
-    # Channels are sorted and files replaced by their digests: equal options have equal digests.
-    options = {
-        name: {channel: str(value[channel]) for channel in sorted(value)}
-        if isinstance(value, Mapping)
-        else value
-        for name, value in vars(Options.of(study)).items()
-    }
-    if study.placement is not None:
-        options["placement"] = _file_digest(Path(study.placement))
-    return options
+    def _file_digests(self) -> list[str | None]:
+        asks = self._question
+        return asks.file_digests() if isinstance(asks, ProgramQuestion) else []
 
 
 def _digest(value: object) -> str:
@@ -149,40 +137,157 @@ def engine_digest() -> str:
 
 
 @dataclass(frozen=True)
-class Job:
-    """A point for a worker; ``whole`` is its setting with the study's fixed values."""
+class ProgramQuestion:
+    """The ``Question`` of a program's designs; ``fixed`` are values that do not vary."""
 
-    point: Point
     program: str
     hardware: str | None
-    whole: Setting
+    fixed: Setting
     options: Options
+
+    @staticmethod
+    def of(study: Study) -> ProgramQuestion:
+        """Return the question of a study's program."""
+        hardware = None if study.hardware is None else str(study.hardware)
+        return ProgramQuestion(str(study.program), hardware, study.fixed, Options.of(study))
+
+    def identity(self, setting: Setting) -> str:
+        """Return a digest of the files, the options and the values.
+
+        A value that names a file has the file's content instead of its path.
+        """
+        whole = {**self.fixed, **setting}
+        content = {name: _content(whole[name]) for name in sorted(whole)}
+        return _digest([self.file_digests(), self._stated(), content])
+
+    def file_digests(self) -> list[str | None]:
+        """Return the digests of the program, the hardware file and the placement, if stated."""
+        files = (self.program, self.hardware, self.options.placement)
+        return [None if each is None else _file_digest(Path(each)) for each in files]
+
+    def _stated(self) -> JsonObject:
+        # Channels are sorted: equal options have equal digests.
+        return {
+            name: {channel: str(value[channel]) for channel in sorted(value)}
+            if isinstance(value, Mapping)
+            else value
+            for name, value in vars(self.options).items()
+            if name != "placement"
+        }
+
+    def bounds(self, point: Point) -> Before:
+        """Wire the program and return its bounds."""
+        try:
+            with contextlib.redirect_stdout(sys.stderr), users_values():
+                loaded, options = self.loaded(point.setting)
+                lower = lower_bounds(loaded.program, options.depths or {})
+        except FabricError as error:
+            files = _files(self.program)
+            refused = point.outcome("refused", reason=str(error), executed=files)
+            return Before(point.index, refused=refused)
+        bounds = {**lower.exact, **lower.at_least, **lower.sized}
+        return Before(point.index, bounds, tuple(lower.exact), executed=_files(self.program))
+
+    def run(self, point: Point) -> Outcome:
+        """Run the program.
+
+        Deadlocks are described without a remedy, since a neighbouring point may be a remedy.
+        """
+        parameters: JsonObject = {}
+        hardware: JsonObject | None = None
+        try:
+            with contextlib.redirect_stdout(sys.stderr), users_values():
+                loaded, options = self.loaded(point.setting)
+                parameters = _plain(loaded.parameters)
+                hardware = loaded.program.hardware.as_dict()
+                settings = replace(
+                    Settings.of(options),
+                    on_deadlock="describe",
+                    parameters=loaded.parameters,
+                    program_file=self.program,
+                )
+                report = simulated(loaded.program, settings)
+        except FabricError as error:
+            return point.outcome(
+                "refused",
+                parameters=parameters,
+                hardware=hardware,
+                reason=str(error),
+                executed=_files(self.program),
+            )
+        if report.status == "interrupted":
+            raise Interrupted(report.signal or SIGINT)
+        return point.outcome(
+            "wrong" if report.verified is False else report.status,
+            parameters=parameters,
+            hardware=hardware,
+            numbers=_numbers(report),
+            reason=_failure(report),
+            wall_seconds=report.wall_seconds,
+            executed=_files(self.program),
+        )
+
+    def loaded(self, setting: Setting) -> tuple[Loaded, Options]:
+        """Return a point's wired program and the options of its run."""
+        depths = dict(self.options.depths or {})
+        hops = dict(self.options.hops or {})
+        parameters: list[str] = []
+        whole = {**self.fixed, **setting}
+        for name, value in whole.items():
+            if name.startswith(_DEPTH):
+                depths[name.removeprefix(_DEPTH)] = _depth(name, value)
+            elif name.startswith(_HOP):
+                hops[name.removeprefix(_HOP)] = _hop(name, value)
+            elif not name.startswith(_HARDWARE):
+                parameters.append(f"{name}={value}")
+        module = module_of(self.program)
+        file = None if self.hardware is None else Path(self.hardware)
+        hardware = varied_hardware(file, _hardware_keys(whole))
+        options = replace(self.options, depths=depths, hops=hops)
+        return wired(module, parameters, hardware), options
+
+
+@dataclass(frozen=True)
+class FileQuestion:
+    """The question of a study file, which workers execute."""
+
+    file: str
+
+    def identity(self, setting: Setting) -> str:
+        """Return a digest of the file and of the identity that the question states."""
+        return _digest([_file_digest(Path(self.file)), self._asks().identity(setting)])
+
+    def bounds(self, point: Point) -> Before:
+        """Return the bounds that the question states."""
+        return self._asks().bounds(point)
+
+    def run(self, point: Point) -> Outcome:
+        """Return the answer of the question."""
+        return self._asks().run(point)
+
+    def _asks(self) -> Question:
+        study = called(module_of(self.file), "study")
+        assert isinstance(study, Study)
+        assert study.asks is not None
+        return study.asks
+
+
+@dataclass(frozen=True)
+class Job:
+    """A point for a worker, and the question that answers it."""
+
+    point: Point
+    question: Question
 
     @staticmethod
     def of(study: Study, point: Point) -> Job:
         """Return the job of a point of ``study``."""
-        return Job(
-            point,
-            str(study.program),
-            None if study.hardware is None else str(study.hardware),
-            study.whole(point.setting),
-            Options.of(study),
-        )
+        return Job(point, question_of(study))
 
 
-@dataclass(frozen=True)
-class Before:
-    """Facts of a point before it runs, as in ``Outcome``.
-
-    Attributes:
-        refused: the outcome if the program cannot be wired.
-    """
-
-    index: int
-    bounds: Mapping[str, int | float] = field(default_factory=dict)
-    exact: tuple[str, ...] = ()
-    refused: Outcome | None = None
-    executed: Mapping[str, str | None] = field(default_factory=dict)
+def question_of(study: Study) -> Question:
+    """Return the question of a study, by default that of its program."""
+    return study.asks or ProgramQuestion.of(study)
 
 
 def run_point(study: Study, point: Point) -> Outcome:
@@ -192,87 +297,26 @@ def run_point(study: Study, point: Point) -> Outcome:
 
 
 def known_before(job: Job) -> Before:
-    """Wire the program of a point and return its bounds."""
-    point = job.point
+    """Return what is known of a point before it runs."""
+    if isinstance(job.question, ProgramQuestion):
+        return job.question.bounds(job.point)
     try:
-        with contextlib.redirect_stdout(sys.stderr), users_values():
-            loaded, options = loaded_of(job)
-            lower = lower_bounds(loaded.program, options.depths or {})
+        with contextlib.redirect_stdout(sys.stderr), users_code("bounds() of the question"):
+            return job.question.bounds(job.point)
     except FabricError as error:
-        refused = Outcome(
-            index=point.index,
-            setting=point.setting,
-            status="refused",
-            reason=str(error),
-            executed=_files(job.program),
-        )
-        return Before(point.index, refused=refused)
-    bounds = {**lower.exact, **lower.at_least, **lower.sized}
-    return Before(point.index, bounds, tuple(lower.exact), executed=_files(job.program))
+        refused = job.point.outcome("refused", reason=str(error))
+        return Before(job.point.index, refused=refused)
 
 
 def outcome_of(job: Job) -> Outcome:
-    """Run a point.
-
-    Deadlocks are described without a remedy, since a neighbouring point may be a remedy.
-    """
-    point = job.point
-    parameters: JsonObject = {}
-    hardware: JsonObject | None = None
+    """Return the answer of a point."""
+    if isinstance(job.question, ProgramQuestion):
+        return job.question.run(job.point)
     try:
-        with contextlib.redirect_stdout(sys.stderr), users_values():
-            loaded, options = loaded_of(job)
-            parameters = _plain(loaded.parameters)
-            hardware = loaded.program.hardware.as_dict()
-            settings = replace(
-                Settings.of(options),
-                on_deadlock="describe",
-                parameters=loaded.parameters,
-                program_file=job.program,
-            )
-            report = simulated(loaded.program, settings)
+        with contextlib.redirect_stdout(sys.stderr), users_code("run() of the question"):
+            return job.question.run(job.point)
     except FabricError as error:
-        return Outcome(
-            index=point.index,
-            setting=point.setting,
-            parameters=parameters,
-            hardware=hardware,
-            status="refused",
-            reason=str(error),
-            executed=_files(job.program),
-        )
-    if report.status == "interrupted":
-        raise Interrupted(report.signal or SIGINT)
-    status: Status = "wrong" if report.verified is False else report.status
-    return Outcome(
-        index=point.index,
-        setting=point.setting,
-        parameters=parameters,
-        hardware=hardware,
-        status=status,
-        numbers=_numbers(report),
-        reason=_failure(report),
-        wall_seconds=report.wall_seconds,
-        executed=_files(job.program),
-    )
-
-
-def loaded_of(job: Job) -> tuple[Loaded, Options]:
-    """Return a point's wired program and the options of its run."""
-    depths = dict(job.options.depths or {})
-    hops = dict(job.options.hops or {})
-    parameters: list[str] = []
-    for name, value in job.whole.items():
-        if name.startswith(_DEPTH):
-            depths[name.removeprefix(_DEPTH)] = _depth(name, value)
-        elif name.startswith(_HOP):
-            hops[name.removeprefix(_HOP)] = _hop(name, value)
-        elif not name.startswith(_HARDWARE):
-            parameters.append(f"{name}={value}")
-    module = module_of(job.program)
-    file = None if job.hardware is None else Path(job.hardware)
-    hardware = varied_hardware(file, _hardware_keys(job.whole))
-    return wired(module, parameters, hardware), replace(job.options, depths=depths, hops=hops)
+        return job.point.outcome("error", reason=str(error))
 
 
 def check_values(study: Study) -> None:

@@ -12,7 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from fabric.explore.study.evaluation import AXES_BESIDE_PARAMETERS, check_values, module_of
+from fabric.explore.study.evaluation import (
+    AXES_BESIDE_PARAMETERS,
+    FileQuestion,
+    check_values,
+    module_of,
+)
 from fabric.explore.study.outcome import Condition, check_metric
 from fabric.explore.study.space import Scalar, Space, geometric, grid, zipped
 from fabric.explore.study.study import Study
@@ -47,7 +52,8 @@ def open_study(path: Path, options: StudyOptions) -> Study:
     module = module_of(str(path))
     read = _of_file if hasattr(module, "study") else _of_program
     study = read(module, path, options)
-    check_values(study)
+    if study.asks is None:
+        check_values(study)
     return study
 
 
@@ -63,7 +69,8 @@ def _of_file(module: ModuleType, path: Path, options: StudyOptions) -> Study:
         raise ProgramError(
             f"study() returned {found_text(study)}: expected a Study", file=str(path)
         )
-    return replace(study, name=study.name or path.stem)
+    asks = None if study.asks is None else FileQuestion(str(path))
+    return replace(study, name=study.name or path.stem, asks=asks)
 
 
 def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
@@ -95,7 +102,7 @@ def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
             check_metric(metric)
     for condition in options.where:
         with _typed(f"--where {condition}"):
-            Condition.parse(condition)
+            check_metric(Condition.parse(condition).metric)
     return Study(
         program=path,
         space=space_of(options.vary, "--vary", read),

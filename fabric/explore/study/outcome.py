@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Final, Literal, TypeAlias
+
+# Any: fields of an outcome, by name.
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from typing_extensions import TypeIs
 
@@ -96,6 +98,29 @@ class Point:
 
     index: int
     setting: Setting
+
+    def outcome(self, status: Status = "completed", **fields: Any) -> Outcome:
+        """Return the outcome of the point; ``fields`` are those of ``Outcome``."""
+        return Outcome(index=self.index, setting=self.setting, status=status, **fields)
+
+    def bounds(self, bounds: Mapping[str, int | float], exact: Sequence[str] = ()) -> Before:
+        """Return lower bounds of metrics; those named in ``exact`` are equal to the metrics."""
+        return Before(self.index, bounds, tuple(exact))
+
+
+@dataclass(frozen=True)
+class Before:
+    """Facts of a point before it runs, as in ``Outcome``.
+
+    Attributes:
+        refused: the outcome if the point cannot run.
+    """
+
+    index: int
+    bounds: Mapping[str, int | float] = field(default_factory=dict)
+    exact: tuple[str, ...] = ()
+    refused: Outcome | None = None
+    executed: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,6 +288,19 @@ def memory_numbers(counters: MemoryCounters | None) -> dict[str, int]:
     return dict(zip(MEMORY_METRICS, (*rows, *cycles), strict=True))
 
 
+class Question(Protocol):
+    """What a study asks about the points of its space. Workers receive it pickled."""
+
+    def identity(self, setting: Setting) -> str:
+        """Return a text that is equal for equal answers, such as a digest of the inputs."""
+
+    def bounds(self, point: Point) -> Before:
+        """Return what is known before a run: ``point.bounds({})`` if nothing is."""
+
+    def run(self, point: Point) -> Outcome:
+        """Return the answer: ``point.outcome(numbers={...})``, with a number for each metric."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """``METRIC <= VALUE``, or with another sign."""
@@ -284,7 +322,6 @@ class Condition:
                 f"condition {text!r}: expected METRIC <= NUMBER, or with <, >= or >",
                 ConfigurationError,
             )
-        check_metric(match["metric"])
         statistic, metric = split_metric(match["metric"])
         if match["sign"] in (">", ">=") and statistic not in ("", "least", *_UPWARDS):
             averages = [f"{each}:{metric}" for each in _UPWARDS]

@@ -12,12 +12,12 @@ from typing_extensions import override
 
 from fabric.display.parts import Sheet
 from fabric.display.result import Result
-from fabric.explore.study.evaluation import Before
 from fabric.explore.study.outcome import (
     ENDED,
     METRICS,
     PROVED,
     STATISTICS,
+    Before,
     Outcome,
     metric,
     nondominated,

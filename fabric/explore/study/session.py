@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Protocol, TypeAlias
 
-from fabric.explore.study.evaluation import Before, Job, known_before
+from fabric.explore.study.evaluation import Job, known_before
 from fabric.explore.study.outcome import (
     PROVED,
+    Before,
     Outcome,
     Point,
     Status,
@@ -270,10 +271,8 @@ class StudySession:
         return False
 
     def _proved(self, before: Before, status: Status, by: int | str | None) -> Outcome:
-        return Outcome(
-            index=before.index,
-            setting=self.study.runs[before.index],
-            status=status,
+        return self.study.point(before.index).outcome(
+            status,
             bounds=before.bounds,
             exact=before.exact,
             pruned_by=by,

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from typing_extensions import override
 
-from fabric.explore.study.outcome import Condition, Outcome, Point, check_metric, split_metric
+from fabric.explore.study.outcome import (
+    Condition,
+    Outcome,
+    Point,
+    Question,
+    check_metric,
+    split_metric,
+)
 from fabric.explore.study.space import Scalar, Setting, Space
 from fabric.explore.study.written.words import setting_names
 from fabric.graph.arguments.described import Described, refuse
@@ -207,6 +214,7 @@ class Study(Options):
         claims: statements that the study checks.
         tables: additional tables.
         pictures: additional pictures.
+        asks: a question of your own, which answers the points instead of a program.
         name: by default, the name of the study's file.
     """
 
@@ -214,7 +222,7 @@ class Study(Options):
         "on_deadlock": "the deadlock of a point is described, and no remedy is looked for"
     }
 
-    program: Path
+    program: Path | None = None
     space: Space
     question: str = ""
     fixed: Setting = field(default_factory=dict)
@@ -227,6 +235,7 @@ class Study(Options):
     claims: tuple[Claim, ...] = ()
     tables: tuple[StudyTable, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    asks: Question | None = None
     name: str = ""
 
     @override
@@ -234,7 +243,8 @@ class Study(Options):
         """Check the study.
 
         Raises:
-            ConfigurationError: on_deadlock is given, there are no points, a metric is unknown, a
+            ConfigurationError: on_deadlock is given, program and asks are both given or missing,
+                there are no points, a metric is unknown, a
                 condition is malformed or contradicts another, an axis is fixed as well, there are
                 no inputs, or all are held out.
         """
@@ -242,12 +252,15 @@ class Study(Options):
         for name, why in self.without.items():
             if getattr(self, name) != getattr(Options, name):
                 refuse(f"{name} is given: {why}: expected none", ConfigurationError)
+        if (self.program is None) == (self.asks is None):
+            refuse("a study needs a program or asks: expected one of both", ConfigurationError)
         if self.hardware is not None:
             object.__setattr__(self, "hardware", hardware_file(self.hardware))
         if not len(self.space):
             refuse("the study has no points: expected an axis with values", ConfigurationError)
-        for name in self.minimize:
+        for name in self.judged_by if self.asks is None else ():
             check_metric(name)
+        for name in self.minimize:
             if self.minimize.count(name) > 1:
                 refuse(f"{name} is minimised twice: expected each metric once", ConfigurationError)
         both = [name for name in self.space.values if name in self.fixed]

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from typing_extensions import override
 
-from fabric.explore.study.evaluation import Before, Job, engine_digest, known_before, outcome_of
-from fabric.explore.study.outcome import Outcome, Status
+from fabric.explore.study.evaluation import Job, engine_digest, known_before, outcome_of
+from fabric.explore.study.outcome import Before, Outcome
 from fabric.messages.addresses import shown_address
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import counted
@@ -123,22 +123,12 @@ class WorkerLost(Exception):  # noqa: N818 - an event, not an error of ours
 
 def unanswered(job: Job, error: BaseException, timeout_seconds: float | None) -> Outcome:
     """Return the outcome of an unanswered point; raise ``error`` if it is internal."""
-    status: Status
-    seconds = None
     if isinstance(error, TimeoutError):
-        status, reason = "timeout", f"took longer than {timeout_seconds:g} s"
-        seconds = timeout_seconds
-    elif isinstance(error, WorkerLost):
-        status, reason = "lost", f"its worker ended ({error})"
-    else:
-        raise error
-    return Outcome(
-        index=job.point.index,
-        setting=job.point.setting,
-        status=status,
-        reason=reason,
-        wall_seconds=seconds,
-    )
+        reason = f"took longer than {timeout_seconds:g} s"
+        return job.point.outcome("timeout", reason=reason, wall_seconds=timeout_seconds)
+    if isinstance(error, WorkerLost):
+        return job.point.outcome("lost", reason=f"its worker ended ({error})")
+    raise error
 
 
 def available_cores() -> int:

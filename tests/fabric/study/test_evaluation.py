@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import fabric as fab
-from fabric.explore.study.evaluation import Job, known_before, loaded_of
+from fabric.explore.study.evaluation import Job, ProgramQuestion, known_before
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.space import Scalar
 from fabric.graph.hardware.latency import Hop
@@ -47,14 +47,13 @@ def test_depths_and_hops_of_a_point_override_those_of_the_study() -> None:
         depths={"map.0": 9, "store.0": 8},
         hops={"map.0": Hop(1, 6), "store.0": Hop(2, 1)},
     )
-    loaded, options = loaded_of(Job.of(study, study.point(1)))
+    loaded, options = ProgramQuestion.of(study).loaded(study.space[1])
     assert loaded.parameters == {"tiles": 3, "rows": 4, "fault": "none"}
     assert loaded.program.hardware.as_dict()["hbm"]["channels"] == 2
     assert options.depths == {"map.0": 7, "store.0": 5}
     assert options.hops == {"map.0": Hop(3, 4), "store.0": Hop(2, 1)}
-    _, plain = loaded_of(
-        Job.of(fab.Study(program=PROGRAM, space=fab.grid(tiles=[2])), fab.Point(0, {}))
-    )
+    other = fab.Study(program=PROGRAM, space=fab.grid(tiles=[2]))
+    _, plain = ProgramQuestion.of(other).loaded({})
     assert (plain.depths, plain.hops) == ({}, {})
 
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Point, Study, StudySession, grid, run_point, zipped
-from fabric.explore.study.evaluation import Before, Job, known_before
+from fabric.explore.study.evaluation import Job, known_before
 from fabric.explore.study.opening import StudyOptions, open_study
+from fabric.explore.study.outcome import Before
 from fabric.explore.study.space import Scalar, Setting, Space
 from tests.profiles import examples, of_profile
 

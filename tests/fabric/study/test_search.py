@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, zipped
-from fabric.explore.study.evaluation import Before
+from fabric.explore.study.outcome import Before
 from fabric.explore.study.search import SAMPLERS, Method, Search, SearchSession
 from fabric.explore.study.space import Setting
 from fabric.explore.study.storage import file_url

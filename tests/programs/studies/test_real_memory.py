@@ -10,7 +10,7 @@ from paper.memory_ratios import RATIOS, became, rows
 from paper.memory_tables import lost
 
 from fabric import Outcome, Study, load_hardware, run_point, simulate
-from fabric.explore.study.evaluation import Job, loaded_of
+from fabric.explore.study.evaluation import ProgramQuestion
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.space import Scalar
 from fabric.graph.loading.program_file import executed
@@ -76,7 +76,7 @@ def test_varied_memories_have_the_same_peak(study: Study) -> None:
         point = study.point(index)
         small: dict[str, Scalar] = {"part": "moe", "model": "tiny", "batch": 8, "tile_f": 16}
         small |= {name: each for name, each in point.setting.items() if name.startswith("hardware")}
-        loaded, _ = loaded_of(Job(point, str(study.program), None, small, Options()))
+        loaded, _ = ProgramQuestion(str(study.program), None, {}, Options()).loaded(small)
         peaks.add(loaded.program.hardware.hbm.peak_bytes_per_cycle)
 
     assert {load_hardware(PROGRAMS / "hardware/paper.toml").hbm.peak_bytes_per_cycle} == peaks

@@ -200,7 +200,7 @@ def _option_text(value: object) -> str:
 
 def _stated(result: StudyResult) -> list[tuple[str, str]]:
     study = result.study
-    rows = [("program", str(study.program))]
+    rows = [] if study.program is None else [("program", str(study.program))]
     rows += [("hardware", str(study.hardware))] if study.hardware is not None else []
     rows += [
         (name, _option_text(value))
