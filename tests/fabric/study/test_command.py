@@ -237,4 +237,3 @@ def test_study_over_inputs_spares_runs_and_repeats_none(tmp_path: Path) -> None:
     assert [each["runs"] for each in again["points"]] == [each["runs"] for each in found["points"]]
     text = study(*asked, folder=tmp_path / "out").stdout
     assert f"Of 6 runs: {6 - counts['spared']} made, {counts['spared']} spared;" in text
-    assert "p95 of 3 inputs is the worst value" in text

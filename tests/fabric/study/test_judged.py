@@ -21,7 +21,7 @@ from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search
 from fabric.explore.study.store import Store
 from fabric.explore.study.workers import Answer, ThreadedWorkers
-from fabric.explore.study.written.answer import answer, caveats, counts, failures
+from fabric.explore.study.written.answer import answer, caveats, counts_table
 from fabric.explore.study.written.folder import write_points
 from fabric.graph.loading.program_file import executed
 from fabric.messages.text import json_text
@@ -112,7 +112,7 @@ def _conducted(study: Study, store: Store, search: Search | None = None) -> Stud
 
 def _check_all_is_told(result: StudyResult, folder: Path) -> None:
     json.loads(json_text(result.as_json()))
-    assert " ".join([answer(result), *caveats(result), counts(result), *failures(result)])
+    assert " ".join([answer(result), *caveats(result), counts_table(result).title])
     write_points(result, folder)
 
 

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fabric import ConfigurationError, Study, grid
-from fabric.explore.study.driver import conduct
-from fabric.explore.study.opening import StudyOptions, open_study
-from fabric.explore.study.result import StudyResult
-from fabric.explore.study.session import NoStore
-from fabric.explore.study.storage import file_url
-from fabric.explore.study.store import Store
-from fabric.explore.study.workers import LocalWorkers
+from fabric.shell.cli import main
 
 FILE = """
 from fabric import Study, grid
@@ -41,38 +37,32 @@ def study():
 """
 
 
-def _conducted(file: Path, store: bool = True) -> StudyResult:
-    study = open_study(file, StudyOptions())
-    kept = Store(study, file_url(file.with_name("study.db"))) if store else NoStore()
-    workers = LocalWorkers(1, None)
-    try:
-        return conduct(study, workers, kept, lambda _: None)
-    finally:
-        workers.close()
-
-
-def test_question_of_a_file_is_pruned_stored_and_asked_again_if_it_changes(tmp_path: Path) -> None:
+def test_question_of_a_file_is_pruned_stored_and_asked_again_if_it_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "squares.py"
-    file.write_text(FILE)
-    first = _conducted(file)
-    statuses = [each.status for each in first.outcomes]
-    assert statuses == ["error", "completed", "completed", "completed", "refused", "infeasible"]
-    zero, *_, seven, _ = (each.reason for each in first.outcomes)
-    lines = FILE.splitlines()
-    division = next(number for number, line in enumerate(lines, 1) if "1 / x" in line)
-    assert zero == (
-        f"{file}:{division}: run() of the question raised ZeroDivisionError: division by zero"
-    )
-    assert seven is not None
-    assert "bounds() of the question raised ValueError: no bound" in seven
-    assert first.front == (1, 2, 3)
-    again = _conducted(file)
-    assert again.resumed == 5
-    assert again.outcomes == first.outcomes
-    file.write_text(FILE.replace("1 / x", "2 / x"))
-    changed = _conducted(file)
-    assert changed.resumed == 0
-    assert changed.value("inverse", x=2) == 1.0
+
+    def asked(text: str) -> dict[str, Any]:
+        file.write_text(text)
+        assert main(["study", str(file), "--jobs", "1", "--json", "-o", str(tmp_path / "out")]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    first = asked(FILE)
+    points = first["points"]
+    statuses = ["error", "completed", "completed", "completed", "refused", "infeasible"]
+    assert [each["status"] for each in points] == statuses
+    division = FILE[: FILE.index("1 / x")].count("\n") + 1
+    fault = f"{file}:{division}: run() of the question raised ZeroDivisionError: division by zero"
+    assert points[0]["reason"] == fault
+    assert "bounds() of the question raised ValueError: no bound" in points[4]["reason"]
+    assert first["pareto"] == [1, 2, 3]
+    again = asked(FILE)
+    assert again["counts"]["resumed"] == 5
+    assert again["points"] == points
+    changed = asked(FILE.replace("1 / x", "2 / x"))
+    assert changed["counts"]["resumed"] == 0
+    assert changed["points"][2]["inverse"] == 1
 
 
 def test_study_without_one_question_is_refused() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import resource
@@ -24,7 +23,7 @@ from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point
 from fabric.explore.study.session import NoStore, OutcomeStore
-from fabric.explore.study.storage import Database, file_url
+from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
 from fabric.timing.machine.terminations import Terminations
 from tests.profiles import examples, spread
@@ -419,11 +418,6 @@ def test_full_disk_ends_the_command_and_keeps_the_storage(
 
 def _executed(study: Study) -> dict[str, str | None]:
     return {"": sha256(study.program.read_bytes()).hexdigest()}
-
-
-def test_connections_closed_by_a_signal_log_nothing(tmp_path: Path) -> None:
-    Database(file_url(tmp_path / "study.db"))
-    assert not logging.getLogger("sqlalchemy.pool.impl.QueuePool").isEnabledFor(logging.ERROR)
 
 
 @pytest.mark.deep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +30,6 @@ NOT_COMPUTED: Final = "not computed"
 """Text of a missing verdict."""
 
 _UNKNOWN: Final = ("timeout", "lost")
-
-_P95_INPUTS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -260,22 +258,43 @@ def _answer(result: StudyResult) -> str:
 
 
 def counts(result: StudyResult) -> str:
-    """Return the number of points by outcome, in a sentence."""
-    statuses = [each.status for each in result.outcomes]
-    completed = statuses.count("completed")
-    parts = [f"{completed:,} ran"]
-    without = "before the last run" if result.study.has_inputs else "without a run"
-    if result.study.minimize:
-        parts.append(f"{statuses.count('pruned'):,} proved dominated {without}")
-    if infeasible := statuses.count("infeasible"):
-        parts.append(f"{infeasible:,} proved to break a condition {without}")
-    parts.append(f"{len(statuses) - completed - sum(each in PROVED for each in statuses):,} failed")
-    if missing := _missing(result):
-        parts.append(f"{missing:,} not {_evaluated(result)}")
+    """Return the number of points, of points from earlier sessions, and of runs over inputs."""
     if result.study.has_inputs:
-        return f"{_of_all(result)}: {', '.join(parts)}. {_runs(result)}"
-    resumed = f"; {result.resumed:,} from earlier sessions" if result.resumed else ""
-    return f"{_of_all(result)}: {', '.join(parts)}{resumed}."
+        return f"{_of_all(result)}. {_runs(result)}"
+    resumed = f", {result.resumed:,} from earlier sessions" if result.resumed else ""
+    return f"{_of_all(result)}{resumed}"
+
+
+def counts_table(result: StudyResult) -> Table:
+    """Return the number of points by outcome and reason, with the first point of each failure."""
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for each in result.outcomes:
+        groups.setdefault((each.status, without_numbers(_reason(each))), []).append(each)
+    order = list(ENDED)
+    names = varying(result.study.space.values)
+    rows: list[tuple[object, ...]] = []
+    for group in sorted(
+        groups.values(), key=lambda alike: (order.index(alike[0].status), -len(alike))
+    ):
+        first = group[0]
+        failed = first.status not in ("completed", *PROVED)
+        setting = setting_text(first.setting, names)
+        example = f"{first.index}: {setting}" if failed else None
+        rows.append((len(group), first.ended, visible(_reason(first)) or None, example))
+    if missing := _missing(result):
+        why = "the study was interrupted" if result.interrupted else None
+        rows.append((missing, f"was not {_evaluated(result)}", why, None))
+    columns = ["points", "outcome", "reason", "first point"]
+    while all(row[-1] is None for row in rows) and len(columns) > 2:
+        columns.pop()
+        rows = [row[:-1] for row in rows]
+    return Table(counts(result), tuple(columns), tuple(rows), ())
+
+
+def _reason(outcome: Outcome) -> str:
+    if outcome.status == "infeasible":
+        return f"{outcome.pruned_by} cannot be met"
+    return outcome.reason or ""
 
 
 def _runs(result: StudyResult) -> str:
@@ -286,34 +305,17 @@ def _runs(result: StudyResult) -> str:
         parts.append(f"{missing:,} not made")
     apart = f"; {number['held_out']:,} more on inputs held out" if number["held_out"] else ""
     resumed = f"; {number['resumed']:,} from earlier sessions" if number["resumed"] else ""
-    return f"Of {counted(number['total'], 'run')}: {', '.join(parts)}{apart}{resumed}."
+    return f"Of {counted(number['total'], 'run')}: {', '.join(parts)}{apart}{resumed}"
 
 
 def caveats(result: StudyResult) -> Iterator[str]:
     """Yield restrictions of the answer, a sentence each."""
-    if missing := _missing(result):
-        why = "The study was interrupted: " if result.interrupted else ""
-        verb = "was" if missing == 1 else "were"
-        points = counted(missing, "point")
-        subject = "front" if result.study.minimize else "answer"
-        pronoun = "it" if missing == 1 else "them"
-        yield (
-            f"{why}{points} {verb} not {_evaluated(result)}, and the {subject} is without "
-            f"{pronoun}."
-        )
     unknown = [each.index for each in result.outcomes if each.status in _UNKNOWN]
     if unknown and result.study.minimize:
         which = listed_points(unknown)
         yield (
             f"Whether {which} would be on the front is unknown: "
             f"{'it' if len(unknown) == 1 else 'they'} took too long or lost the worker."
-        )
-    stuck = [each.index for each in result.outcomes if each.status == "deadlock"]
-    if stuck and result.study.minimize:
-        which = listed_points(stuck)
-        yield (
-            f"{which[0].upper()}{which[1:]} deadlocked: with deeper channels "
-            f"{'it' if len(stuck) == 1 else 'they'} might be on the front."
         )
     if result.study.conditions:
         completed = sum(each.status == "completed" for each in result.outcomes)
@@ -322,87 +324,10 @@ def caveats(result: StudyResult) -> Iterator[str]:
         ran = counted(completed, "point") + " that ran to the end"
         ran = ran if result.study.has_inputs else counted(completed, "run")
         yield f"Of {ran}, {len(result.kept()):,} {keep} {conditions}."
-    inputs = len(result.study.runs_of(0))
-    statistics = [split_metric(each)[0] for each in result.study.shown]
-    if "p95" in statistics and inputs < _P95_INPUTS:
-        yield (
-            f"p95 of {counted(inputs, 'input')} is the worst value, as for all fewer than "
-            f"{_P95_INPUTS}."
-        )
-    yield from _held_out(result)
-
-
-def _held_out(result: StudyResult) -> Iterator[str]:
-    study = result.study
-    if not study.held_out or not result.front:
-        return
-    inputs = counted(len(study.held_out), "input")
-    if len(result.held_out) < len(result.front):
-        rest = len(result.front) - len(result.held_out)
+    rest = len(result.front) - len(result.held_out)
+    if result.study.held_out and rest:
+        inputs = counted(len(result.study.held_out), "input")
         yield f"On the {inputs} held out {counted(rest, 'point')} of the front did not run."
-    apart = {each.index: each for each in result.held_out}
-    for name in study.minimize:
-        best = _best(result, name)
-        if best.index in apart:
-            yield f"On the {inputs} held out, {_change_of_best(best, apart, name)}."
-    failed = [each for each in apart.values() if each.status != "completed"]
-    broken = [
-        each.index
-        for each in apart.values()
-        if each.status == "completed" and not all(one.holds(each) for one in study.conditions)
-    ]
-    for each in failed:
-        yield f"Point {each.index} {each.ended} on an input held out: {visible(each.reason or '')}."
-    if broken:
-        which = listed_points(broken)
-        verb = "breaks" if len(broken) == 1 else "break"
-        yield f"{which[0].upper()}{which[1:]} {verb} a condition on the inputs held out."
-
-
-def _change_of_best(best: Outcome, apart: Mapping[int, Outcome], name: str) -> str:
-    called, here = label(name).name, apart[best.index]
-    before, after = metric(best, name), metric(here, name)
-    if before is None or after is None:
-        return f"point {best.index}, which has the least {called}, {here.ended}"
-    text = f"point {best.index} has {called} {_value(here, name)}"
-    if after == before:
-        text += ", as on the inputs it was chosen on"
-    else:
-        text += f" instead of {_value(best, name)}"
-        text += f", {_change(after / before)}" if before else ""
-    comparable = [each for each in apart.values() if metric(each, name) is not None]
-    least = min(comparable, key=lambda each: metric(each, name) or 0)
-    of_least = metric(least, name)
-    if of_least is not None and of_least < after:
-        text += f"; of the front, point {least.index} has the least there: {_value(least, name)}"
-    return text
-
-
-def _change(ratio: float) -> str:
-    return f"{abs(100 * (ratio - 1)):,.3g} % {'more' if ratio > 1 else 'less'}"
-
-
-def failures(result: StudyResult) -> list[str]:
-    """Return a sentence for each reason of failures, the most frequent first."""
-    alike: dict[tuple[str, str], list[Outcome]] = {}
-    for each in result.outcomes:
-        if each.status not in ("completed", *PROVED):
-            key = (each.status, without_numbers(each.reason or ""))
-            alike.setdefault(key, []).append(each)
-    names = varying(result.study.space.values)
-    sentences = []
-    for group in sorted(alike.values(), key=lambda group: -len(group)):
-        first = group[0]
-        which = listed_points([each.index for each in group])
-        reason = f": {visible(first.reason)}" if first.reason else ""
-        setting = setting_text(first.setting, names)
-        if len(group) == 1:
-            of_one = f" ({setting})" if setting else ""
-            sentences.append(f"{which[0].upper()}{which[1:]}{of_one} {ENDED[first.status]}{reason}")
-        else:
-            of_first = f" (with {setting})" if setting else ""
-            sentences.append(f"Each of {which} {ENDED[first.status]}{reason}{of_first}")
-    return sentences
 
 
 def _best(result: StudyResult, name: str) -> Outcome:

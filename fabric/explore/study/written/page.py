@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import filled, head, part
-from fabric.display.html import section, sections, text
+from fabric.display.html import fragment, section, sections, text
 from fabric.explore.study.outcome import METRICS, Outcome, metric
-from fabric.explore.study.written.answer import answer, caveats, counts, failures, metrics_shown
+from fabric.explore.study.written.answer import answer, caveats, metrics_shown
 from fabric.explore.study.written.markup import own_part, script_data, style, titled
-from fabric.explore.study.written.sheet import findings_sheet, front_sheet
+from fabric.explore.study.written.sheet import counts_sheet, findings_sheet, front_sheet
 from fabric.explore.study.written.words import axis_values, label, scalar_text, varying
 from fabric.messages.text import JsonObject, counted, visible
 
@@ -23,7 +23,7 @@ _SCRIPTS: Final = ("points", "scatter", "parallel", "main")
 
 _ROWS: Final = 50
 
-_FAILURES: Final = 20
+_REASONS: Final = 20
 
 
 def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
@@ -40,11 +40,10 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
             "title": text(result.study.name),
             "question": f"<p>{text(result.study.question)}</p>" if result.study.question else "",
             "answer": text(answer(result)),
-            "counts": text(counts(result)),
             "notes": "".join(
-                f"<p>{text(each)}</p>"
-                for each in (*caveats(result), *failures(result)[:_FAILURES], *_left_out(result))
+                f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
             ),
+            "counts": fragment(counts_sheet(result, _REASONS)),
             "front": sections(front_sheet(result, _ROWS)),
             "pictures": section("Pictures", "\n".join(map(titled, pictures.made))),
             "findings": sections(findings_sheet(result)),

@@ -18,8 +18,7 @@ from fabric.explore.study.written.answer import (
     beside,
     best_table,
     caveats,
-    counts,
-    failures,
+    counts_table,
     held_out_table,
     ratio_text,
     verdict_text,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 _ROWS: Final = 20
 
-_FAILURES: Final = 5
+_REASONS: Final = 10
 
 _STYLES: Final[dict[Verdict, Style]] = {
     Verdict.REPRODUCED: "green",
@@ -63,16 +62,18 @@ def study_sheet(result: StudyResult) -> Sheet:
 
 
 def head_sheet(result: StudyResult) -> Sheet:
-    """Yield the answer, its restrictions, the points by outcome, and reasons of failures."""
+    """Yield the answer, its restrictions, and the points by outcome and reason."""
     yield line(answer(result))
     for sentence in caveats(result):
         yield line(sentence)
-    yield line(counts(result))
-    sentences = failures(result)
-    for sentence in sentences[:_FAILURES]:
-        yield line(f"  {sentence}", indent=4)
-    if len(sentences) > _FAILURES:
-        yield line((f"  and {counted(len(sentences) - _FAILURES, 'more reason')}", "dim"))
+    yield from counts_sheet(result)
+
+
+def counts_sheet(result: StudyResult, shown: int = _REASONS) -> Sheet:
+    """Yield the number of points by outcome and reason; at most ``shown`` rows."""
+    table = counts_table(result)
+    yield Title(table.title)
+    yield Rows(table.columns, [list(row) for row in table.rows], shown)
 
 
 def front_sheet(result: StudyResult, shown: int = _ROWS) -> Sheet:
