@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabric.explore.serving.measured_costs import LayerTables, TableDescription
-from fabric.explore.serving.server import Batch, digest_of
+from fabric.explore.serving.server import Batch
 from fabric.messages.errors import ConfigurationError
 from tests.serving.validation import TABLES
 
@@ -125,13 +125,3 @@ def test_published_tables_add_up() -> None:
     attention = 230.3
     found = LayerTables(alone).cost([batch([], [1024] * 128)])
     assert found.seconds == pytest.approx(48e-6 * (layer + attention), rel=1e-3)
-
-
-def test_identity_follows_the_contents_of_tables(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-    one, two = written(tmp_path / "one"), written(tmp_path / "two")
-    assert digest_of(one) == digest_of(two)
-    assert digest_of(replace(one, layers=4)) != digest_of(one)
-    two.dense.write_text(two.dense.read_text().replace("64,128", "64,129"))
-    assert digest_of(one) != digest_of(two)

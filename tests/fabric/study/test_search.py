@@ -142,26 +142,6 @@ def test_pruned_points_neither_run_nor_count(method: Method) -> None:
     assert infeasible
     pruned = [each for each in session.history.trials if each.state.name == "PRUNED"]
     assert len(pruned) >= len(infeasible)
-    assert all(each.constraints == {"flops <= 100000": 1.0} for each in pruned)
-
-
-def test_samplers_receive_the_violation_of_conditions() -> None:
-    study = _study(where=("cycles <= 100", "flops > 50"))
-    session = _searched(study, Search("tpe", 3))
-    numbers = [(100, 51), (150, 50), (50, 40)]
-    for index, (cycles, flops) in enumerate(numbers):
-        session.tell(
-            Outcome(
-                index=index,
-                setting=study.space[index],
-                status="completed",
-                numbers={"cycles": cycles, "flops": flops},
-            )
-        )
-    broken = [trial.constraints for trial in session.history.trials]
-    assert [each["cycles <= 100"] for each in broken] == [0, 0.5, -0.5]
-    assert [each["flops > 50"] > 0 for each in broken] == [False, True, True]
-    assert broken[2]["flops > 50"] == 0.2
 
 
 @pytest.mark.parametrize(

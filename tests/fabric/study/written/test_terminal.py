@@ -17,14 +17,6 @@ def test_study_is_printed_as_in_the_snapshot(name: str, golden: Callable[[str, s
     golden(f"{name}.txt", printed(name, 140))
 
 
-def test_study_in_a_narrow_terminal_is_printed_as_in_the_snapshot(
-    golden: Callable[[str, str], None],
-) -> None:
-    text = printed("design", 60)
-    assert max(map(len, text.splitlines())) <= 60
-    golden("design_narrow.txt", text)
-
-
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_study_fits_a_narrow_terminal(name: str) -> None:
     text = printed(name, 60)
