@@ -184,7 +184,7 @@ def matrix_of(layout: Layout) -> Matrix:
 
 
 def _pitch(layout: Layout, strides: list[int]) -> int | None:
-    """Return how far apart the rows of a tile are in memory; None where that differs."""
+    """Return the distance of a tile's rows in memory; None if it is not the same for all."""
     if layout.rows == 1:
         last = math.prod(layout.shape[-1:])
         return layout.cols if last % layout.cols else last

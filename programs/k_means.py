@@ -87,7 +87,7 @@ class Nearest(Function):
 
 @dataclass(frozen=True)
 class Spread(Function):
-    """A tile with a row for each centre: a point in that of its own, zeros in the others.
+    """A tile with a row for each centre: a point in the row of its centre, zeros elsewhere.
 
     Attributes:
         clusters: how many centres there are.

@@ -38,7 +38,7 @@ class EverySecond(Operator):
 
 
 def every_second() -> Unit:
-    """Return the hardware of an EverySecond; nobody needs Amaranth who does not ask for it."""
+    """Return the hardware of an EverySecond. Amaranth is imported here, so that it is optional."""
     from amaranth import Mux, Signal
 
     from operators.rtl.blocks import Emitter, Unit

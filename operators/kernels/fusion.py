@@ -169,7 +169,7 @@ def _dropped(stored: Sequence[Operand], needs: Needs, room_bytes: int) -> list[O
 
 
 def _more(buffer: Buffer) -> int:
-    """Return the bytes that it takes to keep what could be read again."""
+    """Return the bytes for keeping tiles on chip instead of reading them again."""
     return buffer.size_bytes - buffer.spilled_bytes
 
 
@@ -229,7 +229,7 @@ def merge_chains(model: Model) -> None:
 
 
 def _take_in(model: Model, kernel: RowLocal) -> None:
-    """Merge into ``kernel`` what only it reads, and what only that reads, and so on."""
+    """Merge the kernels that only ``kernel`` reads into it, and then their producers in turn."""
     while (found := _only_read_by(model, kernel)) is not None:
         merged = _merged(found, kernel)
         model.kernels[model.kernels.index(kernel)] = merged

@@ -184,7 +184,7 @@ def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> W
 
 
 class _Joints:
-    """How what kernels give comes to those that read it.
+    """Joins the results of kernels to their readers.
 
     Attributes:
         streams: what has been given so far.

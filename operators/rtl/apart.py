@@ -210,7 +210,7 @@ _ENDS: Final = {
 
 
 def _handed(ports: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Return what a module is handed before it is evaluated, and what it says then."""
+    """Return the inputs of a module before its evaluation, and its outputs after it."""
     before, after = [], []
 
     def given(port: str, value: str) -> None:

@@ -140,7 +140,7 @@ def pad_rows(rows: int) -> Function:
 
 
 def _operands(heads: Sequence[Any], items: Sequence[int]) -> list[Any]:
-    """Return the tiles of all inputs, of which each has so many: a tuple has two."""
+    """Return the operand tiles; input *i* contributes ``items[i]`` of them, two for a tuple."""
     return [
         second(head) if number else head
         for head, count in zip(heads, items, strict=True)
@@ -220,7 +220,7 @@ def _any(each: Any) -> Any:
 
 
 def _kept(total: Any, *tiles: Any) -> Sizes:
-    """Return the sizes of the first tile: others have the same."""
+    """Return the sizes of the first tile; the other tiles have the same sizes."""
     del tiles
     return sizes_of(total)
 

@@ -310,7 +310,7 @@ def _in_imported_calls(
 
 
 def _settled(exported: ExportedProgram, given: Any) -> tuple[ExportedProgram, Node | None]:
-    """Return a trace without lengths that data decide, or this one and who needs to know one."""
+    """Return a trace without lengths of data, or this trace and the call that needs a length."""
     module = Settled(exported.module(), torch.utils._pytree.tree_leaves(given))
     try:
         settled = torch.export.export(module, *given, strict=False)
@@ -320,7 +320,7 @@ def _settled(exported: ExportedProgram, given: Any) -> tuple[ExportedProgram, No
 
 
 def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
-    """Return a trace whose loops are bodies that go round; the same one where it has none."""
+    """Return a trace with equal steps rolled into loops; the same trace if it has no loops."""
     if not has_loops(exported.graph):
         return exported
     module = Rolled(exported.module())
@@ -401,7 +401,7 @@ def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
 
 
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
-    """Replace calls that nobody imports by those that PyTorch makes of them, where it does.
+    """Decompose calls that have no importer, if PyTorch has a decomposition.
 
     Calls on integers alone are worked out as they are.
     """

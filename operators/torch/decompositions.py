@@ -1,4 +1,4 @@
-"""Calls that nobody imports as they are, and what is computed in their place."""
+"""Decompositions of calls that have no importer: PyTorch's, and ours in place of some of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from operators.torch.loops.cells import loop_cells
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return what PyTorch makes of calls, and what we do of some that it leaves whole."""
+    """Return PyTorch's decompositions, and ours of calls that PyTorch leaves whole."""
     known: dict[Any, Callable[..., Any]] = torch.export.default_decompositions()
     aten = torch.ops.aten
     known[aten._native_batch_norm_legit_no_training.default] = _batch_norm
@@ -48,7 +48,7 @@ def _batch_norm(
 def _instance_norm(
     x: Any, weight: Any, bias: Any, _training: bool, _momentum: float, eps: float
 ) -> Any:
-    """Normalise every channel by what it has, all images together."""
+    """Normalise every channel over all images."""
     rows = x.transpose(0, 1).reshape(x.shape[1], -1)
     found = torch.nn.functional.layer_norm(rows.float(), rows.shape[1:], eps=eps)
     found = _scaled(found, weight, bias, (-1, 1)).to(x.dtype)

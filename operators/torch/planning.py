@@ -194,7 +194,7 @@ def _held(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
 
 
 def _unwritten(array: np.ndarray) -> np.ndarray:
-    """Say that nobody writes to it, so that nobody has to copy it: files may be mapped."""
+    """Return a read-only view, so that data of mapped files are not copied."""
     seen: object = array
     while isinstance(seen, np.ndarray):
         seen.flags.writeable = False
@@ -261,7 +261,7 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
 
 
 def _folds(planning: _Planning, node: Node) -> bool:
-    """Whether a call depends on no data: not what goes round, whatever it begins with."""
+    """Whether a call depends on no data. A value that a loop carries depends on data."""
     return target_of(node) != STATES and planning.constants.fold(node)
 
 

@@ -1,4 +1,4 @@
-"""Which calls can be imported, and by whom, one line for each; what any other call would need."""
+"""The importers of calls, by name, and the reasons why other calls are not supported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from operators.torch.call import Call, UnsupportedError
 from operators.torch.importing import Importing
 
 Result: TypeAlias = View | tuple[View | None, ...]
-"""What a call returns: a tensor, or several, None for one that nobody can read."""
+"""The result of a call: a tensor or several, None for a tensor that has no reader."""
 
 Given = TypeVar("Given")
 
@@ -44,7 +44,7 @@ def imports(*targets: str, of: type | None = None) -> Callable[[Importer], Impor
 
 
 def importer_of(target: str, forms: Iterable[type] = ()) -> Importer | None:
-    """Return who imports calls of ``target``; None where nobody does.
+    """Return the importer of calls of ``target``; None if there is none.
 
     Args:
         target: of the call.
@@ -54,7 +54,7 @@ def importer_of(target: str, forms: Iterable[type] = ()) -> Importer | None:
 
 
 def takes_opaque(target: str, forms: Iterable[type]) -> bool:
-    """Whether somebody imports calls of ``target`` on tensors in one of these opaque forms."""
+    """Whether an importer takes calls of ``target`` on tensors in one of these opaque forms."""
     return any(True for _ in _keys(target, forms))
 
 

@@ -1,4 +1,4 @@
-"""Calls that only say how the next reader walks the data, and such that put tensors together."""
+"""Views, which only change how the next reader walks the data, and calls that join tensors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reshape(importing: Importing, call: Call) -> View:
     "aten.feature_dropout.default",
 )
 def same(importing: Importing, call: Call) -> View:
-    """The tensor itself: what is never written to is not copied. Calls that draw are refused."""
+    """The tensor itself: no tensor is written to, so copies are not needed."""
     return call.tensor()
 
 

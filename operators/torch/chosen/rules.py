@@ -1,7 +1,7 @@
-"""What becomes of calls on tensors of which data choose the places.
+"""Rules for calls on tensors whose elements data select.
 
-A rule is given the call, and its arguments. It returns None where the call would have to know how
-many places are chosen, or where each of them comes to stand.
+A rule receives the call and its arguments. It returns None if the call depends on the number of
+selected elements, or on the place of each of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _value(given: Any) -> Any:
 
 
 def pointwise(n: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Compute place by place: what is not chosen stays that."""
+    """Compute element by element: an element that is not selected stays not selected."""
     chosen = [each for each in leaves((args, kwargs)) if isinstance(each, Chosen)]
 
     def plain(given: Any) -> Any:
@@ -229,7 +229,7 @@ def _view(n: Node, x: Any, shape: Sequence[Any], *_: Any, **__: Any) -> Any:
 
 
 def _are_lengths(x: Chosen, shape: Sequence[Any]) -> bool:
-    """Whether those sizes that data decide are how many places of a tensor are chosen."""
+    """Whether all sizes that data decide are the number of selected elements of ``x``."""
     numbers = [each for each in shape if isinstance(each, Number)]
     return all(each.of is not None and each.of.by == x.choice.by for each in numbers)
 
@@ -461,7 +461,7 @@ def _like(x: Any, place: Chosen, values: Any) -> Chosen:
 
 
 def _put_at(by: Any, x: Any, mask: Any, values: Any) -> Any:
-    """Put back what a mask, which ``by`` gives, has chosen where it chose it."""
+    """Put the elements that the mask of ``by`` selected back in their places."""
     if not isinstance(values, Chosen) or values.choice.by != by or values.dim:
         return None
     shape = (*mask.shape, *[1] * (x.ndim - mask.ndim))

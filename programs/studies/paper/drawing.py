@@ -13,7 +13,7 @@ from fabric import Findings
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of Okabe and Ito: told apart by who does not see all colours.
+# The colour-blind safe palette of Okabe and Ito.
 COLOURS: Final = {
     "static": "#0072b2",
     "dynamic": "#d55e00",
