@@ -20,11 +20,12 @@ from tests.profiles import spread
 
 FILE = ROOT / "README.md"
 README = FILE.read_text(encoding="utf-8")
+FILES = [each for each in blocks(README) if each.title]
 BLOCKS = [each for each in blocks(README) if each.text.startswith(("$ ", ">>> "))]
 
 
 def first_line(block: Block) -> str:
-    return named(block.text.splitlines()[0][2:], [block])
+    return named(block.text.splitlines()[0].lstrip("$> "), [block])
 
 
 def _marked(block: Block) -> object:
@@ -38,6 +39,8 @@ def test_readme_commands_print_what_it_shows(
 ) -> None:
     skip_without_torch([block])
     here = clone(tmp_path)
+    for file in FILES:
+        happened(file, here, [])
     found = happened(block, here, [])
     pictured(FILE, here, write=pytestconfig.getoption("--write-golden"))
     if pytestconfig.getoption("--write-golden"):
@@ -46,10 +49,10 @@ def test_readme_commands_print_what_it_shows(
         assert block.text == found
 
 
-def test_readme_opens_with_the_two_lines_of_the_set_up() -> None:
-    first = re.search(r"^```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert first is not None
-    lines = first[1].splitlines()
+def test_marker_of_ci_precedes_the_two_lines_of_the_set_up() -> None:
+    marked = re.search(r"^<!-- set up -->\n```console\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert marked is not None
+    lines = marked[1].splitlines()
 
     assert 2 == len(lines)
     assert lines[0].endswith("python -m fabric run programs/simplified_moe.py")

@@ -77,14 +77,6 @@ def test_table_has_all_published_layers() -> None:
     }
 
 
-def test_readme_has_the_range_of_both_programs() -> None:
-    text = (PAGE.parents[3] / "README.md").read_text(encoding="utf-8")
-    for kind in ("moe", "decoder"):
-        rows = [stated()[name] for name, (program, _) in LAYERS.items() if program == kind]
-        least, most = min(row[1] for row in rows), max(row[2] for row in rows)
-        assert f"{least} to {most} %" in text
-
-
 @pytest.mark.parametrize("layer", spread(QUICK, 1))
 def test_bound_of_one_point_is_in_its_range(layer: str) -> None:
     _, least, most = stated()[layer]
