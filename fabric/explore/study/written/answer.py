@@ -279,16 +279,15 @@ def counts_table(result: StudyResult) -> Table:
         first = group[0]
         failed = first.status not in ("completed", *PROVED)
         setting = setting_text(first.setting, names)
-        example = f"{first.index}: {setting}" if failed else None
-        rows.append((len(group), first.ended, visible(_reason(first)) or None, example))
+        example = f"{first.index}: {setting}".removesuffix(": ") if failed else None
+        rows.append((len(group), first.ended, example, visible(_reason(first)) or None))
     if missing := _missing(result):
         why = "the study was interrupted" if result.interrupted else None
-        rows.append((missing, f"was not {_evaluated(result)}", why, None))
-    columns = ["points", "outcome", "reason", "first point"]
-    while all(row[-1] is None for row in rows) and len(columns) > 2:
-        columns.pop()
-        rows = [row[:-1] for row in rows]
-    return Table(counts(result), tuple(columns), tuple(rows), ())
+        rows.append((missing, f"was not {_evaluated(result)}", None, why))
+    titles = ("points", "outcome", "first point", "reason")
+    used = [n for n in range(4) if n < 2 or any(row[n] is not None for row in rows)]
+    shown = tuple(tuple(row[n] for n in used) for row in rows)
+    return Table(counts(result), tuple(titles[n] for n in used), shown, ())
 
 
 def _reason(outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.analysis.trace.pages.parts import filled, head, part
 from fabric.display.html import fragment, section, sections, text
 from fabric.explore.study.outcome import METRICS, Outcome, metric
-from fabric.explore.study.written.answer import answer, caveats, metrics_shown
+from fabric.explore.study.written.answer import answer, caveats, counts, metrics_shown
 from fabric.explore.study.written.markup import own_part, script_data, style, titled
 from fabric.explore.study.written.sheet import counts_sheet, findings_sheet, front_sheet
 from fabric.explore.study.written.words import axis_values, label, scalar_text, varying
@@ -43,7 +43,7 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
             "notes": "".join(
                 f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
             ),
-            "counts": fragment(counts_sheet(result, _REASONS)),
+            "counts": text(counts(result)) + fragment([*counts_sheet(result, _REASONS)][1:]),
             "front": sections(front_sheet(result, _ROWS)),
             "pictures": section("Pictures", "\n".join(map(titled, pictures.made))),
             "findings": sections(findings_sheet(result)),
