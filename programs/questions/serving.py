@@ -2,8 +2,8 @@
 
 The paper compares isolated batches of 64 and 1,024. Here a server of a whole model takes the
 requests of two production services, from a load at which hardly two meet to one that it cannot
-keep up with. Each design has compute units of 1,024 FLOPs a cycle; what they hold, and how many
-they are, stands in the table of ``docs/pages/reference/serving.md``.
+keep up with. Each design has compute units of 1,024 FLOPs a cycle.
+``docs/pages/reference/results.md`` has the answer.
 
 Run: python -m fabric serve programs/questions/serving.py -o serving
 """

@@ -1,4 +1,4 @@
-"""Run every published design point in a process of its own, and print how it compares.
+"""Run every published design point in a process of its own, and print a row of CSV for each.
 
 The processes are forks of one that has imported everything.
 
@@ -12,6 +12,7 @@ bytes and operations are published; ``--jobs`` sets the processes at a time, by 
 from __future__ import annotations
 
 import argparse
+import csv
 import gc
 import importlib
 import itertools
@@ -43,9 +44,8 @@ from tests.benchmarks.points import (
 
 ROOT = Path(__file__).parents[2]
 HEAD = (
-    "| point | cycles | published | by | error | traffic MB | seconds "
-    "| original | ratio | peak MB | |\n"
-    "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---|"
+    *("point", "cycles", "published_cycles", "source", "error_percent", "off_chip_bytes"),
+    *("seconds", "original_seconds", "times_faster", "peak_megabytes", "verdict"),
 )
 
 
@@ -81,15 +81,17 @@ def main(arguments: Sequence[str]) -> int:
     ]
     if options.profile:
         for point in points:
-            say(profile(point, ROOT))
+            sys.stdout.write(profile(point, ROOT) + "\n")
+            sys.stdout.flush()
         return 0
-    say(HEAD)
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(HEAD)
     started = time.perf_counter()
     outcomes = []
     for point, outcome in zip(points, outcomes_of(points, options.jobs), strict=True):
         outcomes.append(outcome)
-        for line in lines(point, outcome):
-            say(line)
+        table.writerows(rows_of(point, outcome))
+        sys.stdout.flush()
     seconds = time.perf_counter() - started
     wrong = sum(
         not outcome.keeps(bound)
@@ -97,17 +99,12 @@ def main(arguments: Sequence[str]) -> int:
         for bound in point.bounds
     )
     inside = "all inside their bounds" if not wrong else f"{wrong} bounds missed"
-    say(
-        f"\n{len(points)} points in {seconds:.0f} s with start-up and wiring, "
+    sys.stderr.write(
+        f"{len(points)} points in {seconds:.0f} s with start-up and wiring, "
         f"{sum(each.report['wall_seconds'] for each in outcomes):.0f} s of runs; {inside}; "
-        f"{options.jobs} at a time, Python {platform.python_version()} on {os.cpu_count()} cores"
+        f"{options.jobs} at a time, Python {platform.python_version()} on {os.cpu_count()} cores\n"
     )
     return int(wrong > 0)
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 def outcomes_of(points: Sequence[Point], jobs: int) -> Iterator[Outcome]:
@@ -167,12 +164,11 @@ class _Running:
         return Outcome(report, peak_bytes)
 
 
-def lines(point: Point, outcome: Outcome) -> list[str]:
-    report = outcome.report
+def rows_of(point: Point, outcome: Outcome) -> list[tuple[Any, ...]]:
+    report, seconds = outcome.report, outcome.report["wall_seconds"]
     rows = []
     about_cycles = [bound for bound in point.bounds if bound.field == "cycles"]
     for bound in about_cycles or [Bound("", "cycles", 0)]:
-        error = (report["cycles"] - bound.value) / bound.value if bound.value else 0.0
         missed = [
             f"{each.field} {outcome.field(each.field):,} is not {each.value:,}"
             for each in point.bounds
@@ -180,23 +176,23 @@ def lines(point: Point, outcome: Outcome) -> list[str]:
             if not outcome.keeps(each)
             if each.field != "cycles" or each is bound
         ]
-        seconds = report["wall_seconds"]
-        original = "" if bound.seconds is None else f"{bound.seconds:,} s"
-        ratio = "" if bound.seconds is None else f"{bound.seconds / seconds:,.0f}x"
-        cells = (
-            point.label,
-            f"{report['cycles']:,}",
-            f"{bound.value:,}" if bound.value else "",
-            bound.source.removesuffix(".csv"),
-            f"{error:+.2%}" if bound.value else "",
-            f"{report['off_chip_traffic_artifact_bytes'] / 1e6:,.1f}",
-            f"{seconds:.2f}",
-            original,
-            ratio,
-            f"{outcome.peak_bytes / 1e6:,.0f}",
-            "; ".join(missed) or "ok",
+        is_published = bool(bound.value)
+        error = (report["cycles"] - bound.value) / bound.value if is_published else 0.0
+        rows.append(
+            (
+                point.label,
+                report["cycles"],
+                bound.value if is_published else "",
+                bound.source.removesuffix(".csv"),
+                f"{100 * error:+.2f}" if is_published else "",
+                report["off_chip_traffic_artifact_bytes"],
+                f"{seconds:.2f}",
+                "" if bound.seconds is None else bound.seconds,
+                "" if bound.seconds is None else round(bound.seconds / seconds),
+                round(outcome.peak_bytes / 1e6),
+                "; ".join(missed) or "ok",
+            )
         )
-        rows.append("| " + " | ".join(cells) + " |")
     return rows
 
 

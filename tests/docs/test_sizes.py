@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import csv
+
 import pytest
 
-from tests.docs.sizes import PAGE, PROGRAMS, Sized, row
+from tests.docs.sizes import COLUMNS, PROGRAMS, TABLE, Sized, row
 from tests.profiles import spread
 
 
+def _rows() -> list[list[str]]:
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return [*csv.reader(file)]
+
+
 def _check(program: Sized) -> None:
-    assert row(program) in PAGE.read_text(encoding="utf-8").splitlines()
+    assert row(program) in _rows()
 
 
 _SHORT = [each for each in PROGRAMS if not each.is_long]
@@ -24,6 +31,7 @@ def test_row_of_a_long_program_is_what_size_prints(program: Sized) -> None:
     _check(program)
 
 
-def test_page_has_every_program() -> None:
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
-    assert len(rows) == len(PROGRAMS) + 1
+def test_table_has_every_program() -> None:
+    head, *rows = _rows()
+    assert head == list(COLUMNS)
+    assert len(rows) == len(PROGRAMS)
