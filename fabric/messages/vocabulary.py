@@ -1,7 +1,7 @@
 """The fields of a trace, with one unit and one meaning each, and the levels of events.
 
 Every event also has a ``level``, and ``run``, the name of the program. The events of a run's log
-and their fields are in docs/pages/how-to/ship-a-log.md.
+and their fields are in docs/pages/reference/log-events.md.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import LIVE, captured
 
-_PAGE = Path(__file__).parents[2] / "docs/pages/how-to/ship-a-log.md"
+_PAGE = Path(__file__).parents[2] / "docs/pages/reference/log-events.md"
 _EVENT = re.compile(r"^\| `(\w+)` \| (info|debug|warning|error) \| (.*) \|$", re.MULTILINE)
 EVENTS = {event: about for event, *about in _EVENT.findall(_PAGE.read_text(encoding="utf-8"))}
 
