@@ -8,16 +8,11 @@ import pytest
 from fabric.graph.hardware.description import Hardware, OffChipDescription
 from fabric.graph.hardware.dram import PRESETS, address_bits
 from fabric.graph.hardware.latency import Mesh
-from fabric.graph.hardware.memory_models import (
-    MODELS,
-    ArbitratedBanksDescription,
-    BankedDescription,
-)
+from fabric.graph.hardware.memory_models import MODELS, BankedDescription
 from tests.docs.reference import PAGES
 
-PAGE = (PAGES / "how-to" / "hardware-file.md").read_text(encoding="utf-8")
+PAGE = (PAGES / "reference" / "hardware-keys.md").read_text(encoding="utf-8")
 OWN = [kind for name, kind in MODELS.items() if kind.__module__.startswith("fabric.")]
-WITH_MANY = {ArbitratedBanksDescription, BankedDescription}
 UNITS = {
     "bytes": "bytes",
     "bursts": "bursts",
@@ -75,18 +70,8 @@ def test_page_has_every_section_of_hardware_files() -> None:
 
 def test_page_has_the_list_of_each_named_mapping() -> None:
     hbm2 = BankedDescription()
-    rows = _rows(PAGE[PAGE.index("### Which bits") : PAGE.index("## Put units on a mesh")])
+    rows = _rows(PAGE[PAGE.index("### Mapping of addresses") : PAGE.index("## Network")])
     assert len(rows) == 3
     for name, (_, listed) in rows.items():
         mapping = tuple(re.findall(r'"([^"]+)"', listed))
         assert address_bits(name, hbm2.widths) == address_bits(mapping, hbm2.widths)
-
-
-def test_page_on_own_memories_lists_the_models_and_their_keys() -> None:
-    page = (PAGES / "how-to" / "own-memory.md").read_text(encoding="utf-8")
-    rows = _rows(page)
-    assert {kind.model for kind in OWN} == set(rows)
-    for kind in OWN:
-        keys = re.findall(r"`(\w+)`", rows[kind.model][2])
-        names = [field.name for field in fields(kind)]
-        assert (set(keys) < set(names)) if kind in WITH_MANY else (names == keys)
