@@ -297,7 +297,7 @@ class TestCommands:
             answered.append(fab.run_point(study, study.point(0)).status)
             raise fab.ConfigurationError("that is enough")
 
-        monkeypatch.setattr("fabric.shell.studying.open_study", opened)
+        monkeypatch.setattr("fabric.explore.study.opening.open_study", opened)
         status = main(["study", str(file), "--vary", "rows=64", *typed])
         return 0 if answered == ["completed"] else status
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fabric.shell.commands.options import NamedPath, Whole, json_option
+
+if TYPE_CHECKING:
+    from fabric.explore.serving.question import Serving
+    from fabric.explore.serving.result import ServingResult
 
 
 @click.command("serve")
@@ -34,17 +39,27 @@ def command(
     jobs: int | None, dask: str | None, folder: Path | None, as_json: bool, file: Path
 ) -> int:
     """Simulate a server, and report how long users wait at each load."""
-    from fabric.messages.output import program_prints
-    from fabric.shell.serving import Serves
-    from fabric.shell.studying import workers_of
-    from fabric.timing.machine.terminations import uninterrupted
+    from rich.console import Console
 
+    from fabric.explore.serving.driver import conduct_serving
+    from fabric.explore.serving.folder import write_folder
+    from fabric.explore.serving.question import open_servings
+    from fabric.explore.study.written.terminal import Watch
+    from fabric.messages.output import program_prints
+    from fabric.shell.experiments import Experiments, check_installed, workers_of
+
+    check_installed("serve")
     with program_prints(as_json=as_json):
-        serves = Serves.of(file, folder)
+        servings = open_servings(file)
         workers = workers_of(dask, jobs, None)
-        try:
-            serves.run(workers, as_json=as_json)
-        finally:
-            with uninterrupted():
-                workers.close()
-    return serves.conclude(as_json=as_json)
+
+        def conduct(serving: Serving, of_serving: Path | None) -> ServingResult:
+            with Watch(Console(stderr=True)) as watch:
+                return conduct_serving(serving, workers, of_serving, watch, folder)
+
+        experiments: Experiments[Serving, ServingResult]
+        experiments = Experiments(servings, folder, write_folder)
+        experiments.run(conduct, workers, as_json=as_json)
+    run = servings[: len(experiments.results)]
+    pages = [each for each in map(experiments.folder_of, run) if each is not None]
+    return experiments.conclude(pages, "servings", as_json=as_json)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabric.messages.errors import ConfigurationError
 from fabric.shell.commands.options import (
     NamedPath,
     Whole,
@@ -18,7 +19,11 @@ from fabric.shell.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from fabric.explore.study.search import Method
+    from collections.abc import Sequence
+
+    from fabric.explore.study.opening import StudyOptions
+    from fabric.explore.study.search import Method, Search
+    from fabric.explore.study.study import Study
 
 
 @click.command("study")
@@ -126,22 +131,78 @@ def command(
     **asked: Any,
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
+    from rich.console import Console
+
+    from fabric.explore.study.driver import conduct
     from fabric.explore.study.opening import StudyOptions
-    from fabric.messages.output import program_prints
+    from fabric.explore.study.result import StudyResult
+    from fabric.explore.study.session import NoStore
+    from fabric.explore.study.store import Store
+    from fabric.explore.study.study import Study
+    from fabric.explore.study.written.folder import write_folder, write_overview
+    from fabric.explore.study.written.terminal import Watch
+    from fabric.messages.output import program_prints, tell
     from fabric.runs.options import Options
-    from fabric.shell.studying import Studying, search_of, storage_of, workers_of
-    from fabric.timing.machine.terminations import uninterrupted
+    from fabric.shell.experiments import Experiments, check_installed, workers_of
 
     study_options = StudyOptions(options=Options(**options), **asked)
-    search = search_of(method, points, seed)
+    search = _search(method, points, seed)
+    check_installed("study")
     with program_prints(as_json=as_json):
-        studying = Studying.of(files, study_options, folder)
+        studies = _opened(files, study_options)
         workers = workers_of(dask, jobs, timeout_seconds)
-        try:
-            studying.run(
-                workers, storage_of(storage, folder), timeout_seconds, search, as_json=as_json
+        url = _storage(storage, folder)
+
+        def answer(study: Study, _folder: Path | None) -> StudyResult:
+            store = NoStore() if url is None else Store(study, url, timeout_seconds)
+            with Watch(Console(stderr=True)) as watch:
+                result = conduct(
+                    study, workers, store, watch, timeout_seconds=timeout_seconds, search=search
+                )
+            if isinstance(store, Store) and store.ignored:
+                tell(f"fabric: {store.ignored_note()}")
+            tell(f"{study.name}: {result.wall_seconds:.1f} s")
+            return result
+
+        experiments = Experiments[Study, StudyResult](studies, folder, write_folder)
+        experiments.run(answer, workers, as_json=as_json)
+    if folder is not None and len(studies) > 1:
+        experiments.unwritten.extend(write_overview(experiments.results, folder))
+    answered = all(each.answered for each in experiments.results)
+    pages = [] if folder is None else [folder]
+    return experiments.conclude(pages, "studies", as_json=as_json, answered=answered)
+
+
+def _opened(files: Sequence[Path], options: StudyOptions) -> list[Study]:
+    from fabric.explore.study.opening import open_study
+
+    studies = [open_study(file, options) for file in files]
+    files_of: dict[str, Path] = {}
+    for study, file in zip(studies, files, strict=True):
+        other = files_of.setdefault(study.name, file)
+        if other is not file:
+            raise ConfigurationError(
+                f"study {study.name} is in {other}, too: expected each name once", file=str(file)
             )
-        finally:
-            with uninterrupted():
-                workers.close()
-    return studying.conclude(as_json=as_json)
+    return studies
+
+
+def _search(method: Method | None, points: int | None, seed: int | None) -> Search | None:
+    if method is None:
+        if points is not None or seed is not None:
+            raise ConfigurationError("--points and --seed need a search: expected --search, too")
+        return None
+    if points is None:
+        raise ConfigurationError("--search: expected --points N, the number of points to run")
+    from fabric.explore.study.search import Search
+
+    return Search(method, points, seed or 0)
+
+
+def _storage(url: str | None, folder: Path | None) -> str | None:
+    if url is not None or folder is None:
+        return url
+    from fabric.explore.study.storage import file_url
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return file_url(folder / "study.db")

@@ -1,0 +1,132 @@
+"""Driver of the commands ``study`` and ``serve``: run each question, print and save its result."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from fabric.display.terminal import printed_sheet
+from fabric.messages.addresses import shown_command
+from fabric.messages.errors import ConfigurationError
+from fabric.messages.output import ExitStatus, print_text, tell
+from fabric.messages.text import JsonObject, file_name
+from fabric.shell.json_object import print_json
+from fabric.timing.machine.terminations import ending_signal, uninterrupted
+
+if TYPE_CHECKING:
+    from fabric.display.parts import Sheet
+    from fabric.explore.study.workers import Workers
+
+_NEEDED: Final = ("optuna", "sqlalchemy", "matplotlib", "distributed")
+
+
+class _Question(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class _Result(Protocol):
+    @property
+    def interrupted(self) -> bool: ...
+
+    def sheet(self) -> Sheet: ...
+
+    def as_json(self) -> JsonObject: ...
+
+
+Q = TypeVar("Q", bound=_Question)
+R = TypeVar("R", bound=_Result)
+
+
+def check_installed(command: str) -> None:
+    """Refuse ``command`` without the packages of the extra ``study``."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"{command} needs {', '.join(missing)}, which is not installed: expected the extra "
+            "study, as in pip install 'step-fabric[study]'"
+        )
+
+
+def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None) -> Workers:
+    """Return the workers: a Dask cluster or processes, not both."""
+    if dask is not None:
+        from fabric.explore.study.workers import DaskWorkers
+
+        if jobs is not None:
+            raise ConfigurationError("--jobs and --dask: expected one of both")
+        return DaskWorkers(dask, timeout_seconds)
+    from fabric.explore.study.workers import LocalWorkers, available_cores
+
+    return LocalWorkers(jobs or available_cores(), timeout_seconds)
+
+
+class Experiments(Generic[Q, R]):
+    """Questions of one command, and their results.
+
+    With several questions, each has a folder of its own in ``folder``. ``write`` writes a result
+    into its folder, and returns a sentence for each failure.
+    """
+
+    def __init__(
+        self, questions: Sequence[Q], folder: Path | None, write: Callable[..., list[str]]
+    ) -> None:
+        self.results: Final[list[R]] = []
+        self.unwritten: Final[list[str]] = []
+        self._questions: Final = questions
+        self._folder: Final = folder
+        self._write: Final = write
+        # Drawing takes as long as some studies, so it overlaps with the next question.
+        self._writer: Final = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self._writing: Final[list[Future[list[str]]]] = []
+
+    def run(
+        self, conduct: Callable[[Q, Path | None], R], workers: Workers, *, as_json: bool
+    ) -> None:
+        """Answer the questions, print and save each result, and close the workers."""
+        command = shown_command(sys.argv[1:])
+        try:
+            for question in self._questions:
+                folder = self.folder_of(question)
+                result = conduct(question, folder)
+                self.results.append(result)
+                if folder is not None:
+                    written = self._writer.submit(self._write, result, folder, command=command)
+                    self._writing.append(written)
+                if not as_json:
+                    space = "\n" if len(self.results) > 1 else ""
+                    print_text(space + printed_sheet(result.sheet()))
+                if result.interrupted:
+                    break
+        finally:
+            with uninterrupted():
+                workers.close()
+        for each in self._writing:
+            self.unwritten.extend(each.result())
+
+    def folder_of(self, question: Q) -> Path | None:
+        """Return the folder of a question's result."""
+        if self._folder is None or len(self._questions) == 1:
+            return self._folder
+        return self._folder / file_name(question.name)
+
+    def conclude(
+        self, pages: Sequence[Path], plural: str, *, as_json: bool, answered: bool = True
+    ) -> int:
+        """Print the paths of pages and what was not written; return the exit status."""
+        for page in pages:
+            tell(f"page in {page / 'index.html'}")
+        for sentence in self.unwritten:
+            tell(f"fabric: {sentence}")
+        if as_json:
+            objects = [each.as_json() for each in self.results]
+            print_json(objects[0] if len(self._questions) == 1 else {plural: objects})
+        if any(each.interrupted for each in self.results):
+            return ExitStatus.interrupted(ending_signal())
+        if not answered:
+            return ExitStatus.WRONG
+        return ExitStatus.UNWRITTEN if self.unwritten else ExitStatus.COMPLETED
