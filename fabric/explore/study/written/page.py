@@ -10,16 +10,15 @@ from fabric.explore.study.outcome import METRICS, Outcome, metric
 from fabric.explore.study.written.answer import answer, caveats, counts, metrics_shown
 from fabric.explore.study.written.markup import own_part, script_data, style, titled
 from fabric.explore.study.written.sheet import counts_sheet, findings_sheet, front_sheet
-from fabric.explore.study.written.words import axis_values, label, scalar_text, varying
+from fabric.explore.study.written.words import label, scalar_text, varying
 from fabric.messages.text import JsonObject, counted, visible
 
 if TYPE_CHECKING:
     from fabric.explore.study.result import StudyResult
+    from fabric.explore.study.space import Scalar
     from fabric.explore.study.written.pictures import Pictures
 
 _SHARED: Final = ("common", "watching", "table")
-
-_SCRIPTS: Final = ("points", "scatter", "parallel", "main")
 
 _ROWS: Final = 50
 
@@ -28,7 +27,7 @@ _REASONS: Final = 20
 
 def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
     """Return the HTML of the page."""
-    scripts = [*map(_shared_script, _SHARED), *map(_own_script, _SCRIPTS)]
+    scripts = [*(part(f"script/{name}.js") for name in _SHARED), own_part("script/main.js")]
     return filled(
         own_part("page.html"),
         {
@@ -52,14 +51,6 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
             "script": "".join(scripts),
         },
     )
-
-
-def _shared_script(name: str) -> str:
-    return part(f"script/{name}.js")
-
-
-def _own_script(name: str) -> str:
-    return own_part(f"script/{name}.js")
 
 
 def _left_out(result: StudyResult) -> list[str]:
@@ -91,24 +82,26 @@ def points_on_page(result: StudyResult) -> list[Outcome]:
 def page_data(result: StudyResult) -> JsonObject:
     """Return the points of a page.
 
-    ``axes``: ``name``, ``texts`` of its values, ``numbers`` if all values are numbers, ``at``:
-    place of each point's value (-1 if missing). ``metrics``: ``name``, ``unit``, ``whole``,
-    ``values`` of the points (null if missing), ``bounds`` of pruned points. ``about``: number of
-    the study's own metrics, which come first. ``index``, ``status``, ``why`` of the points;
-    ``front``: places of the front's points.
+    ``index`` of the points; ``front``: places of the front's points; ``columns``: parameters,
+    statuses and reasons if a point did not complete, and metrics, each with ``title``, ``values``
+    of the points (null if missing), and ``whole`` if all numbers are integers.
     """
     outcomes = points_on_page(result)
     front = set(result.front)
-    meanings = {each.status: each.ended for each in outcomes}
-    statuses = list(meanings)
+    columns = [
+        _column(visible(name), [_plain(each.setting.get(name)) for each in outcomes])
+        for name in varying(result.study.space.values)
+    ]
+    if any(each.status != "completed" for each in outcomes):
+        columns.append(_column("status", [each.status for each in outcomes]))
+        columns.append(_column("why", [_why(each) for each in outcomes]))
+    for name in _metrics(result, outcomes):
+        called = label(name)
+        title = f"{called.name} ({called.unit})" if called.unit else called.name
+        columns.append(_column(title, [metric(each, name) for each in outcomes]))
     return {
         "index": [each.index for each in outcomes],
-        "axes": [_axis(result, outcomes, name) for name in varying(result.study.space.values)],
-        "metrics": [_metric(outcomes, name) for name in _metrics(result, outcomes)],
-        "about": len(metrics_shown(result)),
-        "statuses": [{"name": each, "meaning": meanings[each]} for each in statuses],
-        "status": [statuses.index(each.status) for each in outcomes],
-        "why": [_why(each) for each in outcomes],
+        "columns": columns,
         "front": [place for place, each in enumerate(outcomes) if each.index in front],
     }
 
@@ -124,39 +117,14 @@ def _metrics(result: StudyResult, outcomes: list[Outcome]) -> list[str]:
     return [*shown, *differing]
 
 
-def _metric(outcomes: list[Outcome], name: str) -> JsonObject:
-    values = [metric(each, name) for each in outcomes]
-    called = label(name)
-    return {
-        "id": name,
-        "name": called.name,
-        "unit": called.unit,
-        "whole": all(isinstance(each, int) for each in values if each is not None),
-        "values": values,
-        "bounds": [
-            each.bounds.get(name) if each.status in ("pruned", "infeasible") else None
-            for each in outcomes
-        ],
-    }
+def _column(title: str, values: list[str | int | float | None]) -> JsonObject:
+    whole = all(isinstance(each, int) for each in values if each is not None)
+    return {"title": title, "values": values, "whole": whole}
 
 
-def _axis(result: StudyResult, outcomes: list[Outcome], name: str) -> JsonObject:
-    values = result.study.space.values[name]
-    places = {(type(each), each): place for place, each in enumerate(values)}
-    plain_numbers = all(
-        isinstance(each, int | float) and not isinstance(each, bool) for each in values
-    )
-    at = [
-        places[type(each.setting[name]), each.setting[name]] if name in each.setting else -1
-        for each in outcomes
-    ]
-    return {
-        "name": visible(name),
-        "texts": axis_values(values),
-        "whole": [scalar_text(each) for each in values],
-        "numbers": list(values) if plain_numbers else None,
-        "at": at,
-    }
+def _plain(value: Scalar) -> str | int | float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if value is None or is_number else scalar_text(value)
 
 
 def _why(outcome: Outcome) -> str:

@@ -17,7 +17,7 @@ from tests.fabric.trace.browsing import browsing
 from tests.profiles import spread
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, FloatRect, Page
+    from playwright.sync_api import Browser, Page
 
 NO_PICTURES: Final = Pictures((), ())
 
@@ -65,20 +65,6 @@ class Shown:
             self.settle()
         return self.points()
 
-    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        self.page.mouse.move(*start)
-        self.page.mouse.down()
-        self.page.mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-        self.page.mouse.move(*end)
-        self.page.mouse.up()
-        self.settle()
-
-    def box(self, selector: str) -> FloatRect:
-        self.page.locator(selector).scroll_into_view_if_needed()
-        found = self.page.locator(selector).bounding_box()
-        assert found is not None
-        return found
-
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
@@ -108,48 +94,23 @@ def test_study_page_has_the_answer_and_all_points(name: str, opened: Any) -> Non
     assert shown.page.locator("#failed").is_hidden()
 
 
-def test_drag_in_the_scatter_selects_points(opened: Any) -> None:
+def test_filter_and_click_on_a_column_choose_and_sort_points(opened: Any) -> None:
     result = design()
     shown = opened(result)
-    box = shown.box("#scatter")
-    middle = box["x"] + box["width"] * 0.5
-    shown.drag((middle, box["y"] + box["height"] - 3), (box["x"] + 3, box["y"] + 3))
-    chosen = shown.all_points()
-    cycles = {
-        each.index: int({**each.bounds, **each.numbers}["cycles"])
+    shown.page.locator("#filter").fill("tile_n=64 completed")
+    shown.settle()
+    expected = [
+        each.index
         for each in result.outcomes
-        if each.status in ("completed", "pruned", "infeasible")
-    }
-    most = max(cycles[index] for index in chosen)
-    assert 0 < len(chosen) < len(cycles)
-    assert chosen == sorted(index for index, value in cycles.items() if value <= most)
-    assert shown.page.locator("#selected").inner_text() == f"{len(chosen)} selected"
-
-    shown.page.keyboard.press("Escape")
+        if each.setting["tile_n"] == 64 and each.status == "completed"
+    ]
+    assert shown.all_points() == expected
+    shown.page.locator("#points-table th button", has_text="point").click()
     shown.settle()
-    assert len(shown.all_points()) == len(result.outcomes)
-
-
-def test_click_on_a_point_selects_it(opened: Any) -> None:
-    result = design()
-    shown = opened(result)
-    shown.page.locator("#points-table tbody tr button").first.click()
+    assert shown.points() == sorted(expected, reverse=True)
+    shown.page.locator("#filter").fill("front")
     shown.settle()
-    assert shown.points() == [0]
-    shown.page.locator("#points-table tbody tr button").first.click()
-    shown.settle()
-    assert len(shown.all_points()) == 24
-
-    shown.page.locator("#scatter").focus()
-    shown.page.keyboard.press("ArrowRight")
-    shown.settle()
-    lines = shown.page.locator("#tip").inner_text().splitlines()
-    assert lines[0] == f"point {result.front[-1]}, on the front"
-    assert "tile_n = 64" in lines
-    assert "cycles: 20,731" in lines
-    shown.page.keyboard.press("Enter")
-    shown.settle()
-    assert shown.points() == [19]
+    assert sorted(shown.points()) == sorted(result.front)
 
 
 @pytest.mark.parametrize("width", spread([360, 1300], 1))
