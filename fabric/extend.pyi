@@ -8,7 +8,6 @@ from .analysis.trace.export import export_form as export_form
 from .analysis.trace.reading.table import Table as Table
 from .display.parts import Fold as Fold
 from .display.parts import Rows as Rows
-from .display.parts import Sheet as Sheet
 from .display.parts import Title as Title
 from .display.parts import line as line
 from .display.result import Result as Result

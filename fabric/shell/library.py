@@ -177,8 +177,8 @@ def families_sheet(entries: Iterable[Entry]) -> Sheet:
 
 def entry_sheet(entry: Entry) -> Sheet:
     """Yield the documentation, parameters and example of an operator or a function."""
-    yield line((entry.name, "bold"), f"{inspect.signature(entry.cls)}{entry.call or ''}")
-    yield line((f"{entry.family}: {entry.origin}", "dim"))
+    call = f"{entry.name}{inspect.signature(entry.cls)}{entry.call or ''}"
+    yield Block(lambda _: [call, f"{entry.family}: {entry.origin}"])
     for text in (entry.text.summary, *entry.text.details.split("\n\n")):
         if text:
             yield line()

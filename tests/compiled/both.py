@@ -41,7 +41,7 @@ def run(build: Callable[[], Program], engine: Engine, folder: Path, **settings: 
     region = runs[0].machine.region
     compiled = 0 if region is None or region.gave_up else len(region.indices)
     if engine == "tasks":
-        assert not regions
+        assert region is None
     return Told(said, runs[0].state, runs[0].machine.ran_ahead, compiled, bool(gave_up))
 
 

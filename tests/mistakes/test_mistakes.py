@@ -62,6 +62,8 @@ UNCALLED: Final = {
     "StandIn",
     # answers of a trace
     *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
+    # parts of results
+    *("Fold", "Result", "Rows", "Title"),
     # answers about layouts
     *("Conversion", "ConvertBytes", "Loop", "Matrix", "Viewed"),
     # made by Tensor.elements

@@ -24,8 +24,7 @@ def rendered(dot: str) -> tuple[Size, str]:
 
     Elements have the attribute ``class`` of the drawing, no ids, and tooltips as titles.
     """
-    text = shielded(lambda: _svg(dot)).decode()
-    found = _DOCUMENT.search(text)
+    found = _DOCUMENT.search(shielded(lambda: _svg(dot)).decode())
     assert found is not None
     width, height, body = found.groups()
     body = _TOOLTIP.sub(r"<title>\1</title>", _UNNEEDED.sub("", body)).replace("</a>\n", "")

@@ -98,7 +98,7 @@ class ServingQuestion:
         return LayerTables(described)
 
 
-class _Served(msgspec.Struct):
+class _Served(msgspec.Struct, frozen=True):
     measures: Measures
     timeline: Timeline
     outside: int

@@ -89,9 +89,8 @@ def test_ctrl_c_in_a_query_is_keyboard_interrupt(run: str) -> None:
 
 @pytest.mark.parametrize("number", _SIGNALS)
 def test_signal_in_pygraphviz_ends_the_command_with_its_status(number: int, tmp_path: Path) -> None:
-    # AGraph.add_edge takes whatever is raised for a node that is missing.
     file = Path(__file__).parents[3] / "programs" / "simplified_moe.py"
-    with signal_in_call(number, "pygraphviz", "agnode", 90) as sent:
+    with signal_in_call(number, "pygraphviz", "gvLayout", 1) as sent:
         status = main(["graph", str(file), "-o", str(tmp_path / "graph.svg")])
 
     assert (True, 128 + number) == (sent(), status)

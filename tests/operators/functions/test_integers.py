@@ -56,7 +56,6 @@ from operators import (
     SplitTiles,
     Sum,
 )
-from operators.functions.choosing import TakenAlong, TopPlaces
 from operators.functions.elementwise import NUMBERS
 from operators.functions.row_functions import Reduced
 from operators.functions.steps import Chain, Number, Pointwise
@@ -383,25 +382,6 @@ def test_reduced_rows_are_exact_or_refuse(
     function = Chain(1, (Reduced((0,), dtype, name=name),))
     tiles = [[tile_of([row], dtype)]]
     outcome(lambda: computed(function, tiles, dtype), [[oracle(row)]], dtype, name)
-
-
-@examples(quick=100)
-@given(
-    dtype=st.sampled_from(list(TYPES.values())),
-    random=SEEDS,
-    cols=st.integers(1, 6),
-    largest=st.booleans(),
-)
-def test_largest_numbers_follow_the_order_of_integers(
-    dtype: Any, random: Random, cols: int, largest: bool
-) -> None:
-    (row,) = matrix_of(random, dtype, 1, cols)
-    k = random.randint(1, cols)
-    places = TopPlaces((0,), np.dtype(np.int64), k=k, largest=largest)
-    function = Chain(1, (places, TakenAlong((0, 1), dtype)))
-
-    found = computed(function, [[tile_of([row], dtype)]], dtype)
-    assert [sorted(row, reverse=largest)[:k]] == found
 
 
 @examples(quick=150)

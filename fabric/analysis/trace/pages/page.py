@@ -48,15 +48,18 @@ _CHARACTERS: Final = 1_900_000
 
 _OCCUPANCY: Final = 12
 
-
 _PRICED: Final = {"totals": ("what", "value", "unit"), "spent": ("energy", "amount", "joules", "%")}
-"""Tables of time and energy, with their columns."""
 
 _COLUMNS: Final = (120, 48)
 
 
 def write_page(trace: RecordedRun, output: Path) -> None:
     """Write the report of ``trace`` into ``output``."""
+    with output_file(output, encoding="utf-8") as file:
+        file.write(_page(trace))
+
+
+def _page(trace: RecordedRun) -> str:
     accounts = Accounts(trace)
     report = analysed(trace)
     frame = part("page.html")
@@ -75,9 +78,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
     }
     room = _CHARACTERS - len(frame) - sum(map(len, parts.values()))
     parts["data"] = _data(trace, accounts, report, room)
-    page = filled(frame, parts)
-    with output_file(output, encoding="utf-8") as file:
-        file.write(page)
+    return filled(frame, parts)
 
 
 def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
