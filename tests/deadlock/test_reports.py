@@ -87,7 +87,7 @@ class TestFiles:
         text = (folder / "deadlock.svg").read_text(encoding="utf-8")
         assert [] == list(clashes(drawn(text)))
         (graph,) = pydot.graph_from_dot_data(dot) or []
-        labels = [node.get_label() for node in graph.get_nodes()]
+        labels = [node.get("label") for node in graph.get_nodes()]
         assert names == {name for name in names if any(f">{name}<" in str(each) for each in labels)}
 
     def test_picture_of_a_loop_names_channels_and_elements_held(self) -> None:

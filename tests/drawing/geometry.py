@@ -35,8 +35,8 @@ class Drawn:
 def drawn(document: str) -> Drawn:
     root = ET.fromstring(document)
     (graph,) = root.findall(f"{SVG}g")
-    texts = [*graph.findall(f"{SVG}text")]
-    boxes, inside, lines, tips = {}, [], [], 0
+    texts, boxes = [*graph.findall(f"{SVG}text")], dict[str, Rectangle]()
+    inside, lines, tips = [], [], 0
     for group in graph.findall(f"{SVG}g"):
         kind = group.attrib["class"].split()
         paths = [_points(path.attrib["d"]) for path in group.iter(f"{SVG}path")]

@@ -63,7 +63,7 @@ EXPERTS: list[tuple[str, dict[str, Any]]] = [
         {"tile_n": 4},
         {"tile_n": 64},
         {"batch": 1},
-        {"tiling": "dynamic", "tile_n": 0},
+        {"tiling": "dynamic", "tile_n": 1},
         {"regions": 2, "tile_n": 8},
         {"regions": 2, "tiling": "dynamic"},
         {"regions": 1, "tile_n": 32},

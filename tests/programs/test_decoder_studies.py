@@ -58,7 +58,7 @@ def ended(study: Study, cycles: Mapping[str, Mapping[str, int]] = CYCLES) -> Stu
 @pytest.mark.parametrize("name", FILES)
 def test_points_name_parameters_of_the_program(name: str) -> None:
     study = opened(name)
-    known = inspect.signature(executed(study.program).build).parameters
+    known = inspect.signature(executed(study.program or "").build).parameters
 
     assert set(known) >= {*study.fixed, *study.space.values}
     for file in (*study.space.values["kv"], *study.space.values["routing"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -95,15 +95,15 @@ def _label(unit: BlockedUnit, peer: str, held: Mapping[str, str]) -> Iterator[st
 def write_files(folder: Path, report: DeadlockReport) -> list[str]:
     """Write the report and its pictures; return a sentence for each failed file."""
     picture = deadlock_picture(report)
-    texts = {
-        "deadlock.json": json.dumps(report.as_json(), indent=2) + "\n",
-        "deadlock.dot": dot(picture),
-        "deadlock.svg": svg(picture),
+    texts: dict[str, Callable[[], str]] = {
+        "deadlock.json": lambda: json.dumps(report.as_json(), indent=2) + "\n",
+        "deadlock.dot": lambda: dot(picture),
+        "deadlock.svg": lambda: svg(picture),
     }
     failed = []
     for name, text in texts.items():
         try:
-            write_whole(folder / name, text)
-        except OSError as error:
+            write_whole(folder / name, text())
+        except OSError as error:  # also of Graphviz, which reads temporary files
             failed.append(f"{folder / name} could not be written: {error.strerror}")
     return failed

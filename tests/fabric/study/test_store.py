@@ -417,7 +417,7 @@ def test_full_disk_ends_the_command_and_keeps_the_storage(
 
 
 def _executed(study: Study) -> dict[str, str | None]:
-    return {"": sha256(study.program.read_bytes()).hexdigest()}
+    return {"": sha256((study.program or Path()).read_bytes()).hexdigest()}
 
 
 @pytest.mark.deep

@@ -42,7 +42,7 @@ def test_killed_run_leaves_an_accountable_trace(tmp_path: Path) -> None:
     ] == trace.problems
     assert trace.rows("SELECT count(*) > 0 FROM transfers") == [(True,)]
     for unit in Accounts(trace).units:
-        assert trace.cycles == unit.busy + unit.stalled + unit.idle
+        assert trace.cycles == unit.busy_cycles + unit.stalled_cycles + unit.idle_cycles
 
 
 def test_unwritable_trace_folder_is_refused_before_the_run(

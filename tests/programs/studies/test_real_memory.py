@@ -63,7 +63,7 @@ def test_points_are_of_both_memories(study: Study) -> None:
     assert flat < banked
     assert 2 * sum(len(each.layers) for each in VARIATIONS if each.keys) == len(banked - flat)
     names = {name for each in points for name in each if not name.startswith("hardware.")}
-    assert names <= set(inspect.signature(executed(study.program).build).parameters)
+    assert names <= set(inspect.signature(executed(study.program or "").build).parameters)
 
 
 def test_varied_memories_have_the_same_peak(study: Study) -> None:
@@ -172,7 +172,7 @@ def test_lost_bus_cycles_of_a_run_add_up(study: Study) -> None:
 def test_program_of_the_study_equals_its_parts(
     study: Study, part: str, parameters: Mapping[str, Any]
 ) -> None:
-    both = executed(study.program).build(part=part, **parameters)
+    both = executed(study.program or "").build(part=part, **parameters)
     alone = executed(PROGRAMS / f"{part}.py").build(**parameters)
 
     assert simulate(alone) == simulate(both)

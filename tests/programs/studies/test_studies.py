@@ -35,7 +35,7 @@ def test_points_are_different_and_have_their_published_values(name: str) -> None
     for known in study.known:
         matching = [each for each in points if known.setting.items() <= each.items()]
         assert len(matching) == 1, known
-    assert study.program.is_file()
+    assert study.program
     assert study.question
     assert study.pictures
 

@@ -27,7 +27,7 @@ def seconds(setting: Mapping[str, Any]) -> Mapping[str, float]:
 @pytest.mark.parametrize("name", STUDIES)
 def test_points_are_different_and_name_parameters(name: str) -> None:
     study = opened(name)
-    known = inspect.signature(executed(study.program).build).parameters
+    known = inspect.signature(executed(study.program or "").build).parameters
     points = [study.whole(setting) for setting in study.space]
 
     assert len(points) == len({tuple(sorted(each.items(), key=str)) for each in points})
