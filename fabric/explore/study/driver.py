@@ -19,6 +19,9 @@ from fabric.timing.machine.terminations import uninterrupted
 OnProgress = Callable[[StudySession], object]
 """Called when points have started or ended."""
 
+_SIGNAL_SECONDS: Final = 1.0
+"""The longest time until a signal is handled."""
+
 
 def conduct(
     study: Study,
@@ -84,7 +87,9 @@ def _work(
         on_progress(session)
         if not under_way:
             return
-        wait(under_way, return_when=FIRST_COMPLETED)
+        # Python does not see a signal that comes while it begins to wait, until the wait ends.
+        while not wait(under_way, _SIGNAL_SECONDS, FIRST_COMPLETED).done:
+            pass
         with uninterrupted():
             _tell(session, under_way, timeout_seconds)
 

@@ -36,7 +36,8 @@ def test_topk_is_verified(data: st.DataObject) -> None:
 
 @examples(quick=100)
 @given(
-    dtype=st.sampled_from(list(TYPES.values())),
+    # PyTorch has no topk of uint64.
+    dtype=st.sampled_from([each for each in TYPES.values() if each.name != "uint64"]),
     random=SEEDS,
     cols=st.integers(1, 6),
     largest=st.booleans(),
