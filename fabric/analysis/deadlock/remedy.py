@@ -115,7 +115,7 @@ def _released(search: Search) -> tuple[Change, Outcome, Record | None]:
 
 
 def _depths_of(record: Record, search: Search) -> Mapping[str, int]:
-    """Return depths, of which none can be lowered, with which the record completes."""
+    """Return depths with which the record completes; none can be lowered alone."""
     variables = tuple(
         Variable(each, (Slot(each, 1),), search.depth_before(each), UNBOUNDED)
         for each in record.number

@@ -21,7 +21,7 @@ UNBOUNDED: Final = 1 << 40
 """A depth that no run reaches."""
 
 Cut = frozenset[int]
-"""Variables, at least one of which has to be deeper; empty if no depths help."""
+"""Variables; one of them has to be deeper. Empty if no depths help."""
 
 
 class Slot(NamedTuple):

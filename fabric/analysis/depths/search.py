@@ -1,4 +1,4 @@
-"""Search of depths that keep limits of cycles, none of which can be lowered alone."""
+"""Search of depths that keep limits of cycles, and that cannot be lowered one by one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _suspects(oracle: Oracle) -> list[int]:
 
 
 def search(oracle: Oracle, lower: Depths) -> Found:
-    """Return depths near the least cost, none of which can be lowered alone.
+    """Return depths near the least cost that cannot be lowered one by one.
 
     ``lower`` are lower bounds, from ``lower_bounds``.
     """

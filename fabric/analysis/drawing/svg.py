@@ -56,7 +56,7 @@ _Cell: TypeAlias = Callable[[_Text], str]
 
 def dot(picture: Picture) -> str:
     """Return ``picture`` for Graphviz."""
-    return "\n".join(_dot(picture, _written)) + "\n"
+    return "\n".join(_dot(picture, _written, label_nodes=False)) + "\n"
 
 
 def svg(picture: Picture) -> str:
@@ -86,7 +86,7 @@ def svg(picture: Picture) -> str:
             f"{escape(text.text)}</text>"
         )
 
-    size, body = rendered("\n".join(_dot(picture, room)))
+    size, body = rendered("\n".join(_dot(picture, room, label_nodes=True)))
     return framed(picture.title, size, _ROOM.sub(filled, body))
 
 
@@ -97,7 +97,8 @@ def _written(text: _Text) -> str:
     return f'<TD{side}><FONT POINT-SIZE="{text.size}" COLOR="{text.colour}">{bold}</FONT></TD>'
 
 
-def _dot(picture: Picture, cell: _Cell) -> Iterator[str]:
+def _dot(picture: Picture, cell: _Cell, *, label_nodes: bool) -> Iterator[str]:
+    # A label that is a node stands between the ends of its arrow, so that no line crosses it.
     yield f"digraph {_quoted(picture.title)} {{"
     yield f'  graph [bgcolor="{PAPER}", pad=0.15, nodesep=0.2, ranksep=0.2, fontname=Courier];'
     if picture.title:
@@ -110,7 +111,8 @@ def _dot(picture: Picture, cell: _Cell) -> Iterator[str]:
     for number, box in enumerate(picture.boxes):
         yield f"  n{number} [{_look(box, number)}, label=<{_label(box, cell)}>];"
     for number, arrow in enumerate(picture.arrows):
-        yield from _line(arrow, number, _lines(arrow, picture.boxes[arrow.source]), cell)
+        lines = _lines(arrow, picture.boxes[arrow.source])
+        yield from _line(arrow, number, lines, cell, label_nodes=label_nodes)
     yield "}"
 
 
@@ -207,7 +209,9 @@ def _lines(arrow: Arrow, source: Box) -> list[str]:
     ]
 
 
-def _line(arrow: Arrow, number: int, lines: list[str], cell: _Cell) -> Iterator[str]:
+def _line(
+    arrow: Arrow, number: int, lines: list[str], cell: _Cell, *, label_nodes: bool
+) -> Iterator[str]:
     colour, width = (STUCK, 1.6) if arrow.stuck else (LINE, 1.1)
     look = f'class="arrow arrow{number}", color="{colour}", penwidth={width}'
     if arrow.note:
@@ -216,10 +220,9 @@ def _line(arrow: Arrow, number: int, lines: list[str], cell: _Cell) -> Iterator[
         yield f"  n{arrow.source} -> n{arrow.target} [{look}];"
         return
     label = _rows(cell(_Text(text, colour=INK if arrow.stuck else FAINT)) for text in lines)
-    if cell is _written:
+    if not label_nodes:
         yield f"  n{arrow.source} -> n{arrow.target} [{look}, label=<{label}>];"
         return
-    # A node between the ends of the arrow, so that no line crosses the label.
     yield (
         f'  l{number} [shape=none, style="", margin="0.04,0.015", class="label arrow{number}", '
         f"label=<{label}>];"

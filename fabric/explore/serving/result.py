@@ -161,7 +161,7 @@ class ServingResult(Result):
         }
 
     def sheet(self) -> Sheet:
-        """Yield the lines and tables of a self."""
+        """Yield the answer, its notes, and the runs."""
         serving = self.serving
         question = f"  {visible(serving.question)}" if serving.question else ""
         yield line((visible(serving.name), "bold"), question)

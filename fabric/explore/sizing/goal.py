@@ -1,4 +1,4 @@
-"""Goals of sizing, and the cases and channels that depths are wanted for."""
+"""The goal of sizing, and its task: the inputs and the channels."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ class Asked:
         return tuple(case.run(options) for case in self.cases)
 
     def known(self, depths: Depths) -> tuple[Ran | None, ...] | None:
-        """Return runs of all inputs with ``depths`` where there were; else None."""
+        """Return the runs of all inputs with ``depths``; None if one has not run."""
         options = self.problem(self.unbounded).options(depths)
         if not all(case.has_run(options) for case in self.cases):
             return None
         return self.run(depths)
 
     def keeps(self, ran: Sequence[Ran | None]) -> bool:
-        """Whether all inputs keep the goal in runs of them."""
+        """Whether the runs of all inputs keep the goal."""
         return all(
             each is not None and each.cycles <= limit
             for each, limit in zip(ran, self.limits, strict=True)
@@ -107,12 +107,12 @@ class Asked:
 
     @property
     def runs(self) -> int:
-        """How many there were, of all inputs."""
+        """Number of runs, of all inputs together."""
         return sum(case.runs for case in self.cases)
 
     @property
     def now(self) -> Depths:
-        """The depths of the program as it is wired, as far as they may be."""
+        """The depths of the wired program, clipped to the range of each variable."""
         depths = self.cases[0].depths
         return tuple(
             min(max(*(depths[slot.option] for slot in each.channels), each.least), each.most)
@@ -121,7 +121,7 @@ class Asked:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the records do not tell all, in sentences."""
+        """Sentences on the orders of events that the records do not decide."""
         sentences = (each for record in self.unbounded for each in record.arbitrated)
         return tuple(dict.fromkeys(sentences))
 
@@ -132,7 +132,7 @@ class Asked:
 
     @property
     def can_prove(self) -> bool:
-        """Whether the records tell whether the goal is kept, with no doubt."""
+        """Whether the records prove that depths keep the goal."""
         if self.is_timeless:
             return all(record.orders_are_fixed for record in self.unbounded)
         return all(record.determinate for record in self.unbounded)

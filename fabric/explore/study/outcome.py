@@ -289,13 +289,13 @@ def memory_numbers(counters: MemoryCounters | None) -> dict[str, int]:
 
 
 class Question(Protocol):
-    """What a study asks about the points of its space. Workers receive it pickled."""
+    """A question about the points of a study's space. Workers receive it pickled."""
 
     def identity(self, setting: Setting) -> str:
         """Return a text that is equal for equal answers, such as a digest of the inputs."""
 
     def bounds(self, point: Point) -> Before:
-        """Return what is known before a run: ``point.bounds({})`` if nothing is."""
+        """Return lower bounds of the metrics before a run; ``point.bounds({})`` has none."""
 
     def run(self, point: Point) -> Outcome:
         """Return the answer: ``point.outcome(numbers={...})``, with a number for each metric."""

@@ -126,7 +126,6 @@ def _inputs(
     over: tuple[str, ...],
     hold_out: int,
     known: dict[str, object],
-    /,
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
     if over:
         from fabric.explore.sizing.running import held_out, programs_of

@@ -150,8 +150,8 @@ def command(
     check_installed("study")
     with program_prints(as_json=as_json):
         studies = _opened(files, study_options)
-        workers = workers_of(dask, jobs, timeout_seconds)
         url = _storage(storage, folder)
+        workers = workers_of(dask, jobs, timeout_seconds)
 
         def answer(study: Study, _folder: Path | None) -> StudyResult:
             store = NoStore() if url is None else Store(study, url, timeout_seconds)

@@ -122,14 +122,11 @@ def _verdict(result: WhatIf) -> str:
         more = len(result.released) - 1
         others = f", and {counted(more, 'more unit')} after it" if more else ""
         return f"It would have continued: {first.name} in cycle {first.cycle:,}{others}."
+    waits = f"{counted(len(result.loop), 'unit')} would wait for each other for ever"
     if result.stopped:
-        waits = f"{counted(len(result.loop), 'unit')} would wait for each other for ever"
         return f"It would still deadlock: {waits if result.loop else 'no unit would continue'}."
     if result.cycles is None:
-        return (
-            f"It would deadlock: {counted(len(result.loop), 'unit')} would wait for each "
-            f"other for ever."
-        )
+        return f"It would deadlock: {waits}."
     before = result.cycles_before
     more = result.cycles - before
     change = "as many" if not more else f"{abs(more):,} {'more' if more > 0 else 'fewer'}"

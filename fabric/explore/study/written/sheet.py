@@ -225,9 +225,7 @@ def _stated(result: StudyResult) -> list[tuple[str, str]]:
 
 _WIDTH: Final = 160
 
-
 _HEIGHT: Final = 18
-
 
 _MARGIN: Final = 4
 

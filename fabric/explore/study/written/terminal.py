@@ -1,4 +1,4 @@
-"""A study on a terminal: its progress and its result."""
+"""The progress of a study on a terminal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fabric.display.parts import Style
 from fabric.explore.study.outcome import PROVED
 from fabric.explore.study.search import SearchSession
-from fabric.explore.study.study import Verdict
 from fabric.messages.text import visible
 
 if TYPE_CHECKING:
@@ -32,19 +30,6 @@ _OVER_SECONDS: Final = 600.0
 """Period of the estimate of the remaining time."""
 
 _EVERY_SECONDS: Final = 0.1
-
-_ROWS: Final = 20
-
-_FAILURES: Final = 5
-
-_STYLES: Final[dict[Verdict, Style]] = {
-    Verdict.REPRODUCED: "green",
-    Verdict.UNEQUAL: "yellow",
-    Verdict.RECOMPUTED: "",
-    Verdict.INCONSISTENT: "yellow",
-    Verdict.UNPUBLISHED: "",
-    Verdict.CONTRADICTED: "red",
-}
 
 
 def progress_line(
