@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
@@ -199,17 +198,9 @@ def _numbers(
     if given_bytes != needed_bytes:
         yield given_bytes, needed_bytes, Change.roomy
     for option, depth in sorted(change.depths.items(), key=lambda each: (-each[1], each[0])):
-        yield search.depth_before(option) - 1, depth, partial(_with_depth, option)
+        yield search.depth_before(option) - 1, depth, lambda now, n, o=option: now.deeper({o: n})
     for feedback, count in change.initial.items():
-        yield -1, count, partial(_begun, feedback)
-
-
-def _with_depth(option: str, change: Change, depth: int) -> Change:
-    return change.deeper({option: depth})
-
-
-def _begun(feedback: Feedback, change: Change, count: int) -> Change:
-    return change.begun(feedback, count)
+        yield -1, count, lambda now, n, loop=feedback: now.begun(loop, n)
 
 
 def _every_channel(search: Search, takes_channel_depth: bool) -> EveryChannel | None:

@@ -105,6 +105,7 @@ class Search:
         self.depths: Final = depths
         self._hops: Final = hops
         self._unlimited: Final = effort is None
+        self._compiles = not has_effects(plan)
         self._known: Final[dict[object, Outcome]] = {}
 
     def depth_before(self, option: str) -> int:
@@ -162,9 +163,11 @@ class Search:
             hops={edge.key: self._hops[edge.key] for edge in plan.edges if edge.key in self._hops},
             capacity_bytes=change.capacity_bytes,
             keepers=() if recording is None else (recording,),
-            compiles=not has_effects(plan),
+            compiles=self._compiles,
         )
         machine, ending = _run(setup, effort, may_circulate=bool(change.initial))
+        # If the compiled loop gave up once, it gives up with other depths, too.
+        self._compiles &= machine.region is not None
         outcome = _outcome(machine, ending, recording)
         self.left -= outcome.elements + _BUILDING_ELEMENTS * len(self.plan.nodes)
         return outcome
