@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
 
 _SENTENCES: Final = 6
-
 _THROUGH: Final = 4
 
 

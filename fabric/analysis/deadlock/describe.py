@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
 
 _EVENTS: Final = 8
-
 _NAMES: Final = 4
 
 

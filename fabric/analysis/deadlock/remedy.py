@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fabric.timing.retiming.record import Record
 
 _MOST_INITIAL: Final = 16
-
 _LONGEST: Final = 100
 
 
@@ -175,10 +174,10 @@ def _lowered(search: Search, change: Change) -> tuple[Change, bool]:
     before = None
     while change != before:
         before = change
-        for least, most, changed in _numbers(search, change):
+        for least, most, key in _numbers(search, change):
             too_few, enough, probe = least, most, most - 1
             while too_few < probe:
-                less = changed(change, probe)
+                less = _changed(change, key, probe)
                 ending = search.attempt(less).ending
                 if ending == "interrupted":
                     return change, False
@@ -190,17 +189,21 @@ def _lowered(search: Search, change: Change) -> tuple[Change, bool]:
     return change, True
 
 
-def _numbers(
-    search: Search, change: Change
-) -> Iterator[tuple[int, int, Callable[[Change, int], Change]]]:
-    """Yield a number that is too small, the present one, and how to change it."""
+def _numbers(search: Search, change: Change) -> Iterator[tuple[int, int, str | Feedback | None]]:
+    """Yield a number that is too small, the present one, and its channel or loop, if it has one."""
     given_bytes, needed_bytes = _capacities(search, change)
     if given_bytes != needed_bytes:
-        yield given_bytes, needed_bytes, Change.roomy
+        yield given_bytes, needed_bytes, None
     for option, depth in sorted(change.depths.items(), key=lambda each: (-each[1], each[0])):
-        yield search.depth_before(option) - 1, depth, lambda now, n, o=option: now.deeper({o: n})
+        yield search.depth_before(option) - 1, depth, option
     for feedback, count in change.initial.items():
-        yield -1, count, lambda now, n, loop=feedback: now.begun(loop, n)
+        yield -1, count, feedback
+
+
+def _changed(change: Change, key: str | Feedback | None, number: int) -> Change:
+    if key is None:
+        return change.roomy(number)
+    return change.deeper({key: number}) if isinstance(key, str) else change.begun(key, number)
 
 
 def _every_channel(search: Search, takes_channel_depth: bool) -> EveryChannel | None:

@@ -29,7 +29,6 @@ from fabric.messages.text import counted
 LINES: Final = 40
 _COLUMNS: Final = 100
 _MARGIN: Final = 4
-
 _ROWS: Final = 8
 _FIRST_ROWS: Final = 5
 _FOLD_FROM: Final = 3

@@ -35,7 +35,6 @@ _CHECK_CYCLES: Final = 100_000
 """Cycles between checks of the effort: the same in every run."""
 
 _IDLE_CHECK_CYCLES: Final = 10_000
-
 _IDLE_ELEMENTS: Final = 20_000
 """Elements that may circulate in a begun loop before a sink or the HBM is reached."""
 
