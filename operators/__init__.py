@@ -1,7 +1,7 @@
-"""STeP's operators, each family in one module, and the hardware functions they apply.
+"""STeP's operators, one family per module, and the hardware functions that they apply.
 
-What several of them share is in ``streams`` and ``tiles``. The names are those of ``__init__.pyi``;
-each is loaded when it is first used, since a program uses a third of them.
+``streams`` and ``tiles`` hold what several operators share. ``__init__.pyi`` lists the names; each
+is loaded on its first use, since a program uses a third of the operators.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Accumulator:
         self._state = self._reduction.start(self._result, self._functional)
 
     async def update(self, values: list[Value], *, stored: bool) -> None:
-        """Fold one element in and charge its cycles, storing among them where ``stored``."""
+        """Fold one element in; charge its cycles, with those for storing if ``stored``."""
         unit = self._unit
         grows = self._growth_bytes(self._state, *values) if not self._start_bytes else 0
         if not self._held_bytes:
@@ -168,7 +168,7 @@ class Accumulator:
 
     @property
     def memory(self) -> tuple[object, int]:
-        """What has been accumulated, and its room: all that later elements have to do with."""
+        """Return the accumulated state and the bytes that it occupies on chip."""
         return self._state, self._held_bytes
 
     def value(self) -> Value:
@@ -305,7 +305,7 @@ class Scan(Accumulating):
         return (StreamType(inputs[0].shape, self._value(wiring, operands)),)
 
     def _value(self, wiring: Wiring, operands: tuple[ValueType, ...]) -> ValueType:
-        """Return the type of the accumulator, whose size may change from element to element."""
+        """Return the type of the accumulator; its size may change with every element."""
         value = self.reduction.infer(1, *operands)
         if value == self.reduction.infer(2, *operands):
             return value

@@ -174,7 +174,7 @@ class FilterLastTile(_Generator):
     conducted = turns = True
 
     def __call__(self, lengths: Stream) -> Stream:
-        """Return the stream of selectors: 0 for the last tile of a request, 1 for the others."""
+        """Return the stream of selectors: 0 for the last tile of a request, otherwise 1."""
         return self.wire(lengths)[0]
 
     @override

@@ -1,7 +1,7 @@
 """Bufferize and Streamify: collect tiles in on-chip buffers, and read such buffers.
 
 A buffer holds the inner dimensions of a stream. It is read once for each element of a reference, or
-so many times.
+a fixed number of times.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -155,7 +155,7 @@ class Bufferize(Operator):
 
 
 def _close(elements: list[Element], empty: Empty, level: int) -> None:
-    """Add a bare stop; where it only closes what is not empty, the last element does that."""
+    """Add a bare stop, or close the dimensions with the last element if that element ends them."""
     value: Value = empty
     if elements and elements[-1][1] == empty.dimension:
         value, _ = elements.pop()
@@ -168,7 +168,7 @@ class Streamify(Operator):
 
     Shapes:
         buffers: [D_b, ..., D_0] of buffers; reference (optional): [D_b, ..., D_0, D'_c-1, ...,
-        D'_0] of anything, of which only the structure counts.
+        D'_0] of any type; only its structure counts.
         output: [D_b, ..., D_0, *repeats, *shape] of tiles, or the reference's shape with ``shape``
         behind it.
 
@@ -279,7 +279,7 @@ class Streamify(Operator):
         buffer = inputs[0].value
         assert isinstance(buffer, BufferType)
         reading = product((*self.repeats, *(self.shape or buffer.shape)))
-        # Whether there is something in each buffer that comes.
+        # Whether every buffer holds at least one tile.
         times = inputs[-1].count
         reads = not is_ragged(reading) and product((times, at_least_one(reading))) == times
         return Work(
@@ -305,14 +305,14 @@ class Streamify(Operator):
         return (self._order(source.nested(found[1]), found[0], again // outer),)
 
     def _order(self, source: Layout, outer: tuple[Loop, ...], times: int) -> Layout | str:
-        """Return the order in which buffers of one order each are read so many times."""
+        """Return the order of the tiles if every buffer is read ``times`` times."""
         inner, start = source.loops, source.start
         if self.shape is not None and self.strides is not None:
             if not all(self.shape):
                 return "it reads nothing"
             view = counted(source.trips, self.shape, self.strides, self.offset)
             if view is None:
-                return "its steps are none of loops over the buffer"
+                return "its steps are not loops over the buffer"
             inner = tuple(_along(loop, source.loops) for loop in view.loops)
             for loop, at in zip(source.loops, view.start, strict=True):
                 if loop.dim is not None:
@@ -369,11 +369,7 @@ class Streamify(Operator):
             drop(buffer, unit.now)
 
     def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[_Read]:
-        """Return what one reading gives; its last element closes all of its dimensions.
-
-        Raises:
-            OperatorError: an affine reading of a buffer that is not as large as its type says.
-        """
+        """Return the elements of one reading; the last one closes all its dimensions."""
         elements: Sequence[_Read] = buffer.elements
         if buffer.allocation.spilled:
             elements = _spilled(buffer)
@@ -397,12 +393,12 @@ class _Spilled(NamedTuple):
 
 
 _Read: TypeAlias = tuple[Value | _Spilled, int]
-"""What is read of a buffer: an element of it, or of one in off-chip memory."""
+"""An element of a buffer, or its counterpart in off-chip memory."""
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """Elements of a buffer along a view, walked anew each time they are read."""
+    """Elements of a buffer along a view; every iteration walks the view again."""
 
     elements: Sequence[_Read]
     shape: tuple[int, ...]
@@ -418,7 +414,7 @@ class _Reading:
 
 
 def _spilled(buffer: BufferReference) -> Sequence[_Read]:
-    """Return the elements of a buffer of which some are in off-chip memory."""
+    """Return the elements of a buffer that was partly spilled to off-chip memory."""
     elements: list[_Read] = [*buffer.elements]
     for number, address in buffer.allocation.spilled.items():
         tile, stop = elements[number]
@@ -435,7 +431,7 @@ def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
 
 
 async def _read(ports: Ports, reading: Iterable[_Read], inner: int, last_stop: int) -> None:
-    """Send one reading of ``inner`` dimensions; its last element closes ``last_stop`` of them."""
+    """Send one reading of ``inner`` dimensions; at its end close ``last_stop`` dimensions."""
     sink, unit = ports.sink, ports.unit
     for value, stop in reading:
         level = last_stop if stop == inner else stop

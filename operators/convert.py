@@ -44,9 +44,9 @@ from operators.tiles.tensor import Scratch, Tensor
 class Convert(Described):
     """Bring a stream into another order; if it has that order already, nothing is wired.
 
-    The result has the shape [1, *trips] of the wanted layout. Loops that both orders begin with
-    stay as they are; what is inside of them is collected by a Bufferize and read by a Streamify.
-    Tiles of other sizes are cut into parts that both are made of, and put together again.
+    The result has the shape [1, *trips] of the wanted layout. Outer loops that both orders share
+    stay. A Bufferize collects the inner loops and a Streamify reads them. If the tile sizes differ,
+    tiles are cut into their common parts and put together again.
 
     Attributes:
         layout: the wanted order, of the tensor that the stream is laid out over.
@@ -70,13 +70,13 @@ class Convert(Described):
         """Return the stream in the wanted order.
 
         Raises:
-            ShapeError: the stream's order is not known, or there is no way to the wanted one.
+            ShapeError: the stream's order is unknown, or no conversion leads to the wanted order.
         """
         source, wanted = stream.layout, self.layout
         if source is None:
             refuse(
-                f"Convert is given {stream}, whose order is not known ({stream.no_layout}): "
-                "expected a stream whose order is, such as stream.laid_out(...)",
+                f"Convert is given {stream} with an unknown order ({stream.no_layout}): "
+                "expected a stream with a known order, such as stream.laid_out(...)",
                 ShapeError,
             )
         if not isinstance(stream.value, TileType):
@@ -90,10 +90,10 @@ class Convert(Described):
 
     @checked
     def buffer(self, source: Layout) -> Conversion:
-        """Return what is kept behind a stream of layout ``source``, and how it is read.
+        """Return the buffer behind a stream of layout ``source``, and the order of its reads.
 
         Raises:
-            ShapeError: there is no way from the one to the other.
+            ShapeError: no conversion leads from ``source`` to the wanted layout.
         """
         tile = common_tile(source, self.layout)
         return conversion(in_parts(source, tile), in_parts(self.layout, tile))
@@ -140,12 +140,12 @@ def _joined(parts: Stream, wanted: Layout, tile: tuple[int, ...]) -> Stream:
 
 
 class Matrix(NamedTuple):
-    """A tensor in memory, seen as a matrix of which the tiles of a layout are tiles.
+    """A matrix in memory with the same elements and tiles as a layout.
 
     Attributes:
         shape: rows and columns, in elements.
-        tile: the same of a tile.
-        numbers: of the layout's tiles, one after the other, counted row-major in the matrix.
+        tile: rows and columns of a tile, in elements.
+        numbers: the row-major number in the matrix of each tile, in the layout's order.
     """
 
     shape: tuple[int, int]
@@ -155,13 +155,13 @@ class Matrix(NamedTuple):
 
 @checked
 def matrix_of(layout: Layout) -> Matrix:
-    """Return the matrix in memory whose tiles are those of ``layout``, of a tensor row by row.
+    """Return the matrix in memory that has the same tiles as ``layout``; the tensor is row-major.
 
     Args:
-        layout: whose tiles each have rows of equal distance in memory.
+        layout: a layout; the rows of each tile are equally spaced in memory.
 
     Raises:
-        ShapeError: they have not, or do not begin at multiples of their size.
+        ShapeError: the rows are not equally spaced, or do not begin at multiples of their size.
     """
     strides = [math.prod(layout.shape[dim + 1 :]) for dim in range(len(layout.shape))]
     rows, cols = layout.rows, layout.cols
@@ -175,7 +175,7 @@ def matrix_of(layout: Layout) -> Matrix:
         or (right % cols).any()
     ):
         refuse(
-            f"the tiles of ({layout}) are none of a matrix in memory: expected rows of equal "
+            f"the tiles of ({layout}) do not form a matrix in memory: expected rows of equal "
             "distance that begin at multiples of their size",
             ShapeError,
         )
@@ -211,20 +211,20 @@ def loaded(
     """Return the tiles of a tensor in off-chip memory in the order of ``layout``.
 
     Args:
-        tensor: with as many elements as the tensor of the layout; its own shape does not matter.
+        tensor: a tensor with the layout's number of elements, in any shape.
         layout: the order.
-        reference: each of its elements has the tensor read once; once in all where None.
-        name: of the load.
+        reference: the tensor is read once for each of its elements; once in total if None.
+        name: the name of the load.
 
     Returns:
         A stream [1, *trips] of the layout, or the reference's dimensions in place of the 1.
 
     Raises:
-        ShapeError: the tensor is of another size, or the layout's tiles are none of a matrix.
+        ShapeError: the numbers of elements differ, or the layout's tiles do not form a matrix.
     """
     if math.prod(tensor.shape) != math.prod(layout.shape):
         refuse(
-            f"loaded: a tensor {list(tensor.shape)} is read as {layout}: expected as many elements",
+            f"loaded: a tensor {list(tensor.shape)} is read as {layout}: expected equal sizes",
             ShapeError,
         )
     matrix = matrix_of(layout)
@@ -240,21 +240,21 @@ def loaded(
 
 @checked
 def through_memory(stream: Stream, written: Layout, read: Layout) -> Stream:
-    """Return what ``stream`` carries in another order, through a tensor in off-chip memory.
+    """Reorder the tiles of ``stream`` through a tensor in off-chip memory.
 
-    Every tile is written, and what is read waits for the last acknowledgement. The element type is
-    the stream's.
+    Reads start after the acknowledgement of the last write. The tensor has the element type of the
+    stream.
 
     Args:
-        stream: of tiles, of as many as ``written`` has.
-        written: its order.
-        read: the order of the result, over as many elements; shape and tiles may be others.
+        stream: a stream with the tiles of ``written``.
+        written: the order of ``stream``.
+        read: the order of the result, with the same number of elements; shape and tiles may differ.
 
     Returns:
         A stream [1, *trips] of ``read``.
 
     Raises:
-        ShapeError: the layouts do not fit the stream, each other, or any matrix in memory.
+        ShapeError: the layouts do not fit the stream, each other, or a matrix in memory.
     """
     value = stream.value
     if not isinstance(value, TileType):

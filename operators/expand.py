@@ -33,7 +33,7 @@ from operators.streams.reading import Guided, Orders, Track, Types, Values
 
 @dataclass(frozen=True)
 class _Repetition(Operator):
-    """What both variants cost: one element on chip."""
+    """Repetitions hold one element on chip."""
 
     @override
     def costs(self, inputs: Types, outputs: Types) -> Costs:
@@ -95,7 +95,7 @@ class Repeat(_Repetition):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        # The last copy is visible a cycle after its turn, as all but the first are.
+        # Every copy after the first is visible one cycle after its turn, the last copy too.
         late = max(self.count - 2, 0)
         return Work(
             cycles=(inputs[0].count - 1) * self.count + late,

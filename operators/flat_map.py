@@ -18,7 +18,7 @@ from operators.streams.reading import Orders, Types, Values, send
 
 @dataclass(frozen=True)
 class FlatMap(Operator):
-    """Replace every element by the parts that ``split`` makes of it.
+    """Replace every element by the parts into which ``split`` divides it.
 
     Shapes:
         source: [D_a, ..., D_1, D_0] of tiles; output: [D_a, ..., D_1, D'_b, ..., D'_0] for a
@@ -59,14 +59,14 @@ class FlatMap(Operator):
         shape, part = self.split.infer(inner, count, tile)
         parts = product(shape)
         if not isinstance(parts, int) and (count == 0 or not isinstance(parts / count, int)):
-            # A tile counts once for each of its parts, of which not all have as many.
+            # A tile counts once for each of its parts, and the numbers of parts differ.
             return (StreamType((*outer, *shape), wiring.renewed_value(part)),)
         return (StreamType((*outer, *shape), part),)
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:
-        # How many parts there are is what the split says; a tile may have none, but for one of
-        # which all come.
+        # The split determines the number of parts. A tile may have none, unless it is split into
+        # exactly one.
         if not rates.is_ours(self.split):
             return None
         tile = inputs[0].value

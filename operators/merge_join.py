@@ -37,7 +37,7 @@ from operators.tiles.integers import is_integer
 
 @dataclass(frozen=True)
 class _MergeJoin(Operator):
-    """What both joins have in common: how groups are walked, and what that costs."""
+    """Walk the groups of two sorted streams; subclasses choose the coordinates that are sent."""
 
     secondary_outputs = (0, 1, 2)
     no_order = "coordinates decide which tiles it passes on"
@@ -90,7 +90,7 @@ class _MergeJoin(Operator):
                 await self._join(ports, left, right)
 
     async def _join(self, ports: Ports, left: _Fiber, right: _Fiber) -> None:
-        """Walk through one group of each side; both stand before their first elements."""
+        """Walk through one group of each side, from the first elements."""
         left.open()
         right.open()
         has_closed = False
@@ -117,7 +117,7 @@ class _MergeJoin(Operator):
     def _joined(
         self, ports: Ports, left: _Item | None, right: _Item | None
     ) -> tuple[Value, Value, Value] | None:
-        """Return what is sent of one coordinate, which at least one side has; None for nothing."""
+        """Return the output for a coordinate of at least one side; None if nothing is sent."""
         raise NotImplementedError
 
 
@@ -132,7 +132,7 @@ class Intersect(_MergeJoin):
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
         [D_a, ..., D_1, m~] of the same; outputs: three of [D_a, ..., D_1, k~], coordinates, left
-        payloads, right payloads. Any of them may stay unread. A group without a match is empty.
+        payloads, right payloads. Outputs may stay unread. A group without a match is empty.
 
     Timing:
         One comparison per cycle, as in SAM. The lower coordinate is taken, or both if they are
@@ -159,7 +159,7 @@ class Intersect(_MergeJoin):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        return Work(closing=())  # how much is common is not known
+        return Work(closing=())  # the number of matches depends on the data
 
     @override
     def _joined(
@@ -183,14 +183,14 @@ class Union(_MergeJoin):
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
         [D_a, ..., D_1, m~] of the same; outputs: three of [D_a, ..., D_1, k~], coordinates, left
-        payloads, right payloads. Any of them may stay unread. Payloads are tiles of static sizes.
+        payloads, right payloads. Outputs may stay unread. Payloads are tiles of static sizes.
 
     Timing:
         One comparison per cycle, as in Intersect. So a group takes one cycle for each distinct
         coordinate, which leaves in that cycle.
 
     Attributes:
-        filler: the number in every place of a tile that stands for what a side does not have.
+        filler: the number in every place of the tile that replaces a missing payload.
 
     Example:
         >>> with Program("example") as program:
@@ -221,13 +221,13 @@ class Union(_MergeJoin):
                     isinstance(tile, TileType) and is_static(tile.rows) and is_static(tile.cols)
                 ):
                     raise ShapeError(
-                        f"Union fills what is missing in {stream}: expected tiles of a static size"
+                        f"Union fills missing payloads of {stream}: expected tiles of a static size"
                     )
                 try:
                     check_converts(np.array(self.filler), tile.dtype)
                 except ValueError as error:
                     raise ShapeError(
-                        f"Union fills what is missing in {stream} with {self.filler}: "
+                        f"Union fills missing payloads of {stream} with {self.filler}: "
                         f"expected a number that {dtype_name(tile.dtype)} holds"
                     ) from error
         return outputs
@@ -252,7 +252,7 @@ class Union(_MergeJoin):
         return either[0], of_left, of_right
 
     def _filled(self, ports: Ports, value: ValueType) -> Value:
-        """Return what stands for a payload of this type that is missing."""
+        """Return the filler for a missing payload of this type."""
         if isinstance(value, TupleType):
             return tuple(self._filled(ports, item) for item in value.items)
         assert isinstance(value, TileType)
@@ -272,13 +272,13 @@ class _Fiber(Track):
     """One side of a join.
 
     Attributes:
-        coordinate: of the element it stands at; None where its group has ended.
+        coordinate: the coordinate of the current element; None if its group has ended.
     """
 
     __slots__ = ("_latest", "_ports", "coordinate")
 
     def __init__(self, ports: Ports, port: int) -> None:
-        """Stand before the first element of input ``port``."""
+        """Start before the first element of input ``port``."""
         super().__init__(ports, port, 1)
         self._ports = ports
         self._latest: int | None = None
@@ -315,7 +315,7 @@ class _Fiber(Track):
         self._latest = self.coordinate = coordinate
 
     def take(self) -> _Item:
-        """Take the value that was read; the group has ended where it closes that."""
+        """Take the value that was read; the group has ended if the value closes it."""
         assert self.element is not None
         value, stop = self.element
         self.source.take()
@@ -342,14 +342,14 @@ def _payload_type(value: ValueType) -> ValueType:
 
 
 def _lower(left: _Fiber, right: _Fiber) -> int | None:
-    """Return the lower coordinate of those the sides stand at; None where both have ended."""
+    """Return the lower of the two current coordinates; None if both groups have ended."""
     if left.coordinate is None or right.coordinate is None:
         return right.coordinate if left.coordinate is None else left.coordinate
     return min(left.coordinate, right.coordinate)
 
 
 async def _settle(ports: Ports, left: _Fiber, right: _Fiber) -> int:
-    """Read on, where a side has closed less than the other; return the stop both have come to."""
+    """Read the side with the lower stop until both stops are equal; return the common stop."""
     while left.stop != right.stop:
         low, high = (left, right) if left.stop < right.stop else (right, left)
         await closing(ports, low, high)
@@ -358,7 +358,7 @@ async def _settle(ports: Ports, left: _Fiber, right: _Fiber) -> int:
 
 
 async def _close(ports: Ports, left: _Fiber, right: _Fiber, dimension: int) -> None:
-    """Send a bare stop for ``dimension`` when both sides have closed as much."""
+    """Send a bare stop for ``dimension`` once both sides have closed it."""
     stop = await _settle(ports, left, right)
     for sink in ports.outputs:
         await sink.send_bare(stop, dimension)

@@ -52,7 +52,7 @@ class Load(Operator):
     """Reads tiles.
 
     Attributes:
-        tensor: what is read.
+        tensor: the tensor that is read.
         tile: rows and columns.
     """
 
@@ -84,7 +84,7 @@ class Load(Operator):
 
 
 async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
-    """Read tile ``number`` from off-chip memory and send it; until then it takes room on chip."""
+    """Reserve room on chip, read tile ``number`` from off-chip memory and send it."""
     tile = tiles[number]
     unit, size_bytes = ports.unit, tile.size_bytes
     await ports.on_chip.allocate(unit, size_bytes, "a tile")
@@ -98,7 +98,7 @@ class LinearOffChipLoad(Load):
     """Read ``shape`` tiles of a tensor once, or once per element of a reference stream.
 
     Shapes:
-        reference (optional): [D_b, ..., D_0] of anything, of which only the structure counts.
+        reference (optional): [D_b, ..., D_0] of any type; only its structure counts.
         output: [D_b, ..., D_0, *shape] of tiles; [1, *shape] without a reference.
 
     Timing:
@@ -177,7 +177,7 @@ class LinearOffChipLoad(Load):
         shape, strides = self._view
         found = self._grid.layout(shape, strides, self.offset)
         if found is None:
-            return ("its steps are none of loops over the tensor",)
+            return ("its steps are not loops over the tensor",)
         if not types:
             return (found,)
         if not all(map(is_static, types[0].shape)):
@@ -210,7 +210,7 @@ class LinearOffChipLoad(Load):
 
 
 class _View:
-    """The elements of a view: listed where they are few, else walked anew each time.
+    """The elements of a view: a list if the view is short, otherwise walked at every iteration.
 
     Attributes:
         shape: in tiles, outermost first.
@@ -298,7 +298,7 @@ class RandomOffChipLoad(Load):
     @property
     @override
     def carries_numbers(self) -> bool:  # type: ignore[override]
-        """Whether all tiles are alike: one with an integer in it is what its address says."""
+        """Whether all tiles are alike: an integer in a tile follows from its address."""
         return not self._grid.has_integers
 
     @property

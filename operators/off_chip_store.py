@@ -58,8 +58,8 @@ class LinearOffChipStore(Operator):
 
     Attributes:
         output: the name of the output; no other operator may store it.
-        shape: of the output, which has the elements of the matrix row by row; the matrix's own
-            where None.
+        shape: the shape of the output, filled row by row from the matrix; the matrix's shape if
+            None.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)
@@ -89,8 +89,8 @@ class LinearOffChipStore(Operator):
             raise ShapeError(f"LinearOffChipStore stores {source}: expected a stream of tiles")
         if self.shape is not None and product(self.shape) != product(_matrix_shape(source.type)):
             raise ShapeError(
-                f"LinearOffChipStore stores {source} as a tensor {list(self.shape)}: expected as "
-                "many elements, of which no data decide how many"
+                f"LinearOffChipStore stores {source} as a tensor {list(self.shape)}: expected "
+                "equal numbers of elements, independent of the data"
             )
         wiring.store(self.output)
         return ()
@@ -158,7 +158,7 @@ def _matrix_shape(source: StreamType) -> tuple[Dim, Dim]:
 
 
 def _cut(source: StreamType) -> tuple[Dim, int] | None:
-    """Return the tiles that the matrix is cut into; None where data decide how wide it is."""
+    """Return the tile size of the matrix; None if its width depends on the data."""
     tile = source.value
     assert isinstance(tile, TileType)
     if not (is_static(source.shape[-1]) and is_static(tile.cols) and tile.cols):
@@ -167,12 +167,12 @@ def _cut(source: StreamType) -> tuple[Dim, int] | None:
 
 
 class _Places:
-    """Where tiles go in the matrix; one after the other where data decide how wide it is."""
+    """Places of tiles in the matrix; consecutive places if the width depends on the data."""
 
     def __init__(self, source: StreamType) -> None:
         cut = _cut(source)
         self._is_cut = cut is not None
-        # Numbers are of tiles of one row where data decide how many rows these have.
+        # The places are numbered for tiles of one row if the tiles' rows depend on the data.
         self._high = cut[0] if cut is not None and is_static(cut[0]) else 1
         self._across = source.shape[-1]
         self._next = 0
@@ -212,7 +212,7 @@ def _matrix(ports: Ports, rows: list[list[Any]], tile_type: TileType) -> Any:
             if row.shape[1] != full[0].shape[1]:
                 raise ports.failure(
                     f"row of tiles {number} is {row.shape[1]:,} wide in all: expected "
-                    f"{full[0].shape[1]:,}, as in row 0, since what is stored is a matrix"
+                    f"{full[0].shape[1]:,}, as in row 0, since the output is a matrix"
                 )
         return np.concatenate(full, axis=0)
     cols = tile_type.cols if isinstance(tile_type.cols, int) else 0
@@ -225,7 +225,7 @@ class RandomOffChipStore(Operator):
 
     In functional mode the output is the tensor with the tiles written into it. If the tensor is a
     view of another one (``Tensor.viewed``), the output is that other tensor. Stores with the same
-    name and the same tensor write to the same output. If two of them write to the same place, the
+    name and the same tensor write to the same output. If two stores write to the same place, the
     later acknowledgement wins; in the same cycle the operator wired later wins.
 
     Shapes:
@@ -242,7 +242,7 @@ class RandomOffChipStore(Operator):
 
     Attributes:
         output: the name of the output.
-        tensor: the tensor before the first write; a Scratch is written in place and is no output.
+        tensor: the tensor before the first write; a Scratch is written in place and has no output.
         tile: rows and columns of a tile; they divide the tensor's last two dimensions.
         buffered: how many tiles the authors' accounting reserves.
 

@@ -42,7 +42,7 @@ class Partition(Operator):
 
     Shapes:
         source: [D_a, ..., D_rank, D_rank-1, ..., D_0]; selectors: [D_a, ..., D_rank];
-        output i: [D_i, D_rank-1, ..., D_0], where the data decide D_i.
+        output i: [D_i, D_rank-1, ..., D_0]; D_i depends on the data.
 
     Timing:
         Per element, loading it if it is in memory, and then ``switch_cycles``.
@@ -100,7 +100,7 @@ class Partition(Operator):
                 "expected the same outer dimensions"
             )
         inner = source.shape[source.rank + 1 - self.rank :]
-        # A feedback is resolved when the program is complete: until then it stands for itself.
+        # A feedback is resolved when the program is complete; until then it is its own source.
         steered_by = selectors if isinstance(selectors, Feedback) else selectors.resolve()
         label = _origin(steered_by)
         counts = _counts(steered_by, self.consumers)
@@ -196,7 +196,7 @@ def _origin(selectors: Stream) -> str:
 
 
 def _counts(selectors: Stream, consumers: int) -> list[int] | None:
-    """Return how often ``selectors`` name each consumer, where they are those of a list."""
+    """Return how often a list of ``selectors`` names each consumer; None for other selectors."""
     while selectors.node is not None:
         operator = getattr(selectors.node, "operator", None)
         if isinstance(operator, Selectors):
@@ -240,7 +240,7 @@ class Parallelize(Operator):
     """
 
     conducted = turns = carries_numbers = True
-    no_order = "who is free decides which of its tiles come where"
+    no_order = "the free consumer decides which of its tiles come where"
 
     consumers: int
     rank: int = 0
@@ -273,7 +273,7 @@ class Parallelize(Operator):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        # What is sent is visible a cycle later in any case.
+        # A sent element is visible a cycle later in any case.
         late = max(self.switch_cycles - 1, 0)
         return Work(delay_cycles=late, passes=True, deals=True, in_memory=rates.in_memory[0])
 

@@ -1,6 +1,6 @@
 """Reassemble and EagerMerge: sub-tensors of several streams become one stream.
 
-Selectors say which ones a Reassemble puts together; an EagerMerge takes what comes first.
+A Reassemble takes sub-tensors in the order of its selectors; an EagerMerge in order of arrival.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; the clock of EagerMerge is the
 deterministic restatement of the authors' polling loop.
@@ -46,8 +46,8 @@ class Reassemble(Operator):
 
     Timing:
         It waits until every stream that the selector names has an element. An element leaves
-        ``switch_cycles`` after the first element of its sub-tensor came, or at once if it comes
-        later than that.
+        ``switch_cycles`` after the first element of its sub-tensor arrived, or in the cycle of its
+        own arrival if that is later.
 
     Attributes:
         rank: the rank of the sub-tensors.
@@ -85,7 +85,7 @@ class Reassemble(Operator):
         if not isinstance(chosen, SelectorType) or chosen.width != len(streams):
             raise ShapeError(
                 f"Reassemble is steered by {selectors}: "
-                f"expected selectors of {len(streams)}, as many as it has streams"
+                f"expected selectors of {len(streams)}, the number of its streams"
             )
         first = streams[0]
         for stream in streams:
@@ -123,7 +123,7 @@ class Reassemble(Operator):
         *streams, selectors = inputs
         steered_by = selectors.value
         assert isinstance(steered_by, SelectorType)
-        # What the selectors leave is not waited for.
+        # Elements that the selectors leave out are not waited for.
         everything = rates.together(streams) == outputs[0].count
         closing = range(len(streams) if everything else 0)
         last = (len(streams),) if steered_by.hits else ()
@@ -192,18 +192,18 @@ class Reassemble(Operator):
 
 @dataclass(frozen=True)
 class EagerMerge(Operator):
-    """Pass on the sub-tensors of all inputs in order of arrival, and say where each came from.
+    """Pass on the sub-tensors of all inputs in order of arrival, with the input of each.
 
     Shapes:
         inputs: n streams [D_i, D_rank-1, ..., D_0]; data: [sum of D_i, D_rank-1, ..., D_0];
         selectors: [sum of D_i], one-hot of n. Either output may stay unread. If the tiles of the
-        inputs have different sizes, no tile of the output is larger than the largest of these.
+        inputs have different sizes, no tile of the output is larger than the largest input tile.
 
     Timing:
         A sub-tensor starts when its first element is visible. Its selector leaves in the same
         cycle, or one hop earlier if every input has an element on its way. One cycle lies between
-        two elements of a sub-tensor. The sub-tensor that became visible first goes first. Of
-        several in the same cycle, that of the lowest input goes first.
+        two elements of a sub-tensor. The sub-tensor that became visible first goes first; in one
+        cycle the lowest input goes first.
 
     Attributes:
         rank: the rank of the sub-tensors.
@@ -225,7 +225,7 @@ class EagerMerge(Operator):
 
     family = "Routing and merging (Table 6)"
     conducted = True
-    no_order = "what comes first decides the order"
+    no_order = "arrival decides the order"
     secondary_outputs = (0, 1)
 
     rank: int = 0
@@ -318,11 +318,11 @@ class EagerMerge(Operator):
 
 
 async def _winner(ports: Ports) -> tuple[int, int] | None:
-    """Return when the next sub-tensor is known and which input has it; None when all have ended.
+    """Return the cycle and the input of the next sub-tensor; None if all inputs have ended.
 
-    It is known when its first element is visible. Where every open input has sent an element, and
-    nothing else can come, that is a hop before: then the selector overtakes the data. On channels
-    of wires nobody knows before an element is visible.
+    A sub-tensor is chosen when its first element is visible. If every open input has an element in
+    flight, so that nothing else can arrive first, the choice falls one hop earlier and the selector
+    overtakes the data. On channels of wires the choice always waits until an element is visible.
     """
     sources = ports.inputs
     while True:

@@ -69,11 +69,11 @@ class Scatter(Operator):
         gives ``initial``.
 
     Timing:
-        ``width`` updates are issued together, or as many as are left of a group. The bank of a
-        word is its address modulo ``banks``. A bank makes one update at a time, in as many cycles
-        as a word takes at the on-chip bandwidth. So an issue takes as long as the bank with most
-        updates, or as long as loading values that are in memory, if that is longer. Reading back
-        takes as many cycles for each word, and no update is made meanwhile.
+        An issue has ``width`` updates, or the rest of a group. The bank of a word is its address
+        modulo ``banks``. A bank makes one update at a time; an update takes as long as moving a
+        word at the on-chip bandwidth. So an issue takes as long as the bank with most updates, or
+        as long as loading values that are in memory, if that is longer. Reading back takes the
+        same cycles for each word, and no update is made meanwhile.
 
     Memory:
         On chip, all words, from the first update of a group until the last word has been sent.
@@ -154,7 +154,7 @@ class Scatter(Operator):
         at_once = min(self.width, self.banks)
         group, count = product(values.shape[-self.rank :]), values.count
         updating = count * word // at_once if isinstance(count, int) else 0
-        # What is read back before the first update comes is of groups that are empty.
+        # Words that are read back before the first update belong to empty groups.
         full = isinstance(group, int) and group > 0
         back = (result.count if full else self.words) - 1
         return Work(
@@ -228,7 +228,7 @@ class _Memory:
         """Update the word at ``address``; the cycles are charged when an issue is full.
 
         Raises:
-            OperatorError: there is no such word.
+            OperatorError: the address is outside the memory.
         """
         place, words, operator = number_in(address), self._words, self._operator
         if not 0 <= place < len(words):

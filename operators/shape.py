@@ -45,7 +45,7 @@ class Flatten(Operator):
 
     Shapes:
         source: [..., D_outer, ..., D_inner, ...]; output: [..., D_outer * ... * D_inner, ...], a
-        new ragged dimension where one of them is ragged.
+        new ragged dimension if one of the merged dimensions is ragged.
 
     Attributes:
         inner, outer: the dimensions, 0 <= inner < outer <= rank.
@@ -126,7 +126,7 @@ class Promote(Operator):
         waits for the next element or the end, because its stop depends on that.
 
     Attributes:
-        dimension: how many dimensions stay inside the new one; with None all of them.
+        dimension: how many dimensions stay inside the new one; all if None.
 
     Example:
         >>> with Program("example") as program:
@@ -203,7 +203,7 @@ class Reshape(Operator):
     Shapes:
         source: [..., D, ...]; output: [..., ceil(D / chunk), chunk, ...]; and a Bool stream of
         the same shape that tells which elements are padding. With ``outermost``, which needs a
-        source of rank 0, a dimension of 1 stands in front; it is 0 if the stream is empty.
+        source of rank 0, a dimension of 1 is added in front; it is 0 if the stream is empty.
 
     Timing:
         No cycles. With ``outermost`` the last element of a chunk waits for the next element or the
@@ -316,7 +316,7 @@ class Reshape(Operator):
 
     @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
-        return inputs[0], "flags are no tiles"
+        return inputs[0], "flags are not tiles"
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -403,21 +403,19 @@ class Reshape(Operator):
 
 @lru_cache(typed=True)
 def _check_pad(pad: float, dtype: np.dtype) -> None:
-    """Refuse what ``check_converts`` does; one program pads thousands of streams alike."""
+    """Refuse ``pad`` if ``dtype`` does not hold it; cached for programs with thousands of pads."""
     check_converts(np.array(pad), dtype)
 
 
 def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
-    """Return ``stream`` in another shape, outermost dimension first; wire as little as that takes.
+    """Return ``stream`` in another shape, outermost dimension first, with few operators.
 
     Raises:
-        ShapeError: the stream has another number of elements, or data decide how many.
+        ShapeError: the numbers of elements differ, or depend on the data.
     """
     sizes = tuple(dim for dim in stream.shape if isinstance(dim, int))
     if not all(map(is_static, stream.shape)) or product(sizes) != math.prod(shape):
-        refuse(
-            f"{stream} shall have the shape {list(shape)}: expected as many elements", ShapeError
-        )
+        refuse(f"{stream} shall have the shape {list(shape)}: expected equal sizes", ShapeError)
     left = len(sizes)
     for old, new in _groups(sizes, shape):
         left -= len(old)
@@ -431,7 +429,7 @@ def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
 def _groups(
     old: Sequence[int], new: Sequence[int]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the smallest groups of dimensions with as many elements; ones go to a neighbour."""
+    """Return the smallest groups of dimensions of equal size; dimensions of 1 join a neighbour."""
     here, there = list(old), list(new)
     groups: list[tuple[list[int], list[int]]] = []
     while here and there:
@@ -448,7 +446,7 @@ def _groups(
 
 
 def _split(stream: Stream, sizes: Sequence[int], inside: int) -> Stream:
-    """Return the stream with one dimension, which has ``inside`` others inside, in ``sizes``."""
+    """Split the dimension with ``inside`` dimensions inside it into ``sizes``."""
     for outer, size in _splits(sizes):
         if outer == 1:
             stream = Promote(inside + 1)(stream)
@@ -461,6 +459,6 @@ def _split(stream: Stream, sizes: Sequence[int], inside: int) -> Stream:
 
 
 def _splits(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield what is split off, from the innermost outwards, with all that is outside of it."""
+    """Yield the sizes of the outer dimensions and of the split-off one, innermost first."""
     for at in range(len(sizes) - 1, 0, -1):
         yield math.prod(sizes[:at]), sizes[at]

@@ -1,9 +1,8 @@
-"""Sources of integers and of selectors that are known, and a Consumer of what nobody needs.
+"""Sources of fixed integers and selectors, and a Consumer of unused streams.
 
-Sources: Metadata and Consumer: the authors' artifact (its metadata generator and its consumer
-context). Selectors: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1 (selector streams).
-RaggedIntegers: the ragged dimensions of the same section. Of these only selector streams are the
-paper's.
+Metadata and Consumer: the authors' artifact (its metadata generator and its consumer context).
+Selectors: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1 (selector streams).
+RaggedIntegers: the ragged dimensions of the same section. In the paper only selector streams occur.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class Metadata(Operator):
 
 
 def mean_of_metadata(stream: Stream) -> Fraction | None:
-    """Return the mean of the integers that ``stream`` has, where they come from a Metadata."""
+    """Return the mean of the integers of ``stream`` if a Metadata emits them, otherwise None."""
     source = stream.node.operator if stream.node is not None else None
     if not isinstance(source, Metadata):
         return None

@@ -1,6 +1,6 @@
-"""Hardware functions: what Map, Accum, Scan and FlatMap apply, with their cost.
+"""Hardware functions for Map, Accum, Scan and FlatMap, with their cost.
 
-The names are those of ``__init__.pyi``; each is loaded when it is first used.
+``__init__.pyi`` lists the names; each is loaded on its first use.
 """
 
 from __future__ import annotations

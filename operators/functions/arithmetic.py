@@ -1,11 +1,11 @@
-"""How functions compute: floating-point numbers in 32 bits or more, whole numbers exactly.
+"""Arithmetic of functions: floating-point numbers in 32 bits or more, whole numbers exactly.
 
 A floating-point result is rounded once, to the element type of its tile. A result in a type of
-integers or booleans is exact: Python's integers give the same one. Where there is none, because the
-type does not hold it, or because a quotient has a fraction or no value, ``narrow`` refuses it. So
-nothing wraps, neither in a result nor on the way to it: whole numbers are computed in int64 as long
-as the largest magnitudes of the operands show that 64 bits are enough, and else as Python's
-integers, in numpy arrays of objects.
+integers or booleans is exact and equals the result of Python's integers. ``narrow`` refuses a
+result that its type does not hold, a fraction, and a quotient without a value. So no result wraps,
+and no intermediate result does: whole numbers are computed in int64 if the largest magnitudes of
+the operands show that 64 bits are enough, and otherwise as Python's integers in numpy arrays of
+objects.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from fabric.extend import (
 Array: TypeAlias = np.ndarray
 
 Terms: TypeAlias = Callable[[int, int], Iterable[Array]]
-"""Given row and column of a result, returns the numbers that it is made of, by operand."""
+"""Returns the operands of the number at a row and a column of a result."""
 
 _WORD: Final = np.dtype(np.int64)
 _MOST: Final = int(np.iinfo(_WORD).max)
 _NAMED: Final = 4
-"""Numbers of an operand that a refusal tells."""
+"""The most numbers of an operand that a refusal lists."""
 
 _E4M3: Final = np.dtype(ml_dtypes.float8_e4m3fn)
 
@@ -73,7 +73,7 @@ def wide(data: Array) -> Array:
 
 
 def wide_type(dtype: np.dtype) -> np.dtype:
-    """Return the element type that holds what ``wide`` gives."""
+    """Return the element type of the result of ``wide``."""
     if dtype in _NUMBERS or dtype in _IN_32_BITS or block_format(dtype) is not None:
         return np.dtype(np.float32)
     ends = limits(dtype)
@@ -81,17 +81,17 @@ def wide_type(dtype: np.dtype) -> np.dtype:
 
 
 def is_whole(data: Array) -> bool:
-    """Whether what ``wide`` gave are whole numbers."""
+    """Whether ``data``, a result of ``wide``, holds whole numbers."""
     return data.dtype.kind in "iO"
 
 
 def is_nan(data: Array) -> Array:
-    """Return where there is a NaN; whole numbers have none."""
+    """Return where ``data`` is NaN; whole numbers never are."""
     return np.zeros(data.shape, bool) if is_whole(data) else np.isnan(data)
 
 
 def largest(data: Array) -> int:
-    """Return the largest magnitude among whole numbers; of others 0, without a look at them."""
+    """Return the largest magnitude of whole numbers; 0 for floating-point numbers."""
     if not is_whole(data):
         return 0
     return max(-int(data.min(initial=0)), int(data.max(initial=0)))
@@ -101,8 +101,8 @@ def roomy(bound: int, *arrays: Array) -> tuple[Array, ...]:
     """Return arrays in which whole numbers up to ``bound`` can be computed.
 
     Args:
-        bound: no magnitude on the way is larger.
-        arrays: as ``wide`` gave them; they stay as they are where one of them has no whole numbers.
+        bound: the largest magnitude of any intermediate result.
+        arrays: results of ``wide``; returned unchanged unless all hold whole numbers.
     """
     if bound <= _MOST or not all(map(is_whole, arrays)):
         return arrays
@@ -154,17 +154,17 @@ def _quotient(left: int, right: int) -> Fraction | float:
 
 
 def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | None = None) -> Array:
-    """Return a result rounded to the element type of its tile; in an exact run, a float as it is.
+    """Return a result rounded to the element type of its tile; in an exact run, a float unchanged.
 
     Args:
         data: the result.
         dtype: the element type.
-        by: the function whose result it is, for a refusal.
-        of: the numbers that one of the result is made of, for a refusal.
+        by: the name of the function, for a refusal.
+        of: the operands of each number of the result, for a refusal.
 
     Raises:
-        ValueError: that is a type of integers or booleans, and it does not hold a number; says
-            which, where and made of what.
+        ValueError: an integer or boolean type does not hold a number; the message names the number,
+            its place and its operands.
     """
     dtype = kept_as(dtype)
     if data.dtype == dtype:

@@ -31,18 +31,18 @@ from operators.functions.arithmetic import narrow, plus, wide
 from operators.tiles.integers import INTEGER, integer
 
 Operand: TypeAlias = Any
-"""A value or a type; ``check`` of each function says which types it takes."""
+"""A value or a type; each function's ``check`` defines the types that it takes."""
 
 Shaped: TypeAlias = Tile | TileType
 """A tile has rows and columns as integers, a type as dimensions."""
 
 State: TypeAlias = Any
-"""The state of a reduction, whose type only the reduction knows."""
+"""The state of a reduction; its type is private to the reduction."""
 
 
 @dataclass(frozen=True)
 class _Computing(Described):
-    """The part that functions and reductions share: the operands, and the cost of one element."""
+    """The operands and the cost of one element, for functions and reductions."""
 
     duties: ClassVar[tuple[str, ...]] = ()
 
@@ -75,7 +75,7 @@ class _Computing(Described):
 
     def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
         """Return the operations for one element, from rows and cols of tiles or tile types."""
-        return 0  # of a function with fixed cycles: others say how many
+        return 0  # for functions with fixed cycles; other functions override it
 
     def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
         """Return the bytes of operands that stay on chip (the paper's equations)."""
@@ -124,12 +124,12 @@ class Function(_Computing):
 
 
 def check_flops(function: Described, flops: object) -> None:
-    """Refuse what ``function`` says its operations are where that is no number of them.
+    """Refuse operations of ``function`` that are not a number or an expression.
 
     Raises:
-        ProgramError: a whole sentence, the place is added later.
+        ProgramError: a whole sentence; the caller adds the place.
     """
-    # Sizes are fractions where they are means.
+    # Mean sizes are fractions.
     if flops < 0 if isinstance(flops, Rational) else not hasattr(flops, "free_symbols"):
         raise ProgramError(
             f"{type(function).__name__}.flops returns {flops!r}: expected an integer of at least "
@@ -166,8 +166,8 @@ def tile_types(
     for tile in () if block_scaled else tiles:
         if block_format(tile.dtype) is not None:
             raise ShapeError(
-                f"{name} is given {tile}, whose numbers share scales: expected others, as "
-                "Map(AsType(...)) makes of them"
+                f"{name} is given {tile} with shared scales: expected numbers without, such as "
+                "the result of Map(AsType(...))"
             )
     return tiles
 
@@ -235,7 +235,7 @@ class Reduction(_Computing):
         outer: tuple[Loop, ...],  # noqa: ARG002 - a default
         inner: tuple[Loop, ...],  # noqa: ARG002 - a default
     ) -> Layout | str:
-        """Return the layout of the results for groups of tiles, or why there is no layout.
+        """Return the layout of the results for groups of tiles, or a reason for its absence.
 
         Args:
             layout: of the tiles.

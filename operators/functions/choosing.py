@@ -106,7 +106,7 @@ class SelectorOf(Function):
                     return operands
         found = " and ".join(map(str, operands))
         raise ShapeError(
-            f"{name} is given {found}: expected a row of integers and a selector of as many streams"
+            f"{name} is given {found}: expected a row of integers and a selector of equal width"
         )
 
     @property

@@ -340,10 +340,10 @@ class NumberFunction(NamedTuple):
     """A function of single numbers.
 
     Attributes:
-        function: of arrays in 32 bits or more, element by element.
+        function: element by element, of arrays in 32 bits or more.
         flops: operations per element.
-        bits: of the largest magnitude on the way, given those of whole arguments; None of a
-            function that does not give whole numbers of these.
+        bits: the bits of the largest intermediate magnitude, from the bits of whole arguments;
+            None for a function without whole results.
         rounds_each: every operation is rounded to the element type of the result, as in PyTorch's
             floor division of 16-bit tensors.
     """
@@ -431,7 +431,7 @@ def _left_over(x: Array, y: Array) -> Array:
 
 @one_step
 def _remainder(x: Array, y: Array) -> Array:
-    """Return the remainder of a floor division; a zero has the sign of ``x``, others that of y."""
+    """Return the remainder of a floor division: zero signed like ``x``, other numbers like y."""
     if is_whole(x) and is_whole(y):
         return np.asarray(x % _divisor(x, y))
     left_over = np.fmod(x, y)

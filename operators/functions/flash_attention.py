@@ -21,7 +21,7 @@ from operators.functions.base import Function, Operand, Reduction, Shaped, State
 from operators.functions.matmul import Matmul, padded, product
 
 _SCORES: Final = np.dtype(np.float32)
-"""Of scores and weights, and of sums until they are emitted."""
+"""The element type of scores and weights, and of sums until they are emitted."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class AttentionScores(Function):
     """``scale * (queries @ keys.T)`` in float32.
 
     Shapes:
-        queries: R x D; keys: N x D; result: R x N of float32, whose valid columns are the valid
-        rows of the keys.
+        queries: R x D; keys: N x D; result: R x N of float32. A column is valid if its row of the
+        keys is.
 
     Timing:
         2 * R * D * N operations for the product and R * N for the scale.
@@ -62,7 +62,7 @@ class AttentionScores(Function):
         if same(queries.cols, keys.cols) is False:
             raise ShapeError(
                 f"AttentionScores is given queries {queries} and keys {keys}: "
-                "expected as many columns"
+                "expected equal numbers of columns"
             )
         return TileType(queries.rows, keys.rows, _SCORES)
 
@@ -94,7 +94,7 @@ class AttentionScores(Function):
 
 @dataclass(frozen=True)
 class MaskScores(Function):
-    """Scores with a mask: minus infinity where it is false, or the numbers of a bias added.
+    """Scores with a mask: minus infinity at false, or the numbers of a bias added.
 
     One operation per element.
 
@@ -131,7 +131,7 @@ class MaskScores(Function):
         if same(scores.cols, mask.cols) is False or uneven:
             raise ShapeError(
                 f"MaskScores is given {scores} and the mask {mask}: "
-                "expected as many columns, and rows that divide those of the scores"
+                "expected equal columns, and a divisor of the scores' rows"
             )
         return scores
 
@@ -264,7 +264,7 @@ class RunningMaximum(Reduction):
         largest = wide(scores.data[:, : scores.valid_cols]).max(
             axis=1, keepdims=True, initial=-np.inf
         )
-        # Rounded at once: what is subtracted from the scores is what the stream carries.
+        # Rounded before use: the scores are shifted by the value that the stream carries.
         largest = wide(narrow(largest, scores.dtype))
         if state is None:
             return scores, largest, np.zeros_like(largest)
@@ -338,7 +338,7 @@ class ShiftedExp(Function):
         if scores.data is not None and maximum.data is not None:
             largest, valid = wide(maximum.data), wide(scores.data[:, : scores.valid_cols])
             powers = np.zeros(scores.data.shape, valid.dtype).view(type(valid))
-            # A row that has no score yet has no weight either.
+            # A row without a score has no weight.
             powers[:, : scores.valid_cols] = np.where(
                 np.isneginf(largest), 0, np.exp(_difference(valid, largest))
             )
@@ -390,7 +390,7 @@ class RescaledSum(Reduction):
         weights, values = inputs[:2]
         if weights.cols != values.rows:
             raise ShapeError(
-                f"RescaledSum is given {weights} and {values}: expected as many columns as rows"
+                f"RescaledSum is given {weights} and {values}: expected a row of values per column"
             )
         total = TileType(weights.rows, values.cols, weights.dtype)
         return TupleType((total, TileType(weights.rows, 1, weights.dtype)))
@@ -430,6 +430,6 @@ class RescaledSum(Reduction):
 
 
 def _difference(scores: Array, largest: Array) -> Array:
-    """Return ``scores - largest``; 0 for rows without a score, whose ``largest`` is -inf."""
+    """Return ``scores - largest``; 0 for rows without a score, with -inf in ``largest``."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(largest), 0, scores - largest)

@@ -1,8 +1,8 @@
 """Matrix products of tiles, in a Map or summed over a group, and convolutions of an image.
 
-Rows of zeros at the end of the first tile, which are padding, are not multiplied: the products and
-sums of products lack the rows of zeros that come of them, until ``padded`` adds them. A bias is
-added in the precision of the sum, before anything is rounded.
+Rows of zeros at the end of the first tile, which are padding, are not multiplied. Products and sums
+of products lack these rows until ``padded`` adds them. A bias is added in the precision of the sum,
+before anything is rounded.
 """
 
 from __future__ import annotations
@@ -212,24 +212,24 @@ class MatmulSum(Reduction):
 
 
 def _factors(name: str, operands: tuple[ValueType, ...], transposed: bool) -> tuple[Operand, ...]:
-    """Return the types of two factors, of which the second may have fewer bits.
+    """Return the types of two factors; the second may have fewer bits.
 
     Raises:
-        ShapeError: another number, something else than tiles, or other element types.
+        ShapeError: not two operands, not tiles, or other element types.
     """
     a, b = tile_types(name, operands, 2, mixed_types=True, block_scaled=True)
     if block_format(b.dtype) is not None:
         if not transposed:
             raise ShapeError(
-                f"{name} is given {a} and {b}, whose scales are shared along its rows: expected "
-                "the second one transposed, so that these are summed"
+                f"{name} is given {a} and {b}, with scales along the rows of the second: "
+                "expected the second transposed, so that its rows are summed"
             )
         if block_format(a.dtype) is None and limits(a.dtype) is not None:
             raise ShapeError(f"{name} is given {a} and {b}: expected floating-point numbers")
         return a, b
     if a.dtype == b.dtype:
         return a, b
-    # Eight numbers take as many bytes as one has bits.
+    # A number of n bits has n bytes per eight numbers.
     fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
     return tile_types(name, operands, 2, mixed_types=fewer)
 
@@ -241,10 +241,10 @@ _FLOAT32: Final = dtype_named("float32")
 class ScaledAdd(Function):
     """``alpha * x + beta * y``, rounded once, to the element type of ``y``.
 
-    Where that is a type of integers, ``x`` and the factors are whole numbers, too.
+    If ``y`` holds integers, ``x`` and the factors are whole numbers, too.
 
     Shapes:
-        x: R x C; y: R x C, with 1 row or 1 column where it is repeated; result: R x C.
+        x: R x C; y: R x C, or 1 row or 1 column that is repeated; result: R x C.
 
     Timing:
         One operation per element, and one for each factor that is not 1.
@@ -291,9 +291,7 @@ class ScaledAdd(Function):
             same(mine, one) is False and one != 1
             for mine, one in ((x.rows, y.rows), (x.cols, y.cols))
         ):
-            raise ShapeError(
-                f"ScaledAdd adds {y} to {x}: expected equal sizes, or 1 in what is added"
-            )
+            raise ShapeError(f"ScaledAdd adds {y} to {x}: expected equal sizes, or 1 in the addend")
         return TileType(x.rows, x.cols, y.dtype)
 
     @override
@@ -376,9 +374,9 @@ _EXACT: Final = 2**53
 
 
 def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
-    """Return ``a @ b``, or ``a @ b.T`` where ``transposed``, as ``wide`` numbers.
+    """Return ``a @ b``, or ``a @ b.T`` if ``transposed``, as ``wide`` numbers.
 
-    What is multiplied of ``a``, which is often read again and again, is made once (``Tile.kept``).
+    The factor of ``a``, which is often read repeatedly, is made once (``Tile.kept``).
     """
     assert b.data is not None
     left = a.kept(_factor)
@@ -395,7 +393,7 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
         result = result.astype(np.int64)
     seen = np.asarray(result if len(left) else right)
     if len(left) < a.rows and not (is_whole(result) or np.isfinite(seen).all()):
-        # An infinity or a NaN of b is seen in every row, and makes a NaN of a row of zeros.
+        # An infinity or a NaN in ``b`` affects every row: a row of zeros turns into NaN.
         assert a.data is not None
         with np.errstate(all="ignore"):
             result = wide(a.data) @ right
@@ -494,19 +492,19 @@ class Windows:
 
 @dataclass(frozen=True)
 class Convolved(Step):
-    """Windows of an image times weights, with a bias where there is one, rounded once.
+    """Windows of an image times weights, with an optional bias, rounded once.
 
     Two operations for each number of the window of each result, and one more for a bias. In a
     transposed convolution, two for each pair of a number of the image and a weight that it meets.
 
     Shapes:
-        image: groups * channels * all but the last dimension of space x the last one;
-        weights: groups * outputs x channels * places; bias: groups * outputs x 1; result: groups *
-        outputs * all but the last dimension of the windows x the last one. Channels and outputs are
-        those of a group.
+        image: groups * channels * leading dimensions of space x the last dimension; weights: groups
+            * outputs x channels * places; bias: groups * outputs x 1; result: groups * outputs *
+            leading dimensions of the windows x the last dimension. Channels and outputs are per
+            group.
 
     Attributes:
-        windows: where image and weights meet.
+        windows: the places where image and weights meet.
         image: groups, channels, and sizes of space.
         outputs: of a group.
     """
@@ -538,7 +536,7 @@ class Convolved(Step):
         rank = len(self.windows.size)
         seen = self.windows.of(image.reshape(self.image))
         count = seen.shape[2 : 2 + rank]
-        # Of each group windows by numbers of a window, times those by outputs.
+        # Per group, the windows by the numbers of a window, times these numbers by the outputs.
         order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
         rows = seen.transpose(order).reshape(groups, math.prod(count), -1)
         held = weights.reshape(groups, self.outputs, -1).transpose(0, 2, 1)

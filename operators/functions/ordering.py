@@ -1,6 +1,6 @@
-"""Steps along some dimensions of tiles that hold these whole: the numbers of all others apart.
+"""Steps along some dimensions of tiles that hold these dimensions whole.
 
-What is done along them is an ``OnAxes``: a running sum, a sort, a pooling, a choice of places.
+An ``OnAxes`` is the computation along them: a running sum, a sort, a pooling, a choice of places.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from operators.functions.steps import Shape, Step
 
 
 class OnAxes:
-    """What is done along dimensions; arrays are given with these last, one behind the other."""
+    """A computation along dimensions; arrays have these dimensions last and consecutive."""
 
     @abstractmethod
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        """Return the operations that it takes.
+        """Return the operations for one tile.
 
         Args:
-            apart: of how many such blocks of numbers a tile is made.
-            *sizes: of a block, of each operand.
+            apart: the number of independent blocks in a tile.
+            *sizes: the sizes of a block, for each operand.
         """
 
     @abstractmethod
@@ -40,14 +40,14 @@ class OnAxes:
 
 @dataclass(frozen=True)
 class Along(Step):
-    """Something that is done along dimensions of a tile.
+    """A computation along dimensions of a tile.
 
     Attributes:
-        function: what it is.
+        function: the computation.
         grids: for each operand, the dimensions of its tile, the last one in its columns; they
             differ in ``axes`` only.
         axes: the dimensions, in ascending order; whole in every tile.
-        sizes: of the result along them.
+        sizes: of the result along ``axes``.
     """
 
     function: OnAxes
@@ -115,11 +115,11 @@ class Taken(OnAxes):
 
 @dataclass(frozen=True)
 class Tap:
-    """The numbers along one dimension that one number of a result is a weighed sum of.
+    """One number of a result as a weighted sum of numbers along one dimension.
 
     Attributes:
         places: of the numbers.
-        weights: what each is multiplied with.
+        weights: the factor of each number.
     """
 
     places: tuple[int, ...]
@@ -138,10 +138,9 @@ def _weights(tap: Tap, numbers: Array) -> Array:
 
 @dataclass(frozen=True)
 class Weighed(OnAxes):
-    """Weighed sums along one dimension after the other: averages, and what lies between numbers.
+    """Weighted sums along one dimension after the other: averages and interpolation.
 
-    For each number of each dimension's result a product for every number that it is made of, and
-    a sum for all but the first.
+    For each dimension and each number of its result: one product per summand, and one sum less.
 
     Attributes:
         taps: for each dimension, of each number of the result.
@@ -180,16 +179,16 @@ _RUNNING: Final[dict[Runs, tuple[np.ufunc, int]]] = {
     "min": (np.minimum, 1),
     "logsumexp": (np.logaddexp, 13),
 }
-"""For each name what joins two numbers, and its operations: the last is two comparisons, a
-difference, an exponential (4), ``log1p`` (5) and a sum."""
+"""The function that joins two numbers and its operations, by name. The last function takes two
+comparisons, a difference, an exponential (4), ``log1p`` (5) and a sum."""
 
 
 @dataclass(frozen=True)
 class Running(OnAxes):
-    """A number joined with all in front of it. Sums and products of floats are kept in 64 bits.
+    """Each number joined with all numbers before it; sums and products of floats have 64 bits.
 
     Attributes:
-        name: how they are joined.
+        name: the function that joins two numbers.
     """
 
     name: Runs
@@ -216,10 +215,10 @@ class Running(OnAxes):
 
 @dataclass(frozen=True)
 class RunningPlace(OnAxes):
-    """The place of the extreme of a number and all in front of it.
+    """The place of the extreme among each number and all numbers before it.
 
-    Of equal numbers the last one counts, and a NaN is larger and smaller than all numbers. One
-    comparison a number.
+    The last of equal numbers counts. A NaN is larger and smaller than all numbers. One comparison
+    per number.
 
     Attributes:
         is_largest: the extreme is the largest number.
@@ -241,9 +240,9 @@ class RunningPlace(OnAxes):
 
 @dataclass(frozen=True)
 class SortedPlaces(OnAxes):
-    """The order that sorts numbers; equal ones stay in theirs, and a NaN is larger than all.
+    """The order that sorts numbers; equal numbers keep their order, and a NaN is largest.
 
-    As many comparisons as there are numbers, times the logarithm of that to base 2, rounded up.
+    n * ceil(log2(n)) comparisons for n numbers.
 
     Attributes:
         descending: the largest comes first.
@@ -270,11 +269,11 @@ class SortedPlaces(OnAxes):
 class RankedPlace(OnAxes):
     """The place of the number of a rank; of equal numbers, and of NaNs, the first.
 
-    As many comparisons as a sort.
+    The comparisons of a sort.
 
     Attributes:
         rank: from 0, the smallest; a NaN is larger than all.
-        finds_nan: a NaN is found whatever the rank, as by a median.
+        finds_nan: a NaN is found for every rank, as by a median.
     """
 
     rank: int
@@ -302,7 +301,7 @@ class ExtremePlace(OnAxes):
     One comparison a number.
 
     Attributes:
-        is_largest: which of them.
+        is_largest: whether the place of the largest number is returned.
     """
 
     is_largest: bool
@@ -354,14 +353,14 @@ class Extremes(OnAxes):
 
 @dataclass(frozen=True)
 class WindowPlaces(OnAxes):
-    """Where the largest number of each window is, counted through all dimensions row by row.
+    """The place of the largest number of each window, counted row by row through all dimensions.
 
-    Of equal numbers the first, of NaNs the last. A comparison for each number of a window but the
+    Of equal numbers the first, of NaNs the last. One comparison per number of a window, except the
     first.
 
     Attributes:
-        windows: for each dimension, the places of each window; one that has only padding has a
-            place behind the last, and gives what PyTorch counts for that.
+        windows: for each dimension, the places of each window; a window with only padding has a
+            place behind the last one, and returns PyTorch's count for that.
     """
 
     windows: tuple[tuple[tuple[int, ...], ...], ...]
@@ -421,13 +420,13 @@ _PUTTING: Final = {
 
 @dataclass(frozen=True)
 class Put(OnAxes):
-    """Numbers put to computed places of others, or joined with what is there; one operation each.
+    """Numbers written to computed places, or combined with the present ones; one operation each.
 
-    Operands are what is there, the places, and the numbers. Of several for one place the last one
-    counts where they are set.
+    Operands are the present numbers, the places, and the new numbers. If ``name`` is "set", the
+    last number for a place remains.
 
     Attributes:
-        name: what becomes of those that meet.
+        name: the function that combines a new number with the present one.
     """
 
     name: Putting = "set"
@@ -441,7 +440,7 @@ class Put(OnAxes):
     def compute(self, *arrays: Array) -> Array:
         x, places, numbers = arrays
         where = _checked(places, x.shape[-1])
-        # Numbers that 64 bits do not have are objects, where others may still be none.
+        # Numbers beyond 64 bits are objects; the other operands may still be int64.
         result = x.astype(np.result_type(x, numbers))
         if self.name == "set":
             for each in range(where.shape[-1]):

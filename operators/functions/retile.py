@@ -175,7 +175,7 @@ class RetileCol(_Retile):
 
 
 def _joined(tiles: list[Tile], axis: int) -> np.ndarray:
-    """Return their data in one array that nobody can write to: tiles are packed to be reread."""
+    """Concatenate the data of ``tiles`` into a read-only array; tiles are packed to be reread."""
     data = np.concatenate([tile.data for tile in tiles if tile.data is not None], axis=axis)
     data.flags.writeable = False
     return data
@@ -185,7 +185,7 @@ def _joined(tiles: list[Tile], axis: int) -> np.ndarray:
 class Split(Described):
     """A function from one tile to a rank-``rank`` stream of tiles; no cycles.
 
-    A FlatMap concatenates what it returns for every element.
+    A FlatMap concatenates the streams of all elements.
 
     Attributes:
         rank: of the streams.
@@ -217,7 +217,7 @@ class Split(Described):
         raise NotImplementedError
 
     def layout(self, layout: Layout) -> Layout | str:  # noqa: ARG002 - a default
-        """Return the layout of the parts of tiles of ``layout``, or why there is none."""
+        """Return the layout of the parts of tiles of ``layout``, or a reason for its absence."""
         return f"{type(self).__name__} does not say which parts it makes"
 
 
@@ -226,8 +226,7 @@ class _SplitLines(Split):
     """Split a tile into rows or columns.
 
     Attributes:
-        valid_only: drop those that are padding.
-            How many are left is known to the data only.
+        valid_only: drop padding; then the number of parts depends on the data.
     """
 
     valid_only: bool = False
@@ -238,7 +237,7 @@ class _SplitLines(Split):
         return not self.valid_only
 
     def lines(self, wiring: Wiring, count: Dim, lines: Dim) -> tuple[Dim, ...]:
-        """Return how many lines come of ``count`` tiles with ``lines`` each."""
+        """Return the number of lines of ``count`` tiles with ``lines`` each."""
         if self.valid_only:
             return (wiring.symbol(f"D_{wiring.node_name}"),)
         return (wiring.absorb(product((count, lines))),)
@@ -249,7 +248,7 @@ class SplitRows(_SplitLines):
     """Split a tile into its rows.
 
     Shapes:
-        R x C tiles: R tiles of 1 x C each, or as many as have valid rows.
+        R x C tiles: R tiles of 1 x C each; with ``valid_only`` one per valid row.
 
     Attributes:
         valid_only: drop rows that are padding.
@@ -285,7 +284,7 @@ class SplitCols(_SplitLines):
     """Split a tile into its columns, each handed on as a row.
 
     Shapes:
-        R x C tiles: C tiles of 1 x R each, or as many as have valid columns.
+        R x C tiles: C tiles of 1 x R each; with ``valid_only`` one per valid column.
 
     Attributes:
         valid_only: drop columns that are padding.
@@ -329,7 +328,7 @@ class SplitTiles(Split):
         R x C tiles: [R / rows, C / cols] of rows x cols each; R may be decided by data.
 
     Attributes:
-        rows, cols: of the parts; they divide those of the tile.
+        rows, cols: of a part; they divide the rows and columns of the tile.
 
     Example:
         >>> with Program("example") as program:
@@ -405,7 +404,7 @@ def _parts(layout: Layout, rows: int, cols: int) -> Layout | str:
     for size in reversed(layout.tile[:-1]):
         part.insert(0, math.gcd(size, rows))
         if part[0] not in (rows, size):
-            return "the rows of its parts are no box of the tensor"
+            return "the rows of its parts do not form a box of the tensor"
         rows //= part[0]
     return in_parts(layout, tuple(part)) if layout.tile else "its tensor is one element"
 

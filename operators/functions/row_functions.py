@@ -35,11 +35,11 @@ _REDUCING: Final[dict[str, Callable[..., Any]]] = {
 
 @dataclass(frozen=True)
 class _Reducing(Step):
-    """One number of each row, or of several dimensions that a tile has in its rows and columns.
+    """One number per row, or per group of dimensions in a tile's rows and columns.
 
     Attributes:
         grid: the dimensions of a tile, the last one in its columns; None for rows and columns.
-        axes: those of the grid that are left with one number.
+        axes: the dimensions of the grid that are reduced to one number.
     """
 
     grid: tuple[int, ...] | None = None
@@ -53,7 +53,7 @@ class _Reducing(Step):
         return math.prod(left[:-1]), left[-1]
 
     def gathered(self, x: Array) -> Array:
-        """Return [numbers of the result, numbers that each is of]."""
+        """Return [numbers of the result, numbers that each is reduced from]."""
         if self.grid is None:
             return x
         kept = [axis for axis in range(len(self.grid)) if axis not in self.axes]
@@ -61,7 +61,7 @@ class _Reducing(Step):
         return x.reshape(self.grid).transpose(*kept, *self.axes).reshape(-1, size)
 
     def counts(self, shapes: tuple[Shape, ...]) -> tuple[Dim, Dim]:
-        """Return how many numbers the result has, and of how many each is."""
+        """Return the count of results, and the count of numbers that each is reduced from."""
         ((rows, cols),) = shapes
         if self.grid is None:
             return rows, cols
@@ -324,7 +324,7 @@ class _Bookkeeping(Function):
 
 @dataclass(frozen=True)
 class SetOffset(_Bookkeeping):
-    """Say how many rows of a tile are valid: as many as the integer beside it; one cycle.
+    """Set the valid rows of a tile to the integer beside it; one cycle.
 
     Shapes:
         tile: R x C; rows: 1 x 1, an integer; result: R x C.
@@ -356,7 +356,7 @@ class SetOffset(_Bookkeeping):
         if valid_rows > tile.rows:
             raise ValueError(
                 f"SetOffset of {valid_rows} on a tile of {tile.rows}x{tile.cols}: expected at "
-                f"most as many rows"
+                "most the tile's rows"
             )
         return Tile(
             tile.rows,
@@ -373,10 +373,10 @@ class PadRows(_Bookkeeping):
     """A tile with rows of zeros below, which are not valid, up to ``rows``; one cycle.
 
     Shapes:
-        tile: R x C; result: rows x C, of which the valid rows of the tile are valid.
+        tile: R x C; result: rows x C, with the valid rows of the tile.
 
     Attributes:
-        rows: of the result, at least those of the tile.
+        rows: of the result, at least the rows of the tile.
 
     Example:
         >>> x = np.arange(8.0).reshape(4, 2)

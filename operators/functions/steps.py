@@ -1,7 +1,7 @@
-"""Chain: several steps on the tiles of one Map, each rounded as a call of its own would be.
+"""Chain: several steps on the tiles of one Map, each rounded like a separate call.
 
-A step does something to arrays of a tile's numbers. Those on whole rows, along dimensions and on
-images, and those of routers, have modules of their own.
+A step computes arrays of a tile's numbers. Steps on whole rows, along dimensions and on images, and
+the steps of routers, are in separate modules.
 """
 
 from __future__ import annotations
@@ -76,11 +76,7 @@ class Chain(Function):
 
 
 def shapes(operands: Sequence[Shape], steps: Sequence[Step]) -> list[Shape]:
-    """Return rows and columns of the operands and of what each step gives.
-
-    Raises:
-        ShapeError: they do not fit.
-    """
+    """Return rows and columns of the operands and of every step's result."""
     found = list(operands)
     for step in steps:
         found.append(step.shape(*(found[index] for index in step.arrays)))
@@ -105,7 +101,7 @@ class Number:
 
 
 Read: TypeAlias = int | Number
-"""What a step reads: the number of an array, operands first and then steps; or a number."""
+"""An operand of a step: the number of an array, operands first and then steps; or a number."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +109,8 @@ class Step:
     """One step of a chain.
 
     Attributes:
-        reads: what it is done to.
-        dtype: that its result is rounded to.
+        reads: the operands.
+        dtype: the element type of the rounded result.
     """
 
     reads: tuple[Read, ...]
@@ -143,7 +139,7 @@ class Step:
     def apply(self, *arrays: Array) -> Array:
         """Return the result of arrays in the precision of ``wide``, rounded, in that precision."""
         given = iter(arrays)
-        # An integer beside floating-point numbers is one of these, as in PyTorch.
+        # As in PyTorch, an integer operand beside floating-point numbers is floating-point.
         whole = all(map(is_whole, arrays))
         values: list[Array] = [
             _number(each.value, whole=whole) if isinstance(each, Number) else next(given)
@@ -155,7 +151,7 @@ class Step:
 
     @property
     def called(self) -> str:
-        """What it is, for a refusal."""
+        """The step's name, for a refusal."""
         return type(self).__name__
 
     def compute(self, *values: Array) -> Array:
@@ -165,7 +161,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ComplexProduct(Step):
-    """Products of complex numbers, whose real and imaginary parts take turns in a row.
+    """Products of complex numbers; real and imaginary parts alternate in a row.
 
     Each takes four products and two sums.
     """
@@ -282,12 +278,12 @@ class Joined(Step):
 
 @dataclass(frozen=True)
 class Placed(Step):
-    """The elements in other places, some of them repeated; no operations.
+    """The elements in other places, some elements repeated; no operations.
 
     Attributes:
         rows, cols: of the result.
-        places: which element, in row-major order, each one of the result is; None where they keep
-            their order.
+        places: the row-major number of the element for each place of the result; None if the
+            elements keep their order.
     """
 
     rows: int

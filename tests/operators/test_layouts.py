@@ -171,7 +171,7 @@ def test_load_by_strides_has_the_layout_of_its_view() -> None:
         backwards = op.LinearOffChipLoad(x, (4, 2), (4,), (-1,), 3, name="backwards")()
     assert columns.layout == Layout.tiled((8, 8), (4, 2), (1, 0))
     assert again.layout == Layout((8, 8), (4, 2), (3, 2, 4), (1, 4, 2), (None, 0, 1))
-    assert backwards.no_layout == "backwards: its steps are none of loops over the tensor"
+    assert backwards.no_layout == "backwards: its steps are not loops over the tensor"
 
 
 DOWN, ACROSS = Loop(4, 2, 0), Loop(4, 4, 1)

@@ -90,7 +90,7 @@ def test_stream_through_memory_has_the_order_that_is_read(data: st.DataObject) -
     try:
         program = program_of(written, read)
     except ShapeError as error:
-        assert "none of a matrix in memory" in error.message  # noqa: PT017
+        assert "do not form a matrix in memory" in error.message  # noqa: PT017
         return
     assert simulate(program).verified
 
@@ -175,7 +175,7 @@ def test_loaded_tensor_has_the_order_of_the_layout(data: st.DataObject) -> None:
         try:
             stream = op.loaded(stored, layout)
         except ShapeError as error:
-            assert "none of a matrix in memory" in error.message  # noqa: PT017
+            assert "do not form a matrix in memory" in error.message  # noqa: PT017
             return
         assert stream.layout == layout
         op.LinearOffChipStore("y")(stream)

@@ -59,5 +59,5 @@ def test_another_number_of_elements_is_refused() -> None:
             with pytest.raises(ShapeError) as caught:
                 redimensioned(stream, (3, 3))
             assert caught.value.message == (
-                f"{stream} shall have the shape [3, 3]: expected as many elements"
+                f"{stream} shall have the shape [3, 3]: expected equal sizes"
             )

@@ -38,5 +38,5 @@ def test_what_is_read_is_what_was_written(data: st.DataObject) -> None:
 
 def test_cut_tiles_are_not_tiles_of_memory() -> None:
     for layout in (HEADS, PART):
-        with pytest.raises(ShapeError, match="none of a matrix in memory"):
+        with pytest.raises(ShapeError, match="do not form a matrix in memory"):
             matrix_of(layout)
