@@ -42,8 +42,8 @@ class LinearOffChipStore(Operator):
     """Write the tiles of a stream one after the other.
 
     In functional mode the output is a matrix: tiles stand side by side until one carries a stop;
-        then the next row of tiles begins. With ``shape`` the same elements form a tensor of that
-        shape.
+    then the next row of tiles begins. With ``shape`` the same elements form a tensor of that
+    shape.
 
     Shapes:
         source: [D_a, ..., D_0] of tiles. Tiles of dimension 0 stand side by side, so all of its

@@ -57,13 +57,13 @@ from operators.tiles.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Masks:
-    """Tiles of masks, and which scores take them.
+    """Tiles of masks, and the scores that each is added to.
 
     Attributes:
-        table: in off-chip memory, tiles below each other.
-        tile: rows and columns of one.
-        numbers: of each task, for each tile of keys that it sees, the tile of the table; -1 for
-            none.
+        table: the tiles in off-chip memory, one below the other.
+        tile: rows and columns of a tile.
+        numbers: for each task and each tile of keys that it sees, the tile of the table; -1 for an
+            unmasked tile.
     """
 
     table: Tensor
@@ -110,7 +110,7 @@ def attend(
 
 
 def _masked(name: str, scores: Stream, masks: Masks, sizes: Sizes) -> Stream:
-    """Return scores with their masks: those that take none pass by."""
+    """Return the masked scores; scores without a mask bypass the Map."""
     taken = [number for each in masks.numbers for number in each if number >= 0]
     count = sum(map(len, masks.numbers))
     if not taken:
@@ -177,7 +177,7 @@ class Attention(Kernel):
         self._scale = scale
         self._regions = min(regions, heads.tasks)
         self._sizes: Sizes = []
-        # What is in off-chip memory is no operand: which of it is read, and when, is decided here.
+        # Operands are results of kernels. Tensors in off-chip memory are loaded here, by addresses.
         self.operands = (
             Operand(queries, heads_layout(heads, queries.shape[-1])),
             *(
@@ -213,7 +213,7 @@ class Attention(Kernel):
 
     @override
     def tell(self, program: Program, given: Sequence[Streams]) -> None:
-        """Say how many tiles of keys the tasks see."""
+        """Bind the number of key tiles that the tasks see."""
         for dim, size in self._sizes:
             program.bind(dim, size)
 
@@ -279,7 +279,7 @@ def heads_layout(heads: Heads, columns: int) -> Layout:
 
 
 def _of(rows: Sequence[Rows], given: Iterator[Stream]) -> list[Stream | None]:
-    """Return the stream of each that is computed, None for what is in off-chip memory."""
+    """Return the stream of each computed part, None for each part in off-chip memory."""
     return [next(given) if each.is_computed else None for each in rows]
 
 
@@ -301,11 +301,11 @@ def plan_attention(
         queries: [batch, heads, queries, d].
         keys: [batch, key heads, keys, d] in one or more parts along the keys; the key heads divide
             the heads.
-        values: [batch, key heads, keys, e] in as many parts.
-        mask: None where every query sees every key.
+        values: [batch, key heads, keys, e] in the same number of parts.
+        mask: None if every query sees every key.
         scale: of the scores.
         dtype: of the result.
-        schedule: says how large tiles are.
+        schedule: the wanted tile sizes.
     """
     batch, many, count, _ = queries.shape
     steps = [_alike(each) for each in (*keys, *values)]
@@ -336,7 +336,7 @@ def plan_attention(
 
 
 def _alike(view: View) -> int:
-    """Return how many neighbouring heads are the same: those that an expand made of one."""
+    """Return how many neighbouring heads are equal because an expand repeated one head."""
     probe = Layout(view.shape, (1,) * 4, trips=(view.shape[1],), steps=(1,), map=(1,))
     pulled = view.pull(probe)
     loops = pulled.layout.canonical().loops if pulled is not None else ()
@@ -344,7 +344,7 @@ def _alike(view: View) -> int:
 
 
 def _rows(queries: View, schedule: Schedule) -> int:
-    """Return the queries of a tile: those of the tiles that come, where each is of one head."""
+    """Return the queries per tile: the rows of the arriving tiles if each is of one head."""
     layout = queries.layout
     if layout is not None and layout.tile == (1, 1, layout.rows, queries.shape[-1]):
         return layout.rows
@@ -365,7 +365,7 @@ def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
 
 
 def _part_rows(keys: View, values: View, wish: int) -> int:
-    """Return the rows of a tile: a divisor, or where it may be padded and has no good one more."""
+    """Return the rows of a tile: a divisor, or more if the tile may be padded."""
     count = keys.shape[2]
     rows, most = fit(count, wish), min(wish, count)
     if not _are_stored(keys, values):
@@ -378,6 +378,6 @@ def _are_stored(keys: View, values: View) -> bool:
 
 
 def _readable(view: View, rows: int) -> int:
-    """Return how many rows of a head a tile can have: ``rows``, or fewer where the view asks so."""
+    """Return the rows of one head in a tile: ``rows``, or fewer if the view needs it."""
     wish = Layout.tiled(view.shape, (1, 1, rows, view.shape[-1]))
     return readable((view,), wish, whole_rows=True).rows

@@ -1,12 +1,12 @@
-"""Keys and values as attention reads them: the tiles that its tasks see, in order.
+"""Keys and values for attention: the tiles that its tasks see, in order.
 
-Which keys the queries see is known while planning, as far as the mask is: a tile of keys that no
-query of a tile sees is not read; a tile that all of them see takes no mask. The others take a tile
-of the mask, and equal ones are one tile in memory.
+A mask with data at planning time decides which tiles are read. A tile of keys that no query of a
+tile sees is not read; a tile that every query sees takes no mask; every other tile takes a tile of
+the mask. Equal tiles of the mask are stored once.
 
-What is in off-chip memory is loaded by addresses, what is seen and nothing else. What a kernel
-gives is on chip and passes as a whole, once for each tile of queries; what is not seen is dropped
-there. Where both are read, as a cache and the new keys behind it, they are put together.
+Keys in off-chip memory are loaded by addresses, only the seen tiles. The result of a kernel is on
+chip and passes as a whole, once for each tile of queries; a Partition drops its unseen tiles. A
+cache in memory and new keys behind it are put together by a Reassemble.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
 from operators.tiles.tensor import Tensor
 
 Lists = Sequence[Sequence[int]]
-"""Of each task a list of numbers."""
+"""For each task a list of numbers."""
 
 Sizes = list[tuple[Dim, Fraction]]
-"""What known data make of dimensions; of a ragged one the mean."""
+"""The sizes of dimensions that follow from known data; the mean size of a ragged dimension."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Keys or values that come from one place.
+    """Keys or values from one source.
 
     Attributes:
         view: [batch, heads, keys, columns]; only every ``step``-th head is read.
-        step: heads that are the same.
+        step: the number of equal neighbouring heads.
         part: their tiles.
     """
 
@@ -56,16 +56,16 @@ class Rows:
 
     @property
     def columns(self) -> int:
-        """Of a tile."""
+        """Columns of a tile."""
         return self.view.shape[-1]
 
     @property
     def is_computed(self) -> bool:
-        """Whether a kernel gives them."""
+        """Whether a kernel computes the rows."""
         return isinstance(self.view.source, Computed)
 
     def layout(self, heads: Heads) -> Layout:
-        """Return how all tasks read what a kernel gives: again for each tile of queries."""
+        """Return the order in which all tasks read a kernel's result, once per tile of queries."""
         rows = self.part.rows
         return Layout(
             self.view.shape,
@@ -76,7 +76,7 @@ class Rows:
         )
 
     def tensor(self, heads: Heads) -> Tensor:
-        """Return what is in memory: each head's rows behind each other, up to whole tiles."""
+        """Return the tensor in memory: the rows of each head, padded to whole tiles."""
         view, step, part, source = self.view, self.step, self.part, self.view.source
         assert isinstance(source, Stored)
         room = part.tiles * part.rows - part.count
@@ -106,7 +106,7 @@ def selectors(lists: Lists, width: int, sizes: Sizes) -> Stream:
 
 
 def dealt(streams: Sequence[Stream], numbers: np.ndarray) -> Sizes:
-    """Return how many elements a Partition deals out to ``streams`` by these numbers of them."""
+    """Return the number of elements that a Partition sends to each stream."""
     counts = np.bincount(numbers.reshape(-1), minlength=len(streams)).tolist()
     return [(each.shape[0], Fraction(n)) for each, n in zip(streams, counts, strict=True)]
 
@@ -119,14 +119,14 @@ def _ragged(lists: Lists, sizes: Sizes) -> Stream:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reads what some tasks see of keys or values.
+    """Reads the keys or values that some tasks see.
 
     Attributes:
-        name: what the names of its operators start with.
+        name: the prefix of its operators' names.
         heads: the attention.
-        tasks: which of all.
-        tiles: what each of them sees, numbered through all places that they come from.
-        sizes: that these give to dimensions are added to.
+        tasks: the numbers of the tasks.
+        tiles: for each task the seen tiles, numbered through all sources.
+        sizes: collects the sizes of ragged dimensions.
     """
 
     name: str
@@ -139,8 +139,9 @@ class Reader:
         """Return the tiles that the tasks see, [1, tasks, n].
 
         Args:
-            rows: where they come from.
-            given: of each of these that is computed, its tiles: [1, tasks, as many].
+            rows: the sources.
+            given: for each computed source its tiles, [1, tasks, tiles of the source]; otherwise
+                None.
         """
         if len(rows) == 1:
             return self._one(rows[0], given[0])
@@ -155,7 +156,7 @@ class Reader:
         return self._joined(streams, whose)
 
     def _one(self, rows: Rows, given: Stream | None) -> Stream:
-        """Return what is seen of tiles that all come from one place, [1, tasks, n]."""
+        """Return the seen tiles of a single source, [1, tasks, n]."""
         if given is None:
             return self._loaded(rows, integers(self._addresses(rows), self.sizes))
         if self._sees_all(rows):
@@ -163,7 +164,7 @@ class Reader:
         return self._joined([self._seen(rows, given)], [[0] * len(each) for each in self.tiles])
 
     def _flat(self, rows: Rows, given: Stream | None) -> Stream:
-        """Return what is seen of tiles that come from this place among others, [their number]."""
+        """Return the seen tiles of one of several sources, [number of tiles]."""
         if given is None:
             addresses = [place for each in self._addresses(rows) for place in each]
             return Flatten(0, 1)(self._loaded(rows, Metadata(np.array(addresses, np.int64))()))
@@ -172,7 +173,7 @@ class Reader:
         return self._seen(rows, given)
 
     def _joined(self, streams: Sequence[Stream], whose: Lists) -> Stream:
-        """Put tiles together as tasks see them, [1, tasks, n]."""
+        """Merge the tiles of all sources in the order of the tasks, [1, tasks, n]."""
         route = selectors(whose, len(streams), self.sizes)
         return Flatten(0, 1)(Reassemble(name=f"{self.name}_join")(streams, route))
 
@@ -183,7 +184,7 @@ class Reader:
         return self._padded(load(addresses))
 
     def _addresses(self, rows: Rows) -> Lists:
-        """Return where in memory the tiles are that tasks see."""
+        """Return the addresses in memory of the tiles that the tasks see."""
         heads = self.heads.key_heads
         per_request = self.heads.query_tiles * heads
         found = []
@@ -196,7 +197,7 @@ class Reader:
         return all(len(each) == rows.part.tiles for each in self.tiles)
 
     def _seen(self, rows: Rows, given: Stream) -> Stream:
-        """Drop the tiles of [1, tasks, n] that are not seen; [those that are]."""
+        """Drop the unseen tiles of [1, tasks, n]."""
         hidden = np.ones((len(self.tiles), rows.part.tiles, 1), np.int64)
         for task, each in enumerate(self.tiles):
             hidden[task, list(each)] = 0
@@ -219,7 +220,7 @@ class Heads:
     Attributes:
         batch: requests.
         key_heads: heads of keys and values.
-        group: query heads that share one of them; their queries are one tile.
+        group: query heads per key head; their queries share a tile.
         queries: of each head.
         rows: queries of each head in a tile.
         columns: keys in a tile.
@@ -244,18 +245,18 @@ class Heads:
 
     @property
     def tasks(self) -> int:
-        """One for each request, each of its tiles of queries and each key head."""
+        """The number of tasks: one per request, tile of queries and key head."""
         return self.batch * self.query_tiles * self.key_heads
 
 
 @dataclass(frozen=True)
 class Part:
-    """Keys that come one behind the other from one place.
+    """Consecutive keys from one source.
 
     Attributes:
         count: keys.
-        rows: of them in a tile; the last one may have fewer.
-        knows_rows: a tile with fewer says so (valid rows); else the mask has to.
+        rows: keys in a tile; the last tile may have fewer.
+        knows_rows: a shorter tile carries its valid rows; otherwise the mask hides the padding.
     """
 
     count: int
@@ -264,18 +265,18 @@ class Part:
 
     @property
     def tiles(self) -> int:
-        """How many there are."""
+        """The number of tiles."""
         return -(-self.count // self.rows)
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Booleans, true where a query sees a key, or a bias of its scores.
+    """Booleans, true if a query sees a key, or a bias for its scores.
 
     Attributes:
-        shape: [batch, heads, queries, keys], each 1 where it is the same for all.
+        shape: [batch, heads, queries, keys]; a dimension is 1 if the mask is equal along it.
         array: the data, of that shape.
-        known: they are there while planning, and decide what is read.
+        known: the data are available while planning, and decide which tiles are read.
     """
 
     shape: tuple[int, int, int, int]
@@ -286,13 +287,13 @@ class Mask:
 
 @dataclass(frozen=True)
 class Visits:
-    """What each task reads.
+    """The tiles that each task reads.
 
     Attributes:
-        tiles: of each task the key tiles that it sees, numbered through all parts.
-        masks: of each of these the tile of ``table`` that it takes; -1 where it takes none.
-        count, rows: of the tiles of the table.
-        dtype: of its elements.
+        tiles: for each task the key tiles that it sees, numbered through all parts.
+        masks: for each of those key tiles the tile of ``table`` that it takes; -1 without a mask.
+        count, rows: the number of tiles in the table, and the rows of each.
+        dtype: the element type of the table.
         table: [count * rows, columns].
     """
 
@@ -316,7 +317,7 @@ def visits(heads: Heads, parts: tuple[Part, ...], mask: Mask | None) -> Visits:
     Args:
         heads: the tiles.
         parts: the keys, in the order of the mask's last dimension.
-        mask: None where every query sees every key.
+        mask: None if every query sees every key.
     """
     total = sum(part.count for part in parts)
     if mask is None:
@@ -332,7 +333,7 @@ def visits(heads: Heads, parts: tuple[Part, ...], mask: Mask | None) -> Visits:
     if mask.known and len(places):
         flat = tiled.cut(mask.array()).reshape(seen.size, -1)[places]
         _, chosen, which = np.unique(_bytes(flat), return_index=True, return_inverse=True)
-        order = np.argsort(chosen)  # in the order in which they are met first
+        order = np.argsort(chosen)  # in the order of their first use
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         first, which = places[chosen[order]], rank[which.reshape(-1)]
@@ -366,7 +367,7 @@ class _Tiled:
         batch, many_heads, queries, _ = mask.shape
         self._per_head = many_heads > 1
         self._per_query = queries > 1
-        # Rows of one query tile of all heads that share keys; one row where they are all equal.
+        # Rows of a query tile for all heads that share keys; one row if they are equal.
         self._group = heads.group if self._per_head else 1
         self._query_rows = heads.rows if self._per_query or self._per_head else 1
         self.rows = self._group * self._query_rows
@@ -379,7 +380,7 @@ class _Tiled:
         )
 
     def cut(self, array: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return the tiles of a mask; what is behind the keys of a part is hidden."""
+        """Return the tiles of a mask; places behind the keys of a part are hidden."""
         first, pieces = 0, []
         for part in self._parts:
             keys = array[..., first : first + part.count]
@@ -419,7 +420,7 @@ class _Tiled:
             partly = np.logical_and(~visible, needs)
             return np.asarray(visible.any(axis=(-2, -1))), np.asarray(partly.any(axis=(-2, -1)))
         bias = tiles.astype(np.float64)
-        # A bias so low leaves nothing of a score beside the row's largest one.
+        # Beside the row's largest score, a bias this low reduces a weight to 0.
         largest = bias.max(axis=(-3, -1), keepdims=True)
         low = largest + float(vars(ml_dtypes)["finfo"](tiles.dtype).min) / 2
         with np.errstate(invalid="ignore"):

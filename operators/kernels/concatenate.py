@@ -1,4 +1,4 @@
-"""Concatenate: tensors one behind the other, tile by tile, and the parts of such a tensor."""
+"""Concatenate: tensors one behind the other, tile by tile, and access to the parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from operators.sources import Selectors
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Computed):
-    """Tensors one behind the other, for readers that would rather read them one by one.
+    """Tensors one behind the other; readers may also read each part directly.
 
     Attributes:
         parts: the tensors.
@@ -40,7 +40,7 @@ class Concatenate(Kernel):
     family: ClassVar = "concatenation"
 
     def __init__(self, name: str, operands: Sequence[Operand], result: Concatenated) -> None:
-        """Take tiles of ``operands``, which come in the order in which the result has them."""
+        """Read ``operands`` in the order of the result's parts."""
         self.name = name
         self.operands = tuple(operands)
         self.results = (result,)
@@ -53,7 +53,7 @@ class Concatenate(Kernel):
         tile = list(rows_layout(parts[0].shape, schedule.tile_rows, parts[0].shape[-1]).tile)
         tile[dim] = math.gcd(*sizes, tile[dim])
         tile[:dim] = [1] * dim
-        # What is in a tile behind a dimension that is not whole has gaps.
+        # A tile is contiguous only along whole dimensions, so the dimensions before ``dim`` are 1.
         layouts = _walks(parts, tuple(tile))
         whole = Layout.tiled((*lead, sum(sizes), *last), layouts[0].tile)
         result = Concatenated(name, whole.shape, parts[0].dtype, whole, tuple(parts), dim)
@@ -89,9 +89,9 @@ def _walks(parts: Sequence[View], tile: tuple[int, ...]) -> list[Layout]:
 
 
 def parts_of(view: View, dim: int) -> tuple[View, ...]:
-    """Return the parts that ``view`` is put together of along its dimension ``dim``.
+    """Return the parts that are concatenated to ``view`` along its dimension ``dim``.
 
-    Only the view itself where it is of one piece, or was put together along another dimension.
+    Only the view itself if it is not concatenated along ``dim``.
     """
     source = view.source
     if not isinstance(source, Concatenated):

@@ -1,4 +1,4 @@
-"""In which tiles, and in which order, a tensor is read: as it comes where that is possible."""
+"""The tiles and the order in which a tensor is read: if possible, the order of its producer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from operators.kernels.tensors import Computed, View
 def rows_layout(shape: tuple[int, ...], rows: int, cols: int) -> Layout:
     """Return tiles of about ``rows`` x ``cols`` of a tensor, in row-major order.
 
-    Rows are taken of the last dimension but one, and of those in front where that is smaller.
+    Rows come from the last dimension but one; if it is too small, also from the dimensions before
+    it.
     """
     tile = [1] * len(shape)
     tile[-1] = fit(shape[-1], cols)
@@ -31,15 +32,15 @@ def rows_layout(shape: tuple[int, ...], rows: int, cols: int) -> Layout:
 def followed(
     views: Sequence[View], shape: tuple[int, ...], schedule: Schedule, *, whole_rows: bool
 ) -> Layout:
-    """Return a layout of ``shape``, if possible that in which one operand comes.
+    """Return a layout of ``shape``, if possible the layout in which an operand arrives.
 
-    The operand that is computed, has the shape and reads no element twice says so; of several the
-    last one, whose tiles come last.
+    The operand must be computed, have the shape and read no element twice. The last such operand is
+    followed, because its tiles arrive last.
 
     Args:
         views: the operands.
         shape: of the result.
-        schedule: says the tiles where no operand does.
+        schedule: the wanted tile sizes if no operand is followed.
         whole_rows: tiles have to hold whole rows of the last dimension.
     """
     for view in reversed(views):
@@ -53,12 +54,12 @@ def followed(
 
 
 def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Schedule) -> Layout:
-    """Return a layout of ``shape`` in tiles of whole rows, if possible as one operand comes.
+    """Return a layout of ``shape`` in tiles of whole rows, if possible in an operand's order.
 
     Args:
-        views: the operands, with as many rows as ``shape``; the number of columns is their own.
-        shape: what has these rows.
-        schedule: says the tiles where no operand does.
+        views: the operands, with the rows of ``shape`` and any number of columns.
+        shape: of the result.
+        schedule: the wanted tile sizes if no operand is followed.
     """
     for view in reversed(views):
         layout = view.layout
@@ -78,12 +79,12 @@ def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Sched
 def followed_whole(
     views: Sequence[View], dims: tuple[int, ...], schedule: Schedule
 ) -> tuple[Layout, ...]:
-    """Return layouts of views in tiles that are whole along ``dims``, if possible as one comes.
+    """Return layouts with tiles whole along ``dims``, if possible in the order of a view.
 
     Args:
-        views: what is read; their shapes differ in ``dims`` only.
+        views: the operands; their shapes differ in ``dims`` only.
         dims: some of the dimensions.
-        schedule: says the tiles where the views do not.
+        schedule: the wanted tile sizes if no view is followed.
     """
     shape = views[0].shape
     for view in reversed(views):
@@ -106,17 +107,17 @@ def followed_whole(
 def _all_whole(
     views: Sequence[View], dims: tuple[int, ...], layout: Layout
 ) -> tuple[Layout, ...] | None:
-    """Return the same walk of all views, each whole along ``dims``; None where one gives none."""
+    """Return one walk of all views, whole along ``dims``; None if a view cannot be read so."""
     found = [with_sizes(layout, dims, [each.shape[dim] for dim in dims]) for each in views]
     gives = all(_gives(each, one) for each, one in zip(views, found, strict=True))
     return tuple(found) if gives else None
 
 
 def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:
-    """Return ``wish``, or smaller tiles of the same tensor, as every one of ``views`` can be read.
+    """Return ``wish``, or the largest smaller tiles in which all of ``views`` can be read.
 
-    Tiles of a view are not always tiles of what is there: heads of several tokens that have changed
-    places with the tokens are not. Where not even single elements can be read, it is ``wish``.
+    A tile of a view may not be a tile of its source: for example if the heads of several tokens are
+    exchanged with the tokens. If not even single elements can be read, the result is ``wish``.
     """
     for tile in _smaller(wish.tile, whole_rows=whole_rows):
         layout = _tiled(wish.shape, tile)
@@ -126,17 +127,17 @@ def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout
 
 
 def _all_give(views: Sequence[View], layout: Layout) -> bool:
-    """Whether tiles of a layout can be read of all that broadcasts to it."""
+    """Whether tiles of a layout can be read from all views that broadcast to it."""
     return all(_gives(each.expanded(layout.shape), layout) for each in views)
 
 
 def _all_rows(views: Sequence[View], layout: Layout) -> bool:
-    """Whether whole rows, as a layout walks them, can be read of all."""
+    """Whether whole rows in the order of a layout can be read from all views."""
     return all(_gives(each, with_cols(layout, each.shape[-1])) for each in views)
 
 
 def _gives(view: View, layout: Layout) -> bool:
-    """Whether tiles of a view can be read: of memory, only rectangles."""
+    """Whether tiles of a view can be read; memory delivers only rectangles."""
     pulled = view.pull(layout)
     if pulled is None:
         return False
@@ -149,7 +150,7 @@ def _gives(view: View, layout: Layout) -> bool:
 
 
 def _tiled(shape: Sequence[int], tile: Sequence[int]) -> Layout:
-    """Return all tiles in row-major order, by no more loops than that takes."""
+    """Return all tiles in row-major order, with the least number of loops."""
     layout = Layout.tiled(tuple(shape), tuple(tile))
     return layout.nested([loop for loop in layout.loops if loop.trips > 1])
 
@@ -170,7 +171,7 @@ def _smaller(tile: tuple[int, ...], *, whole_rows: bool) -> Iterator[tuple[int, 
 
 
 def with_sizes(layout: Layout, dims: tuple[int, ...], sizes: Sequence[int]) -> Layout:
-    """Return the walk of a tensor of other sizes along ``dims``; its tiles hold these whole."""
+    """Return the same walk with other sizes along ``dims``, which each tile holds whole."""
     other = dict(zip(dims, sizes, strict=True))
     kept = layout.nested([loop for loop in layout.loops if loop.dim not in other])
     return replace(
@@ -182,7 +183,7 @@ def with_sizes(layout: Layout, dims: tuple[int, ...], sizes: Sequence[int]) -> L
 
 
 def with_cols(layout: Layout, cols: int) -> Layout:
-    """Return the layout of as many rows with other columns; its tiles hold whole rows."""
+    """Return the layout of the same rows with other columns; its tiles hold whole rows."""
     *lead, _ = layout.shape
     last = len(lead)
     loops = [loop for loop in layout.loops if loop.dim != last]

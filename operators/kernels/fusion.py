@@ -1,8 +1,8 @@
-"""Fusion: which kernels become one, and which hand on within the chip or through off-chip memory.
+"""Fusion: which kernels are merged, and which edges stay on chip or go through off-chip memory.
 
-Chains of calls on the same tiles become one kernel, since what only they read need not be handed
-on. Kernels stay on chip in groups whose buffers fit there; what buffers take is read off the
-operators that kernels are wired as.
+Chains of calls on the same tiles are merged into one kernel, which saves the channels between them.
+Kernels stay on chip in groups that fit with their buffers. The buffer sizes come from the wired
+operators.
 
 Source: StreamTensor, arXiv 2509.13694v2, section 4.2, Algorithm 2.
 """
@@ -25,14 +25,14 @@ from operators.kernels.tensors import Computed, Source, Stored
 
 @dataclass(frozen=True)
 class Buffer:
-    """What buffers in front of an operand take.
+    """The buffers in front of an operand.
 
     Attributes:
-        shared_by: equal for operands for which one converter does.
+        shared_by: equal for operands that can share one converter.
         size_bytes: of all its buffers.
-        spilled_bytes: what is left of them where it comes from off-chip memory each time: of a
-            stored tensor a tile that is read often at once.
-        spillable: it may come from there.
+        spilled_bytes: the bytes that remain if the operand is loaded again for every reading: a
+            stored tensor keeps a tile that is read several times in a row.
+        spillable: the operand may come from off-chip memory.
     """
 
     shared_by: object
@@ -43,13 +43,13 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Needs:
-    """What kernels take on chip: their buffers, as the operators ``Bufferize`` count them.
+    """The on-chip bytes of kernels: their buffers, as counted by the ``Bufferize`` operators.
 
-    Channels do not count: how deep they have to be is found once it is known what is fused. Nor do
-    the single tiles that operators hold.
+    Channels do not count: their depths follow from the fusion. The single tiles that operators hold
+    do not count either.
 
     Attributes:
-        kernels: what a kernel buffers between its own operators, in bytes.
+        kernels: the buffers between a kernel's own operators, in bytes.
         operands: the converter behind a load or behind another kernel.
     """
 
@@ -69,8 +69,8 @@ class Fusion:
     """Kernels that are on chip together, group by group.
 
     Attributes:
-        groups: in an order in which each finds what it reads.
-        spilled: operands that come from off-chip memory each time they are read.
+        groups: in topological order.
+        spilled: operands that are loaded from off-chip memory each time they are read.
     """
 
     groups: tuple[tuple[Kernel, ...], ...]
@@ -78,19 +78,19 @@ class Fusion:
 
 
 def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
-    """Put the kernels of ``model`` into groups whose buffers fit on chip.
+    """Put the kernels of ``model`` into groups that fit on chip with their buffers.
 
     One pass over the kernels in their order. A kernel joins the last of the groups that it reads
-    from, if that has room for its buffers and for the converters between the two; else it begins
-    the next group. One that reads from none joins the first that has room. What comes from another
-    group comes through off-chip memory. What a kernel keeps of tensors that are in that memory
-    anyway is read again from there where there is no room for it, the largest first.
+    from, if that has room for its buffers and for the converters between the two; otherwise it
+    begins the next group. A kernel that reads from no group joins the first group with room.
+    Results of another group come through off-chip memory. If there is not enough room to keep
+    stored tensors, the largest are loaded again for each reading.
 
-    What cannot go through memory stays on chip, and counts in the group that reads it: rows that
-    data give to groups, and tiles that are none of a matrix in memory.
+    Operands that cannot go through memory stay on chip and count in the group that reads them: rows
+    that data give to groups, and tiles that do not form a matrix in memory.
 
     Raises:
-        CapacityError: a kernel takes more than there is, alone.
+        CapacityError: a single kernel needs more than ``on_chip_bytes``.
     """
     groups: list[_Group] = []
     group_of: dict[Source, int] = {}
@@ -133,9 +133,9 @@ def _chosen(
     own_bytes: int,
     on_chip_bytes: int,
 ) -> int:
-    """Return the group that a kernel joins: the last one that it reads from, else the first one.
+    """Return the group of a kernel: the last one that it reads from, otherwise the first one.
 
-    Where that has no room for ``own_bytes`` and the converters, it is the number of the next group.
+    If that group has no room for ``own_bytes`` and the converters, return the next number.
     """
     fits = [
         index
@@ -148,7 +148,7 @@ def _chosen(
 
 
 def _converters(read: Mapping[Operand, int | None], needs: Needs, index: int, group: _Group) -> int:
-    """Return the bytes of converters that a group still lacks for what stays on chip."""
+    """Return the bytes of converters for operands on chip that the group does not have yet."""
     kept = [
         needs.operands[operand]
         for operand, source_group in read.items()
@@ -160,7 +160,7 @@ def _converters(read: Mapping[Operand, int | None], needs: Needs, index: int, gr
 
 
 def _dropped(stored: Sequence[Operand], needs: Needs, room_bytes: int) -> list[Operand]:
-    """Return the operands in off-chip memory for which there is no room to be kept on chip."""
+    """Return the operands in off-chip memory that do not fit on chip, the largest first."""
     kept = sorted(stored, key=lambda each: _more(needs.operands[each]))
     dropped = []
     while sum(_more(needs.operands[each]) for each in kept) > room_bytes:
@@ -174,7 +174,7 @@ def _more(buffer: Buffer) -> int:
 
 
 def needs_of(model: Model) -> Needs:
-    """Return what ``model`` takes where all of it stays on chip, and what where it does not."""
+    """Return the buffers of ``model``, with all operands kept on chip and with none kept."""
     with Program("all on chip") as program:
         wired = wire(program, model)
     stored = [each for each in wired.operands if isinstance(each.view.source, Stored)]
@@ -203,10 +203,10 @@ def needs_of(model: Model) -> Needs:
 
 
 def buffer_bytes(program: Program, operators: range) -> int:
-    """Return what those of ``operators`` that collect tiles take, as ``check`` has it.
+    """Return the bytes of those ``operators`` that collect tiles, counted as by ``check``.
 
-    A buffer is there twice, one being filled while the other one is read. What hangs on sizes that
-    the program does not bind is left out.
+    Every buffer counts twice, since one is filled while the other is read. Sizes that depend on
+    unbound symbols are left out.
     """
     nodes = [program.nodes[place] for place in operators]
     return sum(
@@ -218,7 +218,7 @@ def buffer_bytes(program: Program, operators: range) -> int:
 
 
 def merge_chains(model: Model) -> None:
-    """Merge each kernel of steps into the only one that reads it, where that has the same tiles.
+    """Merge each kernel of steps into its only reader, if both have the same tiles.
 
     So a norm spelled as powers, means and products is one unit, and so are the halves of a rotary
     embedding: what all readers of a tensor come down to reads it as often as it is needed.
@@ -238,7 +238,7 @@ def _take_in(model: Model, kernel: RowLocal) -> None:
 
 
 def _only_read_by(model: Model, kernel: RowLocal) -> RowLocal | None:
-    """Return a kernel whose result only ``kernel`` reads, tile by tile; the last of several."""
+    """Return the last kernel with a result that only ``kernel`` reads, tile by tile."""
     for other in reversed(model.kernels[: model.kernels.index(kernel)]):
         if not isinstance(other, RowLocal):
             continue
@@ -254,7 +254,7 @@ def _readers(model: Model, source: Source) -> int:
 
 
 def _as_it_comes(operand: Operand) -> bool:
-    """Whether tiles are read in the order in which they are given, each once."""
+    """Whether tiles are read in the order of their source, each once."""
     source, layout = operand.view.source, operand.layout
     assert isinstance(source, Computed)
     assert layout is not None
@@ -269,7 +269,7 @@ def _as_it_comes(operand: Operand) -> bool:
 def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
     (given,) = first.results
     operands: list[Operand] = []
-    # The reader's operands come first: they say how what is merged is walked.
+    # The reader's operands come first: they decide the order of the merged kernel's tiles.
     for operand in (*second.operands, *first.operands):
         if operand.view.source is not given and _place(operand, operands) is None:
             operands.append(operand)

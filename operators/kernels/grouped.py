@@ -1,9 +1,9 @@
-"""What is computed of routed rows: grouped products, and calls on their numbers.
+"""Grouped products of routed rows, and calls on their numbers.
 
-A grouped product takes the rows of every expert times a matrix of its own. It is wired stage by
-stage over all regions: the loads of one matrix of all regions come before those of the next one,
-which is the order in which the off-chip memory serves them. Calls on numbers are a Map for every
-expert or region.
+A grouped product multiplies the rows of every expert by the expert's own matrix. It is wired stage
+by stage over all regions: all loads of one matrix precede the loads of the next matrix, which is
+the order in which the off-chip memory serves them. Calls on numbers are a Map for every expert or
+region.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, sections 5.2 (dynamic tiling) and 5.3
 (configuration time-multiplexing).
@@ -32,16 +32,16 @@ from operators.tiles.tensor import Tensor
 
 
 class GroupedProduct(Kernel):
-    """``x @ w[e]`` for the rows x of each expert e, and so for several w.
+    """``x @ w[e]`` for the rows x of each expert e and for one or several w.
 
     Whole rows stay while the columns of w pass in tiles, and the result is in tiles of columns.
-    Rows in tiles of columns are multiplied with as many rows of w each, and the results added up
-    to whole rows. Weights are read once for each tile of rows, and by no expert that got none.
+    Rows in tiles of n columns are multiplied by n rows of w each, and the products are summed to
+    whole rows. Weights are read once for each tile of rows; the weights of an expert without rows
+    are not read.
 
     Attributes:
-        weights: of each w, of each region: [experts of the region, K, N], or [..., N, K].
-        tile: columns of a tile of w where rows are whole, else its rows; it divides them.
-        transposed: weights are stored by rows of their columns.
+        tile: columns of a tile of w if rows are whole, otherwise rows of a tile of w; a divisor.
+        transposed: weights are stored as [..., N, K].
     """
 
     family: ClassVar = "grouped product"
@@ -175,7 +175,7 @@ class RaggedMap(Kernel):
 
 
 def common_form(forms: Sequence[Routed], *, whole_rows: bool) -> Routed:
-    """Return the form in which routed rows meet: tiles only where they were packed together."""
+    """Return the form in which routed rows meet: tiles only if they were packed together."""
     first = forms[0]
     if any(each.packing is not first.packing for each in forms):
         return Routed(first.routing, Spread.ROWS)

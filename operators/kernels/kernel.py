@@ -1,6 +1,6 @@
-"""What a kernel is: what it reads and gives, in which layouts, and what comes between two of them.
+"""Kernels: their operands and results with layouts, and the edges between two kernels.
 
-What one kernel gives comes to another as it is, through a converter, or through memory.
+A result reaches another kernel unchanged, through a converter, or through off-chip memory.
 
 Source: StreamTensor, arXiv 2509.13694v2, sections 3 (converters) and 4.2 (fusion, Algorithm 2).
 """
@@ -17,23 +17,23 @@ from operators.convert import Convert, matrix_of
 from operators.kernels.tensors import Computed, Pulled, Source, Stored, View
 
 Streams = Stream | tuple[Stream, ...]
-"""A tensor as it comes: one stream in a layout, or as many as an opaque form has."""
+"""A tensor on streams: one stream in a layout, or the streams of an opaque form."""
 
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """What a kernel reads.
+    """A tensor that a kernel reads.
 
     Attributes:
         view: the tensor.
-        layout: in which it is read, over the view's shape: loops along no dimension read again.
-            None for an opaque form, which is read as it comes.
-        resident: what is read again stays on chip; where not, and it comes from off-chip memory,
-            it is loaded again. What a kernel gives is always kept.
-        broadcasts: along which axes of a tile one row (0) or one column (1) does for many that are
-            alike: the function repeats it.
-        rearranges: the kernel is given tiles as they are in the source, and puts their elements
-            where the view has them.
+        layout: the reading order, over the view's shape; a loop along no dimension reads again.
+            None for an opaque form, which is read as it is.
+        resident: tiles that are read again stay on chip; otherwise a stored tensor is loaded again.
+            Results of kernels are always kept.
+        broadcasts: axes of a tile along which a single row (0) or column (1) replaces equal ones;
+            the function repeats it.
+        rearranges: the kernel receives tiles in the source's element order, and moves their
+            elements to the view's order itself.
     """
 
     view: View
@@ -43,10 +43,10 @@ class Operand:
     rearranges: bool = False
 
     def pulled(self) -> Pulled:
-        """Return what is wanted of the source.
+        """Return the layout in which the source is read.
 
         Raises:
-            ShapeError: no walk of it gives that.
+            ShapeError: no walk of the source has these tiles.
         """
         view, source = self.view, self.view.source
         assert self.layout is not None
@@ -64,12 +64,12 @@ class Kernel(ABC):
 
     Attributes:
         name: of its operators.
-        operands: what it reads.
-        results: what it gives.
+        operands: the tensors that it reads.
+        results: the tensors that it computes.
     """
 
     family: ClassVar[str]
-    """What reports call it."""
+    """The kind of kernel in reports."""
 
     name: str
     operands: tuple[Operand, ...]
@@ -77,29 +77,31 @@ class Kernel(ABC):
 
     @abstractmethod
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        """Wire the operators in the program that is open.
+        """Wire the operators in the open program.
 
         Args:
-            inputs: as the operands say, ``[1, *layout.trips]`` each.
+            inputs: for each operand, ``[1, *layout.trips]`` of tiles, or its opaque form.
 
         Returns:
             For each result, ``[1, *layout.trips]`` of tiles, or its opaque form.
         """
 
     def tell(self, program: Program, given: Sequence[Streams]) -> None:  # noqa: B027 - most know nothing
-        """Tell ``program`` what the kernel knows of what it has wired, and has ``given``.
+        """Set the sizes of symbols and the depths of channels that the kernel knows.
 
-        Sizes that known data give to symbols, and depths that channels have to have.
+        Args:
+            program: the program that ``wire`` added the operators to.
+            given: the streams that ``wire`` returned.
         """
 
 
 @dataclass(frozen=True)
 class Joint:
-    """What an edge takes.
+    """An edge between two kernels.
 
     Attributes:
         pulled: the layout in which the reader wants the source.
-        convertible: a converter does it; else it has to go through off-chip memory.
+        convertible: a converter is enough; otherwise the edge goes through off-chip memory.
     """
 
     pulled: Pulled
@@ -107,10 +109,10 @@ class Joint:
 
 
 def joint_of(operand: Operand) -> Joint:
-    """Return what it takes to read ``operand`` of the kernel that gives it.
+    """Return the edge between ``operand`` and the kernel that computes it.
 
     Raises:
-        ShapeError: not even memory can give it so.
+        ShapeError: not even off-chip memory can provide the reader's order.
     """
     source = operand.view.source
     assert isinstance(source, Computed)

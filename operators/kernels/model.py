@@ -1,8 +1,7 @@
-"""A model as kernels in order, and from there to the operators of the program that is open.
+"""A model as a list of kernels, and its wiring into the operators of the open program.
 
-A model may have loops; the kernels of each have to take one step after the other.
-
-What comes between kernels is wired, too: loads of stored tensors, converters, ways through memory.
+The wiring includes the edges: loads of stored tensors, converters, paths through memory. Kernels in
+a loop of the model have to take one step after the other.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from operators.shape import redimensioned
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """One reading of what another kernel gives.
+    """One reading of another kernel's result.
 
     Attributes:
         producer: the kernel that gives it.
@@ -40,11 +39,11 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Kernels, and what comes out.
+    """Kernels and outputs.
 
     Attributes:
-        kernels: each behind those whose results it reads.
-        outputs: what is stored, by name.
+        kernels: in topological order.
+        outputs: the stored tensors, by name.
         loops: of the model, by number.
     """
 
@@ -63,7 +62,7 @@ class Model:
         return name
 
     def edges(self) -> Iterator[Edge]:
-        """Every reading of what a kernel gives, in the order of the readers."""
+        """Yield every reading of a kernel's result, in the order of the readers."""
         giving: dict[Source, Kernel] = {}
         for kernel in self.kernels:
             for index, operand in enumerate(kernel.operands):
@@ -83,7 +82,7 @@ class Model:
         return count
 
     def drop_unread(self) -> None:
-        """Drop kernels that give results none of which anybody reads, but for what goes round."""
+        """Drop kernels without a result that is read, except those that close a loop."""
         closing = [each for loop in self.loops.values() for each in loop.behind.values()]
         while True:
             readers = self.readers()
@@ -101,7 +100,7 @@ class Model:
             kernel.is_read = bool(readers.get(kernel.result))
 
     def round(self, loop: Recurrence) -> tuple[Kernel, ...]:
-        """Return the kernels that are on a way round a loop, in order."""
+        """Return the kernels on a cycle of a loop, in order."""
         begun, reached = set(loop.states.values()), set[Source]()
         for kernel in self.kernels:
             if kernel in begun or any(each.view.source in reached for each in kernel.operands):
@@ -121,19 +120,19 @@ class OutOfStepError(ProgramError):
 
 
 def check_loops(model: Model) -> None:
-    """Check that no kernel on a way round a loop waits for a later step.
+    """Check that no kernel in a loop waits for a later step.
 
     Raises:
-        OutOfStepError: one would: what it reads, or what it gives, comes in another order.
+        OutOfStepError: a kernel's operand or result is not in the order of the steps.
     """
     for loop in model.loops.values():
         around = model.round(loop)
         for kernel in around:
             if not _is_by_steps(kernel, around, loop):
                 raise OutOfStepError(
-                    f"{kernel.name} ({kernel.family}) is in a loop whose number of "
-                    f"steps is {loop.steps}, and does not take them one after the other: "
-                    "expected calls that do",
+                    f"{kernel.name} ({kernel.family}) is in a loop of {loop.steps} steps, and "
+                    "does not take them one after the other: expected calls that proceed step "
+                    "by step",
                     file=loop.file,
                     line=loop.line,
                 )
@@ -144,7 +143,7 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
     for operand in kernel.operands:
         if operand.view.source not in made or kernel in loop.states.values():
             continue
-        joint = joint_of(operand)  # who gives another form is in front, and has been refused
+        joint = joint_of(operand)  # other kinds of operands are in front, and were refused
         if not joint.convertible or not is_by_steps(joint.pulled.layout, loop.steps):
             return False
     if kernel in loop.behind.values():
@@ -156,16 +155,16 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
 
 
 def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> Wired:
-    """Wire the kernels of ``model`` in ``program``, which is open.
+    """Wire the kernels of ``model`` in the open ``program``.
 
     Args:
-        program: that is wired.
-        model: what it computes.
-        spilled: operands that come from off-chip memory each time they are read: what a kernel
-            gives goes there first, whether a converter could do it or not.
+        program: the open program.
+        model: the kernels.
+        spilled: operands that are loaded from off-chip memory each time they are read. A kernel's
+            result is stored there first, even if a converter were enough.
 
     Returns:
-        Which operators are whose.
+        The operators of each kernel and each operand.
     """
     wired = Wired()
     joints = _Joints(program, wired, frozenset(spilled))
@@ -225,10 +224,10 @@ class _Joints:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
 
     def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
-        """Return a source in another layout: readers that want the same one share a converter.
+        """Return a source in another layout; readers of the same layout share a converter.
 
-        Not where it reads tiles again: each reader may have to wait with all that it has read, and
-        that once is better kept in a buffer of its own than often in a channel.
+        A layout that reads tiles again is not shared: a private buffer keeps each tile once, while
+        a shared converter would repeat the tiles in the channels of readers that wait.
         """
         pulled = joint.pulled
         through = operand in self._spilled or not joint.convertible
@@ -262,10 +261,10 @@ def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: boo
 
 
 def _deepen_forks(program: Program) -> None:
-    """Give channels behind a fork room for all that passes, so that no branch holds up another.
+    """Give channels behind a fork room for all elements, so that no branch blocks another.
 
-    Where two branches of a program meet again, the shorter one waits until the longer one has its
-    first result; the fork must not wait with it. What the channels need is ``size``'s to find.
+    If two branches meet again, the shorter one waits for the first result of the longer one; the
+    fork must not wait with it. ``size`` finds the depths that the channels need.
     """
     readers = Counter(
         (source.node, source.port)
@@ -283,9 +282,9 @@ def _deepen_forks(program: Program) -> None:
 
 
 def spill(stream: Stream, written: Layout, read: Layout) -> Stream:
-    """Return what ``stream`` carries in another order, through off-chip memory.
+    """Return the tiles of ``stream`` in another order, through off-chip memory.
 
-    Tiles that are no rectangles there, such as heads of several tokens, pass in smaller ones.
+    Tiles that are not rectangles there, such as heads of several tokens, pass in smaller tiles.
     """
     before, behind = _in_rectangles(written), _in_rectangles(read)
     if before != written:
@@ -295,7 +294,7 @@ def spill(stream: Stream, written: Layout, read: Layout) -> Stream:
 
 
 def _in_rectangles(layout: Layout) -> Layout:
-    """Return the same tiles, cut until memory has such: to rows, and to parts of rows.
+    """Return the same tiles, cut into rectangles of memory: into rows, and parts of rows.
 
     A part is as wide as rows can be cut from the tensor's edge on.
     """
@@ -329,12 +328,12 @@ def _cut(layout: Layout, dim: int, size: int) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class Wired:
-    """Operators by what they were wired for, as places in ``Program.nodes``.
+    """The operators of each kernel and operand, as places in ``Program.nodes``.
 
     Attributes:
         kernels: the operators of each kernel.
-        operands: what was wired to bring each operand; nothing where another one's is shared.
-        bringing: as ``operands``, but for operands that share them the same operators.
+        operands: the operators that were wired for each operand; empty if it shares another's.
+        bringing: as ``operands``, with the shared operators for each operand that shares them.
     """
 
     kernels: dict[Kernel, range] = field(default_factory=dict)
@@ -362,7 +361,7 @@ def times_loaded(operand: Operand, *, spilled: bool) -> int:
 
     Args:
         operand: of a kernel.
-        spilled: there is no room to keep it.
+        spilled: the operand is not kept on chip.
     """
     layout = operand.pulled().layout
     loaded = _loaded(replace(operand, resident=operand.resident and not spilled), layout)
@@ -370,7 +369,7 @@ def times_loaded(operand: Operand, *, spilled: bool) -> int:
 
 
 def _loaded(operand: Operand, layout: Layout) -> Layout:
-    """Return the walk of what an operand is loaded of, which is read in ``layout``."""
+    """Return the walk in which an operand is loaded; the kernel reads it in ``layout``."""
     return _once(layout) if operand.resident else _innermost_once(layout)
 
 
@@ -380,7 +379,7 @@ def _once(layout: Layout) -> Layout:
 
 
 def _innermost_once(layout: Layout) -> Layout:
-    """Return the layout without the loops that read the same tile again at once."""
+    """Return the layout without the innermost loops, which repeat a tile in a row."""
     last = max((loop for loop, dim in enumerate(layout.map) if dim is not None), default=-1)
     return _without(layout, lambda loop: loop > last)
 

@@ -1,6 +1,6 @@
-"""Kernels at off-chip memory: rows of a stored table by known numbers, and what a model gives.
+"""Kernels at off-chip memory: rows of a stored table at known numbers, and outputs of a model.
 
-Rows are those of embeddings and of tables of positions.
+The tables are embeddings and tables of positions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Gather(Kernel):
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         layout, tile = self._layout, (1, self.table.shape[1])
-        # Tiles hold neighbouring rows, so that the numbers in their order are those of the tiles.
+        # Tiles hold neighbouring rows, so the order of the numbers is the order of the rows.
         numbers = self.numbers.reshape(layout.count, layout.rows)
         places = Metadata(numbers, name=f"{self.name}_numbers")()
         rows = RandomOffChipLoad(self.table.tensor, tile, name=self.name)(places)
@@ -77,7 +77,7 @@ class Store(Kernel):
 
     @staticmethod
     def of(name: str, view: View, schedule: Schedule) -> Store:
-        """Return what stores ``view`` as it comes, or in tiles of neighbouring rows."""
+        """Return a kernel that stores ``view`` in its own order or by neighbouring rows."""
         shape = view.shape
         view = view.reshaped(shape or (1,))
         layout = followed((view,), view.shape, schedule, whole_rows=False)
@@ -118,12 +118,12 @@ class Store(Kernel):
 
 
 def _stays_on_chip(view: View, layout: Layout) -> bool:
-    """Whether a kernel's tiles come to be these without a way through off-chip memory."""
+    """Whether a kernel's tiles can be converted to ``layout`` on chip."""
     pulled = view.pull(layout)
     return pulled is not None and pulled.layout.shape == view.source.shape
 
 
 def _in_order(layout: Layout, rows: int) -> bool:
-    """Whether tiles come side by side until a row of them is whole, and every one once."""
+    """Whether tiles arrive side by side until a row of tiles is whole, and each once."""
     tiled = Layout.tiled(layout.shape, layout.tile)
     return rows % layout.rows == 0 and bool(layout.same_order(tiled))

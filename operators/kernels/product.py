@@ -36,33 +36,32 @@ from operators.shape import redimensioned
 from operators.sources import Selectors
 
 _NARROWER = 8
-"""How many times narrower than wished tiles of weights may be for units to share them evenly."""
+"""Units share tiles of weights evenly if these are at most this factor narrower than wished."""
 
 _THINNER = 4
-"""How many times fewer rows than wished tiles may have to be taken as they come."""
+"""Tiles of rows are taken unchanged if they have at most this factor fewer rows than wished."""
 
 _WIDER = 4
-"""How many times as wide as the rows they come of sums of whole rows may be."""
+"""Whole rows of sums may be at most this factor as wide as the rows of the operand."""
 
 
 class Product(Kernel):
-    """``left @ right``, or ``left @ right.T``, with something added before it is rounded.
+    """``left @ right``, or ``left @ right.T``, with an addend before rounding.
 
-    What passes off-chip memory, where the operands come from there, of R tiles of rows, C tiles of
-    columns and B batches: in ``row`` order the left operand once and the right one R times; in
-    ``weight`` order both once, all rows and a tile of tn x K being kept; in ``output`` order the
-    left one C times (once where K is not tiled) and the right one R times. What a kernel gives is
-    kept on chip instead of being read again. Where there is no room to keep what comes from memory,
-    that is read again.
+    Off-chip traffic, if both operands are stored, for R tiles of rows, C tiles of columns and B
+    batches: in ``row`` order the left operand once and the right one R times; in ``weight`` order
+    both once, with all rows and a tile of tn x K kept; in ``output`` order the left one C times
+    (once if K is not tiled) and the right one R times. A kernel's result is kept on chip instead of
+    being read again. A stored operand is loaded again if there is not enough room to keep it.
 
-    Where the nest has several units, each has its columns of the weights, which it loads itself;
-    their tiles come together in turn.
+    If the nest has several units, each loads and multiplies its own columns of the weights; their
+    tiles are merged in turn.
 
     Attributes:
         nest: the loops.
-        transposed: the right operand is stored by rows of its columns.
-        added: factors of the product and of what is added to it.
-        keeps: columns of the result, where the right operand has been padded with others.
+        transposed: the right operand is stored as ``[*B, N, K]``.
+        added: the factors of the product and of the addend.
+        keeps: the columns of the result without the padding of the right operand.
     """
 
     family: ClassVar = "product"
@@ -80,19 +79,19 @@ class Product(Kernel):
         factors: tuple[float, float] = (1.0, 1.0),
         keeps: int | None = None,
     ) -> None:
-        """Multiply as ``nest`` says.
+        """Multiply in the order of ``nest``.
 
         Args:
             name: of its operators.
             nest: the loops.
             left: ``[*B, *M, K]``.
-            right: ``[*B, N, K]``, or ``[*B, K, N]`` where not ``transposed``; ``[N, K]`` of several
+            right: ``[*B, N, K]``, or ``[*B, K, N]`` if not ``transposed``; ``[N, K]`` for several
                 units.
             dtype: of the result.
-            transposed: the right operand is stored by rows of its columns.
-            added: of a shape that broadcasts to the result's.
-            factors: of the product, and of what is added.
-            keeps: of the N columns; the others are padding, which the result lacks.
+            transposed: the right operand is stored as ``[*B, N, K]``.
+            added: an addend of a shape that broadcasts to the result's.
+            factors: of the product and of the addend.
+            keeps: the columns of the result; the rest of the N columns is padding.
         """
         self.name, self.nest, self.transposed = name, nest, transposed
         self.factors, self.keeps = factors, keeps
@@ -138,7 +137,7 @@ class Product(Kernel):
         return Map(ScaledAdd(*self.factors), name=f"{name}_add")(product, addend)
 
     def _in_turn(self, given: Sequence[Stream]) -> Stream:
-        """Put the tiles of all units in one stream, one of each in turn."""
+        """Merge the tiles of all units into one stream, one tile of each in turn."""
         units, count = len(given), self.nest.of_unit.count
         turns = np.tile(np.arange(units), count)
         parts = [redimensioned(each, (count,)) for each in given]
@@ -147,7 +146,7 @@ class Product(Kernel):
         return redimensioned(joined, (1, *self.nest.result.trips))
 
     def _repeated(self, stream: Stream) -> Stream:
-        """Repeat each tile for the innermost loops that its reading leaves out."""
+        """Repeat each tile for the innermost loops that do not read it again."""
         trips = self.nest.trips
         missing = math.prod(trips[stream.rank :])
         if missing > 1:
@@ -155,7 +154,7 @@ class Product(Kernel):
         return redimensioned(stream, (1, *trips))
 
     def _cut(self, product: Stream, cols: int) -> Stream:
-        """Join tiles to whole rows, without the columns that are padding."""
+        """Join tiles to whole rows and drop columns of padding."""
         nest = self.nest
         rows_first = replace(nest, order="row").result
         if not nest.result.same_order(rows_first):
@@ -171,7 +170,7 @@ class Product(Kernel):
 
 
 def _dealt(view: View, nest: Nest, axis: int) -> list[View]:
-    """Return the part of each unit: tiles of columns, which lie along ``axis``, in turn."""
+    """Return the part of each unit: every unit takes the next tile of columns along ``axis``."""
     lead, size, behind = view.shape[:axis], view.shape[axis], view.shape[axis + 1 :]
     turns = size // (nest.cols * nest.units)
     dealt = view.reshaped((*lead, turns, nest.units, nest.cols, *behind))
@@ -188,14 +187,14 @@ class Nest:
     The loops in ``row`` and ``output`` order are (b, r, n, k), in ``weight`` order (b, n, r, k).
 
     Attributes:
-        left: the tiles of the left operand ``[*B, *M, K]``, each once; where its loops go along
-            batches, rows and the inner dimension in another order, they are put in order.
-        batch: dimensions of batches, in which its tiles are 1.
+        left: the tiles of the left operand ``[*B, *M, K]``, each once; loops in another order are
+            reordered to batches, rows, inner dimension.
+        batch: the number of batch dimensions, of size 1 in each tile.
         size: N.
         cols: tn.
         order: of the loops.
-        units: how many share the columns, tile by tile in turn; the loops are those of one. They
-            divide the tiles of columns.
+        units: how many units share the columns, tile by tile in turn; a divisor of the tiles of
+            columns. The loops describe one unit.
     """
 
     left: Layout
@@ -224,7 +223,7 @@ class Nest:
 
     @property
     def groups(self) -> int:
-        """How many loops go along the inner dimension."""
+        """The number of loops along the inner dimension."""
         return len(self._along((self.last,)))
 
     @property
@@ -234,22 +233,22 @@ class Nest:
 
     @property
     def trips(self) -> tuple[int, ...]:
-        """Of all loops."""
+        """The trips of all loops."""
         return tuple(each.trips for each in self.loops)
 
     @property
     def reading_left(self) -> Layout:
-        """How the left operand is read; what only repeats a tile at once is left out."""
+        """The reading order of the left operand, without innermost loops that repeat a tile."""
         return _layout(self.left.shape, self.left.tile, _trimmed(self.loops))
 
     def reading_right(self, batches: tuple[int, ...], *, transposed: bool) -> Layout:
-        """Return how a unit reads its part of the right operand, with M = N / units columns.
+        """Return the order of a unit's part of the right operand, with M = N / units columns.
 
         That is ``[*batches, M, K]``, or ``[*batches, K, M]``.
 
         Args:
-            batches: its leading dimensions.
-            transposed: it is stored by rows of its columns, ``[*batches, N, K]``.
+            batches: the leading dimensions.
+            transposed: the operand is stored as ``[*batches, N, K]``.
         """
         count = len(batches)
         sizes = self.size // self.units, self.left.shape[-1]
@@ -270,14 +269,14 @@ class Nest:
 
     @property
     def result(self) -> Layout:
-        """Of the result, ``[*B, *M, N]``; units take turns."""
+        """The layout of the result, ``[*B, *M, N]``; units take turns."""
         turns = (Loop(self.units, self.cols, self.last),) if self.units > 1 else ()
         across = self._across(self.cols * self.units)
         return self._given((*across, *turns), self.size, self.cols)
 
     @property
     def of_unit(self) -> Layout:
-        """Of what one unit gives, as a tensor of its own columns."""
+        """The layout of one unit's result, as a tensor of the unit's columns."""
         return self._given(self._across(self.cols), self.size // self.units, self.cols)
 
     def _across(self, step: int) -> tuple[Loop, ...]:
@@ -288,7 +287,7 @@ class Nest:
         )
 
     def whole_rows(self, cols: int) -> Layout:
-        """Return the layout of a result of ``cols`` columns, all of which are in one tile."""
+        """Return the layout of a result with ``cols`` columns, all in one tile."""
         loops = (each for each in self.loops if each.dim not in {None, self.last})
         return self._given(tuple(loops), cols, cols)
 
@@ -297,7 +296,7 @@ class Nest:
 
 
 def _trimmed(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """Leave out the innermost loops that are along no dimension."""
+    """Drop the innermost loops along no dimension."""
     kept = len(loops)
     while kept and loops[kept - 1].dim is None:
         kept -= 1
@@ -323,14 +322,14 @@ def linear(
     schedule: Schedule,
     factors: tuple[float, float] = (1.0, 1.0),
 ) -> Product:
-    """Return ``x @ weight.T``, with a bias that is added before anything is rounded.
+    """Return ``x @ weight.T``, with a bias that is added before rounding.
 
-    Weights are read as PyTorch stores them, by rows of an output feature: so the rows of a tile
-    are as long as they can be, and no requests of the memory are filled in part.
+    Weights are read as PyTorch stores them, by rows of an output feature. So the rows of a tile are
+    as long as possible, and the memory fills all its requests.
 
-    Rows that come in tiles of columns are summed as they come: in ``row`` order, or where there is
-    one tile of rows, in sums of whole rows, where those are not much wider than the rows. Where no
-    tile near the wish divides N, weights and bias are padded with rows of zeros.
+    Rows that arrive in tiles of columns are summed in their order: in ``row`` order; with one tile
+    of rows in sums of whole rows, if these are not much wider than the rows. If no tile near
+    the wish divides N, weights and bias are padded with rows of zeros.
 
     Args:
         name: of its operators.
@@ -338,7 +337,7 @@ def linear(
         weight: ``[N, K]``, in off-chip memory.
         bias: of a shape that broadcasts to ``[*rows, N]``.
         dtype: of the result.
-        schedule: says tiles and order.
+        schedule: tiles and order.
         factors: of the product, and of the bias.
     """
     size, inner = weight.shape
@@ -364,7 +363,7 @@ def linear(
     units = at_most(schedule.units, size)
     cols, keeps = tile_of(size // units, schedule.tile_cols), None
     if cols is None and units > 1:
-        # Narrower tiles, so that all units have as many: they load as many bytes in as many cycles.
+        # Narrower tiles divide the columns evenly, so that all units load in equal time.
         narrow = fit(size // units, schedule.tile_cols)
         cols = narrow if narrow * _NARROWER >= schedule.tile_cols else None
     if cols is None:
@@ -381,7 +380,7 @@ def linear(
 
 
 def _joins(operand: Operand) -> bool:
-    """Whether what a kernel gives can be read so without a way through off-chip memory."""
+    """Whether a kernel's result can be read so without off-chip memory."""
     pulled = operand.layout is not None and operand.view.pull(operand.layout)
     return bool(pulled) and joint_of(operand).convertible
 
@@ -416,13 +415,13 @@ def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layou
 
 
 def tile_of(size: int, wish: int) -> int | None:
-    """Return a tile near ``wish`` that divides ``size``; None where there is none."""
+    """Return a tile near ``wish`` that divides ``size``; None if no divisor is near."""
     found = fit(size, wish)
     return found if 4 * found >= min(wish, size) else None
 
 
 def _padded(view: View, axis: int, size: int) -> View:
-    """Return a stored tensor with zeros up to ``size`` places; one that is repeated, as it is."""
+    """Return a stored tensor padded with zeros to ``size`` places; unchanged if it broadcasts."""
     have = view.shape[axis] if view.shape else 1
     if have == 1:
         return view
@@ -430,11 +429,11 @@ def _padded(view: View, axis: int, size: int) -> View:
     shape[axis], missing[axis] = size, (0, size - have)
     stored = view.stored()
     padded = stored.viewed(stored.name, tuple(shape), lambda array: np.pad(array, missing))
-    return View.of(replace(padded, base=None))  # a larger tensor, and no view of the other
+    return View.of(replace(padded, base=None))  # a larger tensor, not a view of the smaller one
 
 
 _WIDEST = 8
-"""How many times as wide as the schedule's wish tiles may be that come so."""
+"""Arriving tiles are followed if they are at most this factor as wide as the schedule's wish."""
 
 
 def batched(
@@ -446,10 +445,10 @@ def batched(
     schedule: Schedule,
     factors: tuple[float, float] = (1.0, 1.0),
 ) -> Product:
-    """Return ``left @ right``, with something that is added before anything is rounded.
+    """Return ``left @ right``, with an addend before rounding.
 
-    The tiles of the left operand are followed, and the columns of the right one's. It is read by
-    rows of its columns where it comes so, that nothing has to be transposed.
+    The tiles follow the tiles of the left operand and the columns of the right one. The right
+    operand is read transposed if it arrives so, which saves a transposition.
 
     Args:
         name: of its operators.
@@ -457,8 +456,8 @@ def batched(
         right: ``[*B, K, N]``.
         added: of a shape that broadcasts to ``[*B, *M, N]``.
         dtype: of the result.
-        schedule: says tiles and order.
-        factors: of the product, and of what is added.
+        schedule: tiles and order.
+        factors: of the product and of the addend.
     """
     batch, size, order = len(right.shape) - 2, right.shape[-1], schedule.order_of(name)
     by_columns = right.permuted((*range(batch), batch + 1, batch))
@@ -487,13 +486,13 @@ def batched(
 
 
 def _cols_of(right: View, axis: int, batch: int) -> int | None:
-    """Return the columns of the result that a tile of the right operand has, as it comes."""
+    """Return the result's columns in a tile of the right operand, in its arriving order."""
     layout = right.layout
     return None if layout is None or set(layout.tile[:batch]) > {1} else layout.tile[axis]
 
 
 def _stays(pulled: Pulled) -> bool:
-    """Whether the elements of a tile are where the reader wants them."""
+    """Whether the elements of a tile are in the reader's places."""
     layout = pulled.layout
     return pulled.places.shape == (layout.rows, layout.cols) and np.array_equal(
         pulled.places.reshape(-1), np.arange(layout.rows * layout.cols)

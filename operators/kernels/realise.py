@@ -1,4 +1,4 @@
-"""From a model and a schedule to a program, and what its report says of the fusion."""
+"""Programs from a model and a schedule, and the fusion in their reports."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from operators.tiles.tensor import Tensor
 
 
 def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
-    """Let the report of ``program`` say what stays on chip, and what that takes.
+    """Add the fusion of kernels and its bytes to the report of ``program``.
 
-    Intermediate tensors are what kernels give to kernels. Unfused, each of them is there as a
-    whole, once. Fused, there are the buffers of converters, both of each, and the channels between
-    kernels, as deep as the program has them. What goes through off-chip memory is traffic. What
-    moves there more than once is told with its reason. What hangs on sizes that the program does
-    not bind is left out.
+    Intermediate tensors are the results that kernels pass to kernels. Unfused bytes count each
+    intermediate tensor once, as a whole. Fused bytes count the buffers of converters, twice each,
+    and the channels between kernels at their depths. Edges through off-chip memory count as
+    traffic. Tensors that move more than once are listed with a reason. Sizes that depend on unbound
+    symbols are left out.
     """
     of = _Summary(program, model, wired, fusion)
     program.extra["kernels"] = lambda: len(model.kernels)
@@ -49,11 +49,11 @@ def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> N
 
 
 class _Summary:
-    """Reads off a program what became of a model's edges.
+    """The edges of a model in its program.
 
     Attributes:
-        edges: operands that are read of another kernel.
-        through: those of them that come through off-chip memory.
+        edges: operands that are results of another kernel.
+        through: the edges through off-chip memory.
     """
 
     def __init__(self, program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
@@ -77,7 +77,7 @@ class _Summary:
             yield from dict.fromkeys(operators, kernel).items()
 
     def largest_group_bytes(self) -> int:
-        """What the buffers of the group that has most of them take."""
+        """The buffer bytes of the group with the largest buffers."""
         return max(map(self._group_bytes, self._fusion.groups), default=0)
 
     def _group_bytes(self, group: tuple[Kernel, ...]) -> int:
@@ -114,7 +114,7 @@ class _Summary:
         return total
 
     def _bytes_of(self, channel: str, stream: Stream) -> int:
-        """What a channel takes; buffers that pass as references are counted where they are."""
+        """The bytes of a channel; buffers that pass as references count at their operator."""
         if isinstance(stream.value, BufferType):
             return 0
         size_bytes = number_of(self._program, stream.value.size_bytes) or 0
@@ -146,12 +146,12 @@ def _is_load(part: Kernel | Operand) -> bool:
 
 @dataclass(frozen=True)
 class Again:
-    """What moves once more than it has to.
+    """A tensor that moves more than once.
 
     Attributes:
         tensor: its name.
-        size_bytes: beyond those of moving it once; where it has to stay on chip, all of them.
-        why: in words.
+        size_bytes: the bytes beyond moving it once; all bytes if it should stay on chip.
+        why: the reason, in words.
     """
 
     tensor: str
@@ -159,16 +159,16 @@ class Again:
     why: str
 
     def __str__(self) -> str:
-        """The tensor, the bytes and the reason."""
+        """Return the tensor, the bytes and the reason."""
         return f"{self.tensor} (bytes: {self.size_bytes:,}): {self.why}"
 
 
 def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) -> list[Again]:
-    """Return what the operators of ``program`` move beyond each tensor once.
+    """Return the traffic of ``program`` beyond moving each tensor once.
 
-    A tensor in memory is to be read once, however many read it, and what a kernel gives to another
-    is not to be there at all. Tiles that are named during a run count where they are more than
-    their whole tensor. What hangs on sizes that the program does not bind is left out.
+    A stored tensor should be read once by all readers together, and an intermediate tensor should
+    not be in memory. Tiles with addresses from the run count if they exceed their whole tensor.
+    Sizes that depend on unbound symbols are left out.
     """
     found = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
     found += _named(program, model, wired)
@@ -202,9 +202,9 @@ def _reason(kernel: Kernel, *, spilled: bool) -> str:
 
 
 def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:
-    """Return what readings of one tensor, each of which is loaded by itself, are beyond its size.
+    """Return the traffic of separate readings of one tensor beyond its size.
 
-    A reading may have more than the tensor: what is repeated for each of its neighbours.
+    A single reading may exceed the tensor, if it repeats tiles for each neighbour.
     """
     sizes = [size_bytes for _, size_bytes in readings]
     again = sum(sizes) - max(_tensor_bytes(source.shape, source.dtype), *sizes, 0)
@@ -213,7 +213,7 @@ def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:
 
 
 def _through(program: Program, wired: Wired, fusion: Fusion) -> Iterator[Again]:
-    """Yield what kernels give to kernels through memory: it is written, and read."""
+    """Yield the results that pass to kernels through memory, written and read."""
     for operand, places in wired.operands.items():
         source = operand.view.source
         if isinstance(source, Stored) or operand.layout is None:
@@ -230,7 +230,7 @@ def _through(program: Program, wired: Wired, fusion: Fusion) -> Iterator[Again]:
 
 
 def _named(program: Program, model: Model, wired: Wired) -> Iterator[Again]:
-    """Yield the tiles that kernels name themselves: rows of a table, keys that queries see."""
+    """Yield the tiles at computed addresses: rows of a table, keys that queries see."""
     for kernel in model.kernels:
         for place in wired.kernels[kernel]:
             load = program.nodes[place].operator
@@ -239,7 +239,7 @@ def _named(program: Program, model: Model, wired: Wired) -> Iterator[Again]:
                 (stream,) = program.nodes[place].output_types
                 assert isinstance(stream.value, TileType)
                 whole = _tensor_bytes(Tensor.of(load.tensor).shape, stream.value.dtype)
-                why = f"tiles of which {kernel.name} names some more than once"
+                why = f"{kernel.name} reads some of its tiles more than once"
                 yield Again(program.nodes[place].name, max(0, size_bytes - whole), why)
 
 
@@ -273,35 +273,35 @@ def realised(name: str, model: Model, schedule: Schedule) -> Program:
 
 
 class Demand(NamedTuple):
-    """What a compute unit has to do.
+    """The work of a compute unit.
 
     Attributes:
-        elements: that it takes, one after the other.
-        flops: for each of them.
+        elements: the elements that it takes, one after the other.
+        flops: FLOPs per element.
     """
 
     elements: int
     flops: int
 
     def cycles(self, flops_per_cycle: int) -> int:
-        """Return how long it computes."""
+        """Return the cycles of the computation."""
         return self.elements * -(-self.flops // flops_per_cycle)
 
 
 def share_out(program: Program, flops_per_cycle: int) -> None:
-    """Give the compute units of ``program`` that are given none so much bandwidth together.
+    """Share ``flops_per_cycle`` among the compute units of ``program`` without their own bandwidth.
 
     Raises:
-        ConfigurationError: not even one FLOP per cycle is there for each of them.
+        ConfigurationError: there are more units than FLOPs per cycle.
     """
     program.allot(shares(demands_of(program), flops_per_cycle))
 
 
 def demands_of(program: Program) -> dict[str, Demand]:
-    """Return what the compute units of ``program`` that are given no bandwidth have to do.
+    """Return the work of the compute units of ``program`` without their own bandwidth.
 
-    Where data decide how large elements are, each has the mean of them. A unit whose operations
-    hang on sizes that the program does not bind counts as one that does a single one.
+    Sizes that depend on data count with their mean. A unit with operations that depend on unbound
+    symbols counts as one operation per element.
     """
     found = {}
     for node in program.nodes:
@@ -318,9 +318,9 @@ def demands_of(program: Program) -> dict[str, Demand]:
 
 
 def shares(demands: Mapping[str, Demand], flops_per_cycle: int) -> dict[str, int]:
-    """Return the bandwidth of each unit, with which the slowest of all computes least long.
+    """Return the bandwidths that minimise the cycles of the slowest unit.
 
-    No unit has more than that takes.
+    No unit gets more than it needs for that.
 
     Raises:
         ConfigurationError: there are more units than FLOPs per cycle.
@@ -331,7 +331,7 @@ def shares(demands: Mapping[str, Demand], flops_per_cycle: int) -> dict[str, int
             "expected at least one for each",
             ConfigurationError,
         )
-    # With one FLOP per cycle each, all are done after ``most`` cycles.
+    # With one FLOP per cycle each, every unit finishes within ``most`` cycles.
     least = max((each.elements for each in demands.values()), default=0)
     most = max((each.cycles(1) for each in demands.values()), default=0)
     while least < most:
@@ -344,5 +344,5 @@ def shares(demands: Mapping[str, Demand], flops_per_cycle: int) -> dict[str, int
 
 
 def _share(demand: Demand, cycles: int) -> int:
-    """Return the least bandwidth with which a unit is done after ``cycles``."""
+    """Return the least bandwidth with which a unit finishes within ``cycles``."""
     return -(-demand.flops // (cycles // demand.elements))

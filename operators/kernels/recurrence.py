@@ -1,8 +1,8 @@
-"""Recurrences: what a step hands on to the next one goes round, through a Feedback.
+"""Recurrences: a Feedback carries the state of one step to the next step.
 
-All steps of a loop are one tensor each, with the step as its first dimension: a state before each
-step, what is made of it, and the state behind each step. The kernels in between are those of any
-other tensors, as long as all of them take one step after the other.
+Each tensor of a loop has all steps, with the step as its first dimension: the state before each
+step, the tensors computed from it, and the state behind each step. Any kernels may lie in between,
+as long as they take one step after the other.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Recurrence:
     """A loop of a model.
 
     Attributes:
-        steps: how many, at least 2.
-        file, line: in the user's model; None where they are not known.
-        states: what goes round, by number.
-        behind: what brings them round, by number.
+        steps: their number, at least 2.
+        file, line: in the user's model; None if unknown.
+        states: the state kernels, by number.
+        behind: the kernels that return the states, by number.
     """
 
     steps: int
@@ -68,7 +68,7 @@ def is_by_steps(layout: Layout, steps: int) -> bool:
 
 
 def _step_layout(shape: tuple[int, ...], rows: int) -> Layout:
-    """Return tiles of about ``rows`` whole rows of what one step has."""
+    """Return tiles of about ``rows`` whole rows of one step's tensor."""
     if not shape:
         return Layout((), (), (), (), ())
     found = rows_layout(shape, rows, shape[-1])
@@ -76,11 +76,11 @@ def _step_layout(shape: tuple[int, ...], rows: int) -> Layout:
 
 
 class States(Kernel):
-    """A state before each step: what it begins with, and then what each step but the last gives.
+    """The state before each step: the initial state, then the result of each step but the last.
 
     Attributes:
-        steps: how many.
-        going: what comes round, in the program that is being wired.
+        steps: their number.
+        going: the feedback of the state, in the open program.
     """
 
     family: ClassVar = "recurrence"
@@ -102,7 +102,7 @@ class States(Kernel):
 
     @property
     def tiles(self) -> int:
-        """Of one step."""
+        """The tiles of one step."""
         return self.result.layout.count // self.steps
 
     @override
@@ -120,11 +120,11 @@ class States(Kernel):
 
 
 class Behind(Kernel):
-    """The state behind each step: it goes round, and what is behind the last step comes out.
+    """The state behind each step: it returns to ``states``, and the last one is the result.
 
     Attributes:
-        states: what it goes round to.
-        is_read: whether somebody reads what comes out.
+        states: the kernel that takes the state of the next step.
+        is_read: whether the last state is read.
     """
 
     family: ClassVar = "recurrence"
@@ -159,7 +159,7 @@ class Behind(Kernel):
 
 
 class Entrance(Kernel):
-    """What comes into a loop from outside, step by step, through a small buffer."""
+    """Inputs of a loop from outside, step by step, through a small buffer."""
 
     family: ClassVar = "recurrence"
 
@@ -176,7 +176,7 @@ class Entrance(Kernel):
 
 
 class Reversed(Kernel):
-    """The places of the first dimension, the last one first: all is kept, and read backwards."""
+    """The first dimension reversed: all places are buffered, and read backwards."""
 
     family: ClassVar = "recurrence"
 

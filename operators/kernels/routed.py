@@ -1,7 +1,7 @@
-"""Rows that go to experts: what is known of the choice before, and the kernels that bring them.
+"""Rows that go to experts: choices at planning time, and the routing kernels.
 
-Rows are dealt to experts and collected from them; those of an expert are packed to tiles, and
-experts may share regions.
+A kernel deals rows to experts, packs an expert's rows to tiles, and collects them. Experts may
+share regions.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from operators.shape import Flatten, Reshape, redimensioned
 from operators.sources import Selectors
 
 Choice = Callable[[int], NDArray[np.int64]]
-"""Given the number of experts, those of each token, [tokens, hits], all different in a row."""
+"""Returns, for a number of experts, the experts of each token, [tokens, hits], distinct per row."""
 
 
 class KnownRows(NamedTuple):
-    """Routed rows whose experts are known.
+    """Routed rows with known experts.
 
-    Rows of an expert may be in any order, as long as they come back to where they were: they are
-    sent to it in the order in which they come.
+    The rows of an expert may be in any order, as long as they return to their places. They are sent
+    to the expert in their order of arrival.
 
     Attributes:
-        experts: of each row, ascending.
-        order: which row each is that is sent to an expert.
+        experts: the expert of each row, ascending.
+        order: the number of each row that is sent to an expert.
     """
 
     experts: NDArray[np.int64]
@@ -51,11 +51,11 @@ class KnownRows(NamedTuple):
         """Return the experts to which each of ``count`` rows goes, [count, hits].
 
         Args:
-            where: which of these rows each routed row is.
-            count: of the rows.
+            where: the number of each routed row among the ``count`` rows.
+            count: the number of rows.
 
         Returns:
-            None where they go to different numbers of experts, or come to one in another order.
+            None if rows go to different numbers of experts, or reach an expert in another order.
         """
         sent = where[self.order]
         hits, rest = divmod(len(sent), count)
@@ -68,14 +68,14 @@ class KnownRows(NamedTuple):
 
 
 class Routing:
-    """What the calls on the routed tokens of one layer have in common.
+    """The routing of one layer, which all calls on its routed tokens share.
 
     Attributes:
-        number: of the layer among those that route, from 0 on.
-        tokens: how many.
+        number: the layer's number among the layers that route, from 0.
+        tokens: their number.
         hits: experts of a token.
-        experts: how many there are; 0 until a call tells.
-        rows: what is known of the routed rows; None where data choose the experts.
+        experts: their number; 0 until a call sets it.
+        rows: the known routed rows; None if data choose the experts.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Routing:
         whose: str,
         rows: KnownRows | None = None,
     ) -> None:
-        """Route ``tokens`` as ``choice`` says; messages name ``whose`` choice it is."""
+        """Route ``tokens`` by ``choice``; messages call it ``whose``."""
         self.number = number
         self.tokens = tokens
         self.hits = hits
@@ -100,10 +100,10 @@ class Routing:
     def choice(self) -> NDArray[np.int64]:
         """The experts of each token, [tokens, hits].
 
-        Where data choose them it is what timing mode takes for their choice.
+        If data choose the experts, it is the choice for timing mode.
 
         Raises:
-            ProgramError: it is none.
+            ProgramError: it is not a choice of ``hits`` distinct experts for each token.
         """
         if self._made is None:
             self._made = self._checked(np.asarray(self._choice(self.experts)))
@@ -152,18 +152,18 @@ def selected(indices: Stream | None, choice: NDArray[np.int64], width: int, name
     """Return selectors ``[1, *choice.shape[:-1]]``.
 
     Args:
-        indices: rows of integers that name the streams; ``choice`` stands for them in timing mode.
-            None where it is the choice.
+        indices: rows of integers that name the streams; timing mode uses ``choice`` instead. None
+            if the choice is constant.
         choice: the streams that each selector names.
-        width: how many streams there are.
-        name: of the operator that makes selectors of integers.
+        width: the number of streams.
+        name: of the operator that converts integers to selectors.
     """
     given = Selectors(choice, width)()
     return given if indices is None else Map(SelectorOf(), name=name)(indices, given)
 
 
 class Spread(Enum):
-    """What the streams of routed rows carry."""
+    """The forms of routed rows on streams."""
 
     ROWS = "one row after the other, a stream for each expert"
     PACKED = "tiles of several whole rows, a stream for each region"
@@ -172,10 +172,10 @@ class Spread(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """How rows were packed to tiles, once: which share regions, and whose tile came when.
+    """One packing of rows to tiles, with its regions and its order of tiles.
 
     Attributes:
-        regions: how many share the experts, neighbours each.
+        regions: their number; neighbouring experts share one.
     """
 
     regions: int
@@ -186,10 +186,10 @@ class Routed:
     """Rows of tokens at their experts; the form of an ``Opaque``.
 
     Attributes:
-        routing: which rows go where.
-        spread: what the streams carry.
-        packing: of tiles; None of rows.
-        cols: of a tile of some columns; 0 where rows are whole.
+        routing: of the layer.
+        spread: the form of the streams.
+        packing: of tiles; None for rows.
+        cols: columns of a tile; 0 if rows are whole.
     """
 
     routing: Routing
@@ -198,7 +198,7 @@ class Routed:
     cols: int = 0
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text for messages."""
         return "rows of tokens at their experts"
 
 
@@ -207,11 +207,11 @@ class RoutedStreams:
     """The streams of routed rows.
 
     Attributes:
-        form: what they carry.
+        form: of the streams.
         data: [D_i] of 1xC for each expert, [n_r] of NxC or [n_r, J] of Nxc for each region.
-        origins: of tiles, for each region [n_r]: which of its experts a tile belongs to; where it
-            has only one, the tiles as they were packed. Loads of weights follow them.
-        rows: for each expert the rows as they were routed, which say how many there are.
+        origins: of tiles, for each region [n_r]: the expert of each tile; in a region of one
+            expert, the packed tiles. Loads of weights follow them.
+        rows: for each expert the routed rows, which determine the count.
     """
 
     form: Routed
@@ -227,7 +227,7 @@ class RoutedStreams:
 
     @staticmethod
     def of(form: Routed, streams: Sequence[Stream]) -> RoutedStreams:
-        """Take apart what ``flat`` put together."""
+        """Rebuild the streams from the tuple that ``flat`` returned."""
         experts = form.routing.experts
         count = experts if form.packing is None else form.packing.regions
         data, others = streams[:count], streams[count:]
@@ -239,11 +239,11 @@ class RoutedStreams:
         )
 
     def flat(self) -> tuple[Stream, ...]:
-        """All of them, as kernels hand them on."""
+        """All streams in one tuple, for the edges between kernels."""
         return (*self.data, *self.origins, *self.rows)
 
     def with_data(self, form: Routed, data: Sequence[Stream]) -> RoutedStreams:
-        """Return what a kernel makes of them, in the same order."""
+        """Return the same routed rows with new data."""
         return RoutedStreams(form, tuple(data), origins=self.origins, rows=self.rows)
 
 
@@ -303,14 +303,14 @@ class Deal(Kernel):
         indices: Operand | None,
         result: Opaque,
     ) -> None:
-        """Deal ``rows``, tiles whose rows have the result's columns.
+        """Deal ``rows``; each row has the columns of the result.
 
         Args:
             name: of its operators.
             routing: of the layer.
-            rows: what is dealt.
+            rows: the rows.
             places: as attribute.
-            indices: integers that name the experts of each row, where data choose them.
+            indices: integers that name the experts of each row, if data choose them.
             result: the routed rows.
         """
         self.name = name
@@ -333,7 +333,7 @@ class Deal(Kernel):
 
     @override
     def tell(self, program: Program, given: Sequence[Streams]) -> None:
-        """Say how many rows each expert gets."""
+        """Bind the number of rows of each expert."""
         (streams,) = given
         assert isinstance(streams, tuple)
         for stream, count in zip(streams, self.routing.counts(), strict=False):
@@ -341,14 +341,14 @@ class Deal(Kernel):
 
 
 class Collect(Kernel):
-    """Bring routed rows back into the order of the tokens: one Reassemble.
+    """Return routed rows to the order of the tokens: one Reassemble.
 
-    A channel in front of it has room for all rows that an expert can get: it waits for the first
-    token, whose experts may be done last.
+    The channels in front have room for all rows of an expert, since the first token may be the last
+    to finish.
 
     Attributes:
         routing: of the layer.
-        places: of the selectors: one of each row of the result, or all of a token.
+        places: of the selectors: one for each row of the result, or one for all rows of a token.
         adds_up: the rows of a token are added up.
     """
 
@@ -365,7 +365,7 @@ class Collect(Kernel):
         *,
         adds_up: bool,
     ) -> None:
-        """Collect routed ``rows``; the other arguments are those of ``Deal``."""
+        """Collect routed ``rows``; the other arguments are as in ``Deal``."""
         self.name = name
         self.routing = routing
         self.places = places
@@ -390,7 +390,7 @@ class Collect(Kernel):
 
     @override
     def tell(self, program: Program, given: Sequence[Streams]) -> None:
-        """Say how deep channels have to be."""
+        """Deepen the channels of all experts to the number of tokens."""
         for expert in range(self.routing.experts):
             program.deepen(f"{self.name}.{expert}", max(1, self.routing.tokens))
 
@@ -406,7 +406,7 @@ def _choosing(
 
 
 def _in_rows(operand: Operand, given: Streams, cols: int, dims: Sequence[int]) -> Stream:
-    """Return ``[1, *dims]`` of 1 x cols, of tiles of whole rows."""
+    """Return ``[1, *dims]`` of 1 x cols from tiles of whole rows."""
     layout = operand.layout
     assert isinstance(given, Stream)
     assert layout is not None
@@ -419,7 +419,8 @@ def _in_rows(operand: Operand, given: Streams, cols: int, dims: Sequence[int]) -
 class Pack(Kernel):
     """Pack the rows of every expert to tiles, and merge the tiles of experts that share a region.
 
-    Tiles have ``tile_rows`` rows, the last one padded with zeros, or as many as the expert got.
+    Tiles have ``tile_rows`` rows, the last one padded with zeros; or one tile has all of an
+    expert's rows.
 
     Attributes:
         tile_rows: of a tile; None for all.
@@ -449,7 +450,7 @@ class Pack(Kernel):
         share = len(packed) // regions
         origins = tuple(packed)
         if share > 1:
-            # First come, first served.
+            # The region serves its experts in order of arrival.
             merged = [
                 EagerMerge(name=f"{self.name}_merge_r{region}")(packed[first : first + share])
                 for region, first in enumerate(range(0, len(packed), share))

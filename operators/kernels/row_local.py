@@ -1,6 +1,6 @@
-"""Calls that work on each tile alone: single numbers, and rows where a tile holds them whole.
+"""Calls on single tiles: on numbers, and on rows if a tile holds them whole.
 
-So does what puts the elements of a tile in the places where a reader wants them.
+This includes steps that move the elements of a tile to a reader's order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RowLocal(Kernel):
     def __init__(
         self, name: str, chain: Chain, operands: Sequence[Operand], result: Computed
     ) -> None:
-        """Apply ``chain`` to tiles of operands; what it gives are the tiles of ``result``."""
+        """Apply ``chain`` to tiles of operands and return the tiles of ``result``."""
         self.name = name
         self.chain = chain
         self.operands = tuple(operands)
@@ -52,13 +52,13 @@ class RowLocal(Kernel):
 def row_local(
     name: str, operands: Sequence[Operand], steps: Sequence[Step], result: Computed
 ) -> RowLocal:
-    """Return the kernel of ``steps`` that read operands, numbered from 0, and steps before them.
+    """Return the kernel of ``steps``; steps read operands, numbered from 0, and earlier steps.
 
     Args:
         name: of its operator.
-        operands: whose tiles broadcast to those of the result, or to what the steps make of them.
-        steps: the last one gives the result.
-        result: has as many tiles as each operand.
+        operands: their tiles broadcast to the tiles of the result, or to a step's result.
+        steps: the last one computes the result.
+        result: has the same number of tiles as each operand.
     """
     different: list[Operand] = []
     values: list[int] = []
@@ -82,7 +82,7 @@ def row_local(
     tiles = [each.pulled().layout for each in different]
     found = shapes([(each.rows, each.cols) for each in tiles], chained)
     if found[-1] != (rows, cols):
-        # All operands are repeated: what comes is one row or one column.
+        # All operands are broadcast, so the steps return one row or one column.
         held = np.arange(math.prod(found[-1])).reshape(found[-1])
         places = tuple(np.broadcast_to(held, (rows, cols)).reshape(-1).tolist())
         chained.append(Placed((len(found) - 1,), result.dtype, rows, cols, places))
@@ -90,7 +90,7 @@ def row_local(
 
 
 def _placed(value: int, operand: Operand) -> Placed | None:
-    """Return the step that puts an operand's elements in their places; None where they are."""
+    """Return the step that moves an operand's elements to their places; None if not needed."""
     pulled = operand.pulled()
     tile = TileType(pulled.layout.rows, pulled.layout.cols, operand.view.dtype)
     return placed(value, tile, pulled.places, broadcasts=operand.broadcasts)
@@ -106,11 +106,11 @@ def same_operand(one: Operand, other: Operand) -> bool:
 
 
 def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]) -> Stream:
-    """Return tiles whose elements are those of ``stream`` at ``places``, [rows, cols].
+    """Return tiles with the elements of ``stream`` at ``places``, [rows, cols].
 
     Args:
         stream: of tiles.
-        places: which element of a tile, in row-major order, each element of the result is.
+        places: for each element of the result, the row-major number of the element of a tile.
         broadcasts: a row (0) or a column (1) that is repeated may stay single.
     """
     tile = stream.value
@@ -122,13 +122,13 @@ def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[i
 def placed(
     value: int, tile: TileType, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]
 ) -> Placed | None:
-    """Return the step that puts the elements of a tile in their places; None where they are.
+    """Return the step that moves the elements of a tile to ``places``; None if not needed.
 
     Args:
         value: the number of the tile in a chain.
-        tile: whose elements they are.
+        tile: the tile's type.
         places: as in ``rearranged``.
-        broadcasts: the same.
+        broadcasts: as in ``rearranged``.
     """
     for axis in broadcasts:
         places = _single(places, axis)
@@ -142,6 +142,6 @@ def placed(
 
 
 def _single(places: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
-    """Return one row (axis 0) or one column (axis 1) where all are alike."""
+    """Return one row (axis 0) or one column (axis 1) if all are equal."""
     first = places.take([0], axis)
     return first if (places == first).all() else places

@@ -1,7 +1,7 @@
-"""Schedules: how the calls of a model are tiled, ordered and kept on chip; found by trying, too.
+"""Schedules: tiling, loop order and on-chip memory of a model's calls; found by trials on request.
 
-Source: StreamTensor, arXiv 2509.13694v2, section 4: one tile size for all kernels, tried as a black
-box with what fusion says of it, and channels sized at the end.
+Source: StreamTensor, arXiv 2509.13694v2, section 4: one tile size for all kernels, searched as a
+black box with the fusion as feedback, and channels sized at the end.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _TILES: Final = (16, 64, 256)
 _ORDERS: Final[tuple[Order, ...]] = ("weight", "row", "output")
 
 _MOST_RUN: Final = 2_000_000
-"""Elements of a program that is still run to be compared: a second or so."""
+"""The most elements of a program for a comparing run: about a second."""
 
 _MOST_SIZED: Final = 2_000
-"""Elements of a program whose channels are still sized, which takes many runs: some seconds."""
+"""The most elements of a program for sizing its channels, which takes many runs: some seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Schedule(Described):
 
     Attributes:
         tile_rows: rows of an activation's tile.
-        tile_cols: columns of a weight's tile, and of what a product with it gives.
+        tile_cols: columns of a weight's tile, and of a product with it.
         tile_inner: inner dimension of a product that is summed tile by tile.
         order: of matrix products. ``row``: a tile of rows stays while the weights pass, once for
             each tile of rows. ``weight``: a tile of weights stays while all rows pass; weights are
@@ -64,25 +64,25 @@ class Schedule(Described):
             inner dimension.
         orders: of single products, by patterns of their names.
         ragged: how rows that data give to groups are packed: ``static`` tiles of ``tile_rows``, the
-            last one padded, or one ``dynamic`` tile of as many rows as there are.
-        regions: how many share the groups of each ragged product; one for each group where None.
-            A sequence has one number for each ragged layer.
+            last one padded, or one ``dynamic`` tile of all rows.
+        regions: how many regions share the groups of each ragged product; None for one region per
+            group. A sequence has one number for each ragged layer.
         tile_keys: rows of a tile of keys and values.
-        weight_dtype: element type in which weights of products are stored, of fewer bits than what
-            they are multiplied with, such as int4 beside activations of 8 bits. It has to hold
-            their values, where they have any. That of the weights where None.
+        weight_dtype: element type of stored weights of products, narrower than the other operand,
+            such as int4 beside activations of 8 bits. It has to hold the values of weights that
+            have data. None for the weights' own type.
         weight_dtypes: the same of single products, by patterns of their names.
         units: how many share the columns of each product with weights, tile by tile in turn. A unit
             reads a tile of weights with the bandwidth of one memory unit: several read several.
         attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
             queries of the heads that share keys.
-        on_chip_bytes: what the buffers of kernels that are on chip together may take: their own,
-            and those of converters. What does not fit goes through off-chip memory. None for no
-            limit.
-        flops_per_cycle: of all compute units together, shared out so that the slowest is as fast
-            as can be. Where None each has what the program gives.
-        tuned: tile sizes and the order are those of some candidates, these here among them, with
-            which a run is shortest; and depths of channels are found.
+        on_chip_bytes: the most bytes for buffers of kernels that are on chip together, including
+            the buffers of converters. Edges that do not fit go through off-chip memory. None for
+            no limit.
+        flops_per_cycle: of all compute units together, shared out so that the slowest unit is as
+            fast as possible. None for the bandwidths of the program.
+        tuned: tile sizes and order are chosen from candidates, including the ones here, for the
+            shortest run; depths of channels are found.
     """
 
     tile_rows: Annotated[int, Bounds(1)] = 16
@@ -108,14 +108,14 @@ class Schedule(Described):
         on_chip_bytes: Annotated[int, Bounds(0)] | None = None,
         flops_per_cycle: Annotated[int, Bounds(1)] | None = None,
     ) -> Schedule:
-        """Return a schedule that is worked out when a program is made under it.
+        """Return a schedule that is searched when a program is made under it.
 
         As in StreamTensor on three levels: tiles, order and compute bandwidth for the slowest
         unit; fusion of what fits on chip; depths of channels.
 
         Args:
-            on_chip_bytes: what the buffers of kernels that are on chip together may take.
-            flops_per_cycle: of all compute units together; as the program gives them where None.
+            on_chip_bytes: the most bytes for buffers of kernels that are on chip together.
+            flops_per_cycle: of all compute units together; None for the program's bandwidths.
 
         Example:
             >>> Schedule.auto(on_chip_bytes=1 << 20).tuned
@@ -127,7 +127,7 @@ class Schedule(Described):
         """Return how many regions share the groups of a ragged layer.
 
         Raises:
-            ConfigurationError: ``regions`` has no number for it, or one that is no divisor.
+            ConfigurationError: ``regions`` has no number for the layer, or not a divisor.
         """
         wish = self.regions
         if isinstance(wish, tuple):
@@ -146,11 +146,11 @@ class Schedule(Described):
         return wish
 
     def order_of(self, name: str) -> Order:
-        """Return the order of the product called ``name``: that of the first pattern it matches."""
+        """Return the order of the product ``name``: the first matching pattern decides."""
         return _first(self.orders, name, self.order)
 
     def weight_dtype_of(self, name: str) -> WeightDtype | None:
-        """Return the type that the weights of the product called ``name`` have; None: their own."""
+        """Return the element type of the weights of product ``name``; None for their own."""
         return _first(self.weight_dtypes, name, self.weight_dtype)
 
 
@@ -160,7 +160,7 @@ def _first(patterns: Mapping[str, Value], name: str, otherwise: Value) -> Value:
 
 
 def divisors(size: int) -> set[int]:
-    """Return what divides ``size``, at least 1."""
+    """Return the divisors of ``size``, at least 1."""
     small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
     return {*small, *(size // each for each in small)}
 
@@ -171,10 +171,10 @@ def at_most(wish: int, size: int) -> int:
 
 
 def fit(size: int, wish: int) -> int:
-    """Return a divisor of ``size`` for a tile that should have ``wish``.
+    """Return a divisor of ``size`` for a tile of about ``wish``.
 
-    The largest one not above the wish; where that is less than a quarter of it, as of a prime
-    number, the smallest one above, if it is at most eight times the wish.
+    The largest divisor up to the wish. If it is less than a quarter of the wish, as for a prime
+    number, the smallest divisor above, up to eight times the wish.
     """
     found = divisors(size)
     below = max(each for each in found if each <= max(1, wish))
@@ -185,7 +185,7 @@ def fit(size: int, wish: int) -> int:
 
 
 def number_of(program: Program, dim: Dim) -> int | None:
-    """Return ``dim`` rounded up; None where it hangs on what ``program`` does not bind."""
+    """Return ``dim`` rounded up; None if it depends on symbols that ``program`` does not bind."""
     value = dim if isinstance(dim, int) else dim.with_sizes(program.sizes)
     return ceil(value) if isinstance(value, int | Fraction) else None
 
@@ -212,10 +212,10 @@ class _Tried:
     """A program under one of the candidates.
 
     Attributes:
-        schedule: of it.
-        program: under that.
-        at_least: cycles that no run of it beats.
-        elements: that its operators take, as far as the program knows.
+        schedule: the candidate.
+        program: under that schedule.
+        at_least: a lower bound on its cycles.
+        elements: the elements that its operators take, as far as the program knows.
     """
 
     schedule: Schedule
@@ -227,16 +227,16 @@ class _Tried:
 def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
     """Return the program that is shortest under one of the candidates for ``schedule``.
 
-    Candidates that are small enough are run in timing mode, those with the smallest lower bound of
-    their cycles first, until no bound is below the shortest run. Where none is small enough the
-    bounds decide. Of several the first one counts.
+    Small enough candidates are run in timing mode, in ascending order of their lower bound of
+    cycles, until no bound is below the shortest run. If none is small enough, the bounds decide.
+    The first of equal candidates is taken.
 
-    Channels of a program that is small get the depths of least bytes with which it is as fast as
-    with channels without limits, those of a larger one as many slots as its run has used, which
-    changes nothing in that run. So they are for streams as long as in a run in timing mode.
+    Channels of a small program get the depths of least bytes that are as fast as unlimited
+    channels. Channels of a larger program get the number of slots that its run used, which does not
+    change that run. These depths hold for streams as long as in a timing run.
 
     Raises:
-        FabricError: no candidate makes a program: why the first one does not.
+        FabricError: no candidate makes a program; the error is the first candidate's.
     """
     found: list[_Tried] = []
     failures: list[FabricError] = []
@@ -268,7 +268,7 @@ def _cycles(tried: _Tried, reports: Mapping[_Tried, Report]) -> int:
 
 
 def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
-    """Yield what was run, with its report, as long as something could be shorter."""
+    """Yield the runs with their reports while a shorter run is possible."""
     shortest: int | None = None
     for each in sorted(found, key=lambda each: each.at_least):
         if each.elements > _MOST_RUN:
@@ -283,7 +283,7 @@ def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
 
 
 def _sized(chosen: _Tried, report: Report | None) -> str:
-    """Give the channels of a program the depths they need; say what was done."""
+    """Set the depths of a program's channels; return a text about them."""
     program = chosen.program
     if report is None:
         return "channels not sized"

@@ -1,9 +1,8 @@
-"""Tensors while a model is planned: where they are, and the views that calls take of them.
+"""Tensors while a model is planned: their sources, and the views through which calls read them.
 
-A view-like call of a model (permute, reshape, slice, expand) moves nothing: it only says how the
-next reader walks the data. Readers ask for a layout of what they see, and the views in between turn
-it into a layout of the tensor that is really there: ``pull`` turns a layout of what is seen into
-one of what is there, ``push`` the other way round.
+A view-like call of a model (permute, reshape, slice, expand) moves no data: it changes how the next
+reader walks them. Readers request a layout of their view. ``pull`` turns a layout of a view into a
+layout of its source, ``push`` the other way round.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ class Source:
 class Stored(Source):
     """A parameter, a constant or an input: in off-chip memory, row-major.
 
-    What is there before the run may as well be there in another shape: views of it are tensors of
-    their own, laid out when their data are asked for.
+    Data that exist before the run can be stored in any shape: each view is a separate tensor, laid
+    out when its data are needed.
 
     Attributes:
-        tensor: its data, of ``shape``, a dimension of 1 in front where it has fewer than two.
-        known: its numbers are there while the model is planned, and may decide how.
-        base: the tensor that this one is a view of; None where it is none.
+        tensor: its data, of ``shape``, with dimensions of 1 in front up to two dimensions.
+        known: its numbers are available while the model is planned, and may affect the plan.
+        base: the tensor that this one is a view of; None if it is not a view.
     """
 
     tensor: Tensor
@@ -75,7 +74,7 @@ class Stored(Source):
         *,
         known: bool = False,
     ) -> Stored:
-        """Return a tensor with data that are made when they are needed; None without any."""
+        """Return a tensor with data that are made when they are needed; without data if None."""
         full = (1,) * (2 - len(shape)) + shape
         made = None if data is None else lambda: np.asanyarray(data()).reshape(full)
         tensor = Tensor(full, made, dtype=dtype_name(dtype))
@@ -110,7 +109,7 @@ def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
     """Refuse numbers that a block-scaled type would round; other types refuse theirs themselves.
 
     Raises:
-        ValueChangedError: a number is none of the type.
+        ValueChangedError: the type does not hold a number.
     """
     if block_format(dtype) is None:
         return
@@ -124,7 +123,7 @@ def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Computed(Source):
-    """What a kernel gives, as a stream ``[1, *layout.trips]`` of tiles.
+    """A kernel's result, as a stream ``[1, *layout.trips]`` of tiles.
 
     Attributes:
         layout: of the stream, over ``shape``.
@@ -135,12 +134,12 @@ class Computed(Source):
 
 @dataclass(frozen=True, eq=False)
 class Opaque(Source):
-    """What a kernel gives in a form of its own, which only kernels of its family read.
+    """A kernel's result in a private form, which only kernels of its family read.
 
-    Rows that data give to experts are one stream for each expert, whose lengths nobody knows.
+    For example rows that data give to experts: one stream of unknown length for each expert.
 
     Attributes:
-        form: what its streams are, for who reads them.
+        form: a description of the streams, for the readers.
     """
 
     form: object
@@ -148,13 +147,13 @@ class Opaque(Source):
 
 @dataclass(frozen=True)
 class Pulled:
-    """A reader's wish, in terms of the tensor that is there.
+    """A reader's request, in terms of the source.
 
     Attributes:
-        layout: over the source's shape; over another one of as many elements where only off-chip
-            memory, in which both are the same, can give the tiles.
-        places: which element of the source's tile, numbered in row-major order, each element of the
-            reader's tile is: [rows, cols].
+        layout: over the source's shape; over another shape of equal size if only off-chip memory,
+            in which both are the same, can provide the tiles.
+        places: for each element of the reader's tile, the row-major number of the element in the
+            source's tile: [rows, cols].
     """
 
     layout: Layout
@@ -163,12 +162,12 @@ class Pulled:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a call is given: a tensor that is somewhere, seen through views.
+    """An operand of a call: a source seen through views.
 
     Attributes:
-        source: the tensor that is there.
-        shape: of what is seen.
-        steps: the views, the first one next to the source; each with the shape in front of it.
+        source: the tensor.
+        shape: of the view.
+        steps: the views, the first one next to the source; each with its input shape.
     """
 
     source: Source
@@ -177,17 +176,17 @@ class View:
 
     @staticmethod
     def of(source: Source) -> View:
-        """Return all of it, as it is."""
+        """Return the whole source, unchanged."""
         return View(source, source.shape)
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the elements."""
+        """The element type."""
         return self.source.dtype
 
     @property
     def is_plain(self) -> bool:
-        """Whether what is seen is what is there."""
+        """Whether the view is the source itself."""
         return not self.steps
 
     def permuted(self, dims: Sequence[int]) -> View:
@@ -196,7 +195,7 @@ class View:
         if dims == tuple(range(len(dims))):
             return self
         if self.steps and isinstance(last := self.steps[-1][0], Permuted):
-            # Once there and back again is nothing, though neither alone is a stream as it is.
+            # Two permutations may cancel out, though a stream of neither alone exists.
             before = replace(self, shape=self.steps[-1][1], steps=self.steps[:-1])
             return before.permuted([last.dims[dim] for dim in dims])
         return self._seen(Permuted(dims), tuple(self.shape[axis] for axis in dims))
@@ -214,13 +213,13 @@ class View:
         return self._seen(Sliced(dim, first, count), shape)
 
     def expanded(self, shape: Sequence[int]) -> View:
-        """See dimensions of size 1 as often as ``shape`` says; it may have more in front."""
+        """Repeat dimensions of size 1 up to ``shape``, which may add leading dimensions."""
         shape = tuple(shape)
         padded = self.reshaped((1,) * (len(shape) - len(self.shape)) + self.shape)
         return padded if shape == padded.shape else padded._seen(Expanded(shape), shape)
 
     def again(self, other: View) -> View:
-        """See this through the views of ``other`` as well, which is of a tensor of this shape."""
+        """Apply the views of ``other``, which start from this shape, as well."""
         found = self
         shapes = [before for _, before in other.steps[1:]] + [other.shape]
         for (step, _), shape in zip(other.steps, shapes, strict=False):
@@ -233,10 +232,10 @@ class View:
         return replace(self, shape=shape, steps=(*self.steps, (step, self.shape)))
 
     def pull(self, layout: Layout) -> Pulled | None:
-        """Return what a reader that walks the view in ``layout`` wants of the source.
+        """Return the request to the source of a reader that walks the view in ``layout``.
 
         Returns:
-            None where no layout of the source expresses it.
+            None if no layout of the source expresses it.
         """
         tiles = []
         for index, (step, before) in reversed(list(enumerate(self.steps))):
@@ -260,12 +259,12 @@ class View:
         """The data of a view of a stored tensor.
 
         Raises:
-            ValueError: there are none.
+            ValueError: the tensor has no data.
         """
         return self.stored().array()
 
     def stored(self) -> Stored:
-        """Return a view of a stored tensor as a tensor of its own."""
+        """Return a view of a stored tensor as a separate tensor."""
         assert isinstance(self.source, Stored)
         if self.is_plain:
             return self.source
@@ -279,9 +278,9 @@ class View:
 
     @property
     def layout(self) -> Layout | None:
-        """The layout in which the stream of the source shows the view.
+        """The layout of the view in which the source's stream arrives.
 
-        None where it does in none, and where its tiles would have to be transposed.
+        None if no layout expresses it, or if its tiles would have to be transposed.
         """
         if not isinstance(self.source, Computed):
             return None
@@ -299,14 +298,11 @@ class Step(ABC):
 
     @abstractmethod
     def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        """Return the layout of what is there, of shape ``before``, given that of the view.
-
-        None where no layout says it.
-        """
+        """Return the layout of the input, of shape ``before``, for one of the view, or None."""
 
     @abstractmethod
     def push(self, layout: Layout) -> Viewed | None:
-        """Return the layout of the view, given that of what is there; None where none says it."""
+        """Return the layout of the view for a layout of its input; None if none expresses it."""
 
     @abstractmethod
     def seen(self, array: np.ndarray) -> np.ndarray:
@@ -314,7 +310,7 @@ class Step(ABC):
 
     @abstractmethod
     def in_tile(self, tile: NDArray[np.int64], after: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return a tile of the view, of shape ``after``, given that of what is there."""
+        """Return a tile of the view, of shape ``after``, for a tile of its input."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +326,7 @@ class Permuted(Step):
         found = permuted(layout, inverse)
         if found is not None:
             return found
-        # Elements of a tile change places in more ways than rows with columns.
+        # Elements of a tile may move in more ways than exchanging rows with columns.
         ordered = replace(
             layout,
             shape=tuple(layout.shape[axis] for axis in inverse),
@@ -404,7 +400,7 @@ class Sliced(Step):
 
 @dataclass(frozen=True)
 class Expanded(Step):
-    """Dimensions of size 1 as often as ``shape`` says; as many dimensions as before."""
+    """Dimensions of size 1 repeated to ``shape``, without new dimensions."""
 
     shape: tuple[int, ...]
 
@@ -414,7 +410,7 @@ class Expanded(Step):
 
     @override
     def push(self, layout: Layout) -> None:
-        del layout  # what is there once is not a stream of what is read often
+        del layout  # the source's stream has each tile once, the view needs it repeatedly
 
     @override
     def seen(self, array: np.ndarray) -> np.ndarray:

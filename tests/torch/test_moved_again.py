@@ -126,7 +126,7 @@ def test_keys_are_read_again_for_each_tile_of_queries() -> None:
 
     assert report.extra["moved_again_bytes"] == 2 * 4 * 2 * 32 * 8
     assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
-    assert "scaled_dot_product_attention names some more than once" in str(
+    assert "scaled_dot_product_attention reads some of its tiles more than once" in str(
         report.extra["moved_again"]
     )
 

@@ -88,8 +88,8 @@ def test_kernel_that_waits_for_a_later_step_is_named(across: str) -> None:
         check_loops(model)
     assert ("model.py", 7) == (caught.value.file, caught.value.line)
     assert caught.value.message == (
-        "late (sum) is in a loop whose number of steps is 3, and does not take them one after the "
-        "other: expected calls that do"
+        "late (sum) is in a loop of 3 steps, and does not take them one after the other: "
+        "expected calls that proceed step by step"
     )
 
 
