@@ -32,16 +32,18 @@ _EVALUATIONS: Final = 100_000
 _ROUNDS: Final = 200
 """Most solutions of the master: interchangeable channels lead to very many cuts."""
 
+_PARTS: Final = 1_000_000
+"""An answer that is at most this part of the bound above it is good enough."""
+
 _EVENTS: Final = 4_000_000_000
 """Most timed events of records for one answer, about a minute."""
 
 
 def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | None = None) -> Found:
-    """Return depths of least cost, or the best found and their gap.
+    """Return depths of least cost, up to a millionth, or the best found and their gap.
 
-    ``lower``: lower bounds, from ``search.lower_bounds``. ``start``: depths that keep the limits,
-    from ``search.search``. ``evaluations``: number of vectors of depths to time; by default about
-    a minute's work. The result does not depend on the machine.
+    ``lower`` is from ``search.lower_bounds``; ``start``, from ``search.search``, keeps the limits.
+    ``evaluations``: most vectors of depths to time; by default about a minute's work.
     """
     problem = oracle.problem
     master = Master(problem, lower)
@@ -54,10 +56,9 @@ def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | No
             master.add(cut)
         return len(master) > before
 
-    if cost > bound:
-        learn(cuts_around(oracle, lower, best))
+    learn(cuts_around(oracle, lower, best))
     for _ in range(_ROUNDS):
-        if cost <= bound:
+        if cost - bound <= bound // _PARTS:
             break
         depths, at_least = master.solve()
         bound = max(bound, at_least)
@@ -68,8 +69,7 @@ def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | No
             better = trimmed(oracle, raised(oracle, depths), lower)
             if problem.cost_of(better) < cost:
                 best, cost = better, problem.cost_of(better)
-        if not learned:
-            # No new cut: evaluations ran out, or the node limit left cheaper depths unexplored.
+        if not learned:  # evaluations ran out, or the node limit left cheaper depths unexplored
             break
     return Found(best, cost, bound, oracle.evaluations)
 
