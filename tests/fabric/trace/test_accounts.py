@@ -20,7 +20,7 @@ from tests.profiles import of_profile, spread
 STOPPING = [name for name, case in CASES.items() if case.code != "FAB-L001"]
 
 
-@pytest.fixture(scope="module", params=spread([*PROGRAMS, *STOPPING], 7))
+@pytest.fixture(scope="module", params=spread([*PROGRAMS, *STOPPING], 4))
 def run(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Report, Trace]:

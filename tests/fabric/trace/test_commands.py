@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,22 +113,6 @@ def test_damage_of_a_trace_is_a_warning(
         f"fabric: warning: {run}: the run did not record its end: "
         "this is the trace up to its last write\n"
     )
-
-
-def test_trace_help_imports_no_large_library() -> None:
-    code = (
-        "import sys\nfrom fabric.shell.cli import main\nmain(['trace', '--help'])\n"
-        "print(*sorted({'sympy', 'numba', 'duckdb', 'perfetto', 'trio'} & set(sys.modules)))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[3],
-    )
-
-    assert "" == run.stdout.splitlines()[-1]
 
 
 def test_trace_of_a_grown_run_warns_of_the_stopped_run(

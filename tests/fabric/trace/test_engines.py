@@ -35,6 +35,8 @@ from tests.programs.loading import program
 
 Build = Callable[[], Program]
 
+_SMALL: dict[str, Any] = {"batch": 32, "hidden": 64, "inter": 64}
+
 _numbers = itertools.count()
 
 
@@ -78,9 +80,9 @@ def test_trace_of_a_program_is_equal_in_both_engines(
 def test_trace_is_equal_for_any_size_of_the_log(
     rows: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = check(lambda: program("swiglu"), folder)
+    whole = check(lambda: program("swiglu", **_SMALL), folder)
     monkeypatch.setattr(log, "ROWS", rows)
-    parts = check(lambda: program("swiglu"), folder)
+    parts = check(lambda: program("swiglu", **_SMALL), folder)
     assert all(whole.rows(f"FROM {table}") == parts.rows(f"FROM {table}") for table in TABLES)
 
 
@@ -145,31 +147,6 @@ def test_trace_stopped_in_a_repetition_is_equal_in_both_engines(depth: int, fold
         return program
 
     check(build, folder, depths={"zip.0": depth}, on_deadlock="describe")
-
-
-class Later(Turning):
-    @override
-    async def run(self, ports: Ports) -> None:
-        source, sink, unit = ports.source, ports.sink, ports.unit
-        begin = ports.now
-        while (element := await source.receive()) is not None:
-            unit.charge(4)
-            await sink.send_at(element, begin + 12)
-            unit.charge(3)
-            ports.turn()
-            begin = ports.now
-
-
-def test_requested_cycle_counts_from_the_clock_of_its_unit(folder: Path) -> None:
-    def build() -> Program:
-        with Program("later", mode="timing") as program:
-            Consumer()(Later(None, name="later")(Metadata(np.array([3, 1, 4]))()))
-        return program
-
-    trace = check(build, folder)
-    # The first number is there in cycle 1, and a round takes 4 + 3 cycles: they begin so.
-    found = trace.rows("SELECT visible_cycle FROM transfers WHERE channel = 1 ORDER BY element")
-    assert found == [(begin + 12,) for begin in (0, 1 + 7, 1 + 7 + 7)]
 
 
 @pytest.mark.deep

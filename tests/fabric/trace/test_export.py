@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import csv
 import errno
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,17 +10,15 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 from structlog.testing import LogCapture
-from vcdvcd import VCDVCD
 
-from fabric.analysis.trace.analysis.timeline import STATES, slices, timelines
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.paths import system_errors
 from fabric.messages.vocabulary import EVENTS
-from tests.fabric.trace.recording import pairs, program, record
+from tests.fabric.trace.recording import program, record
 from tests.telling import captured
 
-WHOLE = ["simplified_moe", "swiglu", "pack_rows"]
+WHOLE = ["swiglu", "pack_rows"]
 
 
 @pytest.fixture(scope="module", params=WHOLE)
@@ -66,25 +62,6 @@ def test_perfetto_arrows_link_waits_and_their_ends(trace: Trace, tmp_path: Path)
     assert all(begins[each][1] <= ends[each][1] for each in begins)
 
 
-def test_vcd_states_are_those_of_the_timelines(trace: Trace, tmp_path: Path) -> None:
-    dump = _vcd(trace, tmp_path)
-    lines = timelines(trace)
-    for unit, name in enumerate(lines.names):
-        values = dump[f"fabric.units.{name}"].tv
-        for piece in slices(lines, unit):
-            _, state = max(change for change in values if change[0] <= piece.start)
-            assert piece.state == STATES[int(state, 2)]
-
-
-def test_vcd_times_ascend_to_the_last_cycle(trace: Trace, tmp_path: Path) -> None:
-    export_trace(trace, "vcd", tmp_path / "run.vcd")
-    text = (tmp_path / "run.vcd").read_text(encoding="ascii")
-    times = [int(line[1:]) for line in text.splitlines() if line[0] == "#"]
-
-    assert all(before < after for before, after in pairs(times))
-    assert trace.cycles == times[-1]
-
-
 def test_json_lines_are_the_events_of_a_processor(trace: Trace, tmp_path: Path) -> None:
     count = export_trace(trace, "jsonl", tmp_path / "run.jsonl")
     text = (tmp_path / "run.jsonl").read_text(encoding="utf-8")
@@ -98,20 +75,6 @@ def test_json_lines_are_the_events_of_a_processor(trace: Trace, tmp_path: Path) 
         assert {"event", "level", "run", *EVENTS[event["event"]]} == set(event)
 
 
-def test_csv_has_a_row_for_each_element(trace: Trace, tmp_path: Path) -> None:
-    count = export_trace(trace, "csv", tmp_path / "run.csv")
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "run.csv").read_text("utf-8"))))
-
-    assert count == len(rows)
-    assert [
-        (name, str(element), str(sent))
-        for name, element, sent in trace.rows(
-            "SELECT name, element, sent_cycle FROM transfers JOIN channels USING (channel) "
-            "ORDER BY taken_cycle NULLS LAST, channel, element"
-        )
-    ] == [(row["channel"], row["element"], row["sent_cycle"]) for row in rows]
-
-
 def _perfetto(trace: Trace, folder: Path) -> Any:
     export_trace(trace, "perfetto", folder / "run.perfetto")
     message: Any = TraceMessage()
@@ -123,8 +86,3 @@ def _tracks(message: Any) -> list[Any]:
     return [
         packet.track_descriptor for packet in message.packet if packet.HasField("track_descriptor")
     ]
-
-
-def _vcd(trace: Trace, folder: Path) -> Any:
-    export_trace(trace, "vcd", folder / "run.vcd")
-    return VCDVCD(str(folder / "run.vcd"))

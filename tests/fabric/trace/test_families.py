@@ -64,36 +64,6 @@ def test_folded_roots_and_paths_add_up_to_those_of_units(trace: Trace) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["slowest-channels", "utilisation", "longest-waits", "occupancy"])
-def test_folded_query_has_the_maximum_of_each_family(trace: Trace, name: str) -> None:
-    measure = {
-        "slowest-channels": ("cycles", "most_cycles", "SELECT c.family, sum(cycles) FROM waits "
-                             "JOIN channels c USING (channel) GROUP BY c.channel, c.family"),
-        "utilisation": ("busy", "most_percent", "SELECT family, 100 * busy_cycles / run.cycles "
-                        "FROM states JOIN units USING (unit), run"),
-        "longest-waits": ("cycles", "most_cycles",
-                          "SELECT family, cycles FROM waits JOIN units USING (unit)"),
-        "occupancy": ("held", "most_depth",
-                      "SELECT family, depth FROM channels WHERE channel IN "
-                      "(SELECT channel FROM transfers)"),
-    }  # fmt: skip
-    _, column, sql = measure[name]
-    most: dict[str, float] = defaultdict(float)
-    for family, value in trace.query(sql).rows():
-        most[family] = max(most[family], value)
-    answer = trace.query(name, fold=True)
-    at = answer.columns.index(column)
-
-    rows = answer.rows()
-    assert rows
-    for row in rows:
-        if name == "longest-waits":
-            assert row[at] <= most[row[0]]
-        else:
-            assert row[at] == pytest.approx(most[row[0]], abs=0.06)
-    assert len({row[0] for row in rows}) == len(rows) or name == "longest-waits"
-
-
 def test_families_with_equal_names_have_numbered_titles(tmp_path: Path) -> None:
     with Program("alike") as program:
         x = LinearOffChipLoad(Tensor((16, 16)), (16, 16))()

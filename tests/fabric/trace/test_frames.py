@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fabric import ConfigurationError, Trace
+from fabric import Trace
 from fabric.messages.vocabulary import TABLES
 from tests.fabric.trace.recording import program, record
 
@@ -34,11 +34,3 @@ def test_table_has_equal_rows_in_all_libraries(trace: Trace, name: str) -> None:
     ]
     for column, array in table.numpy().items():
         assert arrow[column].to_pylist() == np.ma.asarray(array).tolist()
-
-
-def test_table_without_pandas_names_the_package(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ConfigurationError, match=r"df\(\) needs pandas, which is not installed"):
-        trace.tables["units"].df()

@@ -62,21 +62,3 @@ def test_stages_sum_to_the_bytes_of_the_report(tmp_path: Path) -> None:
     assert len(report.units) == sum(stage.units for stage in stages)
     assert report.hbm_bytes_moved == sum(stage.off_chip_bytes for stage in stages)
     assert report.on_chip_requirement_bytes == sum(stage.on_chip_bytes or 0 for stage in stages)
-
-
-def test_stages_sum_to_the_critical_path(slow: Trace) -> None:
-    stalls = slow.stalls()
-    path = sum(share.cycles for share in stalls.critical_path.shares if share.root.unit is not None)
-
-    stages = stalls.folded.stages
-    assert path == sum(stage.path_cycles for stage in stages)
-    (stage,) = (stage for stage in stages if stage.units == 2)
-    assert stage.headroom_cycles == stalls.cycles - min(
-        gain.cycles for gain in stalls.gains or () if gain.kind == "family"
-    )
-
-
-def test_stages_of_a_stopped_run_have_no_headroom(tmp_path: Path) -> None:
-    trace = record(program("simplified_moe"), tmp_path, depths={"reassemble_1.2": 2})[1]
-
-    assert {None} == {stage.headroom_cycles for stage in trace.stalls().folded.stages}

@@ -5,24 +5,18 @@ import json
 import os
 import re
 import xml.etree.ElementTree as ET
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pydot
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from vcdvcd import VCDVCD
 
 from fabric import Feedback, Program, StreamType, simulate
-from fabric.analysis.drawing.paper import shortened
-from fabric.analysis.drawing.picture import picture_of
-from fabric.analysis.drawing.svg import dot, mermaid, svg
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.extend import BoolType
-from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.text import visible
 from fabric.shell.cli import main
 from tests.deadlock.parts import Script
@@ -199,28 +193,6 @@ def test_log_folder_of_a_hostile_name_stays_inside(name: str, tmp_path: Path) ->
     assert all(folder.name[0] not in ".-" and folder.name.isprintable() for folder in folders)
 
 
-@pytest.mark.deep
-def test_tables_with_hostile_names_are_escaped(
-    capsys: pytest.CaptureFixture[str], run: Path
-) -> None:
-    names = [visible(name) for name in HOSTILE_NAMES]
-    for arguments in (
-        ("stalls", run, "--rows", 99),
-        ("show", run, "--at", 1),
-        ("query", run, "SELECT name FROM units"),
-        ("diff", run, run),
-        ("deadlock", run),
-        ("summary", run),
-    ):
-        printed = Printed(capsys, "trace", *arguments)
-        assert (0, "") == (printed.status, printed.err)
-        assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", printed.out)
-        shown = {"diff": names[-1:], "deadlock": names[-2:], "summary": names[-2:]}
-        for name in shown.get(str(arguments[0]), names):
-            assert name in printed.out, (arguments[0], name)
-    assert names == Trace(run).unit_names()
-
-
 def test_exports_with_hostile_names_are_readable(
     capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
 ) -> None:
@@ -243,23 +215,3 @@ def test_exports_with_hostile_names_are_readable(
     assert {json.loads(line)["channel"] for line in lines} <= channels
     with (tmp_path / "run.csv").open(encoding="utf-8", newline="") as file:
         assert {row["channel"] for row in csv.DictReader(file)} <= channels
-
-
-def test_pictures_with_hostile_names_are_readable(
-    capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
-) -> None:
-    names = [visible(name) for name in HOSTILE_NAMES]
-    picture = picture_of(elaborate(_program("../<b>", HOSTILE_NAMES)), unfold=True)
-    texts = [each.text for each in ET.fromstring(svg(picture)).iter() if each.text]
-    assert set(names) <= set(texts)
-    graphs: Any = pydot.graph_from_dot_data(dot(picture))
-    labels = [node.get_label() for node in graphs[0].get_nodes() if node.get_label()]
-    for name in names:
-        assert any(f">{escape(shortened(name))}<" in label for label in labels), name
-    boxes = re.findall(r'n\d+\["(.*?)<br/>', mermaid(picture))
-    assert names == [re.sub(r"#(\d+);", lambda code: chr(int(code[1])), box) for box in boxes]
-
-    assert 0 == Printed(capsys, "trace", "report", run, "-o", tmp_path / "page.html").status
-    _Page((tmp_path / "page.html").read_text(encoding="utf-8"))
-    ET.parse(run / "deadlock.svg")
-    assert pydot.graph_from_dot_data((run / "deadlock.dot").read_text(encoding="utf-8"))

@@ -14,6 +14,7 @@ import pytest
 from fabric import open_trace
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import program, record
+from tests.profiles import spread
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -45,8 +46,8 @@ def signal_in_call(number: int, library: str, name: str, nth: int) -> Iterator[C
         threading.setprofile(None)
 
 
-@pytest.mark.parametrize("number", _SIGNALS)
-@pytest.mark.parametrize("nth", [1, 20, 60])
+@pytest.mark.parametrize("number", spread(_SIGNALS, 1))
+@pytest.mark.parametrize("nth", [1, 60])
 @pytest.mark.parametrize("command", ["summary", "stalls"])
 def test_signal_in_duckdb_ends_the_command_with_its_status(
     command: str, nth: int, number: int, run: str, capsys: pytest.CaptureFixture[str]
@@ -59,7 +60,7 @@ def test_signal_in_duckdb_ends_the_command_with_its_status(
     assert "damaged" not in "".join(capsys.readouterr())
 
 
-@pytest.mark.parametrize("nth", [1, 20, 60])
+@pytest.mark.parametrize("nth", [1, 60])
 def test_ctrl_c_in_duckdb_is_keyboard_interrupt(nth: int, run: str) -> None:
     with (
         signal_in_call(signal.SIGINT, "_dtype.py", "__str__", nth) as sent,
@@ -87,7 +88,7 @@ def test_ctrl_c_in_a_query_is_keyboard_interrupt(run: str) -> None:
         query()
 
 
-@pytest.mark.parametrize("number", _SIGNALS)
+@pytest.mark.parametrize("number", spread(_SIGNALS, 1))
 def test_signal_in_pygraphviz_ends_the_command_with_its_status(number: int, tmp_path: Path) -> None:
     file = Path(__file__).parents[3] / "programs" / "simplified_moe.py"
     with signal_in_call(number, "pygraphviz", "gvLayout", 1) as sent:

@@ -17,10 +17,10 @@ from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.causes import SHOWN, Cause
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 from tests.fabric.trace.page_data import Data, page_data, transfers_of, waits_of
-from tests.fabric.trace.recording import PROGRAMS, program, record
+from tests.fabric.trace.recording import program, record
 
 
-@pytest.fixture(scope="module", params=[*PROGRAMS, "pack_rows", "ring_of_7"])
+@pytest.fixture(scope="module", params=["simplified_moe", "moe regions", "pack_rows"])
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return record(program(request.param), tmp_path_factory.mktemp("run"))[1]
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +9,6 @@ import pytest
 
 from fabric import Program
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.analysis.trace.pages import page
-from fabric.analysis.trace.pages.page import write_page
 from fabric.messages.causes import SHOWN
 from fabric.messages.text import visible
 from operators import Consumer, LinearOffChipLoad, Map, SiLU
@@ -91,18 +88,6 @@ def test_page_loads_nothing_from_outside(opened: Shown) -> None:
     opened.troubles.clear()
 
 
-@of("moe static", viewport={"width": 420, "height": 800})
-def test_narrow_page_has_nothing_cut_off(opened: Shown) -> None:
-    widest = "Math.max(...[...document.querySelectorAll('body *')].filter((it) => "
-    widest += "!it.closest('.scroll, svg, #details')).map("
-    widest += "(it) => it.getBoundingClientRect().right))"
-
-    assert opened.page.evaluate(widest) <= 420
-    opened.choose(opened.units[0])
-    assert opened.page.locator("#details").is_visible()
-    assert opened.page.evaluate(widest) <= 420
-
-
 @of(*NAMES)
 def test_table_of_units_has_the_figures_of_stalls(opened: Shown, traces: dict[str, Trace]) -> None:
     unfold(opened)
@@ -116,23 +101,6 @@ def test_table_of_units_has_the_figures_of_stalls(opened: Shown, traces: dict[st
         [each.name, *(f"{getattr(each, cause.column):,}" for cause in SHOWN)]
         for each in accounts.ranked()
     ] == [row[:7] for row in opened.rows("#units-table")]
-
-
-def test_search_leaves_the_units_found(opened: Shown) -> None:
-    opened.page.fill("#search", "LOAD_UP experts")
-    opened.settle()
-    found = [name for name in opened.data["units"]["name"] if "load_up" in name]
-    rows = opened.rows("#units-table")
-
-    assert found
-    assert set(found) == {row[0] for row in rows}
-    assert opened.read("#rows").startswith(f"{len(found)} of ")
-    faint = opened.page.locator(".box.faint").count()
-    boxes = opened.page.locator(".box").count()
-    assert 0 < faint < boxes
-    opened.page.click("#rows-all")
-    opened.settle()
-    assert not opened.page.locator(".box.faint").count()
 
 
 @of("simplified_moe", "pack_rows")
@@ -185,18 +153,6 @@ def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
     assert not opened.page.locator("#details").is_visible()
 
 
-def test_chain_of_waits_ends_at_a_busy_unit_or_memory(opened: Shown) -> None:
-    data = opened.data
-    for name in opened.units[:6]:
-        opened.choose(name)
-        chain = opened.page.locator("#details .chain li").all_inner_texts()
-        for link, after in pairwise(chain):
-            assert f" {after.split()[0]}, since" in link
-        assert ":" in chain[-1]
-        assert not any(":" in link for link in chain[:-1])
-    assert data["units"]["ranked"]
-
-
 def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: Path) -> None:
     names = (
         "</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", 'a"b\'c',
@@ -215,28 +171,4 @@ def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: 
         assert name == shown.read("#details-title")
         tip = shown.hover(shown.x("#lanes", 1), shown.top("#lanes") + 8)
         assert name == tip[0]
-    assert not shown.troubles
-
-
-def test_page_reports_the_waits_it_left_out(
-    browser: Browser, tmp_path: Path, traces: dict[str, Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_page(traces["moe static"], tmp_path / "whole.html")
-    size = (tmp_path / "whole.html").stat().st_size
-    monkeypatch.setattr(page, "_CHARACTERS", size - 3_000)
-    shown = Shown(browser, traces["moe static"], tmp_path)
-    counts = shown.data["detail"]["waits"]
-    kept = sum(count or 0 for count in counts)
-    without = [unit for unit in shown.data["units"]["ranked"] if counts[unit] is None]
-    name = shown.data["units"]["name"][without[0]]
-
-    assert kept
-    assert f"This page has {kept:,} of " in shown.read("#notes")
-    tip = shown.hover(*shown.point(name, shown.range[1] / 2))
-    assert "its single waits are not in this page" == tip[-1]
-    assert "mostly " in tip[2]
-    shown.choose(name)
-    shown.page.mouse.click(shown.x("#lanes", 5), shown.top("#lanes") + 8)
-    shown.settle()
-    assert "its single waits are not in this page" in shown.read("#details .chain")
     assert not shown.troubles

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +14,8 @@ from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.opened import Trace
 from fabric.display.terminal import plain_text
 from fabric.shell.cli import main
-from tests.fabric.trace.recording import program, record, until_traced
+from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, spread
-
-_ROOT = Path(__file__).parents[3]
-_ENDLESS = str(_ROOT / "tests" / "fabric" / "small_program.py")
-
-
-@pytest.mark.deep
-def test_killed_run_leaves_an_accountable_trace(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fabric", "run", _ENDLESS, "--trace", "events"]
-    command += ["-p", "fault=endless", "--log-dir", str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": str(_ROOT)}
-    folder = tmp_path / "small-1" / "trace"
-    with subprocess.Popen(command, env=environment) as run:
-        until_traced(run, folder)
-        run.send_signal(signal.SIGKILL)
-
-    trace = Trace(tmp_path / "small-1")
-    assert "killed" == trace.status
-    assert [
-        "the run did not record its end: this is the trace up to its last write"
-    ] == trace.problems
-    assert trace.rows("SELECT count(*) > 0 FROM transfers") == [(True,)]
-    for unit in Accounts(trace).units:
-        assert trace.cycles == unit.busy_cycles + unit.stalled_cycles + unit.idle_cycles
 
 
 def test_unwritable_trace_folder_is_refused_before_the_run(
@@ -95,17 +68,6 @@ def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> No
     assert "The trace has no record" in plain_text(trace.summary().waiting_sheet(), 100)
 
 
-def test_damaged_unit_table_is_refused(tmp_path: Path) -> None:
-    _, whole = record(program("simplified_moe"), tmp_path)
-    file = whole.folder / "units.parquet"
-    file.write_bytes(b"")
-
-    with pytest.raises(ConfigurationError) as refused:
-        Trace(whole.folder)
-    assert refused.value.message.startswith(f"{file}: ")
-    assert refused.value.message.endswith(": expected the table the run wrote first")
-
-
 def test_segments_after_a_missing_one_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,26 +81,6 @@ def test_segments_after_a_missing_one_are_left_out(
         "operations-000002.parquet is missing"
     ]
     assert 0 < len(trace.entries()) < len(whole.entries())
-
-
-_FIRST = ["meta.json", "units.parquet", "channels.parquet", "columns.parquet"]
-
-
-@pytest.mark.parametrize("missing", _FIRST)
-def test_trace_without_first_tables_is_refused(
-    missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, whole = record(program("simplified_moe"), tmp_path)
-    run = whole.folder.parent
-    for name in _FIRST[_FIRST.index(missing) :]:
-        (whole.folder / name).unlink()
-    for command in (["summary", str(run)], ["report", str(run), "-o", str(tmp_path / "page.html")]):
-        assert main(["trace", *command]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert missing in err
-        assert err.endswith(", there is nothing to show\n")
-    assert not (tmp_path / "page.html").exists()
 
 
 FILES = ("trace/meta.json", "trace/end.json", "deadlock.json")

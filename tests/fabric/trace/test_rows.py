@@ -1,25 +1,21 @@
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from fabric import ConfigurationError, simulate
+from fabric import simulate
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.analysis.trace.spool import Spool
 from fabric.messages.vocabulary import FIELDS, TABLES
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 
-@pytest.mark.parametrize("name", spread(PROGRAMS, 3))
+@pytest.mark.parametrize("name", spread(PROGRAMS, 2))
 def test_traced_run_has_the_report_of_an_untraced_one(name: str, tmp_path: Path) -> None:
     plain = simulate(program(name))
     traced, trace = record(program(name), tmp_path)
@@ -56,7 +52,7 @@ _UNDER_WAY = (
 
 
 @pytest.mark.parametrize("engine", ["tasks", "compiled"])
-@pytest.mark.parametrize("name", spread(["swiglu", "attention", "moe regions", "pack_rows"], 2))
+@pytest.mark.parametrize("name", spread(["swiglu", "attention", "moe regions", "pack_rows"], 1))
 def test_window_keeps_the_rows_under_way_in_it(
     name: str, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,34 +76,6 @@ def test_window_keeps_the_rows_under_way_in_it(
         assert whole.rows(query) == part.rows(query), query
 
 
-def test_window_of_a_killed_run_has_elements_of_the_whole_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copies: list[Path] = []
-    write = Spool.write
-
-    def copied(spool: Spool, name: str, columns: Mapping[str, np.ndarray]) -> None:
-        write(spool, name, columns)
-        folder = tmp_path / "logs" / "attention-2" / "trace"
-        if (folder / "columns.parquet").exists():
-            copies.append(shutil.copytree(folder, tmp_path / str(len(copies))))
-
-    _, whole = record(program("attention"), tmp_path / "logs")
-    monkeypatch.setattr("fabric.timing.engine.log.ROWS", 3_000)
-    monkeypatch.setattr(Spool, "write", copied)
-    record(program("attention"), tmp_path / "logs", TraceOptions(window=(2_000, 6_000)))
-
-    query = "SELECT channel, element, stop, reserved_cycle, sent_cycle, taken_cycle FROM transfers"
-    rows = {row[:2]: row for row in whole.rows(query)}
-    counts = []
-    for copy in copies:
-        found = Trace(copy).rows(f"{query} WHERE taken_cycle IS NOT NULL")
-        assert found == [rows[row[:2]] for row in found]
-        counts.append(len(found))
-    assert sorted({*counts}) == [*dict.fromkeys(counts)]
-    assert len({*counts}) > 3
-
-
 def test_nodes_pattern_keeps_channels_with_a_matching_end(tmp_path: Path) -> None:
     _, part = record(program("swiglu"), tmp_path, TraceOptions(nodes="matmul_sum_*"))
 
@@ -117,18 +85,6 @@ def test_nodes_pattern_keeps_channels_with_a_matching_end(tmp_path: Path) -> Non
     )
     assert ends
     assert all("matmul_sum_" in producer + consumer for producer, consumer in ends)
-
-
-def test_nodes_pattern_without_a_match_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        record(program("swiglu"), tmp_path, TraceOptions(nodes="x*"))
-
-    assert refused.value.message == (
-        "--trace-nodes x*: no unit has such a name: expected a pattern of units such as "
-        "linear_off_chip_load_1, linear_off_chip_load_2, matmul_sum_1, linear_off_chip_load_3, "
-        "matmul_sum_2, silu_1, mul_1, reshape_1"
-    )
-    assert [] == list(tmp_path.iterdir())
 
 
 def test_trace_has_the_documentation_of_its_columns(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +80,7 @@ def test_record_of_a_trace_is_that_of_the_run(tmp_path: Path, name: str) -> None
     assert expected.arbitrated == found.arbitrated
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 6, 20])
+@pytest.mark.parametrize("depth", [1, 2, 6])
 def test_what_if_with_depths_gives_the_cycles_of_a_run(bursty: Trace, depth: int) -> None:
     found = bursty.what_if({"unit_1.0": depth})
     again = simulate(_bursty(), depths={"unit_1.0": depth})
@@ -145,27 +144,10 @@ def test_what_if_of_a_deadlock_releases_units_as_a_run(
         assert found.loop
 
 
-def test_what_if_with_less_work_gives_the_cycles_of_a_run(bursty: Trace) -> None:
-    found = bursty.what_if(work={"unit_2": 0.5})
-    faster = chain(("s0",) * 6 + ("c40",), ("r0", "c2", "s0"), ("r0", "c3"), elements=4)
-    assert simulate(faster).cycles == found.cycles
-    assert ("unit_2 works 0.5 times as long, rounded to cycles",) == found.reasons
-
-
 def test_what_if_with_a_later_option_overrides_a_pattern(bursty: Trace) -> None:
     found = bursty.what_if({"unit_*.0": 7, "unit_2.0": 1})
     assert {"unit_1.0": 7, "unit_2.0": 1} == found.depths
     assert simulate(_bursty(), depths=found.depths).cycles == found.cycles
-
-
-def test_what_if_without_a_change_moves_nothing(bursty: Trace) -> None:
-    found = bursty.what_if()
-    assert (bursty.cycles, (), ()) == (found.cycles, found.units, found.channels)
-
-
-def test_what_if_beyond_64_bits_is_unbounded(bursty: Trace) -> None:
-    deep = bursty.what_if({"unit_1.0": 10**40})
-    assert deep.cycles == bursty.what_if({"unit_1.0": 100}).cycles
 
 
 @pytest.mark.parametrize(
@@ -178,13 +160,6 @@ def test_what_if_of_a_part_of_a_run_is_refused(
     trace = record(_bursty(), tmp_path, options)[1]
     with pytest.raises(ConfigurationError, match=rf"without --trace-{part}$"):
         trace.what_if({"unit_1.0": 3})
-
-
-def test_what_if_of_a_killed_run_is_refused(bursty: Trace, tmp_path: Path) -> None:
-    shutil.copytree(bursty.folder, tmp_path / "trace")
-    (tmp_path / "trace" / "end.json").unlink()
-    with pytest.raises(ConfigurationError, match="the run ended with killed"):
-        open_trace(tmp_path).what_if()
 
 
 @pytest.mark.parametrize("damaged", [True, False])
