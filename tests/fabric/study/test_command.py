@@ -53,19 +53,15 @@ def test_study_keeps_failed_points_and_runs_none_twice(tmp_path: Path) -> None:
     ("arguments", "status", "said"),
     [
         (["--vary", "rows=3"], 1, "rows is 3: expected an even number"),
-        (["--vary", "tiles=1,2", "--minimize", "extra.row"], 1, "did you mean extra.rows?"),
         (
             ["--vary", "tiles=1,2", "--minimize", "cycle"],
             2,
             "fabric: --minimize cycle: there is no metric cycle: expected extra.NAME",
         ),
         (["--vary", "tiles=1,2", "--where", "cycle < 3"], 2, "fabric: --where cycle < 3: there is"),
-        (["--vary", "tiles=1,2", "--where", "cycles ~ 3"], 2, "fabric: --where cycles ~ 3: "),
-        (["--vary", "tiles"], 2, "expected NAME=VALUE,VALUE"),
         (["--over", "tiles=1,2", "--minimize", "cycles"], 2, "cycles is of one run, and a design"),
         (["--over", "nobody=1", "--minimize", "mean:cycles"], 2, "takes no parameter nobody"),
         (["--vary", "rows=16", "--over", "rows=8"], 2, "rows is an input and varied: expected one"),
-        (["--vary", "rows=16", "--minimize", "p95:cycles"], 2, "expected cycles, or inputs as"),
         (
             ["--over", "rows=8,16", "--minimize", "p99:cycles"],
             2,
@@ -76,7 +72,6 @@ def test_study_keeps_failed_points_and_runs_none_twice(tmp_path: Path) -> None:
             2,
             "of 2 inputs at least one is to be chosen on: expected at most 1",
         ),
-        (["--vary", "rows=8", "--hold-out", "1"], 2, "hold_out is 1 and there are no inputs"),
         (
             [
                 *("--over", "rows=8,16", "--minimize", "mean:cycles"),
@@ -85,7 +80,6 @@ def test_study_keeps_failed_points_and_runs_none_twice(tmp_path: Path) -> None:
             2,
             "a search draws designs of one run each: expected no inputs (--over), or no --search",
         ),
-        (["--vary", "tiles=1", "--points", "3"], 2, "expected --search, too"),
         (["--vary", "tiles=1", "--search", "tpe"], 2, "expected --points N"),
         (["--vary", "tiles=1", "--jobs", "2", "--dask", "x"], 2, "expected one of both"),
         (["--vary", "tiles=1", "--where", "flops > 2", "--where", "flops < 1"], 2, "contradict"),
@@ -139,6 +133,31 @@ def test_equal_numbers_of_options_are_one_point(
     assert status == 0
     rows = [each["runs"][0] if "runs" in each else each for each in found["points"]]
     assert [*dict.fromkeys([*each["setting"].values()][-1] for each in rows)] == points
+
+
+@pytest.mark.parametrize(
+    ("axis", "points"),
+    [
+        (f'{{"{_CLOCK}": [1e9, 1000000000, 2e9]}}', 2),
+        ('{"tiles": [1.0, 1, 2]}', 2),
+        ('{"depth.map.0": [2.0, 2]}', 1),
+        ('{"hardware.hbm.channels": [8, 0]}', None),
+        ('{"tiles": [1, 0.5]}', None),
+    ],
+)
+def test_equal_numbers_of_a_study_file_are_one_point(
+    axis: str, points: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "asked.py"
+    file.write_text(
+        "from pathlib import Path\nfrom fabric import *; from fabric.extend import *\n"
+        f"def study(): return Study(program=Path({str(ROOT / PROGRAM)!r}), space=grid({axis}))\n",
+        encoding="utf-8",
+    )
+    status = main(["study", str(file), "--jobs", "1", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert status == (2 if points is None else 0)
+    assert points is None or len(found["points"]) == points
 
 
 @pytest.mark.parametrize("command", ["run", "check", "size"])

@@ -44,7 +44,8 @@ def test_question_of_a_file_is_pruned_stored_and_asked_again_if_it_changes(
 
     def asked(text: str) -> dict[str, Any]:
         file.write_text(text)
-        assert main(["study", str(file), "--jobs", "1", "--json", "-o", str(tmp_path / "out")]) == 0
+        storage = f"sqlite:///{tmp_path / 'study.db'}"
+        assert main(["study", str(file), "--jobs", "1", "--json", "--storage", storage]) == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         return found
 

@@ -13,7 +13,7 @@ from fabric.explore.study.search import SAMPLERS, Method, Search, SearchSession
 from fabric.explore.study.space import Setting
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
-from tests.profiles import spread
+from tests.profiles import of_profile, spread
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 
@@ -97,7 +97,7 @@ def test_samplers_find_better_points_than_chance(method: Method) -> None:
         _drawn(session)
         return min(float(each.numbers["cycles"]) for each in session.outcomes.values())
 
-    seeds = range(3)
+    seeds = range(of_profile(quick=1, deep=3))
     assert sum(best(method, seed) for seed in seeds) < sum(best("random", seed) for seed in seeds)
 
 
@@ -142,6 +142,20 @@ def test_pruned_points_neither_run_nor_count(method: Method) -> None:
     assert infeasible
     pruned = [each for each in session.history.trials if each.state.name == "PRUNED"]
     assert len(pruned) >= len(infeasible)
+    assert all(each.constraints == {"flops <= 100000": 1.0} for each in pruned)
+
+
+def test_samplers_receive_the_violation_of_conditions() -> None:
+    study = _study(where=("cycles <= 100", "flops > 50"))
+    session = _searched(study, Search("tpe", 3))
+    for index, (cycles, flops) in enumerate([(100, 51), (150, 50), (50, 40)]):
+        numbers = {"cycles": cycles, "flops": flops}
+        setting = study.space[index]
+        session.tell(Outcome(index=index, setting=setting, status="completed", numbers=numbers))
+    broken = [trial.constraints for trial in session.history.trials]
+    assert [each["cycles <= 100"] for each in broken] == [0, 0.5, -0.5]
+    assert [each["flops > 50"] > 0 for each in broken] == [False, True, True]
+    assert broken[2]["flops > 50"] == 0.2
 
 
 @pytest.mark.parametrize(

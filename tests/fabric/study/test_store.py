@@ -6,7 +6,6 @@ import re
 import resource
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import tempfile
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 import sqlalchemy
@@ -148,23 +147,6 @@ def test_changed_program_runs_again_and_is_reported(program: Path, url: str) -> 
     )
 
 
-def test_content_of_a_parameter_file_is_part_of_the_point(
-    program: Path, url: str, tmp_path: Path
-) -> None:
-    data = tmp_path / "data"
-    data.write_text("1")
-    moved = tmp_path / "moved"
-    moved.write_text("1")
-    program.write_text(
-        program.read_text().replace('trouble: str = "no"', 'trouble: str = "no", data: str = ""')
-    )
-    study = _study(program, minimize=(), fixed={"data": str(data)})
-    _worked(study, Store(study, url))
-    assert len(Store(replace(study, fixed={"data": str(moved)}), url).known()) == 6
-    data.write_text("2")
-    assert Store(study, url).known() == []
-
-
 def test_file_changed_during_a_study_invalidates_its_points(
     program: Path, url: str, tmp_path: Path
 ) -> None:
@@ -208,42 +190,6 @@ def test_lost_points_and_late_ones_with_more_time_run_again(url: str) -> None:
     assert known == [late]
 
 
-@pytest.mark.parametrize(
-    ("host", "raised", "first"),
-    spread(
-        [
-            ("here", None, 1),
-            ("here", PermissionError, 1),
-            ("here", ProcessLookupError, 0),
-            ("elsewhere", ProcessLookupError, 1),
-        ],
-        1,
-    ),
-)
-def test_claim_of_an_ended_process_is_free(
-    url: str,
-    host: str,
-    raised: type[OSError] | None,
-    first: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[int, int]] = []
-
-    def kill(process: int, number: int) -> None:
-        asked.append((process, number))
-        if raised is not None:
-            raise raised
-
-    study = _study(minimize=())
-    other = Store(study, url)
-    name = socket.gethostname() if host == "here" else "another"
-    other._owner = f"{name}:77"  # type: ignore[misc]
-    assert other.claim(study.point(0), insist=False)
-    monkeypatch.setattr(os, "kill", kill)
-    assert StudySession(study, Store(study, url)).ask() == study.point(first)
-    assert set(asked) == (set() if host == "elsewhere" else {(77, 0)})
-
-
 @pytest.mark.deep
 def test_two_processes_share_one_study(url: str) -> None:
     command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json"]
@@ -261,35 +207,6 @@ def test_two_processes_share_one_study(url: str) -> None:
     assert session.ask() is None
     alone, _ = _worked(study, NoStore())
     assert session.front() == alone.front()
-
-
-_VALUES: Final = (
-    None,
-    -1,
-    0,
-    1 << 62,
-    1.5,
-    "",
-    "x",
-    "{}",
-    "[1]",
-    "NaN",
-    "COMPLETE",
-    b"\xff",
-    "[" * 9999,
-)
-
-_PARTS: Final = 25
-
-
-def _changes(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    asked = "select name from sqlite_master where type = 'table' order by name"
-    changes: list[tuple[Any, ...]] = []
-    for (table,) in connection.execute(asked).fetchall():
-        changes += [(f"delete from {table}",), (f"drop table {table}",)]
-        for row in connection.execute(f"pragma table_info({table})"):
-            changes += [(f'update {table} set "{row[1]}" = ?', value) for value in _VALUES]
-    return changes
 
 
 def test_database_of_other_tables_is_refused_and_kept(tmp_path: Path) -> None:
@@ -325,17 +242,6 @@ def test_locked_storage_is_an_error_and_recovers(url: str, monkeypatch: pytest.M
     assert Store(study, url).known() == [found]
 
 
-@pytest.mark.deep
-def test_read_only_storage_is_read_and_not_written(url: str) -> None:
-    study = _study(minimize=())
-    Store(study, url).keep(run_point(study, study.point(0)))
-    read = url.replace("sqlite:///", "sqlite:///file:") + "?mode=ro&uri=true"
-    store = Store(study, read)
-    assert len(store.known()) == 1
-    with pytest.raises(OSError, match="attempt to write a readonly database"):
-        store.keep(run_point(study, study.point(1)))
-
-
 @examples(quick=15)
 @given(st.data())
 def test_damaged_storage_is_used_or_refused(kept: tuple[Study, bytes], data: st.DataObject) -> None:
@@ -361,31 +267,6 @@ def test_damaged_storage_is_used_or_refused(kept: tuple[Study, bytes], data: st.
         except (ConfigurationError, OSError) as error:
             told = str(error)
         assert str(path) in told
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("first", spread(range(_PARTS), 1))
-def test_storage_with_other_values_is_used_or_refused(
-    first: int, kept: tuple[Study, bytes], tmp_path: Path
-) -> None:
-    study, whole = kept
-    path = tmp_path / "study.db"
-    path.write_bytes(whole)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        changes = _changes(connection)[first::_PARTS]
-    for statement, *values in changes:
-        path.write_bytes(whole)
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("pragma ignore_check_constraints = on")
-            with contextlib.suppress(sqlite3.IntegrityError):
-                connection.execute(statement, values)
-        told = str(path)
-        try:
-            store = Store(study, file_url(path))
-            store.known(), store.news(), store.claim(study.point(0), insist=False)
-        except (ConfigurationError, OSError) as error:
-            told = str(error)
-        assert str(path) in told, statement
 
 
 @pytest.mark.deep

@@ -12,7 +12,7 @@ from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.answer import answer, counts_table
 from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import Pictures
-from tests.fabric.study.written.made import RESULTS, design, hostile, paper
+from tests.fabric.study.written.made import RESULTS, design
 from tests.fabric.trace.browsing import browsing
 from tests.profiles import spread
 
@@ -111,13 +111,3 @@ def test_filter_and_click_on_a_column_choose_and_sort_points(opened: Any) -> Non
     shown.page.locator("#filter").fill("front")
     shown.settle()
     assert sorted(shown.points()) == sorted(result.front)
-
-
-@pytest.mark.parametrize("width", spread([360, 1300], 1))
-@pytest.mark.parametrize("scheme", spread(["light", "dark"], 1))
-def test_study_page_fits_its_window(width: int, scheme: str, opened: Any) -> None:
-    for result in (design(), hostile(), paper()):
-        shown = opened(result, viewport={"width": width, "height": 800}, color_scheme=scheme)
-        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
-        shown.page.emulate_media(media="print")
-        shown.settle()

@@ -2,18 +2,14 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
-from itertools import combinations
 from xml.etree import ElementTree as ET
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fabric.explore.study.written import pictures
-from fabric.explore.study.written.painting import render, shown_labels
 from fabric.explore.study.written.pictures import (
     draw_effects,
     draw_front,
@@ -49,42 +45,6 @@ def figure() -> Figure:
 def test_study_has_the_pictures_of_its_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "render", lambda _, **__: ("", b""))
     assert [each.name for each in drawn(RESULTS[name]()).made] == DRAWN[name]
-
-
-@pytest.mark.parametrize("scale", [1, 10**6])
-def test_tick_labels_do_not_overlap(scale: int) -> None:
-    result = three_metrics()
-    large = [
-        replace(
-            each,
-            numbers=each.numbers
-            and {name: (value or 0) * scale for name, value in each.numbers.items()},
-        )
-        for each in result.outcomes
-    ]
-    figures: list[Figure] = []
-
-    def draw(figure: Figure) -> None:
-        figures.append(figure)
-        draw_front(replace(result, outcomes=tuple(large)), figure)
-
-    render(draw, formulas=False)
-    slanted = []
-    for axes in figures[0].axes:
-        labels = shown_labels(axes)
-        slanted += [each.get_rotation() for each in labels]
-        boxes = [each.get_window_extent() for each in labels if not each.get_rotation()]
-        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    assert any(slanted) == (scale > 1)
-
-
-@pytest.mark.deep
-def test_pictures_are_equal_under_any_matplotlibrc() -> None:
-    first = drawn(design()).made
-    with mpl.rc_context({"font.size": 30, "svg.fonttype": "none", "svg.hashsalt": "other"}):
-        again = drawn(design()).made
-    assert first == again
-    assert mpl.rcParams["svg.fonttype"] == mpl.rcParamsDefault["svg.fonttype"]
 
 
 def test_picture_of_the_front_has_its_points(figure: Figure) -> None:

@@ -4,8 +4,6 @@ import re
 import xml.etree.ElementTree as ET
 
 from fabric.explore.study.outcome import metric
-from fabric.explore.study.written.page import page_html
-from fabric.explore.study.written.pictures import Pictures
 from fabric.explore.study.written.sheet import strips
 from tests.fabric.study.written.made import over_inputs
 
@@ -35,12 +33,3 @@ def test_strip_has_a_mark_for_each_input() -> None:
     assert [places[each] for each in sorted(places)] == sorted(places.values())
     assert min(places.values()) >= 0
     assert max(places.values()) <= 160
-
-
-def test_page_of_a_front_has_its_strips() -> None:
-    page = page_html(over_inputs(), Pictures((), ()), "")
-    assert page.count('<svg class="inputs"') == 10
-    assert "On 2 inputs held out" in page
-    assert "<td>routing, an input</td>" in page
-    assert "spared <b>" not in page
-    assert "That spared 3 runs." in page

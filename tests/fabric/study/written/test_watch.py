@@ -44,10 +44,3 @@ def test_watch_line_has_counts_and_remaining_time(terminal: Console) -> None:
     assert "60/200 points, 6 pruned, 44 failed" in text
     assert "remaining 0:" in text
     assert text.endswith("\x1b[2K")
-
-
-def test_watch_writes_nothing_to_a_file() -> None:
-    console = Console(file=io.StringIO())
-    with Watch(console) as watch:
-        watch(session("tiles", ["completed"]))
-    assert not written(console)
