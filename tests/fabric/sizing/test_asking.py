@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Program
-from fabric.analysis.depths.problem import Slot
 from fabric.explore.sizing.depths_file import read_depths, write_depths
 from fabric.explore.sizing.goal import Goal
 from fabric.explore.sizing.size import Objective, variables_of
@@ -34,18 +33,6 @@ def test_goal_of_a_text_allows_its_limit(text: str, unbounded: int, limit: int) 
     assert Goal.parse(str(goal)) == goal
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "fast", "slowdown", "slowdown=", "slowdown=0.99", "slowdown=1/0", "slowdown=nan",
-        "cycles=0", "cycles=1.5", "cycles=-3", "same-cycles=1", "cycles=1_0x",
-    ],
-)  # fmt: skip
-def test_goal_of_an_unknown_text_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="expected deadlock-free, same-cycles"):
-        Goal.parse(text)
-
-
 @given(st.integers(1, 5000), st.integers(0, 5000), st.integers(1, 5000))
 def test_cost_in_blocks_is_the_least_number_of_blocks(
     depth: int, element_bytes: int, step: int
@@ -60,45 +47,12 @@ def test_cost_in_blocks_is_the_least_number_of_blocks(
     assert Objective.parse("slots", None).cost(depth, element_bytes) == depth
 
 
-@pytest.mark.parametrize(
-    ("unit", "step", "told"),
-    [
-        ("bits", None, "expected bytes or slots"),
-        ("slots", "64", "slots are counted"),
-        ("bytes", "0", "expected power-of-two or a number of bytes"),
-        ("bytes", "two", "expected power-of-two or a number of bytes"),
-        ("bytes", "9" * 99, "expected power-of-two or a number of bytes"),
-        ("bytes", str(1 << 40), "expected power-of-two or a number of bytes"),
-    ],
-)
-def test_objective_with_a_wrong_step_is_refused(unit: str, step: str | None, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
-        Objective.parse(unit, step)
-
-
 def _pair() -> Program:
     with Program("pair") as program:
         ticks = Ticks(3, name="ticks")()
         first, second = Stage(3, outputs=2, name="fork")(ticks)
         Stage(3, outputs=0, name="join")(first, second)
     return program
-
-
-def test_variables_are_one_for_each_channel_within_its_elements() -> None:
-    record = deep_record(_pair())
-    assert record is not None
-    alone = variables_of([record], {"join.1": 9}, ())
-    assert {each.name: (each.least, each.most, each.is_pinned) for each in alone} == {
-        "fork.0": (1, 3, False),
-        "join.0": (1, 3, False),
-        "join.1": (9, 9, True),
-    }
-    shared = variables_of([record], {}, ["join.*"])
-    assert [(each.name, [slot.option for slot in each.channels]) for each in shared] == [
-        ("fork.0", ["fork.0"]),
-        ("join.*", ["join.0", "join.1"]),
-    ]
-    assert shared[0].channels == (Slot("fork.0", 1),)
 
 
 @pytest.mark.parametrize(

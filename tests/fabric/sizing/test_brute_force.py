@@ -73,5 +73,5 @@ def test_exact_finds_the_least_bytes_of_many_networks(goal: Goal) -> None:
     ids=["slots", "steps", "powers"],
 )
 def test_exact_finds_the_least_of_other_costs(goal: Goal, objective: Objective) -> None:
-    for case in some_cases()[:25]:
+    for case in some_cases()[: of_profile(quick=8, deep=25)]:
         further(case, goal, objective)

@@ -29,17 +29,3 @@ def test_run_of_a_network_takes_the_cycles_of_the_model(
     record = case.record
     in_edge_order = [options[channel.option] for channel in record.channels]
     assert expected == Retimer(record).time(in_edge_order).cycles
-
-
-@examples(quick=6, deep=50)
-@given(st.randoms(use_true_random=False))
-def test_record_of_a_network_has_its_elements(random: Random) -> None:
-    case = Case(network(random, shape(random)))
-    elements = dict(zip(options_of(case.network.shape), case.network.elements, strict=True))
-    element_bytes = dict(case.slots())
-
-    for channel in case.record.channels:
-        assert elements[channel.option] == channel.elements
-        assert element_bytes[channel.option] == channel.element_bytes
-    assert case.record.determinate
-    assert case.cycles(case.most) == case.record.cycles

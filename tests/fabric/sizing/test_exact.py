@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
@@ -9,50 +8,21 @@ from random import Random
 
 import pytest
 
-from fabric import ConfigurationError
 from fabric.analysis.depths.problem import Depths, Found, Limit, Oracle, Problem, Variable
 from fabric.analysis.depths.search import lower_bounds, search
-from fabric.explore.sizing.exact import cuts_around, exact
+from fabric.explore.sizing.exact import exact
 from fabric.explore.sizing.goal import Goal
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
-from tests.fabric.sizing.networks import Network, Shape, network, shape
+from tests.fabric.sizing.networks import network, shape
 from tests.profiles import of_profile, spread
 
 SAME = Goal.parse("same-cycles")
-
-UPSTREAM = Network(
-    Shape(3, ((0, 1), (1, 2)), (1, 64), (0, 0)),
-    (
-        (*((("s", 0), ("c", 2)) * 4), ("c", 18)),
-        (("r", 0), ("s", 1)) * 4,
-        (("c", 10), *((("r", 1),) * 4)),
-    ),
-)
-
-
-def test_exact_prefers_a_deeper_cheap_channel() -> None:
-    case = Case(UPSTREAM)
-    problem = case.problem(SAME)
-    oracle = Oracle(problem)
-    lower = lower_bounds(oracle)
-
-    found = exact(oracle, lower, (1, 4))
-
-    assert (4, 4) == case.most
-    assert ((2, 1), 66, 66) == (found.depths, found.cost, found.lower_bound)
-    used = [(1, depth) for depth in range(1, 5)]
-    assert [(1, 2), (1, 3), (1, 4)] == [each for each in used if case.keeps(each, SAME)]
-    assert 129 == problem.cost_of((1, 2))
-    escapes = [{0: 2, 1: 2}]
-    for depths, told in (((2, 1), escapes), ((1, 2), escapes), ((2, 2), [])):
-        # One slot each fails; two of either channel do not.
-        assert told == list(cuts_around(oracle, (1, 1), depths))
 
 
 @pytest.mark.parametrize("goal", spread(GOALS, 1), ids=str)
 def test_exact_for_two_records_costs_the_least(goal: Goal) -> None:
     more_than_one = 0
-    for first, second in pairs(of_profile(quick=40, deep=60)):
+    for first, second in pairs(of_profile(quick=12, deep=40)):
         most = tuple(map(max, first.most, second.most))
         variables = tuple(
             Variable(slot.option, (slot,), 1, depth)
@@ -75,7 +45,7 @@ def test_exact_for_two_records_costs_the_least(goal: Goal) -> None:
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_exact_with_shared_depths_costs_the_least(goal: Goal) -> None:
-    for seed, case in enumerate(cases(of_profile(quick=20, deep=60))):
+    for seed, case in enumerate(cases(of_profile(quick=10, deep=40))):
         its = Random(seed).choices("abc", k=len(case.most))
         groups = {name: [at for at, each in enumerate(its) if each == name] for name in its}
         slots = case.slots()
@@ -118,20 +88,6 @@ def test_exact_stopped_early_brackets_the_least_cost() -> None:
         assert cost == bound == least
 
     assert unfinished > 0
-
-
-def test_exact_without_scipy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    oracle = Oracle(Case(UPSTREAM).problem(SAME))
-    lower = lower_bounds(oracle)
-    start = search(oracle, lower).depths
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-
-    with pytest.raises(
-        ConfigurationError,
-        match=r"^exact sizes need scipy, which is not installed: expected the extra sizing, as in "
-        r"pip install 'step-fabric\[sizing\]'$",
-    ):
-        exact(oracle, lower, start)
 
 
 def both(problem: Problem) -> tuple[Found, Found]:

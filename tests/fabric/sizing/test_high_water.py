@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import itertools
-from collections import deque
-
 import numpy as np
 from hypothesis import assume, given
 
@@ -10,7 +7,6 @@ from fabric import Program
 from fabric.analysis.depths.problem import Depths, Problem, variable_of
 from fabric.explore.sizing.high_water import high_water
 from fabric.timing.engine import log as e
-from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming.record import Record, RecordedChannel
 from fabric.timing.retiming.retimer import Retimer
 from tests.deadlock.test_random import Network, networks
@@ -35,17 +31,6 @@ def stamps(problem: Problem, record: Record, depths: Depths) -> Stamps | None:
     )
 
 
-def most_at_once(issued: Counters, usable: Counters) -> int:
-    in_use: deque[int] = deque()
-    most = 1
-    for taken, back in zip(issued.tolist(), usable.tolist(), strict=True):
-        while in_use and in_use[0] <= taken:
-            in_use.popleft()
-        in_use.append(back)
-        most = max(most, len(in_use))
-    return most
-
-
 @examples(quick=25, deep=500)
 @given(networks(merging=False))
 def test_high_water_depths_delay_nothing_and_one_less_does(network: Network) -> None:
@@ -63,29 +48,6 @@ def test_high_water_depths_delay_nothing_and_one_less_does(network: Network) -> 
         if depth > 1:
             fewer = (*depths[:number], depth - 1, *depths[number + 1 :])
             assert unbounded != stamps(problem, record, fewer)
-
-
-@examples(quick=12, deep=100)
-@given(networks(merging=False))
-def test_high_water_is_the_most_slots_in_use(network: Network) -> None:
-    record = deep_record(network.program)
-    assume(record is not None)
-    assert record is not None
-    retimer = Retimer(record)
-    retimer.time([10_000] * len(record.channels))
-    bounds = retimer.base.tolist()
-
-    assert tuple(
-        most_at_once(retimer.issued[start:stop], retimer.usable[start:stop])
-        for start, stop in itertools.pairwise(bounds)
-    ) == high_water(problem_of(record))
-
-
-def slow_reader(count: int, work_cycles: int) -> Program:
-    with Program("slow_reader") as program:
-        (stream,) = Stage(count, name="source")()
-        Stage(count, outputs=0, work_cycles=(work_cycles,), name="reader")(stream)
-    return program
 
 
 def test_high_water_of_shared_depths_is_the_fullest() -> None:

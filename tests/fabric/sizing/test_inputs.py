@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, FabricError, Program
+from fabric import FabricError
 from fabric.analysis.depths.problem import Limit, Oracle, Problem
 from fabric.explore.sizing.running import (
-    check_alike,
     cycles_of,
     held_out,
     programs_of,
@@ -19,10 +16,7 @@ from fabric.explore.sizing.running import (
     unbounded,
 )
 from fabric.explore.sizing.size import variables_of
-from fabric.shell.cli import main
 from fabric.timing.retiming.retimer import Retimer
-from operators import Consumer, LinearOffChipLoad
-from tests.profiles import spread
 
 MOE = Path("programs/moe.py")
 TINY = ["model=tiny", "batch=8"]
@@ -37,12 +31,6 @@ def test_points_over_a_seed_have_their_own_data() -> None:
         (alone,) = programs_of(MOE, TINY, [f"seed={seed}"]).values()
         assert name == f"seed={seed}"
         assert cycles_of(alone, {}) == taken
-
-
-def test_points_over_a_hardware_key_have_their_own_hardware() -> None:
-    wide, narrow = programs_of(MOE, TINY, ["hardware.hbm.channels=32,2"]).values()
-
-    assert (cycles_of(wide, {}) or 0) < (cycles_of(narrow, {}) or 0)
 
 
 @pytest.mark.parametrize(
@@ -69,31 +57,6 @@ def test_points_that_differ_in_wiring_are_refused(
         programs_of(MOE, [*TINY, *parameters], vary)
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("over", spread(["seed=3,1", "seed=5,4"], 1))
-def test_methods_name_the_worst_input(over: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["size", str(MOE), "--method", "paper-lp", "--over", over, "--json"]
-    main([*command, *(f"-p{each}" for each in TINY)])
-    found = json.loads(capsys.readouterr().out)
-    limits = {each["name"]: each["limit_cycles"] for each in found["inputs"]}
-    for each in (*found["methods"], found):
-        kept = each["cycles"] is not None and each["cycles"] <= limits[each["input"]]
-        assert kept == each["keeps"]
-    assert not all(each["keeps"] for each in found["methods"])
-
-
-def test_programs_with_other_channels_are_refused_by_name() -> None:
-    one, two = _loads(1), _loads(2)
-
-    with pytest.raises(
-        ConfigurationError,
-        match=r"^one has 1 channel and two has 2 channels: two alone has consumer_2\.0: exp",
-    ):
-        check_alike({"one": one, "two": two})
-
-    check_alike({"two": two, "again": _loads(2)})
-
-
 @given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
 def test_held_out_points_are_those_asked_for_and_never_the_first(drawn: tuple[int, int]) -> None:
     total, count = drawn
@@ -106,12 +69,6 @@ def test_held_out_points_are_those_asked_for_and_never_the_first(drawn: tuple[in
     assert list(sized) == [name for name in points if name in sized]
     assert "seed=0" in sized
     assert others.keys() <= held_out(points, min(count + 1, total - 1))[1].keys()
-
-
-@pytest.mark.parametrize("count", [-1, 3, 4])
-def test_holding_out_all_points_is_refused(count: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"^--hold-out {count}: of 3 points at least"):
-        held_out({"a": 1, "b": 2, "c": 3}, count)
 
 
 @pytest.mark.parametrize("seeds", ["1..4", "4,3,2,1"])
@@ -139,10 +96,3 @@ def test_depths_for_several_records_keep_each_limit(seeds: str) -> None:
         assert list(oracle.cycles(depths)) == alone
 
     assert {tuple(set(each)) for each in kept} == {(True,), (False,), (False, True)}
-
-
-def _loads(count: int) -> Program:
-    with Program("loads") as program:
-        for _ in range(count):
-            Consumer()(LinearOffChipLoad(np.ones((1, 1)), tile=(1, 1))())
-    return program

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-from fractions import Fraction
-
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, Stream
 from fabric.analysis.depths.problem import Problem
-from fabric.explore.sizing.high_water import high_water
 from fabric.explore.sizing.paper_lp import Measured, measured, paper_lp
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import Retimer
 from tests.deadlock.parts import Script, feedback
-from tests.deadlock.test_random import Network, networks
 from tests.fabric.scripted import Stage
 from tests.fabric.sizing.problems import deep_record, problem_of
 from tests.profiles import examples
@@ -58,20 +54,6 @@ def pipelines(draw: st.DrawFn) -> Program:
     return program
 
 
-def test_measures_of_stages_are_their_intervals_and_delays() -> None:
-    # The stage has its first element in cycle 1, and the reader its own in 1 + 3 + 1.
-    with Program("stages") as program:
-        (first,) = Stage(9, work_cycles=(2,), name="source")()
-        (second,) = Stage(9, work_cycles=(3,), works_first=True, name="stage")(first)
-        Stage(9, outputs=0, work_cycles=(5,), name="reader")(second)
-
-    two, three, five = Fraction(2), Fraction(3), Fraction(5)
-    assert [
-        Measured(0, 0, 1, 9, 1, two, three, 2, True),
-        Measured(1, 1, 2, 9, 4, three, five, 2, True),
-    ] == measures(of(program))
-
-
 @examples(quick=12, deep=100)
 @given(pipelines(), st.booleans())
 def test_paper_lp_depths_of_pipelines_delay_nothing(program: Program, conservative: bool) -> None:
@@ -100,22 +82,6 @@ def test_paper_lp_depths_of_three_kernels_are_the_formulas() -> None:
     assert (1, 1) == paper_lp(problem, conservative=True)
 
 
-def test_paper_lp_depths_of_a_skipped_stage_hold_its_delay() -> None:
-    # What goes past it is visible 13 cycles before its reader starts: 13 wait, 2 are in the
-    # loop. The stage takes one in 50/39 cycles: of 40, 30 are gone when the source ends.
-    with Program("skip") as program:
-        first, skipped = Stage(40, outputs=2, name="source")()
-        once = ("r0", "c12", "s0")
-        (slow,) = Script(("r0", "s0", "c1"), once, rounds=39, counts=(40,), name="slow")(first)
-        Stage(40, outputs=0, name="join")(slow, skipped)
-    problem = problem_of(of(program))
-
-    depths = paper_lp(problem, conservative=False)
-
-    assert {"slow.0": 10 + 2, "join.0": 2, "join.1": 13 + 2} == problem.options(depths)
-    assert cycles(problem, problem.most) == cycles(problem, depths)
-
-
 def loop() -> Record:
     steps = ("s0", "s0", "s0", *("r0", "c9", "s1", "s0") * 9, *("r0", "s1") * 3)
     with Program("loop") as program:
@@ -125,29 +91,3 @@ def loop() -> Record:
         back.connect(ahead)
         Script(("r0",), rounds=12, counts=(), name="reader")(out)
     return of(program)
-
-
-def test_paper_lp_depth_of_a_loop_is_its_high_water() -> None:
-    problem = problem_of(loop())
-
-    depths = problem.options(paper_lp(problem, conservative=True))
-
-    # 9 cycles are the slowest interval: two cycles of a loop are one slot.
-    assert 3 == problem.options(high_water(problem))["head.0"]
-    assert {"body.0": 1, "head.0": 3, "reader.0": 1} == depths
-
-
-@examples(quick=25, deep=200)
-@given(networks(merging=False), st.booleans())
-def test_paper_lp_depths_of_random_networks_are_in_their_limits(
-    network: Network, conservative: bool
-) -> None:
-    record = deep_record(network.program)
-    assume(record is not None)
-    assert record is not None
-    problem = problem_of(record)
-
-    depths = paper_lp(problem, conservative=conservative)
-
-    limits = zip(problem.least, depths, problem.most, strict=True)
-    assert all(least <= depth <= most for least, depth, most in limits)

@@ -94,28 +94,3 @@ def test_sizing_of_several_inputs_is_printed_as_in_the_snapshot(
     name: str, width: int, golden: Callable[[str, str], None]
 ) -> None:
     golden(f"{name}.txt", printed(MANY, width))
-
-
-def test_sizing_json_has_totals_and_missed_inputs() -> None:
-    found = MANY.as_json()
-    assert found["depths"] == {"map_1.0": 1, "map_2.0": 3, "map_3.0": 3, "map_4.0": 5}
-    assert found["bytes"] == 8 * 1 + 64 * 3 + 64 * 3 + 64 * 5
-    assert found["bytes_before"] == 8 * 2 + 64 * 2 + 64 * 2 + 64 * 7
-    assert found["lower_bound_bytes"] is None
-    assert ALONE.as_json()["lower_bound_bytes"] == 999
-    assert ALONE.as_json()["settled"] is None
-    assert (found["cycles"], found["cycles_before"], found["cycles_unbounded"]) == (
-        None,
-        None,
-        1_100,
-    )
-    assert found["settled"] == {
-        "repeats": 4,
-        "since": 1,
-        "period_cycles": (10, 20),
-        "depths_stay": True,
-    }
-    assert [each["violated"] for each in found["held_out"]] == [False, True, True, False]
-    assert MANY.violated == MANY.held_out[1:3]
-    assert found["channels"][3]["depth_before"] == 7
-    assert found["hops"] == {}

@@ -9,9 +9,8 @@ from typing_extensions import override
 
 import fabric as fab
 import operators as op
-from fabric.explore.sizing.running import Stuck, cycles_of, recorded, unbounded
+from fabric.explore.sizing.running import Stuck, cycles_of, recorded
 from fabric.graph.loading.program_file import load_on
-from fabric.timing.retiming.retimer import Retimer
 
 
 def loads() -> fab.Program:
@@ -24,42 +23,6 @@ def numbers(count: int, rows: int = 1) -> fab.Program:
     with fab.Program("numbers") as program:
         op.Consumer()(op.Metadata(np.arange(rows * count).reshape(rows, count) % count)())
     return program
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("build", [loads, lambda: numbers(7)])
-def test_repeats_carry_n_times_the_elements(build: Callable[[], fab.Program], count: int) -> None:
-    program = build()
-    once = recorded(program, unbounded(program)).record.elements
-
-    ran = recorded(program, unbounded(program), repeats=count)
-
-    assert (ran.record.elements == count * once).all()
-
-
-def test_repeats_of_requested_cycles_continue() -> None:
-    once, thrice = numbers(5), numbers(5, rows=3)
-
-    found = recorded(once, unbounded(once), repeats=3)
-    retimer = Retimer(found.record)
-
-    assert retimer.time(found.record.depths).cycles == found.cycles == 3 * 5 + 1
-    assert fab.simulate(thrice).cycles == found.cycles
-    # Nothing is visible in the cycle in which it is sent.
-    assert list(retimer.visible) == [1, *range(1, 3 * 5)]
-
-
-def test_repeats_take_equal_cycles_in_both_engines() -> None:
-    with fab.Program("both") as program:
-        op.Consumer()(op.Selectors(np.zeros((4, 1), int), width=2)())
-        op.LinearOffChipStore("y")(op.LinearOffChipLoad(np.ones((8, 64)), tile=(2, 64))())
-
-    assert recorded(program, {}, repeats=3).cycles == cycles_of(program, {}, 3)
-
-
-def test_depth_of_an_unknown_channel_is_refused() -> None:
-    with pytest.raises(fab.ConfigurationError, match="--depth"):
-        recorded(loads(), {"nobody.0": 3})
 
 
 def test_deadlock_of_a_recorded_run_is_explained() -> None:

@@ -35,30 +35,6 @@ def test_settled_since_is_the_least_by_definition(
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
-    [
-        (answers((1, 10)), "undecided after 1 input whether it settles: expected 3"),
-        (answers((1, 10), (1, 20)), "undecided after 2 inputs whether it settles: expected 3"),
-        (
-            answers((1, 10), (1, 20), (2, 30)),
-            "not settled by 3 inputs: the depths still change",
-        ),
-        (
-            answers((1, 10), (1, 20), (1, 31)),
-            "not settled by 3 inputs: the cycles for one input more still change",
-        ),
-        (
-            answers((1, 10), (1, 20), (1, None)),
-            "not settled by 3 inputs: the cycles for one input more still change",
-        ),
-    ],
-)
-def test_unsettled_answers_give_the_reason(found: list[Answer], told: str) -> None:
-    assert settled(found).since is None
-    assert str(settled(found)) == told
-
-
-@pytest.mark.parametrize(
     ("name", "since", "period_cycles"),
     [("swiglu", 1, 35_072), ("buffer_twice", 1, 1_024), ("simplified_moe", None, None)],
 )

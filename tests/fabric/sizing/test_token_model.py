@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError
 from fabric.explore.sizing.paper_lp import Precedence, max_tokens, start_delays
 from tests.profiles import examples
 
@@ -69,14 +67,3 @@ def test_start_delays_have_the_least_sum(graph: tuple[int, list[Precedence]]) ->
     possible = (delays >= delay_cycles[:, None]).all(axis=0)
 
     assert delays.sum(axis=0)[possible].min() == start_delays(kernels, precedences).sum()
-
-
-def test_start_delays_without_scipy_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-
-    with pytest.raises(
-        ConfigurationError,
-        match=r"^paper-lp needs scipy, which is not installed: expected the extra sizing, as "
-        r"in pip install 'step-fabric\[sizing\]'$",
-    ):
-        start_delays(2, [Precedence(0, 1, 1)])

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from fabric.messages.errors import ConfigurationError
 from fabric.runs.stepped import SteppedRun
 from fabric.shell.cli import main
-from fabric.shell.prompt import Break, Prompt
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
 
@@ -74,33 +72,6 @@ def test_prompt_prints_units_channels_and_tiles(capsys: pytest.CaptureFixture[st
     assert "completed, verified in functional mode" in out
 
 
-def test_channel_command_prints_the_end_of_a_stream(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = ask("channel total_1.0\ngo 50\nchannel total_1.0\n", capsys, "49")
-    before, after = out.split("small is held at cycle 50\n")
-    assert "its stream ended" not in before
-    assert "its stream ended at cycle 50" == after.splitlines()[2]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (" 1,000 ", Break(None, 1_000)),
-        ("0", Break(None, 0)),
-        ("a:b.0:1", Break("a:b.0", 1)),
-        ("9" * 19, None),
-        ("a:0", None),
-        (":3", None),
-        ("-1", None),
-    ],
-)
-def test_break_text_is_a_cycle_or_an_element(text: str, found: Break | None) -> None:
-    if found is None:
-        with pytest.raises(ConfigurationError, match="expected CYCLE or UNIT:ELEMENT"):
-            Break.parse(text)
-    else:
-        assert found == Break.parse(text)
-
-
 def test_step_and_go_move_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = ask("step\nstep 2\ngo 1,000\nwhere\ngo\nwhere\n", capsys, "count_1:2")
     assert lines(out) == [
@@ -110,14 +81,6 @@ def test_step_and_go_move_the_run(capsys: pytest.CaptureFixture[str]) -> None:
         "small is held at cycle 51, where it is over",
         "cycle 51; units: 0 busy, 0 waiting, 2 ended; elements: 5 taken, 0 held",
     ]
-
-
-def test_element_of_a_unit_names_its_input(capsys: pytest.CaptureFixture[str]) -> None:
-    for place in ("total_1:2", "total_1.0:2"):
-        _, out, _ = ask("quit\n", capsys, place)
-        assert lines(out) == [
-            "small is held at cycle 21: total_1 takes element 2 from its input 0, count_1.0"
-        ]
 
 
 @pytest.mark.parametrize(
@@ -163,40 +126,6 @@ def test_failed_and_stuck_runs_keep_their_status(capsys: pytest.CaptureFixture[s
     status, out, _ = ask("unit relay_1\n", capsys, "900", "-p", "fault=stuck")
     assert status == 3
     assert "empty, waits for relay_1" in out
-
-
-@pytest.mark.parametrize(
-    ("place", "options", "said"),
-    [
-        ("x", (), "--break-at: 'x': expected CYCLE or UNIT:ELEMENT"),
-        ("totl_1:3", (), "--break-at: no unit is called 'totl_1'"),
-        ("3", ("--json",), "expected it without --json"),
-        ("3", ("--depth", "x.0=2"), "--depth x.0: no channel has that name"),
-    ],
-)
-def test_wrong_break_options_are_refused(
-    place: str, options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, _, err = ask("", capsys, place, *options)
-    assert status == 2
-    assert said in err
-
-
-def test_a_terminal_is_asked(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    answers = iter(["step", "quit"])
-
-    def typed(prompt: str) -> str:
-        asked.append(prompt)
-        return next(answers)
-
-    monkeypatch.setattr("builtins.input", typed)
-    monkeypatch.setattr(Input, "isatty", lambda _: True)
-    assert ask("", capsys)[0] == 130
-    assert asked == ["(cycle 12) ", "(cycle 20) "]
-    assert Prompt.completenames(None, "ch") == ["channel"]  # type: ignore[arg-type]
 
 
 def test_termination_ends(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,18 +67,6 @@ def test_held_run_grows_channels_as_another_does() -> None:
     assert found.status == "completed"
 
 
-def test_failure_is_where_it_is() -> None:
-    with fab.open_run(small_program.build(stop=9, fault="raises")) as run:
-        run.until(cycle=30)
-        assert not run.over
-        run.until(cycle=1_000)
-        assert (run.cycle, run.over) == (31, True)
-        assert run.channel("total_1.0").taken == 3
-        assert run.report is not None
-        assert run.report.error is not None
-        assert "ValueError: odd" in str(run.report.error["message"])
-
-
 def test_unit_is_held_at_its_element() -> None:
     with fab.open_run(small_program.build(stop=5, period=10)) as run:
         assert run.until(unit="count_1", element=2).cycle == 20
@@ -163,15 +151,6 @@ def test_closed_run_refuses_use() -> None:
         cycles = run.finish().cycles
         assert repr(run) == f"<run of 'small', over at cycle {cycles}>"
     assert run.state.cycles == run.cycle == 31
-
-
-def test_run_with_wrong_options_is_not_opened() -> None:
-    with pytest.raises(fab.ConfigurationError, match=r"no channel has that name") as caught:
-        fab.open_run(small_program.build(), depths={"nobody.0": 2})
-    assert caught.value.file == __file__
-    with pytest.raises(fab.ConfigurationError, match=r"open_run: mode is 'fast'") as refused:
-        fab.open_run(small_program.build(), mode="fast")
-    assert refused.value.file == __file__
 
 
 _LEFT = """
@@ -285,17 +264,6 @@ def test_several_runs_are_held_side_by_side() -> None:
             )
         assert told(fab.simulate(wired)) == expected == told(one.finish())
         assert other.finish().status == "deadlock"
-
-
-def test_log_and_trace(tmp_path: Path) -> None:
-    with fab.open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
-        run.until(cycle=12)
-        assert run.finish().log_dir is not None
-    with fab.open_run(small_program.build(), log_dir=tmp_path, trace="events") as run:
-        run.until(cycle=12)
-    ends = [(tmp_path / f"small-{n}" / "report.json").read_text("utf-8") for n in (1, 2)]
-    assert ['"completed"' in ends[0], '"interrupted"' in ends[1]] == [True, True]
-    assert (tmp_path / "small-1" / "trace" / "end.json").exists()
 
 
 class Presses(Observer):
