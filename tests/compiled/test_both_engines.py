@@ -23,7 +23,7 @@ from tests.operators.cases import CASES
 from tests.operators.driving import Case, Choices, Collect, Emit, encode
 from tests.operators.random_programs import Random
 from tests.own import Anything
-from tests.profiles import examples, spread
+from tests.profiles import examples, of_profile, spread
 from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
@@ -217,7 +217,7 @@ def test_every_operator_is_equal_in_both_engines(name: str, tmp_path: Path) -> N
     def build() -> Program:
         source = random.Random(name)
         with Program("cases", mode="timing") as made:
-            for _ in range(12):
+            for _ in range(of_profile(quick=4, deep=12)):
                 wired(CASES[name](Choices(source.randbytes(48))), seen)
         return made
 

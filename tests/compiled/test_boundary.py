@@ -1,22 +1,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 import trio
 
-from fabric import Program, simulate
+from fabric import Program
 from fabric.messages.standard_error import Snapshot
 from fabric.timing.compiled import arrays, region
-from fabric.timing.machine import assembly
-from fabric.timing.memories import registry
-from fabric.timing.memories.flat import FlatMemory
 from operators import Broadcast, Consumer, EagerMerge, Flatten, Metadata, Promote, Repeat, Zip
 from tests.compiled.both import both, run
 from tests.compiled.test_both_engines import hopped
@@ -36,8 +31,8 @@ class Looking:
             await trio.lowlevel.checkpoint()
 
 
-@pytest.mark.parametrize("order", SCHEDULES)
-@pytest.mark.parametrize("name", ["swiglu", "top2_moe", "ragged_attention"])
+@pytest.mark.parametrize("order", spread(SCHEDULES, 1))
+@pytest.mark.parametrize("name", spread(["swiglu", "ragged_attention"], 1))
 def test_snapshots_change_nothing(name: str, order: str | int, tmp_path: Path) -> None:
     def build() -> Program:
         return program(name, batch=16, inter=64) if name == "swiglu" else program(name)
@@ -81,43 +76,13 @@ def between(seed: int) -> Program:
     return made
 
 
-@pytest.mark.parametrize("seed", spread(range(30), 4))
+@pytest.mark.parametrize("seed", spread(range(30), 3))
 def test_streams_cross_the_region_under_any_schedule(seed: int, tmp_path: Path) -> None:
     drawn = hopped(lambda: between(seed), random.Random(seed))
     with schedule(SCHEDULES[seed % len(SCHEDULES)]):
         found = both(lambda: between(seed), tmp_path, **drawn)
 
     assert not found.gave_up
-
-
-@contextmanager
-def other_memory() -> Iterator[list[Any]]:
-    bursts: list[Any] = []
-
-    class Own(FlatMemory):
-        def submit(self, unit: Any, burst: Any) -> None:
-            bursts.append((unit.name, burst))
-            super().submit(unit, burst)
-
-    native = registry.memory_of
-
-    def made(description: Any, *arguments: Any, **named: Any) -> Any:
-        memory = native(description, *arguments, **named)
-        memory.__class__ = Own
-        return memory
-
-    with mock.patch.object(assembly, "memory_of", made):
-        yield bursts
-
-
-def test_subclass_of_a_memory_receives_addresses() -> None:
-    found = []
-    for engine in ("tasks", "compiled"):
-        with other_memory() as bursts:
-            simulate(program("top2_moe"), mode="timing", engine=engine)
-        found.append(sorted(bursts))
-    assert found[0]
-    assert found[0] == found[1]
 
 
 def many_pairs(*, user: bool) -> Program:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Hardware, Program, lower_bounds, simulate
+from fabric import Hardware, Program
 from fabric.explore.sizing import running
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
@@ -36,7 +36,7 @@ def program(name: str, **parameters: object) -> Program:
     return shipped(name, "wires.toml", **parameters)
 
 
-@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 4))
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 2))
 def test_shipped_programs_on_wires_are_equal_in_both_engines(
     name: str, parameters: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -92,15 +92,3 @@ def test_record_on_wires_timed_again_equals_the_run(name: str, seed: int) -> Non
         first = np.flatnonzero(np.diff(channel[order], prepend=-1))
         assert apart(clocks[order], np.append(first, len(order)))
     assert retimer.blamed(retimer.time(record.depths)) is not None
-
-
-@pytest.mark.parametrize("name", ["simplified_moe", "swiglu"])
-def test_bounds_hold_on_wires(name: str) -> None:
-    built = program(name)
-    slow = simulate(built, mode="timing").cycles
-    fast = simulate(shipped(name), mode="timing").cycles
-
-    assert slow is not None
-    assert fast is not None
-    assert lower_bounds(built).at_least["cycles"] <= slow
-    assert fast <= slow

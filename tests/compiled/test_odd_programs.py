@@ -12,16 +12,15 @@ import pytest
 import trio
 from structlog.testing import LogCapture
 
-from fabric import Program, Stream, StreamType, Tile, TileType, simulate
-from fabric.extend import Element
+from fabric import Program, StreamType, Tile, TileType, simulate
 from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.standard_error import Snapshot
 from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Repeat, Tensor, Zip
-from tests.compiled.both import both, described
+from tests.compiled.both import both
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers
 from tests.definitions import at_depth
-from tests.operators.driving import Collect, Emit, encode
+from tests.operators.driving import Emit, encode
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 from tests.telling import LIVE, captured
@@ -33,24 +32,18 @@ def named(build: Build) -> str:
     return build.__name__
 
 
-@pytest.mark.parametrize("build", FALL_BACK, ids=named)
+@pytest.mark.parametrize("build", spread(FALL_BACK, 4), ids=named)
 def test_program_that_leaves_the_loop_equals_tasks(build: Build, tmp_path: Path) -> None:
     assert both(build, tmp_path).gave_up
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 1023, 1024, 1025, 100_000, 1 << 70])
-@pytest.mark.parametrize("build", spread(STAY[1:], 9), ids=named)
+@pytest.mark.parametrize("depth", spread([1, 2, 1024, 1025, 100_000, 1 << 70], 3))
+@pytest.mark.parametrize("build", spread(STAY[1:], 4), ids=named)
 def test_program_stays_in_the_loop_at_any_depth(build: Build, depth: int, tmp_path: Path) -> None:
     depths = {edge.key: depth for edge in elaborate(build()).edges}
     found = both(build, tmp_path, depths=depths)
 
     assert (not found.gave_up, bool(found.compiled)) == (True, depth < 1 << 62)
-
-
-def test_deep_channels_stay_in_the_loop(tmp_path: Path) -> None:
-    depths = {edge.key: 100_000 for edge in elaborate(STAY[0]()).edges}
-
-    assert not both(STAY[0], tmp_path, depths=depths).gave_up
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
@@ -93,25 +86,6 @@ def test_refuted_shape_fails_in_the_loop(tensor: Any, late: bool, tmp_path: Path
         claimed = zip(groups, sizes, strict=True)
         fits = all(size is None or each <= {size} for each, size in claimed)
         assert found.gave_up is not fits
-
-
-def addressed(addresses: Stream) -> Stream:
-    table = Tensor((1, 8), 10 * np.arange(8).reshape(1, 8))
-    return RandomOffChipLoad(table, (1, 1))(addresses)
-
-
-def test_integers_of_a_table_follow_their_addresses(tmp_path: Path) -> None:
-    seen: list[list[Element]] = []
-
-    def build() -> Program:
-        seen.append([])
-        with Program("table", mode="timing") as program:
-            Collect(seen[-1])(addressed(Metadata(np.array([3, 1, 2, 0, 3]))()))
-        return program
-
-    assert both(build, tmp_path).compiled
-    assert described(seen[0]) == described(seen[1])
-    assert [30, 10, 20, 0, 30] == [value.data.item() for value, _ in seen[1]]  # type: ignore[union-attr]
 
 
 def test_log_is_written_once_if_a_run_leaves_the_loop(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import operators as op
 from fabric import Program, SelectorType, Stream, StreamType, Tile, TileType, simulate
 from tests.compiled.both import both
-from tests.compiled.test_once import check_stopped
 from tests.definitions import at_depth
 from tests.operators.driving import Emit, encode, ragged, selector
 from tests.operators.writing import read
@@ -123,23 +122,13 @@ PLACES = pytest.mark.parametrize("name", JOINING)
 
 
 @PLACES
-@examples(quick=6)
+@examples(quick=2, deep=40)
 @given(seed=st.integers(0, 1 << 32))
 @example(seed=98)
 def test_error_places_are_equal_in_both_engines(
     name: str, seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     both(lambda: program(JOINING[name], seed), tmp_path_factory.mktemp("places"))
-
-
-@PLACES
-@examples(quick=4)
-@given(seed=st.integers(0, 1 << 32))
-def test_error_places_are_equal_in_runs_that_begin_again(
-    name: str, seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("places")
-    check_stopped(lambda: program(JOINING[name], seed), random.Random(seed), folder)
 
 
 @pytest.mark.parametrize("engine", ["tasks", "compiled"])

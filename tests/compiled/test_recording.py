@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
-from fabric import Program, simulate
+from fabric import Program
 from fabric.extend import Ports
 from operators import Flatten, Metadata, Promote, Repeat
-from tests.compiled.both import both, described, run
+from tests.compiled.both import both, described
 from tests.compiled.turning import GIVE_UP, Turning, numbers
 from tests.operators.driving import Collect
 
@@ -78,9 +78,3 @@ def test_look_ahead_sends_each_number(operator: Promote, tmp_path: Path) -> None
     seen = numbers_seen(operator, tmp_path)
 
     assert seen[:3] == seen[3:]
-
-
-def test_nothing_is_compiled_if_tasks_are_requested(tmp_path: Path) -> None:
-    assert not run(lambda: numbers(GIVE_UP["reads the clock"]), "tasks", tmp_path).compiled
-    program = numbers(GIVE_UP["keeps a clock"])
-    assert simulate(program, mode="functional").status == "completed"

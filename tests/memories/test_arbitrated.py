@@ -185,7 +185,7 @@ def test_tile_smaller_than_a_request_is_read() -> None:
     assert simulate(program).verified
 
 
-@pytest.mark.parametrize("address_cycle", [1, 1000])
+@pytest.mark.parametrize("address_cycle", spread([1, 1000], 1))
 @pytest.mark.parametrize("shared", spread([True, False], 1))
 @pytest.mark.parametrize(
     "memory",
@@ -211,14 +211,3 @@ def test_no_read_is_answered_before_its_latency(
         "SELECT end_cycle - submitted_cycle FROM bursts JOIN units USING (unit) WHERE name = 'late'"
     )
     assert min(cycles for (cycles,) in bursts.rows()) >= 300
-
-
-@pytest.mark.parametrize("memory", [ArbitratedDescription(), ArbitratedBanksDescription()])
-def test_bandwidth_is_at_most_the_peak(memory: OffChipDescription) -> None:
-    with hardware_scope(Hardware(hbm=memory)), Program("large") as program:
-        tiles = op.RandomOffChipLoad(op.Tensor((64, 64)), (64, 64))(op.Metadata(np.array([0]))())
-        op.LinearOffChipStore("y")(tiles)
-    report = simulate(program, mode="timing")
-    assert report.hbm_bytes_moved is not None
-    assert report.hbm_bytes_moved <= (report.cycles or 0) * memory.peak_bytes_per_cycle
-    assert 0 < (report.off_chip_bandwidth_utilization or 0) <= 1

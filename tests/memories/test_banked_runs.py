@@ -9,12 +9,7 @@ import pytest
 from fabric import Hardware, Program
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.graph.loading.program_file import load_program
-from fabric.graph.wiring.program import hardware_scope
-from fabric.runs.execution import Execution
-from fabric.runs.options import Settings
-from fabric.timing.memories.banked import BankedMemory
 from tests.compiled.both import both
-from tests.deadlock.cases import CASES as STUCK
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 from tests.telling import told_under_every_schedule
@@ -43,13 +38,6 @@ def _program(name: str, hbm: BankedDescription, parameters: dict[str, object]) -
     return load_program(PROGRAMS / f"{name}.py", given, Hardware(hbm=hbm)).program
 
 
-def _nothing_lost(memory: BankedMemory, request_bytes: int) -> None:
-    assert not memory.pending
-    traffic = memory.counters().channels
-    assert memory.requests == sum(each.reads + each.writes for each in traffic)
-    assert memory.requests * request_bytes == memory.bytes_moved
-
-
 class TestOneReport:
     @pytest.mark.parametrize(("name", "parameters", "hbm"), spread(_PROGRAMS[::-1], 1))
     def test_compiled_report_equals_that_of_tasks(
@@ -69,32 +57,6 @@ class TestOneReport:
 
 
 class TestNothingIsLost:
-    @pytest.mark.parametrize("compiles", [False, True])
-    @pytest.mark.parametrize("name", ["swiglu", "ragged_attention"])
-    def test_completed_run_has_served_every_request(self, name: str, compiles: bool) -> None:
-        built = _program(name, _NARROW, {})
-        settings = Settings(
-            mode="timing", livelock_cycles=10_000, engine="compiled" if compiles else "tasks"
-        )
-        ran = Execution(built, settings)
-        assert "completed" == ran.execute()
-        memory = ran.machine.off_chip
-        assert isinstance(memory, BankedMemory)
-        _nothing_lost(memory, _NARROW.request_bytes)
-        assert memory.bytes_moved >= sum(unit.off_chip_bytes for unit in ran.machine.units) > 0
-
-    @pytest.mark.parametrize("name", STUCK)
-    def test_deadlocked_run_has_served_every_request(self, name: str) -> None:
-        case = STUCK[name]
-        with hardware_scope(Hardware(hbm=_NARROW)):
-            built = case.build()
-        settings = Settings(mode="timing", depths=case.given, livelock_cycles=10_000)
-        ran = Execution(built, settings)
-        assert "completed" != ran.execute()
-        memory = ran.machine.off_chip
-        if isinstance(memory, BankedMemory):
-            _nothing_lost(memory, _NARROW.request_bytes)
-
     def test_signal_during_a_burst_is_answered(self) -> None:
         script = (
             "import signal\n"

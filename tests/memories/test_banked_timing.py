@@ -6,7 +6,7 @@ from dataclasses import astuple
 from operator import attrgetter
 
 # Any: fields of a description.
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -139,30 +139,6 @@ class TestBanked:
         )
         with pytest.raises(Refusal, match=text):
             memory.submit(unit, tile._replace(rows=(1 << 27) + 1))
-
-    @pytest.mark.parametrize("asked", [425, 428])
-    def test_cycles_of_a_waiting_refresh_count_as_refresh(self, asked: int) -> None:
-        cycles = {"burst": 2, "cl": 6, "cwl": 4, "rcd_read": 5, "rcd_write": 4, "rp": 5, "ras": 12}
-        cycles |= {"wr": 6, "rtp": 4, "ccd_s": 2, "ccd_l": 3, "rrd_s": 2, "rrd_l": 3, "rc": 17}
-        cycles |= {"wtr_s": 3, "wtr_l": 4, "faw": 12, "rfc": 40, "refi": 450}
-        sizes: dict[str, Any] = dict.fromkeys(
-            ("channels", "pseudo_channels", "bank_groups", "banks"), 1
-        )
-        sizes |= dict.fromkeys(("row_bytes", "burst_bytes", "request_bytes"), 64)
-        timing: dict[str, Any] = {f"{name}_cycles": each for name, each in cycles.items()}
-        mapping = ("channel", "pseudo_channel", "bank_group", "bank", "column", "row")
-        hbm = BankedDescription(mapping=mapping, refreshes=True, **sizes, **timing)
-        bursts = [Burst(64 * row, 1, 64, 64, write=False) for row in range(2)]
-        run = _run(hbm, [[Asked(asked, burst)] for burst in bursts])
-        # A row is opened in two cycles, read 5 later, and closed 12 later, which takes 5.
-        log = [("activate", 4), ("read", 9), ("precharge", 16), ("activate", 22), ("read", 27)]
-        log += [("precharge all", 34), ("refresh", 39)]
-        assert [(what, asked + cycle) for what, cycle in log] == [
-            (each.what, each.cycle) for each in run.log
-        ]
-        bus = run.memory.counters().channels[0].bus
-        assert (4, asked + 39 + 40 - 450 - 2) == (bus.data, bus.refresh)
-        assert (450 - (asked + 3) - 2, asked + 3) == (bus.conflict, bus.idle)
 
     def test_loop_returns_while_no_command_is_possible(self) -> None:
         hbm = BankedDescription(

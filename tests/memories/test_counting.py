@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from fabric import Hardware, open_run, simulate
+from fabric import open_run, simulate
 from fabric.analysis.trace.analysis.moment import state_in
-from fabric.analysis.trace.opened import Trace
 from fabric.extend import BusCycles, FlatDescription, MemoryCounters
-from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.execution import Execution
 from fabric.timing.machine.machine import state_of
-from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, CountingMemory, loads
 from tests.schedules import SCHEDULES, schedule
@@ -63,22 +60,6 @@ class TestTraces:
         assert hash(states[0].hbm) == hash(trace.hbm)
         assert state_in(trace, trace.cycles).hbm == report.hbm
         assert state_in(trace, trace.cycles - 1).hbm is None
-
-    def test_trace_of_a_deadlock_has_counters(self, tmp_path: Path) -> None:
-        with hardware_scope(Hardware(hbm=HBM)):
-            stuck = CASES["packed_experts"].build()
-        report, trace = record(stuck, tmp_path, depths=CASES["packed_experts"].given)
-
-        assert report.status == "deadlock"
-        assert report.hbm is not None
-        assert report.hbm == state_in(trace).hbm
-
-    def test_trace_of_a_killed_run_has_no_counters(self, tmp_path: Path) -> None:
-        _, trace = record(loads(HBM), tmp_path)
-        (trace.folder / "end.json").unlink()
-        killed = Trace(trace.folder)
-        assert killed.hbm is None
-        assert state_in(killed).hbm is None
 
 
 def test_held_run_has_counters_only_at_its_end(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
 
 from fabric import export_trace
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.pages import figures
 from fabric.analysis.trace.pages.page import write_page
 from fabric.extend import BusCycles
 from fabric.messages.causes import BusUse
-from tests.fabric.trace.browsing import Shown, browsing
+from tests.fabric.trace.browsing import browsing
 from tests.fabric.trace.page_data import page_data
 from tests.fabric.trace.recording import record
 from tests.memories.counting import PERIOD_CYCLES, CountingDescription, loads
@@ -55,48 +54,6 @@ class TestData:
             assert shown["requests"] == channel.reads + channel.writes
             assert shown["rows"] == [channel.row_hits, channel.row_misses, channel.row_conflicts]
         assert ["0", "1", "2", "3", "4"] == [shown["name"] for shown in data["channels"]]
-
-    def test_many_channels_and_periods_are_merged(
-        self, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(figures, "_BARS", 3)
-        monkeypatch.setattr(figures, "_STRETCHES", 4)
-        data, counters = _inside(trace, tmp_path), trace.hbm
-        assert counters is not None
-
-        assert ["0 to 1", "2 to 3", "4"] == [shown["name"] for shown in data["channels"]]
-        assert counters.requests == sum(shown["requests"] for shown in data["channels"])
-        assert [0, 3 * PERIOD_CYCLES, 6 * PERIOD_CYCLES, trace.cycles] == data["edges"]
-        three = [sum(getattr(each, use) for use in USES) for each in counters.periods[:3]]
-        carried = sum(each.data for each in counters.periods[:3])
-        assert abs(100 * carried / sum(three) - data["shares"][0][0]) < 0.01
-        assert "in stretches of 192 cycles" in data["note"]
-
-
-class TestPage:
-    @pytest.mark.deep
-    def test_bars_of_the_page_have_the_shares_of_their_channels(
-        self, trace: Trace, browser: Browser, tmp_path: Path
-    ) -> None:
-        narrow = {"width": 420, "height": 900}
-        shown = Shown(browser, trace, tmp_path, color_scheme="dark", viewport=narrow)
-        assert shown.page.locator("#buses-of").is_visible()
-        heights = shown.page.evaluate(
-            "[...document.querySelectorAll('#buses-channels > div')].map((bar) => "
-            "[...bar.querySelectorAll('i')].map((it) => it.getBoundingClientRect().height))"
-        )
-        for parts, channel in zip(heights, shown.data["buses"]["channels"], strict=True):
-            assert parts == pytest.approx([1.2 * share for share in channel["shares"]], abs=0.1)
-        right = shown.page.evaluate(
-            "Math.max(...[...document.querySelectorAll('#buses-of *')].map("
-            "(it) => it.getBoundingClientRect().right))"
-        )
-        assert right <= narrow["width"]
-        title = shown.page.locator("#buses-channels > div").nth(1).get_attribute("title")
-        assert title is not None
-        assert title.startswith("channel 1: data ")
-        assert not shown.troubles
-        shown.page.close()
 
 
 class TestPerfetto:

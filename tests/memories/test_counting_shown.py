@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
 
-from fabric import simulate
 from fabric.analysis.trace.opened import Trace
-from fabric.display.terminal import plain_text
 from fabric.extend import (
     BusCycles,
     ChannelTraffic,
@@ -16,7 +13,7 @@ from fabric.extend import (
     Stalls,
 )
 from tests.fabric.trace.recording import record
-from tests.memories.counting import CountingDescription, CountingMemory, loads
+from tests.memories.counting import CountingDescription, loads
 
 HBM = CountingDescription()
 QUIET = BusCycles(data=800, refresh=0, turnaround=0, window=0, conflict=0, idle=200)
@@ -95,48 +92,3 @@ def test_findings_follow_their_thresholds(stalls: Stalls, said: tuple[str, ...])
     assert figures.startswith("Cycles of its buses: data ")
     assert requests.startswith("Of its requests: row hits ")
     assert [SENTENCES[each] for each in said] == [each.split(":")[0] for each in sentences]
-
-
-@pytest.mark.parametrize("stalls", [counted()], indirect=True)
-def test_means_of_a_unit_are_per_request(stalls: Stalls) -> None:
-    assert stalls.hbm is not None
-    left, store = stalls.hbm.units
-    waited = {unit.name: unit.hbm_cycles for unit in stalls.units}
-
-    assert (left.name, left.requests, left.hbm_cycles) == ("left", 80, waited["left"])
-    assert (12.5, 0.5, 25.0, 7.5) == (
-        left.queued_cycles, left.waiting_cycles, left.serving_cycles, left.conflict_percent,
-    )  # fmt: skip
-    assert (store.name, store.requests, store.serving_cycles) == ("store", 4, 22.0)
-    assert _printed(stalls, 120).splitlines()[1:4] == [
-        "unit   HBM  requests  outside  in it  served  conflicts, %",
-        "left   400        80     12.5    0.5    25.0           7.5",
-        "store  400         4      0.0    1.5    22.0          50.0",
-    ]
-
-
-class TestReport:
-    def test_report_prints_bus_cycles_rows_and_uneven_channels(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        found = counted(bus(window=250, refresh=50), 25, (300, 100, 50))
-        monkeypatch.setattr(CountingMemory, "counters", lambda _: found)
-        assert _section(100) == [
-            "cycles of HBM buses     %",
-            "data                 70.0",
-            "refresh               5.0",
-            "window full          25.0",
-            "row hits 375 (83.3 %), misses 0 (0.0 %), conflicts 75 (16.7 %)",
-            "channel 0 served 300 requests, 2.0 times the mean; channel 2 the fewest, 50",
-        ]
-
-
-def _section(width: int) -> list[str]:
-    text = plain_text(simulate(loads(HBM)).sheet(), width)
-    found = re.search(r"\n\n(cycles of HBM buses.*?)\n\n", text, re.DOTALL)
-    return [] if found is None else found[1].splitlines()
-
-
-def _printed(stalls: Stalls, width: int) -> str:
-    text = plain_text(stalls.sheet(10), width)
-    return text[text.index("Why the HBM was slow") :] if "Why the" in text else ""

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Program, simulate
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.description import FlatDescription
 from fabric.messages.errors import Refusal
 from fabric.timing.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMemory
-from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.memories.driven import answers, clients_of
 from tests.profiles import examples
 
@@ -149,16 +147,3 @@ class TestLoop:
             timeout=60,
         )
         assert "answered\n" == done.stdout
-
-    def test_refusal_of_a_huge_tile_states_the_arithmetic(self) -> None:
-        with Program("huge") as program:
-            Consumer()(LinearOffChipLoad(Tensor((2**50, 8)), (2**50, 8), name="load")())
-        error = simulate(program).error
-        assert error is not None
-        assert error["message"] == (
-            "load: a tile of 1,125,899,906,842,624 rows of 16 bytes takes 1,125,899,906,842,624 "
-            "requests to the HBM, 65 days of simulation at 200,000,000 requests a second: "
-            "expected at most 17,280,000,000,000, at cycle 0, element 0"
-        )
-        assert 2**50 / 200_000_000 / 86_400 // 1 == 65
-        assert MOST_REQUESTS == 200_000_000 * 86_400

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from fabric import Hop
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.messages.errors import ConfigurationError
 
@@ -52,34 +51,9 @@ def test_a_crossing_has_its_own_cycles_and_bytes() -> None:
     assert limits == [None, 64, 16, 64, None]
 
 
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ({"rows": 1}, "rows"),
-        ({"link_bytes_per_cycle": 0}, "link_bytes_per_cycle"),
-        ({"die_columns": 3}, "die_columns is 3: expected a divisor of columns, 4"),
-        ({"die_rows": 2}, "crossing_cycles is missing"),
-        ({"die_rows": 2, "die_columns": 2}, "from die to die, of which there are 4$"),
-        ({"die_rows": 3}, "die_rows is 3: expected a divisor of rows, 4"),
-        ({"crossing_cycles": 5}, "all sites are on one die"),
-        ({"crossing_bytes_per_cycle": 5}, "all sites are on one die"),
-        ({"die_columns": 4, "die_rows": 4, "crossing_cycles": 5}, "all sites are on one die"),
-    ],
-)
-def test_wrong_mesh_is_refused(values: dict[str, int], told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
-        Mesh(**{"columns": 4, "rows": 4, **values})
-
-
 def test_a_site_beside_the_mesh_is_named() -> None:
     with pytest.raises(ConfigurationError, match="site 4,0: expected a column below 4"):
         DIES.route(Site(0, 0), Site(4, 0))
     for site in (Site(0, 2), Site(-1, 0), Site(0, -1)):
         with pytest.raises(ConfigurationError, match=r"below 4 and a row below 2$"):
             DIES.route(Site(0, 0), site)
-
-
-@pytest.mark.parametrize("text", ["0+1", "1+0", "3", "3+", "a+1", "3+4+5", "-1+2"])
-def test_hop_of_less_than_a_cycle_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="forward and back, each an integer from 1"):
-        Hop.parse(text)

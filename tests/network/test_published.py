@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.network import curves, published
-from tests.profiles import of_profile, spread
+from tests.profiles import of_profile
 
 QUICK = {("4x4", "uniform", 16), ("4x4", "neighbor", 16), ("8x8", "transpose", 16)}
 
@@ -23,7 +23,8 @@ def test_predictions_of_chip_traces_are_within_15_percent() -> None:
     assert found["memory_span_mean"] <= 0.05
 
 
-@pytest.mark.parametrize("curve", spread(CURVES, 1), ids=lambda each: f"{each.mesh} {each.traffic}")
+@pytest.mark.deep
+@pytest.mark.parametrize("curve", CURVES, ids=lambda each: f"{each.mesh} {each.traffic}")
 def test_latencies_follow_the_simulators_curves(curve: curves.Curve) -> None:
     found = curves.worst(list(curves.errors(curve)))
     assert found["latency_below_half"] <= 0.1

@@ -16,7 +16,6 @@ from fabric.analysis.placing.floor import netlist_of
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.graph.wiring.placing import placed
 from fabric.messages.files import programs
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
@@ -105,11 +104,6 @@ def test_report_of_a_mesh_is_equal_under_every_schedule(name: str, order: str | 
     assert (report.cycles or 0) > (fab.simulate(_program(name, None)).cycles or 0)
 
 
-def test_reports_of_both_engines_are_equal() -> None:
-    program = _pipeline(TRAFFIC)
-    assert fab.simulate(program) == fab.simulate(program, engine="tasks")
-
-
 def _pipeline(mesh: Mesh | None, depth: int = 2) -> fab.Program:
     with (
         fab.hardware_scope(fab.Hardware(network=mesh)),
@@ -122,26 +116,6 @@ def _pipeline(mesh: Mesh | None, depth: int = 2) -> fab.Program:
 
 def _placed(folder: Path, **sites: Site) -> Path:
     return write_placement(folder / "placement.toml", "line", sites)
-
-
-def test_routes_and_links_carry_the_bytes_of_their_tiles(tmp_path: Path) -> None:
-    file = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
-    mesh = Mesh(columns=4, rows=2, link_bytes_per_cycle=8, hop_cycles=3)
-    report = fab.simulate(_pipeline(mesh), placement=file)
-    plain = fab.simulate(_pipeline(None))
-    assert report.network is not None
-    first, second = report.network.routes
-    assert (first.hop_cycles, second.hop_cycles) == (6, 3)
-    assert (first.bytes, second.bytes) == (8 * 128, 8 * 128)
-    assert (report.cycles or 0) > (plain.cycles or 0)
-    assert [link.name for link in report.network.links] == [
-        "0,0 -> 1,0", "out of 0,0", "1,0 -> 2,0", "2,0 -> 3,0", "out of 2,0", "into 2,0", "into 3,0"
-    ]  # fmt: skip
-    assert {link.bytes for link in report.network.links} == {1024}
-    assert {link.bytes_per_cycle for link in report.network.links} == {8, None}
-    assert report.network.placement == str(file)
-    assert report.as_json()["network"]["routes"][0]["hop_cycles"] == 6
-    assert "network" not in plain.as_json()
 
 
 def test_broadcast_sends_once_over_shared_links() -> None:
@@ -281,31 +255,6 @@ def test_sites_of_a_program_equal_those_of_a_file(tmp_path: Path) -> None:
     assert fab.simulate(plain) == fab.simulate(_pipeline(None))
 
 
-@pytest.mark.parametrize(
-    ("sites", "told"),
-    [
-        ({"load": (0, 0), "map": (1, 0)}, "store of 'line': expected a site"),
-        ({"load": (0, 0), "map": (1, 0), "stor": (0, 0)}, "stor is no unit of 'line'"),
-        ({"load": (0, 0), "map": (4, 0), "store": (0, 0)}, "map is at .4, 0.: expected a column"),
-        ({"load": (1, 1), "map": (1, 0), "store": (0, 0)}, "load is at .1, 1.: expected a site of"),
-    ],
-)
-def test_wrong_site_of_a_program_is_refused_at_its_line(
-    sites: dict[str, tuple[int, int]], told: str
-) -> None:
-    program = _pipeline(Mesh(columns=4, rows=3))
-    program.put(sites)
-    with pytest.raises(fab.ConfigurationError, match=told) as caught:
-        fab.simulate(program)
-    assert caught.value.file == __file__
-    lines = Path(__file__).read_text("utf-8").splitlines()
-    assert lines[(caught.value.line or 0) - 1] == "    program.put(sites)"
-    with pytest.raises(
-        fab.ProgramError, match="expected a dict from texts to tuples of 2 integers"
-    ):
-        program.put({"map": (1,)})  # type: ignore[dict-item]
-
-
 def test_placement_without_sites_or_room_is_refused(tmp_path: Path) -> None:
     file = _placed(tmp_path, load=Site(0, 0), map=Site(2, 0), store=Site(3, 0))
     with pytest.raises(
@@ -327,47 +276,3 @@ FILES = {
     ),
     "no columns": ("rows = 2", r"\[network\] has no columns: expected"),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("wrong", FILES)
-def test_a_wrong_network_is_refused(wrong: str, tmp_path: Path) -> None:
-    text, told = FILES[wrong]
-    file = tmp_path / "hardware.toml"
-    file.write_text(f"[network]\n{text}\n", encoding="utf-8")
-    with pytest.raises(fab.ConfigurationError, match=told) as caught:
-        fab.load_hardware(file)
-    assert caught.value.file == str(file)
-
-
-def _lines(mesh: Mesh) -> fab.Program:
-    with fab.hardware_scope(fab.Hardware(network=mesh)), fab.Program("lines") as program:
-        for number in range(3):
-            tiles = LinearOffChipLoad(np.ones((2, 2)), tile=(1, 2), name=f"load{number}")()
-            LinearOffChipStore(f"y{number}", name=f"store{number}")(
-                Map(SiLU(), name=f"map{number}")(tiles)
-            )
-    return program
-
-
-@pytest.mark.parametrize(
-    ("each", "said", "told"),
-    [
-        (9, 9, None),
-        (8, 9, "store2 is at [0, 0], where load0, map0, store0, load1, map1 are: expected at most "
-            "8 units, as [network] units_per_site says"),
-        (2, 9, "store0 is at [0, 0], where load0, map0 are: expected at most 2 units, as "),
-        (9, 4, "map1, store1, load2, map2, store2 of 'lines': expected a site, [column, row], for"),
-        (9, 3, "load1, map1, store1, load2, map2 and 1 more of 'lines': expected a site, [column"),
-    ],
-)  # fmt: skip
-def test_units_beyond_the_room_of_a_site_are_named(each: int, said: int, told: str | None) -> None:
-    program = _lines(Mesh(columns=2, rows=2, units_per_site=each))
-    program.put({node.name: (0, 0) for node in program.nodes[:said]})
-    if told is None:
-        floor = placed(elaborate(program), None).floor
-        assert floor is not None
-        assert {floor.site_of(node) for node in program.nodes} == {(0, 0)}
-        return
-    with pytest.raises(fab.ConfigurationError) as caught:
-        placed(elaborate(program), None)
-    assert caught.value.message.startswith(told)

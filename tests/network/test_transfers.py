@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.messages.errors import ConfigurationError
 from tests.network.transfers import Transfers
 from tests.profiles import examples
 
@@ -16,32 +15,12 @@ Drawn = tuple[int, int, frozenset[int]]
 Link = TypeVar("Link", bound=Hashable)
 
 
-def test_links_without_a_limit_take_no_time() -> None:
-    transfers = Transfers([None, None])
-    transfers.add(3, 2**30, [0, 1], 0)
-    assert transfers.finish_cycles() == [3]
-
-
-# With two lanes the second one has 3 bytes of link 0 for 5 cycles, then all 4. Without lanes two
-# transfers have 1.5 each in these cycles, then 2 each until the shorter one ends.
-@pytest.mark.parametrize(
-    ("lanes", "ends"),
-    [(1, [5, 15, 18, 8]), (2, [5, 11.25, 14.25, 8]), (None, [5, 14.25, 7.25, 8])],
-)
-def test_transfers_wait_for_lanes_of_their_own_source(lanes: int | None, ends: list[float]) -> None:
-    transfers = Transfers([4, 1, 1], lanes=lanes)
-    for size, links, source in (5, [0, 1], 1), (40, [0], 1), (12, [0], 1), (8, [2], 0):
-        transfers.add(0, size, links, source)
-    assert transfers.finish_cycles() == ends
-    with pytest.raises(ConfigurationError, match=r"^lanes is 0: expected at least 1$"):
-        Transfers([1], lanes=0)
-
-
 LINKS = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 
 
+@pytest.mark.deep
 @given(st.data())
-@examples(quick=20, deep=2000)
+@examples(quick=20, deep=1000)
 def test_rates_are_max_min_fair(data: st.DataObject) -> None:
     capacities = data.draw(LINKS)
     routes = st.frozensets(st.integers(0, len(capacities) - 1), min_size=1)
