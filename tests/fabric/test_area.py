@@ -8,7 +8,6 @@ import pytest
 
 from fabric import Hardware, Study, grid, run_point, simulate
 from fabric.explore.study.evaluation import Job, known_before
-from fabric.explore.study.session import StudySession
 from fabric.extend import AreaDescription
 from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
@@ -82,19 +81,6 @@ def test_what_is_not_stated_is_not_known() -> None:
     assert report_of(AreaDescription()).area == ()
 
 
-def test_slots_are_counted_at_the_depths_of_the_run() -> None:
-    report = report_of(AreaDescription())
-    (first, *_) = report.channels_counters
-    option = first.name.rpartition(" -> ")[2]
-    deeper = report_of(AreaDescription(), {option: first.depth + 3})
-    assert report.channel_bytes
-    assert deeper.channel_bytes
-    element_bytes, rest = divmod(deeper.channel_bytes - report.channel_bytes, 3)
-    assert rest == 0
-    # What its Broadcast is sent: tiles of x, 16 rows of 256 numbers of two bytes.
-    assert element_bytes == 16 * 256 * 2
-
-
 def test_studies_minimise_both() -> None:
     study = Study(
         program=SWIGLU,
@@ -111,20 +97,6 @@ def test_studies_minimise_both() -> None:
         assert before.bounds["channel_bytes"] == outcome.numbers["channel_bytes"]
         assert before.bounds["area_mm2"] == pytest.approx(outcome.numbers["area_mm2"])
         assert before.bounds["area_mm2"] <= outcome.numbers["area_mm2"]
-
-
-def test_what_takes_more_is_not_run() -> None:
-    study = Study(
-        program=SWIGLU,
-        space=grid({"hardware.channel.depth": [1, 2, 60]}),
-        hardware=Path("programs/hardware/paper_area.toml"),
-        minimize=("area_mm2",),
-    )
-    session = StudySession(study)
-    while (point := session.ask()) is not None:
-        session.tell(run_point(study, point))
-    found = {index: each.pruned_by for index, each in session.outcomes.items()}
-    assert found == {0: None, 1: 0, 2: 0}
 
 
 def test_the_report_shows_the_range(

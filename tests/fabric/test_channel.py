@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typing_extensions import override
 
 import fabric
-from fabric import Feedback, Program, ProgramError, Stream, StreamType, simulate
-from fabric.extend import BoolType, Ports, Wiring
+from fabric import Program, ProgramError
 from fabric.graph.values.dims import Claim
 from fabric.graph.values.expression import Symbol
 from fabric.graph.values.value import Empty
@@ -22,11 +20,9 @@ from fabric.messages.place import Place
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.timing.engine.channel import AssumedSink, Discard
-from tests.bases import Hop
 from tests.fabric.graphs import Graph, Wire, graphs, run_graph
-from tests.fabric.scripted import Charge, Stage
+from tests.fabric.scripted import Stage
 from tests.operators.driving import encode
-from tests.own import Anything
 from tests.profiles import examples
 from tests.schedules import SCHEDULES
 
@@ -156,121 +152,6 @@ class TestRecurrence:
             lowered.append((producer, consumer, max(1, peak), hop))
 
         assert clocks == run_graph(nodes, lowered, count)[0]
-
-
-def _pipeline(length: int, count: int, depth: int) -> int | None:
-    with Program("pipeline", channel_depth=depth) as program:
-        (stream,) = Stage(count)()
-        for _ in range(length - 2):
-            (stream,) = Stage(count)(stream)
-        Stage(count, outputs=0)(stream)
-    return simulate(program).cycles
-
-
-class TestAnchors:
-    @pytest.mark.parametrize("depth", [2, 3, 16])
-    @pytest.mark.parametrize(("length", "count"), [(2, 1), (4, 1000), (16, 50), (128, 7)])
-    def test_pipeline_takes_n_plus_k_minus_1_cycles(
-        self, length: int, count: int, depth: int
-    ) -> None:
-        assert count + length - 1 == _pipeline(length, count, depth)
-
-    def test_pipeline_of_depth_1_takes_twice_the_interval(self) -> None:
-        assert 2002 == _pipeline(4, 1000, 1)
-
-    def test_fork_and_join_takes_n_plus_4_cycles(self) -> None:
-        count = 100
-        with Program("fork") as program:
-            (source,) = Stage(count)()
-            (left,) = Stage(count)(source)
-            (right,) = Stage(count)(source)
-            (joined,) = Stage(count)(left, right)
-            Stage(count, outputs=0)(joined)
-
-        assert count + 4 == simulate(program).cycles
-
-    @pytest.mark.parametrize("count", [2, 10, 100])
-    def test_sorted_merge_takes_n_plus_2_cycles(self, count: int) -> None:
-        with Program("merge", channel_depth=count) as program:
-            left, right = _Numbers(0, count)(), _Numbers(1, count)()
-            Charge()(_SortedMerge()(left, right))
-
-        assert count + 2 == simulate(program).cycles
-
-    def test_ring_takes_k_cycles_a_lap(self) -> None:
-        length, laps = 5, 7
-        clocks: list[int] = []
-        with Program("ring") as program:
-            loop = Feedback(StreamType((laps,), BoolType()))
-            stream = _Starter(laps, clocks)(loop)
-            for _ in range(length - 1):
-                stream = _Hop()(stream)
-            loop.connect(stream)
-        report = simulate(program)
-
-        assert "completed" == report.status
-        assert [length * lap for lap in range(1, laps + 1)] == clocks
-
-
-@dataclass(frozen=True)
-class _Hop(Hop):
-    @override
-    async def run(self, ports: Ports) -> None:
-        while (element := await ports.source.receive()) is not None:
-            await ports.sink.send(element)
-
-
-@dataclass(frozen=True)
-class _Numbers(_Hop):
-    first: int
-    stop: int
-
-    @override
-    def __call__(self) -> Stream:  # type: ignore[override]
-        return self.wire()[0]
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType((self.stop // 2,), Anything()),)
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        for number in range(self.first, self.stop, 2):
-            element: Any = number, 0
-            await ports.sink.send(element)
-            ports.unit.charge(1)
-
-
-@dataclass(frozen=True)
-class _SortedMerge(_Hop):
-    @override
-    def __call__(self, left: Stream, right: Stream) -> Stream:  # type: ignore[override]
-        return self.wire(left, right)[0]
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        while True:
-            heads: list[Any] = [(await source.peek(), source) for source in ports.inputs]
-            present = [(head, source) for head, source in heads if head is not None]
-            if not present:
-                return
-            head, source = min(present, key=lambda pair: int(pair[0][0]))
-            source.take()
-            await ports.sink.send(head)
-            ports.unit.charge(1)
-
-
-@dataclass(frozen=True)
-class _Starter(_Hop):
-    laps: int
-    clocks: list[int]
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        for _ in range(self.laps):
-            await ports.sink.send((True, 0))
-            assert await ports.source.receive() is not None
-            self.clocks.append(ports.unit.now)
 
 
 def _done(asked: Awaitable[Any]) -> Any:

@@ -22,6 +22,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.runs.report import Report
 from fabric.shell import cli
 from fabric.shell.cli import main
+from tests.profiles import spread
 
 PROGRAM = str(Path(__file__).with_name("small_program.py"))
 SIMPLIFIED_MOE = str(Path(__file__).parents[2] / "programs" / "simplified_moe.py")
@@ -88,14 +89,6 @@ class TestRun:
         assert output.err.splitlines()[-1] == "log in logs/small-1"
         assert Path("logs/small-1/events.jsonl").is_file()
 
-    def test_two_runs_print_the_same(self, capsys: pytest.CaptureFixture[str]) -> None:
-        first = Output(capsys, "run", PROGRAM)
-        second = Output(capsys, "run", PROGRAM)
-
-        assert first.out == second.out
-        assert "\x1b" not in first.out + first.err
-        assert " \n" not in first.out
-
     def test_json_has_the_fields_of_a_report(self, capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(capsys, "run", PROGRAM, "--json", "-p", "stop=5", "--log-dir", "elsewhere")
 
@@ -105,17 +98,6 @@ class TestRun:
         assert {"stop": 5, "period": 10, "fault": "none"} == found["parameters"]
         assert ("completed", "timing", 5) == (found["status"], found["mode"], found["elements"])
         assert "elsewhere/small-1" == found["log_dir"]
-
-    def test_parameters_of_any_type(self, capsys: pytest.CaptureFixture[str]) -> None:
-        program = (
-            Path(PROGRAM)
-            .read_text(encoding="utf-8")
-            .replace("stop: int = 3", "stop: int = np.int64(3), where: type = Relay")
-        )
-        Path("typed.py").write_text(program, encoding="utf-8")
-        found = Output(capsys, "run", "typed.py", "--json").object["parameters"]
-
-        assert (3, "<class 'program_typed.Relay'>") == (found["stop"], found["where"])
 
     @pytest.mark.parametrize(("command", "said"), [("run", 5), ("check", 2)])
     def test_program_that_prints(
@@ -138,13 +120,6 @@ class TestRun:
 
 
 class TestStatus:
-    def test_wrong_result_exits_with_1(self, capsys: pytest.CaptureFixture[str]) -> None:
-        output = Output(capsys, "run", PROGRAM, "--json", "--mode=functional", "-p", "fault=wrong")
-
-        found = output.object
-        assert (1, "completed", False) == (output.status, found["status"], found["verified"])
-        assert output.err.splitlines()[-1] == "fabric:   [] is 3: expected 4"
-
     def test_failing_operator_exits_with_1(self, capsys: pytest.CaptureFixture[str]) -> None:
         output = Output(capsys, "run", PROGRAM, "--json", "-p", "fault=raises")
 
@@ -224,21 +199,6 @@ class TestUnusable:
         error = {"message": output.object["error"]["message"], "file": None, "line": None}
         assert {"status": "error", "error": error} == output.object
 
-    def test_missing_program_is_reported_as_text_and_object(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        output = Output(capsys, "run", "nope.py", "--mode=timing", "--json")
-
-        message = (
-            "cannot be read (No such file or directory): "
-            "expected a Python program that defines build()"
-        )
-        found = output.object
-        assert (2, f"fabric: nope.py: {message}\n") == (output.status, output.err)
-        assert {"message": message, "file": "nope.py", "line": None} == found["error"]
-        assert ("nope.py", "timing", "error") == (found["program"], found["mode"], found["status"])
-        assert "parameters" not in found
-
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
@@ -265,11 +225,6 @@ class TestUnusable:
 
         assert (2, "", f"fabric: {message}\n") == (output.status, output.out, output.err)
 
-    def test_log_folder_is_a_file(self, capsys: pytest.CaptureFixture[str]) -> None:
-        Path("taken").touch()
-
-        assert 2 == Output(capsys, "run", PROGRAM, "--log-dir", "taken").status
-
 
 class TestHost:
     def test_fault_of_the_fabric_shows_a_traceback(
@@ -284,7 +239,7 @@ class TestHost:
         assert {"message": message, "file": None, "line": None} == output.object["error"]
         assert output.err.startswith("Traceback (most recent call last):\n")
 
-    @pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
+    @pytest.mark.parametrize("closed", spread([((1,),), ((2,),), ((1, 2),)], 1))
     def test_run_without_standard_streams_keeps_its_files(self, closed: tuple[int, ...]) -> None:
         run = subprocess.run(
             [*COMMAND, "run", PROGRAM],
@@ -327,7 +282,7 @@ class TestHost:
         assert 2 == run.returncode
         assert b"Traceback" not in run.stderr
 
-    @pytest.mark.parametrize(("asked", "threads"), [(None, 1), ("2", 2)])
+    @pytest.mark.parametrize(("asked", "threads"), spread([(None, 1), ("2", 2)], 1))
     def test_one_thread_multiplies(self, asked: str | None, threads: int, tmp_path: Path) -> None:
         program, counted = tmp_path / "counting.py", tmp_path / "threads"
         program.write_text(
@@ -376,7 +331,7 @@ def _imported(names: list[str], *arguments: str) -> str:
     return run.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("module", ["random", "operators"])
+@pytest.mark.parametrize("module", spread(["random", "operators"], 1))
 @pytest.mark.parametrize(
     "command",
     [
@@ -408,11 +363,8 @@ def test_a_program_with_a_library_s_name_runs(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", SIMPLIFIED_MOE),
         ("run", SIMPLIFIED_MOE, "--depth", "reassemble_1.2=2"),
         ("check", PROGRAM),
-        ("size", PROGRAM),
-        ("operators",),
         ("operators", "Map"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.mark.parametrize(
     ("modules", "stays"),
-    [("numpy, ml_dtypes, msgspec", True), ("greenlet, structlog", True), ("numpy, duckdb", False)],
+    [("numpy, greenlet, structlog", True), ("numpy, duckdb", False)],
 )
 def test_garbage_is_frozen_unless_duckdb_is_loaded(modules: str, *, stays: bool) -> None:
     script = (

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Hardware, Program, ShapeError, TileType, simulate
+from fabric import Hardware, TileType, simulate
 from fabric.graph.values.dims import product, symbol
 from fabric.graph.values.expression import at_least_one, ceil_div
-from operators import Consumer, LinearOffChipLoad, Zip
 from tests.profiles import spread
 from tests.programs.loading import program
 
@@ -67,13 +66,3 @@ def test_pickled_report_equals_the_original() -> None:
     report = simulate(program("simplified_moe"), mode="timing")
 
     assert pickle.loads(pickle.dumps(report)) == report
-
-
-def test_tuples_in_tuples() -> None:
-    with Program("nested"):
-        stream = LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
-        for _ in range(8):
-            stream = Zip()(stream, stream)
-        Consumer()(stream)
-        with pytest.raises(ShapeError, match=r"of 512 values, .*: expected at most 256"):
-            Zip()(stream, stream)

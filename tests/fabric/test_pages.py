@@ -15,7 +15,7 @@ from fabric.analysis.trace.analysis.moment import state_in
 from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.extend import OnChipDescription
 from fabric.graph.loading.program_file import load_program
-from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify
+from operators import Bufferize, Streamify
 from tests import definitions
 from tests.fabric.trace.recording import record
 from tests.operators.driving import FLOAT, Collect, Emit, encode, tile
@@ -27,16 +27,6 @@ MOE = ["model=tiny", "batch=8", "tiling=dynamic"]
 def report_of(page_bytes: int | None, **given: Any) -> fab.Report:
     hardware = fab.Hardware(on_chip=OnChipDescription(page_bytes=page_bytes, **given))
     return fab.simulate(load_program(PROGRAMS / "moe.py", MOE, hardware).program, mode="timing")
-
-
-def test_pages_of_a_byte_are_bytes() -> None:
-    one = report_of(1)
-    assert one.on_chip_peak_bytes
-    assert one.on_chip_peak_pages == one.on_chip_peak_bytes
-    for page_bytes in (16, 100, 4096):
-        pages = report_of(page_bytes).on_chip_peak_pages
-        assert pages
-        assert pages * page_bytes >= one.on_chip_peak_bytes
 
 
 def test_pages_change_nothing_else() -> None:
@@ -52,20 +42,6 @@ def test_pages_change_nothing_else() -> None:
         hardware=plain.hardware,
     )
     assert same == plain
-
-
-@pytest.mark.parametrize(("page_bytes", "pages"), [(1024, 2), (2048, 1), (1500, 2), (256, 8)])
-def test_a_tile_takes_whole_pages(page_bytes: int, pages: int) -> None:
-    hardware = fab.Hardware(on_chip=OnChipDescription(page_bytes=page_bytes))
-    with fab.hardware_scope(hardware), fab.Program("copy", mode="timing") as program:
-        rows_ = LinearOffChipLoad(np.ones((64, 64)), tile=(16, 64))()
-        LinearOffChipStore("y")(rows_)
-    report = fab.simulate(program)
-    tile_bytes = 16 * 64 * 2
-    assert report.on_chip_peak_bytes
-    tiles, rest = divmod(report.on_chip_peak_bytes, tile_bytes)
-    assert rest == 0
-    assert report.on_chip_peak_pages == tiles * pages
 
 
 def test_the_map_has_a_number_for_each_page() -> None:
@@ -199,16 +175,6 @@ def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None
             seen.update(told.requests)
     # The second buffer wants its first page while the first one holds both.
     assert seen == {(1, 10)}
-
-
-def test_a_buffer_of_more_pages_than_there_are() -> None:
-    hardware = fab.Hardware(on_chip=OnChipDescription(capacity_bytes=11, page_bytes=5))
-    report = fab.simulate(buffers_on(hardware, 1, 3))
-    assert report.status == "error"
-    assert (
-        "bufferize_1: a buffer takes 3 pages of 5 bytes: expected at most the on-chip capacity of "
-        "2 pages in 11 bytes, of which 0 are free"
-    ) in str(report.error)
 
 
 def test_the_question_is_answered_by_its_table() -> None:

@@ -269,22 +269,6 @@ def test_executed_files_are_known_by_their_digests(tmp_path: Path) -> None:
     assert executes_still(program, found)
 
 
-@pytest.mark.parametrize(
-    ("statement", "told"),
-    [
-        ("import beside.part", "No module named 'beside.part'; 'beside' is not a package"),
-        ("import none_such", "No module named 'none_such'"),
-        ("import kit.none_such", "No module named 'kit.none_such'"),
-    ],
-)
-def test_a_module_that_there_is_not(tmp_path: Path, statement: str, told: str) -> None:
-    (tmp_path / "beside.py").write_text("", encoding="utf-8")
-    (tmp_path / "kit").mkdir()
-    (tmp_path / "user.py").write_text(f"\n{statement}\n", encoding="utf-8")
-    expected = f"user.py:2: the file raised ModuleNotFoundError: {told}"
-    assert expected == refused(tmp_path / "user.py")
-
-
 def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
     text = (
         "from dataclasses import dataclass\nfrom fabric.extend import Described\n"

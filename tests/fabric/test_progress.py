@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from itertools import count
 
 import pytest
 import trio
 from rich.console import Console
 
-from fabric import simulate
 from fabric.messages.standard_error import Progress, Snapshot
-from tests.fabric.small_program import build
-from tests.schedules import schedule
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -54,23 +50,3 @@ async def test_slow_rate_is_never_0(cycles: list[int], told: str) -> None:
     written = await shown([Snapshot(cycle, 5, 4, 12) for cycle in cycles])
     assert f"cycle {cycles[-1]:,}, {told}5 elements, 4 running" in written
     assert " 0 cycles/s" not in written
-
-
-def test_progress_of_a_run_only_grows() -> None:
-    seen: list[Snapshot] = []
-
-    class Watching:
-        async def run(self, snapshot: Callable[[], Snapshot]) -> None:
-            while True:
-                seen.append(snapshot())
-                await trio.lowlevel.checkpoint()
-
-    # Under others, the last unit may end after the last snapshot.
-    with schedule("reversed"):
-        report = simulate(build(), engine="tasks", progress=Watching())
-    going = [each.running + each.waiting for each in seen]
-    for rows in ([each.cycle for each in seen], [each.elements for each in seen]):
-        assert rows == sorted(rows)
-    assert going == sorted(going, reverse=True)
-    assert 2 == going[0]
-    assert (Snapshot(31, 3, 0, 0), 31) == (seen[-1], report.cycles)

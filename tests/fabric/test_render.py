@@ -14,7 +14,7 @@ from fabric.display.terminal import plain_text, print_sheet
 from fabric.graph.hardware.latency import Site
 from fabric.runs.counters import Compared, Comparison, UnitCounters
 from fabric.runs.pricing import Spending
-from fabric.runs.report import Failure, Report
+from fabric.runs.report import Report
 from fabric.timing.state.resource_use import LinkUse, NetworkUse, RouteUse
 from fabric.timing.state.run_state import ChannelState
 
@@ -122,17 +122,6 @@ def test_report_with_every_line_equals_its_golden_text(
     width: int, golden: Callable[[str, str], None]
 ) -> None:
     golden(f"report_{width}.txt", printed(EVERYTHING, width) + "\n")
-
-
-def test_report_of_an_error_has_its_place_and_no_totals() -> None:
-    failure = Failure("matmul raised ValueError: odd", "small.py", 12)
-    report = Report(name="small", program="small.py", mode="timing", failure=failure)
-
-    expected = [
-        "small  small.py", "error in timing mode",
-        "error: small.py:12: matmul raised ValueError: odd",
-    ]  # fmt: skip
-    assert expected == printed(report, 100).split("\n")
 
 
 @pytest.mark.parametrize(("verified", "colour"), [(True, 32), (False, 31)])

@@ -43,15 +43,6 @@ class _Works(Relay):
 
 
 @dataclass(frozen=True)
-class _RunsOn(Relay):
-    @override
-    async def run(self, ports: Ports) -> None:
-        while True:
-            element: Any = await ports.source.receive()
-            await ports.sink.send(element)
-
-
-@dataclass(frozen=True)
 class _Waits(Relay):
     seconds: float | None = None
 
@@ -122,35 +113,6 @@ def _without_host(report: fab.Report) -> fab.Report:
 
 
 class TestWiring:
-    def test_empty_program(self) -> None:
-        with fab.Program("empty") as program:
-            pass
-
-        with pytest.raises(
-            fab.ProgramError, match=r"program 'empty' has no operators: expected at least one$"
-        ):
-            fab.simulate(program)
-
-    def test_stream_of_another_program(self) -> None:
-        with fab.Program("first"):
-            stream = Ticks(3)()
-        with fab.Program("second") as program:
-            Charge()(stream)
-
-        with pytest.raises(
-            fab.ProgramError,
-            match=r"charge_1 reads ticks_1\.0 \[3\] of bool, a stream of another program: "
-            r"expected one made in 'second'$",
-        ):
-            fab.simulate(program)
-
-    def test_operator_outside_a_program(self) -> None:
-        with pytest.raises(
-            fab.ProgramError,
-            match=r"Ticks is called outside a program: expected `with Program\(\.\.\.\)`$",
-        ):
-            Ticks(3)()
-
     def test_name_of_a_broadcast(self) -> None:
         with fab.Program("broadcast") as program:
             stream = Ticks(3, name="a")()
@@ -246,21 +208,6 @@ class TestCharged:
         assert {int} == {type(each.cycles) for each in reports}
 
 
-TUPLE = ": expected a tuple (value, level of the stop)"
-
-
-class TestSent:
-    @pytest.mark.parametrize("name", SCHEDULES)
-    def test_none_after_the_end(self, name: str | int) -> None:
-        with schedule(name):
-            message = _failed(_RunsOn(name="wrong"))
-        line = _line_of("await ports.sink.send(element)", 3)
-        assert (
-            f"wrong: element 10 of wrong.0 -> relay_1.0 is None{TUPLE} ({__file__}:{line}), "
-            "at cycle 10"
-        ) == message
-
-
 class TestAwaited:
     @pytest.mark.parametrize("name", SCHEDULES)
     @pytest.mark.parametrize(
@@ -286,20 +233,6 @@ class TestAwaited:
             "wrong: starts a task of its own: expected one that awaits its channels in turn "
             f"({__file__}:{line}), at cycle 0, element 0"
         ) == message
-
-    def test_beside_a_failure(self) -> None:
-        with fab.Program("failing") as program:
-            stream = Ticks(10)()
-            Charge()(_Waits()(stream))
-            Charge()(_Fails(name="early")(stream))
-        report = fab.simulate(program)
-
-        assert report.error is not None
-        line = _line_of('raise KeyError("no such row")')
-        assert (
-            f"early: KeyError: 'no such row' ({__file__}:{line}), at cycle 0, element 0"
-            == report.error["message"]
-        )
 
     def test_a_turn_for_the_others(self) -> None:
         with fab.Program("polite") as program:

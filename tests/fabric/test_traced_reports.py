@@ -11,9 +11,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
@@ -62,16 +61,6 @@ class TestTemporary:
         assert not list(temporary.iterdir())
         assert 3 == trace.summary().transfers
 
-    def test_report_of_a_moment(self, temporary: Path) -> None:
-        depths = {"reassemble_1.2": 2}
-        trace = simulate(program("simplified_moe"), depths=depths, trace="events").trace()
-        gc.collect()
-        assert not list(temporary.iterdir())
-
-        found = trace.deadlock()
-        assert found is not None
-        assert ["reassemble_1.2"] == [depth.option for depth in found.remedy.depths]
-
     def test_only_the_trace(self, temporary: Path) -> None:
         report = simulate(build(), trace="events")
         (folder,) = temporary.iterdir()
@@ -92,11 +81,6 @@ class TestTemporary:
         assert "deadlock" == report.trace(first=True).status
         assert report.trace(first=True).deadlock() is not None
         assert report.trace().deadlock() is None
-
-    @pytest.mark.parametrize(("fault", "status"), [("raises", "error"), ("stuck", "deadlock")])
-    def test_runs_that_stop(self, fault: Any, status: str) -> None:
-        report = simulate(build(fault=fault), mode="functional", trace="events")
-        assert status == report.status == report.trace().status
 
     def test_refused_run_leaves_no_folder(self, temporary: Path) -> None:
         with pytest.raises(ConfigurationError):
@@ -171,21 +155,6 @@ class TestKept:
 
 
 class TestAtOnce:
-    @pytest.mark.deep
-    def test_traced_runs_in_threads_equal_single_runs(self) -> None:
-        names = ["simplified_moe", "swiglu", "simplified_moe", "moe dynamic"]
-
-        def traced(name: str) -> tuple[Report, Any, Any]:
-            report = simulate(program(name), trace="events")
-            with report.trace() as trace:
-                return report, trace.stalls(), trace.summary()
-
-        with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(traced, names))
-
-        assert [traced(name) for name in names] == found
-        assert 3 == len({report for report, _, _ in found})
-
     @pytest.mark.parametrize("handles", [False, True])
     def test_trace_inside_asyncio_keeps_its_signals(self, handles: bool) -> None:
         async def cell() -> str:

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,22 +165,6 @@ class TestRuns:
         (sentence,) = told
         assert re.search(r"/trace: segment \d+ could not be written: ", sentence)
 
-    def test_rows_are_on_disk_during_the_run(self, tmp_path: Path) -> None:
-        kept: list[tuple[int, int]] = []
-
-        def wait_for_rows() -> None:
-            (folder,) = tmp_path.glob("*/trace")
-            deadline = time.monotonic() + 60
-            while not list(folder.glob("operations-*.parquet")):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            kept.extend(Trace(folder).rows("SELECT count(*), max(element) FROM transfers"))
-
-        simulate(_counting(wait_for_rows), log_dir=tmp_path, trace=TraceOptions())
-        ((count, last),) = kept
-        assert (count, last) == (count, count - 1)
-        assert count >= 40
-
 
 class TestOutputs:
     @pytest.mark.parametrize(
@@ -189,15 +172,11 @@ class TestOutputs:
         spread(
             [
                 (("graph", _PROGRAM), "graph.svg"),
-                (("graph", _PROGRAM), "graph.dot"),
-                (("graph", _PROGRAM), "graph.mmd"),
                 (("trace", "report", "{run}"), "page.html"),
                 (("trace", "export", "{run}", "--perfetto"), "run.pftrace"),
-                (("trace", "export", "{run}", "--vcd"), "run.vcd"),
-                (("trace", "export", "{run}", "--jsonl"), "run.jsonl"),
                 (("trace", "export", "{run}", "--csv"), "run.csv"),
             ],
-            3,
+            1,
         ),
     )
     def test_output_that_does_not_fit_is_removed(
@@ -211,30 +190,18 @@ class TestOutputs:
         assert f"fabric: {file}: {_TOO_LARGE}\n" == ran.stderr
         assert not file.exists()
 
-    def test_file_that_cannot_be_opened_is_untouched(self, run: Path, tmp_path: Path) -> None:
-        folder = tmp_path / "folder"
-        folder.write_text("a file", encoding="utf-8")
-        ran = _command("trace", "export", run, "--csv", "-o", folder / "run.csv")
-
-        assert (2, "a file") == (ran.returncode, folder.read_text(encoding="utf-8"))
-
 
 _PRINTING: tuple[tuple[int, tuple[str, ...]], ...] = (
-    (0, ("run", _PROGRAM, "--log-dir", "{logs}")),
     (0, ("run", _PROGRAM, "--json", "--log-dir", "{logs}")),
     (1, ("run", _PROGRAM, "-p", "fault=wrong", "--mode", "functional", "--log-dir", "{logs}")),
     (3, ("run", _PROGRAM, "-p", "fault=stuck", "--log-dir", "{logs}")),
     (0, ("check", _PROGRAM)),
-    (0, ("check", _PROGRAM, "--json")),
-    (0, ("graph", _PROGRAM, "-o", "{logs}.svg")),
-    (0, ("trace", "summary", "{run}")),
     (0, ("trace", "query", "{run}", "FROM transfers")),
-    (0, ("trace", "query", "--list")),
     (0, ("--help",)),
 )
 
 
-@pytest.mark.parametrize(("status", "arguments"), spread(_PRINTING, 4))
+@pytest.mark.parametrize(("status", "arguments"), spread(_PRINTING, 1))
 class TestStandardOutput:
     def test_full_standard_output_is_reported(
         self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path
@@ -279,7 +246,7 @@ _SIMPLIFIED_MOE = _ROOT / "programs" / "simplified_moe.py"
             (("rtl", _SIMPLIFIED_MOE, "--hardware", "wires", "-o"), "rtl"),
             (("examples", "simplified_moe", "-o"), "example.py"),
         ],
-        3,
+        1,
     ),
 )
 def test_full_disk_is_named_with_the_file_and_the_status(

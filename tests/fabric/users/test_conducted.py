@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Program, Report, Stream, StreamType, simulate
-from fabric.extend import Operator, Ports, Wiring
+from fabric import Program, Report, simulate
+from fabric.extend import Ports
 from fabric.graph.wiring.operator import is_conducted
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 
@@ -59,60 +59,6 @@ def test_report_does_not_depend_on_the_class() -> None:
 
     assert reports[0][0]["status"] == "completed"
     assert [reports[0]] * len(kinds) == reports
-
-
-def test_report_of_a_trusted_users_operator_is_the_same() -> None:
-    reports = []
-    for kind in (_Relay, _Vouched):
-        with Program("relay") as program:
-            (stream,) = kind(name="relay")(LinearOffChipLoad(np.ones((64, 64)), tile=(16, 16))())
-            LinearOffChipStore("y")(stream)
-        reports.append(_told(simulate(program)))
-
-    assert reports[0][0]["status"] == "completed"
-    assert reports[0] == reports[1]
-
-
-def test_error_of_a_trusted_operator_has_its_line() -> None:
-    with Program("broken") as program:
-        LinearOffChipStore("y")(
-            _Broken(SiLU(), name="broken")(LinearOffChipLoad(np.ones((16, 16)), tile=(16, 16))())
-        )
-    report = simulate(program)
-
-    line = _Broken.run.__code__.co_firstlineno + 2
-    assert report.status == "error"
-    assert report.error is not None
-    told = f"broken: ZeroDivisionError: no ({__file__}:{line}), at cycle "
-    assert told in report.error["message"]
-
-
-class _Broken(Map):
-    conducted = True
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        raise ZeroDivisionError("no")
-
-
-@dataclass(frozen=True)
-class _Relay(Operator):
-    def __call__(self, source: Stream) -> tuple[Stream, ...]:
-        return self.wire(source)
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (inputs[0].type,)
-
-    @override
-    async def run(self, ports: Ports) -> None:
-        while (element := await ports.source.receive()) is not None:
-            await ports.sink.send(element)
-            ports.unit.charge(1)
-
-
-class _Vouched(_Relay):
-    conducted = True
 
 
 def _program(kind: type[Map]) -> Program:

@@ -15,7 +15,6 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.display.terminal import plain_text
 from fabric.shell.cli import main
-from tests.fabric.trace.page_data import page_data
 from tests.fabric.verification.storing import storing
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
@@ -68,30 +67,6 @@ def test_wrong_result_raises_verification_error() -> None:
     assert report.verification.as_json() == caught.value.verification
 
 
-def test_wrong_result_is_in_the_json_object() -> None:
-    found = wrong().as_json()["verification"]
-    outputs = found.pop("outputs")
-    places = found.pop("places")
-    assert [] == found.pop("streams")
-    assert found == {
-        "not_verified": None,
-        "elements": 13,
-        "mismatched": 9,
-        "worst": {"absolute_error": math.inf, "relative_error": math.inf},
-        "unexpected": (),
-    }
-    assert places[1] == {
-        "output": "b",
-        "index": (0,),
-        "found": 0,
-        "wanted": 7,
-        "tile": None,
-        "allowed": 0.0,
-    }
-    assert 6 == len(places)
-    assert [("a", 1), ("b", 8), ("c", 0)] == [(o["output"], o["mismatched"]) for o in outputs]
-
-
 def test_json_of_a_run_has_no_nan(tmp_path: Path) -> None:
     program = storing(y=np.array([math.nan, math.inf]))
     program.expect(y=lambda: np.array([1.0, -math.inf]))
@@ -135,40 +110,6 @@ def test_wrong_result_is_printed_by_the_command_line(capsys: pytest.CaptureFixtu
     assert [] == found["warnings"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "mode", "verified", "said", "failed"),
-    [
-        ("wrong", "functional", False, "completed, the result is wrong", True),
-        ("none", "functional", True, "completed, verified", False),
-        ("wrong", "timing", None, "completed", False),
-    ],
-)
-def test_folder_of_a_run_has_the_verdict_of_the_report(
-    capsys: pytest.CaptureFixture[str],
-    fault: str,
-    mode: str,
-    verified: bool | None,
-    said: str,
-    failed: bool,
-) -> None:
-    main(["run", SMALL, f"--mode={mode}", "-p", f"fault={fault}", "--trace", "events"])
-    last = json.loads(Path("logs/small-1/events.jsonl").read_text().splitlines()[-1])
-    assert ("run_ended", "completed", verified) == (
-        last["event"],
-        last["status"],
-        last["verified"],
-    )
-    capsys.readouterr()
-    main(["trace", "summary", "logs/small-1"])
-    assert f"\n{said} in {mode} mode, 31 cycles\n" in capsys.readouterr().out
-    main(["trace", "diff", "logs/small-1", "logs/small-1"])
-    assert f"A  small  {said}, 31 cycles\n" in capsys.readouterr().out
-    main(["trace", "report", "logs/small-1", "-o", "page.html"])
-    told = page_data(Path("page.html").read_text(encoding="utf-8"))["run"]
-    assert f"{said} in {mode} mode, 31 cycles" == told["ran"]
-    assert failed == told["failed"]
-
-
 def test_run_with_an_unusable_expectation_is_an_error(tmp_path: Path) -> None:
     program = storing(y=np.zeros(1))
     program.expect(y=lambda: 1j)
@@ -201,28 +142,6 @@ def test_program_without_expectation_has_no_verification() -> None:
     report = simulate(storing(y=np.zeros(1)))
     assert (None, None) == (report.verified, report.verification)
     assert text(report)[1] == "completed in functional mode"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "warnings"),
-    [
-        (["-p", "fault=none"], 0, []),
-        (["-p", "fault=wrong", "--mode=functional"], 1, []),
-        (["-p", "fault=raises"], 1, []),
-        (["-p", "fault=nonsense"], 2, None),
-        (["-p", "fault=stuck"], 3, []),
-    ],
-)
-def test_warnings_are_in_the_json_object(
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    status: int,
-    warnings: list[str] | None,
-) -> None:
-    assert status == main(["run", SMALL, "--json", *arguments])
-    found = json.loads(capsys.readouterr().out)
-    assert warnings == found.get("warnings")
-    assert (status == 2) is (found.get("verification") is None)
 
 
 def test_output_without_expectation_is_a_warning() -> None:

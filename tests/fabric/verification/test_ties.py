@@ -65,7 +65,7 @@ TIES: dict[str, tuple[float, Callable[[float], float], float]] = {
 AT = [(form, way, place) for form in FORMATS for way in WAYS for place in TIES]
 
 
-@pytest.mark.parametrize(("form", "way", "place"), spread(AT, 20))
+@pytest.mark.parametrize(("form", "way", "place"), spread(AT, 6))
 def test_ties_are_right_either_way(form: str, way: str, place: str) -> None:
     random = np.random.default_rng(1)
     factor, number_of, lost = TIES[place]

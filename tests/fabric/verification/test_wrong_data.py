@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Hardware, Program, VerificationError, dtype_named, simulate
+from fabric import Hardware, Program, dtype_named, simulate
 from fabric.extend import dtype_name
 from fabric.graph.hardware.description import TileDescription
 from fabric.graph.loading.program_file import load_program
 from operators import Add, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
-from tests.fabric.verification.storing import Array, judged, random_numbers, storing
+from tests.fabric.verification.storing import Array, judged, random_numbers
 from tests.fabric.verification.wrong_data import (
     FAULTS,
     NEEDS_FLOATS,
@@ -88,18 +88,6 @@ def test_what_is_below_the_rounding_is_known(name: str, dtype: str) -> None:
     assert any(passed)
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_run_with_wrong_data_fails(name: str) -> None:
-    dtype = dtype_named("bfloat16")
-    wanted, found = FAULTS[name](random_numbers(np.random.default_rng(0), dtype))
-    program = storing(y=found.astype(dtype))
-    program.expect(y=lambda: wanted)
-    report = simulate(program)
-    assert ("completed", False, 1) == (report.status, report.verified, report.exit_status)
-    with pytest.raises(VerificationError):
-        report.raise_for_status()
-
-
 SHIPPED: dict[str, dict[str, Any]] = {
     "simplified_moe": {},
     "swiglu": {"tile_batch": 64, "tile_inter": 64},
@@ -122,8 +110,8 @@ OUT_OF_RANGE = {("attention", "float8_e4m3")}
 """Sums of weights exceed the largest number of the type, and are cut off."""
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", spread(SHIPPED, 6))
+@pytest.mark.parametrize("dtype", spread(FLOATS, 2))
+@pytest.mark.parametrize("name", spread(SHIPPED, 4))
 def test_shipped_programs_are_verified_in_every_type(name: str, dtype: str) -> None:
     hardware = Hardware(tile=TileDescription(dtype=dtype))  # type: ignore[arg-type]
     given = [f"{key}={value}" for key, value in SHIPPED[name].items()]
