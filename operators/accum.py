@@ -132,7 +132,6 @@ class Accumulator:
     )
 
     def __init__(self, ports: Ports, operator: Accumulating) -> None:
-        """Start the first group."""
         self._ports = ports
         self._unit = ports.compute_unit
         self._reduction = operator.reduction

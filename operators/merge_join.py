@@ -278,7 +278,6 @@ class _Fiber(Track):
     __slots__ = ("_latest", "_ports", "coordinate")
 
     def __init__(self, ports: Ports, port: int) -> None:
-        """Start before the first element of input ``port``."""
         super().__init__(ports, port, 1)
         self._ports = ports
         self._latest: int | None = None

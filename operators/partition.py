@@ -149,7 +149,6 @@ class Partition(Operator):
     async def _route(
         self, ports: Ports, hits: tuple[int, ...], track: Track, selectors: Track
     ) -> None:
-        """Send one sub-tensor to the consumers ``hits``."""
         source, unit, rank = ports.inputs[0], ports.unit, self.rank
         sinks = [ports.outputs[hit] for hit in hits]
         switch = self.switch_cycles if hits else 0

@@ -296,7 +296,6 @@ class EagerMerge(Operator):
             await source.receive()
 
     async def _pass(self, ports: Ports, source: Source) -> None:
-        """Pass on one sub-tensor."""
         data, unit, rank = ports.outputs[0], ports.unit, self.rank
         while True:
             element = await source.receive()
@@ -348,7 +347,6 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
 
 
 def _merged_value(wiring: Wiring, inputs: Sequence[Stream]) -> ValueType:
-    """Return the element type of the output."""
     values = [stream.value for stream in inputs]
     first = values[0]
     if all(value == first for value in values):

@@ -251,7 +251,6 @@ class _Memory:
             self._load_cycles = 0
 
     def word(self, number: int) -> Value:
-        """Return what a word holds."""
         rows, cols = self._shape
         total: Any = self._words[number]
         data = None if total is None else narrow(total, self._dtype, "Scatter")

@@ -184,7 +184,6 @@ class Reader:
         return self._padded(load(addresses))
 
     def _addresses(self, rows: Rows) -> Lists:
-        """Return the addresses in memory of the tiles that the tasks see."""
         heads = self.heads.key_heads
         per_request = self.heads.query_tiles * heads
         found = []

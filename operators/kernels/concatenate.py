@@ -40,7 +40,6 @@ class Concatenate(Kernel):
     family: ClassVar = "concatenation"
 
     def __init__(self, name: str, operands: Sequence[Operand], result: Concatenated) -> None:
-        """Read ``operands`` in the order of the result's parts."""
         self.name = name
         self.operands = tuple(operands)
         self.results = (result,)

@@ -135,7 +135,6 @@ class RaggedMap(Kernel):
     def __init__(
         self, name: str, chain: Chain, operands: Sequence[Operand], result: Opaque
     ) -> None:
-        """Apply ``chain`` to routed rows in the form of the result."""
         self.name = name
         self.chain = chain
         self.operands = tuple(operands)

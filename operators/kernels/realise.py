@@ -77,7 +77,6 @@ class _Summary:
             yield from dict.fromkeys(operators, kernel).items()
 
     def largest_group_bytes(self) -> int:
-        """The buffer bytes of the group with the largest buffers."""
         return max(map(self._group_bytes, self._fusion.groups), default=0)
 
     def _group_bytes(self, group: tuple[Kernel, ...]) -> int:

@@ -130,7 +130,6 @@ class Behind(Kernel):
     family: ClassVar = "recurrence"
 
     def __init__(self, name: str, states: States, given: View) -> None:
-        """Hand on ``given``, ``[steps, *shape]``."""
         self.name: str = name
         self.states: Final = states
         before = states.result
@@ -205,7 +204,6 @@ class Reversed(Kernel):
 
 
 def _without_steps(layout: Layout) -> Layout:
-    """Return the layout of one step."""
     if len(layout.shape) == 1:
         return Layout((1,), (1,), (), (), ())
     loops = [each for each in layout.loops if each.dim != 0]

@@ -87,7 +87,6 @@ class Routing:
         whose: str,
         rows: KnownRows | None = None,
     ) -> None:
-        """Route ``tokens`` by ``choice``; messages call it ``whose``."""
         self.number = number
         self.tokens = tokens
         self.hits = hits
@@ -365,7 +364,6 @@ class Collect(Kernel):
         *,
         adds_up: bool,
     ) -> None:
-        """Collect routed ``rows``; the other arguments are as in ``Deal``."""
         self.name = name
         self.routing = routing
         self.places = places
@@ -429,7 +427,6 @@ class Pack(Kernel):
     family: ClassVar = "routing"
 
     def __init__(self, name: str, rows: Operand, tile_rows: int | None, result: Opaque) -> None:
-        """Pack ``rows``."""
         self.name = name
         self.tile_rows = tile_rows
         self.operands = (rows,)

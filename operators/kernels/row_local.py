@@ -34,7 +34,6 @@ class RowLocal(Kernel):
     def __init__(
         self, name: str, chain: Chain, operands: Sequence[Operand], result: Computed
     ) -> None:
-        """Apply ``chain`` to tiles of operands and return the tiles of ``result``."""
         self.name = name
         self.chain = chain
         self.operands = tuple(operands)

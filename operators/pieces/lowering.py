@@ -1,8 +1,8 @@
 """From a program of tiles to one of physical pieces, as the paper's hardware is built.
 
 A product reads its first operand row by row and its second as whole tiles, each from a buffer that
-gives it as often as it is needed; where the first one is computed it is the one that is buffered as
-a whole. Sums go over pieces and then over tiles, in a buffer that is as large as the result.
+repeats it as often as needed. If the first operand is computed, it is buffered as a whole instead.
+Sums go over pieces and then over tiles, in a buffer of the size of the result.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
@@ -57,7 +57,7 @@ from operators.tiles.grid import Grid, positions, row_major_strides, walk
 from operators.tiles.tensor import Tensor
 
 LINK_DEPTH: Final = 4
-"""Of two FIFOs of two slots with a register's move between them."""
+"""Slots of a link: two FIFOs of two slots, with a register between them."""
 
 LINK: Final = Hop(2, 2)
 DIRECT_DEPTH: Final = 2
@@ -66,11 +66,10 @@ DIRECT_DEPTH: Final = 2
 def in_pieces(program: Program, rows: int, cols: int) -> Program:
     """Return ``program`` with each tile in pieces of ``rows`` x ``cols``, as hardware has them.
 
-    What cannot be lowered is refused. The operators have the name of the one that they are made of
-    and their part in it, as in ``matmul_sum_1_product``.
+    Each operator is named after the original operator and its part, as in ``matmul_sum_1_product``.
 
     Raises:
-        ProgramError: pieces that are no squares, an operator or a tile that cannot be lowered.
+        ProgramError: pieces that are not squares, an operator or a tile that cannot be lowered.
     """
     if rows != cols or rows < 1:
         raise ProgramError(f"pieces of {rows}x{cols}: expected squares, as in 16x16")
@@ -112,7 +111,7 @@ def _piece(stream: Stream) -> TileType:
 
 
 class _Lowering:
-    """What has been lowered so far, and at which place the next one is; loads wait for a reader."""
+    """The state of lowering: streams that were lowered, and loads that wait for a reader."""
 
     def __init__(self, program: Program, lowered: Program, size: int) -> None:
         self._program: Final = program
@@ -184,13 +183,13 @@ class _Lowering:
         *inputs: Stream,
         direct: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Stream, ...]:
-        """Add an operator that has a part in the one that is lowered; its inputs are links.
+        """Add an operator that is part of the current one; its inputs are links.
 
         Args:
-            part: what it does there; empty where it is all that is done.
+            part: its name in the current operator; empty if it is the only part.
             operator: the operator.
             inputs: its inputs.
-            direct: those of them that are a single FIFO, and its depth.
+            direct: inputs that are a single FIFO, with its depth.
         """
         node = self._program.nodes[self._at]
         name = f"{node.name}_{part}" if part else node.name
@@ -207,7 +206,7 @@ class _Lowering:
     def _read(
         self, stream: Stream, grid: tuple[int, ...], piece: TileType, *, by_columns: bool
     ) -> Stream:
-        """Return the pieces of a load in this order, a branch of its own for each reader."""
+        """Return the pieces of a load in this order, on a separate branch for each reader."""
         if stream not in self._branches:
             reader, self._at = self._at, self._loads[stream]
             load = self._program.nodes[self._at].operator
@@ -227,7 +226,7 @@ class _Lowering:
         return found.stream
 
     def _buffered(self, part: str, pieces: Stream, rank: int, times: int | None) -> Stream:
-        """Return ``pieces`` from a buffer whose tokens have ``rank`` dimensions."""
+        """Return ``pieces`` from a buffer, in tokens of ``rank`` dimensions."""
         shape = tuple(int(str(each)) for each in pieces.type.shape)
         outer, inner, piece = shape[:-rank], shape[-rank:], _piece(pieces)
         count = math.prod(inner)
@@ -284,7 +283,7 @@ class _Lowering:
         return _Grid(total, shape[:-1], tile, by_columns=computed)
 
     def _taken(self, stream: Stream, kind: StreamType) -> _Grid:
-        """Return what one operator reads of a stream; a load comes row by row."""
+        """Return the pieces of a stream for one operator; a load is read row by row."""
         if stream in self._loads:
             shape, tile, piece = self._tile(kind)
             pieces = self._read(stream, (*shape, *tile), piece, by_columns=False)
@@ -327,8 +326,8 @@ class LoadPieces(Pieces):
     """Reads the tiles of a load piece by piece; a stop closes the dimensions that end there.
 
     Attributes:
-        load: whose tiles they are.
-        by_columns: those of a tile come column by column.
+        load: the load of the tiles.
+        by_columns: the pieces of a tile come column by column.
     """
 
     conducted = True
@@ -392,8 +391,8 @@ class StorePieces(Pieces):
 
     Attributes:
         output: its name.
-        by_columns: those of a tile come column by column.
-        shape: of the tensor that is stored; that of the tiles where None.
+        by_columns: the pieces of a tile come column by column.
+        shape: of the stored tensor; None for the shape of the tiles side by side.
     """
 
     conducted = True
@@ -445,7 +444,7 @@ class StorePieces(Pieces):
             ports.stored[self.output] = self._tensor(ports.input_types[0], stored)
 
     def _tensor(self, source: StreamType, stored: list[np.ndarray]) -> np.ndarray:
-        """Return what is stored, tiles side by side as a ``LinearOffChipStore`` puts them."""
+        """Return the stored tensor, tiles side by side as by a ``LinearOffChipStore``."""
         sizes = [int(str(size)) for size in source.shape]
         outer, width = math.prod(sizes[:-3]), sizes[-3]
         rows, cols = stored[0].shape

@@ -1,12 +1,10 @@
 """Operators on pieces and buffers of pieces, as the paper's hardware has them.
 
-A unit takes its inputs and gives its outputs in one cycle, in which all of them are ready.
-
-Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
+A unit takes its inputs and sends its outputs in one cycle, when all are ready.
 
 A buffer has sets of pieces, and is read when a token of pieces is complete. A cycle lies between
-the choice of a set that is free and the first piece that is stored in it. A token is a tile of all
-its pieces, one below the other.
+the choice of a free set and the first piece that is stored in it. A token is a tile of all its
+pieces, one below the other.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
@@ -38,18 +36,18 @@ MOST_PIECES: Final = SETS * PIECES_OF_A_SET
 IDLE_CYCLES: Final = 256
 
 FREED: Final = TileType(1, 1, np.dtype(np.uint8))
-"""What says that a set is free; its stop, that the token is forgotten."""
+"""The type of an element that frees a set; its stop also drops the token."""
 
 _FREED: Final = Tile(1, 1, FREED.dtype)
 
 
 @dataclass(frozen=True)
 class Pieces(Operator):
-    """An operator on pieces whose outputs have the shapes and the type it is given.
+    """An operator on pieces with given output types.
 
     Attributes:
         shapes: of the outputs.
-        piece: what is in them.
+        piece: the type of a piece.
     """
 
     shapes: tuple[tuple[Dim, ...], ...]
@@ -89,7 +87,7 @@ class ComputePieces(Pieces, ComputeOperator):
 
 @dataclass(frozen=True)
 class MapPieces(ComputePieces):
-    """Takes a piece of every input and gives one, with the stop of the first.
+    """Takes a piece of every input and sends one, with the stop of the first.
 
     Attributes:
         function: of the pieces.
@@ -149,7 +147,7 @@ class PromotePieces(Pieces):
 
 @dataclass(frozen=True)
 class BroadcastPieces(Pieces):
-    """Gives each piece to all outputs, in one cycle."""
+    """Sends each piece to all outputs, in one cycle."""
 
     conducted = True
 
@@ -189,7 +187,7 @@ class AccumPieces(ComputePieces):
 
 @dataclass(frozen=True)
 class RepeatPieces(Pieces):
-    """Gives each token so many times, and takes a cycle more to drop it.
+    """Sends each token ``times`` times, and takes a cycle more to drop it.
 
     Attributes:
         times: at least 1.
@@ -213,10 +211,10 @@ class RepeatPieces(Pieces):
 
 @dataclass(frozen=True)
 class BigTile(ComputePieces):
-    """Sums tiles of pieces: fills, accumulates, drains; partial sums go round a buffer.
+    """Sums tiles of pieces: fills, accumulates, drains; a buffer holds the partial sums.
 
     Attributes:
-        total: what the sums are, rounded from those that go round.
+        total: the type of the sums, rounded from the partial sums.
     """
 
     conducted = True
@@ -287,19 +285,19 @@ def _sum(total: np.ndarray | None, value: object) -> np.ndarray:
 
 
 class _Filling:
-    """How far the set is filled into which the next piece goes.
+    """The set into which the next piece goes.
 
     Attributes:
-        pieces: are in it; 0 where the next one takes a new set.
+        pieces: the number of pieces in it; 0 if the next piece takes a new set.
     """
 
     def __init__(self) -> None:
         self.pieces = 0
 
     def store(self, *, ends: bool) -> bool:
-        """Store a piece; return whether its set is left then.
+        """Store a piece; return whether its set is complete then.
 
-        The end of a token leaves a set, unless its only piece there is the first one.
+        The end of a token completes a set, unless its only piece there is the first one.
         """
         left = self.pieces > 0 and (ends or self.pieces + 1 == PIECES_OF_A_SET)
         self.pieces = 0 if left else self.pieces + 1
@@ -307,7 +305,7 @@ class _Filling:
 
 
 class _Sets:
-    """Which sets are free, and which one is chosen.
+    """The free sets, and the chosen one.
 
     Attributes:
         forgotten_cycle: the latest one in which a token was forgotten.
@@ -317,17 +315,17 @@ class _Sets:
         self.forgotten_cycle = -1
         self._free: Final = set(range(SETS))
         self._chosen: int | None = None
-        self._cycle = cycle  # in which one is chosen, if one is free
+        self._cycle = cycle  # of the next choice, if a set is free
         self._latest = -1
         self._held: Final[deque[int]] = deque()
 
     @property
     def held(self) -> bool:
-        """Whether tokens are stored that will be forgotten."""
+        """Whether tokens are stored that will be dropped."""
         return bool(self._held)
 
     def ready_cycle(self, cycle: int) -> int | None:
-        """Return when the next set is ready, as is known in ``cycle``; None where none is free."""
+        """Return the ready cycle of the next set, seen from ``cycle``; None if no set is free."""
         self._choose(cycle)
         return None if self._chosen is None else self._cycle + 1
 
@@ -349,14 +347,14 @@ class _Sets:
             self.forgotten_cycle = cycle
 
     def _choose(self, cycle: int) -> None:
-        """Choose the highest one, if that was due up to ``cycle``."""
+        """Choose the highest free set, if the choice was due up to ``cycle``."""
         if self._chosen is None and self._free and self._cycle <= cycle:
             self._chosen = max(self._free)
             self._free.remove(self._chosen)
 
 
 def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
-    """Return the type of tokens of so many pieces."""
+    """Return the type of tokens of ``inner`` pieces."""
     return TileType(math.prod(inner) * piece.rows, piece.cols, piece.dtype)
 
 
@@ -370,7 +368,7 @@ def _token(kind: object, data: np.ndarray | None = None) -> Tile:
 
 @dataclass(frozen=True)
 class TokenPieces(Pieces):
-    """The half of a buffer that stores: takes pieces, and hears of sets that are free again.
+    """The half of a buffer that stores: takes pieces, and receives the sets that are free again.
 
     Nothing is stored in the cycle in which a token is forgotten, and in the first 256.
 
@@ -431,7 +429,7 @@ class TokenPieces(Pieces):
 
 
 async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
-    """Wait until a piece can be stored, in a ``new`` set or in that of the last one."""
+    """Wait until a piece can be stored, in a ``new`` set or in the current one."""
     unit, freed = ports.unit, ports.inputs[1]
     while True:
         await _hear(ports, sets)
@@ -449,7 +447,7 @@ async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
 
 
 async def _hear(ports: Ports, sets: _Sets) -> None:
-    """Take what was freed up to now, each set in the cycle in which that is known."""
+    """Take the sets that were freed up to now, each in the cycle of its arrival."""
     unit, freed = ports.unit, ports.inputs[1]
     while sets.held:
         if not freed.queue:

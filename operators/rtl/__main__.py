@@ -1,4 +1,4 @@
-"""``python -m operators.rtl``: what each kind of module costs, over its parameters."""
+"""``python -m operators.rtl``: the cost of each kind of module, over its parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from operators.rtl.verilog import channel_module, modules_of
 _WAYS: Final = (2, 4, 8, 16)
 _DEPTHS: Final = (2, 4, 8, 16, 32, 64)
 _KEPT: Final = ("level", "bare", "empty", "control")
-"""What a token has besides the size of a tile."""
+"""The fields of a token except the sizes of a tile."""
 
 _SIZE: Final = {"rows": 16, "cols": 16, "valid_rows": 16, "valid_cols": 16, "in_memory": 0}
 
@@ -47,7 +47,7 @@ class _Part(Unit):
 
 
 def _without_sizes(outer: Any, ports: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-    """Return ports without the sizes of tiles: those that are ``given`` are of 16 x 16."""
+    """Return ports without the sizes of tiles; ports in ``given`` get sizes of 16 x 16."""
     found = []
     for number, port in enumerate(ports):
         if isinstance(port, Signal):
@@ -65,7 +65,7 @@ def _without_sizes(outer: Any, ports: Sequence[Any], given: Sequence[Any]) -> li
 
 
 def _tied(build: Build, values: dict[str, int], *, is_static: bool) -> Unit:
-    """Return a module whose parameters are constants, and where it ``is_static`` sizes, too."""
+    """Return a module with constants for parameters and, if ``is_static``, for sizes."""
     inner, outer = build(), Module()
     for name, port in inner.parameters.items():
         outer.d.comb += port.eq(values.get(name, 0))
@@ -76,7 +76,7 @@ def _tied(build: Build, values: dict[str, int], *, is_static: bool) -> Unit:
 
 
 def _tied_channel(*, has_sizes: bool, has_credits: bool) -> Unit:
-    """Return a channel of two slots, hops of one cycle, and what else it has."""
+    """Return a channel of two slots and one hop, optionally with sizes and credits."""
     inner, (depth, forward, backward, ready, send, sent, *others) = channel(2, 1)
     outer = Module()
     outer.d.comb += [depth.eq(2), forward.eq(1), backward.eq(1)]
@@ -102,7 +102,7 @@ _TIED: Final[dict[str, tuple[Build, dict[str, int]]]] = {
 
 
 def builders() -> dict[str, Build]:
-    """Return what builds each kind of module but channels, by name; ways from 2 to 16."""
+    """Return the builder of each kind of module except channels, by name; 2 to 16 ports."""
     found: dict[str, Build] = {
         "Source": memory.source,
         "Store": memory.store,
@@ -175,7 +175,7 @@ def main(modules: tuple[str, ...], output: Path) -> None:
         for each in names:
             if each not in depths and each not in built:
                 expected = ", ".join([*depths, *built])
-                raise ConfigurationError(f"{each} is no module: expected one of {expected}")
+                raise ConfigurationError(f"{each} is not a module: expected one of {expected}")
         netlist = Netlist(
             [Instance(each, each, built[each], {}, [], []) for each in names if each in built],
             [Channel(each, 0, 0, depths[each], 1, 1) for each in names if each in depths],

@@ -1,8 +1,8 @@
-"""Simulation of many units: each kind is compiled once, and a loop hands on what they say.
+"""Simulation of many units: each kind is compiled once, and a loop copies signals between them.
 
-Verilator takes a time for each instance in a top, and minutes for thousands. No signal goes through
-a channel in the cycle in which it comes: channels show what their registers hold. So the units can
-be evaluated one after the other, and then the channels, in whatever order.
+Verilator's compile time grows with each instance in a top, to minutes for thousands. No signal
+passes a channel in the cycle of its arrival: a channel's outputs are its registers. So the units
+can be evaluated one after the other, and then the channels, in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from operators.rtl.verilog import Written, channel_module
 _WORDS: Final = -(-BITS // 32)
 
 _LONG: Final = 10_000_000
-"""Evaluations of modules from which on the compiler's optimisation pays."""
+"""Evaluations of modules above which compiler optimisation pays."""
 
 _HEADER: Final = """\
 // What the modules of all kinds have in common.
@@ -206,7 +206,7 @@ _ENDS: Final = {
     "out_final": "final",
     "in_ready": "ready",
 }
-"""What a channel says, and of its wires which those are."""
+"""The output wires of a channel, and their names in the loop."""
 
 
 def _handed(ports: frozenset[str]) -> tuple[list[str], list[str]]:
@@ -247,7 +247,7 @@ def _instance(name: str, ports: frozenset[str]) -> str:
     """Return the source of a class that has a module of one kind inside."""
     before, after = _handed(ports)
     is_channel = "in_ready" in ports
-    # A channel is read after the edge: what it shows is in its registers.
+    # A channel is read after the edge: its outputs come from registers.
     shown = [f"out[0]->{field} = m.{port};" for port, field in _ENDS.items() if port in ports]
     if is_channel:
         shown += ["get(out[0]->shown, m.out_token);", "out[0]->version += !is_same;"]
@@ -329,7 +329,7 @@ def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) ->
 
 
 def simulator(netlist: Netlist, written: Written, folder: Path, cycles: int) -> Path:
-    """Build what simulates ``netlist`` for so many cycles; return it."""
+    """Build and return a simulator that runs ``netlist`` for ``cycles`` cycles."""
     kinds = sorted(written.ports)
     (folder / "instances.h").write_text(_HEADER.replace("@WORDS@", str(_WORDS)))
     declared = "\n".join(f"{_MAKE.format(kind, '', '')};" for kind in kinds)

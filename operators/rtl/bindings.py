@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
-    """Whether numbers in what it sends, or how much that is, come from outside of hardware."""
+    """Whether the numbers or the count of its outputs come from outside the hardware."""
     match operator:
         case Map(function=function):
             own = hasattr(function, "hardware")
@@ -74,10 +74,10 @@ def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
 
 
 def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]) -> tuple[str, T]:
-    """Return a function's hardware, which its class may say, and the name of that.
+    """Return the name of a function and its hardware, which its class may provide.
 
     Raises:
-        ProgramError: there is none.
+        ProgramError: it has no hardware.
     """
     name = type(function).__name__
     if hasattr(function, "hardware"):
@@ -102,15 +102,15 @@ def _a(noun: str) -> str:
 
 
 def _size(dim: Any) -> int:
-    """Return a size of a type, 0 where data decide it."""
+    """Return a size of a type, 0 if data decide it."""
     return dim if isinstance(dim, int) else 0
 
 
 def _map_function(place: Place, function: Any) -> tuple[str, compute.Function]:
-    """Return the hardware of a function of Map; some have a module for each of their attributes.
+    """Return the hardware of a function of Map; some have a module per attribute value.
 
     Raises:
-        ProgramError: there is none.
+        ProgramError: it has no hardware.
     """
     if type(function) is Chain:
         missing = chains.refusal(function)
@@ -139,12 +139,12 @@ def _bind_map(place: Place) -> Binding:
 
 
 def _rate(place: Place, function: Any) -> int:
-    """Return operations in a cycle: those of a function with fixed cycles are these."""
+    """Return operations per cycle; a function with fixed cycles counts one per cycle."""
     return max(1, place.rate) if function.fixed_cycles is None else 1
 
 
 def _operands(place: Place, parameters: dict[str, int], count: int) -> tuple[str, list[int]]:
-    """Return how many tiles each input has, and a name of that; add the bytes of a number."""
+    """Return the tiles of each input, with a name for them; add the bytes of a number."""
     items = place.items()
     if sum(map(len, items)) != count:
         raise place.refused(f" for {place.inputs}: its function takes {count}")
@@ -276,7 +276,7 @@ def _bind_flat_map(place: Place) -> Binding:
         assert isinstance(tile, TileType)
         across = _size(tile.cols) // split.cols
         if not across:
-            raise place.refused(f" for {tile}: expected a number of columns that is known, above 0")
+            raise place.refused(f" for {tile}: expected a constant number of columns, above 0")
         parameters = {"rows": split.rows, "cols": split.cols, "across": across}
         return f"FlatMap_{name}", sequences.split_tiles, parameters
     parameters = {"valid_only": int(split.valid_only)}
@@ -310,10 +310,10 @@ def broadcast(place: Place) -> Binding:
 
 
 def steered(place: Place, count: int) -> int:
-    """Return to how many ways a selector points, which a token has room for.
+    """Return ``count``, the outputs that a selector may name, if a token has room for them.
 
     Raises:
-        ProgramError: it has not.
+        ProgramError: a token does not.
     """
     if count > CONTROL_BITS:
         raise place.refused(f" that steers {count}: expected at most {CONTROL_BITS} ways")
@@ -336,7 +336,7 @@ def _switched(place: Place) -> dict[str, int]:
 
 def _bind_parallelize(place: Place) -> Binding:
     if place.operator.switch_cycles > 1:
-        raise place.refused(" where it switches in more than 1 cycle")
+        raise place.refused(" with more than 1 switch cycle")
     consumers = len(place.outputs)
     return (
         f"Parallelize_{consumers}",
@@ -424,7 +424,7 @@ def _nested_sizes(place: Place, sizes: Sequence[Any], most: int) -> dict[str, in
 
 
 def _simple(module: str, build: Callable[[], Any], *attributes: str) -> Callable[[Place], Binding]:
-    """Return the binding to a module whose parameters are attributes of the operator."""
+    """Return the binding to a module with operator attributes as parameters."""
 
     def bind(place: Place) -> Binding:
         return module, build, {name: getattr(place.operator, name) for name in attributes}
@@ -489,10 +489,10 @@ _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
 
 
 def binding_of(place: Place) -> Binding:
-    """Return the module of an operator: its class may say which, as a method ``hardware``.
+    """Return the module of an operator; its class may provide one with a method ``hardware``.
 
     Raises:
-        ProgramError: it has none, or not for what it is given.
+        ProgramError: the operator has no module, or none for its inputs.
     """
     if hasattr(place.operator, "hardware"):
         match found := stated(place.operator, place):

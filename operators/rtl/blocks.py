@@ -1,6 +1,6 @@
-"""What modules are built from: credit channels, their ports, their output stage, their counters.
+"""The blocks of modules: credit channels, their ports, the output stage, counters.
 
-A token is what it carries besides the data of a tile: what the time of operators depends on.
+A token has the fields of an element that affect timing; the data of tiles stay outside.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
 
 
 def _delayed(m: Any, signal: Any, hops: int, cycles: Any) -> Any:
-    """Return ``signal`` as it was a cycle less than so many cycles ago: a register follows."""
+    """Return ``signal`` delayed by one cycle less than ``cycles``; a register follows."""
     is_token = not isinstance(signal, Signal)
     stages = [signal]
     for _ in range(hops - 1):
@@ -103,9 +103,9 @@ FIELDS: Final = {
 }
 """Bits of each field, lowest first.
 
-``level`` is that of the stop, ``bare`` says that there is no value and ``empty`` which dimension is
-empty then; ``control`` is a selector, one bit for each of its consumers, or a number, or of a tuple
-of two tiles the second one, or of a buffer how many tiles its outermost dimension has.
+``level`` is the level of the stop. ``bare`` is a stop without a value, and ``empty`` its empty
+dimension. ``control`` is a selector, one bit for each of its consumers; or a number; or the second
+tile of a tuple of two; or the tiles in a buffer's outermost dimension.
 """
 
 
@@ -132,10 +132,10 @@ def second(of: Any) -> Any:
 
 
 def packed(**fields: int) -> int:
-    """Return the bits of a token; fields that are not said are 0.
+    """Return the bits of a token; other fields are 0.
 
     Raises:
-        ValueError: one does not fit.
+        ValueError: a value does not fit its field.
     """
     bits, at = 0, 0
     for name, width in FIELDS.items():
@@ -162,14 +162,13 @@ class Input:
 
     Attributes:
         valid, token: an element is shown.
-        end: the stream has ended, unless one is still shown.
-        final: the one that is shown is known to be the last.
+        end: the stream has ended, apart from a shown element.
+        final: the shown element is the last one.
         take: the unit dequeues it in this cycle.
-        over: nothing is left of the stream, what is dequeued in this cycle apart.
+        over: the stream has no element left after this cycle.
     """
 
     def __init__(self, number: int) -> None:
-        """Name its signals."""
         self.valid: Any = Signal(name=f"in{number}_valid")
         self.token = token(f"in{number}_token")
         self.end: Any = Signal(name=f"in{number}_end")
@@ -182,12 +181,11 @@ class Output:
     """The end of a channel that a unit writes.
 
     Attributes:
-        ready: there is a credit.
-        valid, token: the unit sends this in this cycle; only where there is a credit.
+        ready: a credit is available.
+        valid, token: the unit sends the token in this cycle; requires a credit.
     """
 
     def __init__(self, number: int) -> None:
-        """Name its signals."""
         self.ready: Any = Signal(name=f"out{number}_ready")
         self.valid: Any = Signal(name=f"out{number}_valid")
         self.token = token(f"out{number}_token")
@@ -199,9 +197,9 @@ class Unit:
     Attributes:
         m: the module.
         inputs, outputs: its channels.
-        done: the operator has ended: what it did last may be of this cycle.
-        fault: it was given what it is not built for.
-        given: of one that is told from outside what it sends, or numbers in it.
+        done: the operator has ended; its last action may be in this cycle.
+        fault: the unit got an input that it is not built for.
+        given: the ports of a unit that gets its output, or numbers in it, from outside.
         request, answer: of one that moves tiles from or to off-chip memory.
         parameters: constants that the top ties, by name.
     """
@@ -216,20 +214,20 @@ class Unit:
         self.answer: Final[Any] = Signal(name="answer")
         self.parameters: Final[dict[str, Any]] = {}
         self.off_chip: Final = off_chip
-        # What nobody drives would be an input.
+        # An undriven signal would become an input.
         self.m.d.comb += self.fault.eq(0)
         self.given: list[Any] = []
 
     def parameter(self, name: str, bits: int) -> Any:
-        """Return a constant that each instance has its own of."""
+        """Return a constant that each instance sets."""
         self.parameters[name] = Signal(bits, name=f"p_{name}")
         return self.parameters[name]
 
     def told(self) -> tuple[Any, Any]:
-        """Return a token from outside, and what asks for the next one when it is used.
+        """Return a token from outside, and the signal that requests the next one.
 
-        Outside is the arithmetic of tiles, so what it decides comes from there: a number or a
-        selector in ``control``.
+        The arithmetic of tiles is outside, so its decisions come from there: a number or a selector
+        in ``control``.
         """
         shown, uses = token("given_token"), Signal(name="given_next")
         self.given += [shown, uses]
@@ -249,15 +247,15 @@ class Unit:
 
 
 class Emitter:
-    """What a unit sends with, in the order in which it does: what has to wait is kept.
+    """The output stage of a unit: sends in order, and keeps an element that has to wait.
 
-    A unit may go on in a cycle where all that it has sent before has left. So what waited comes
-    first (``free``); what is pushed then leaves in the same cycle where there are credits and the
-    wires are not used yet, and the first thing that does not is kept.
+    A unit may proceed in a cycle in which all earlier elements have left. The kept element leaves
+    first (``free``). A pushed element leaves in the same cycle if credits are available and the
+    wires are unused; the first one that cannot leave is kept.
 
     Attributes:
-        free: what was kept has left.
-        empty: all has left that was kept, or is pushed in this cycle.
+        free: the kept element has left.
+        empty: the kept and all pushed elements have left.
     """
 
     def __init__(
@@ -268,9 +266,9 @@ class Emitter:
         together: bool = False,
         shown: Sequence[Callable[[Any], Any]] | None = None,
     ) -> None:
-        """Send on ``outputs``; with ``together``, what goes to several goes to all at once.
+        """Send on ``outputs``; with ``together`` an element goes to all its outputs in one cycle.
 
-        What each output shows of it is what its function in ``shown`` returns.
+        Functions in ``shown`` select the part of an element for each output.
         """
         self._shown: Final = shown
         self._m: Final = m
@@ -286,7 +284,7 @@ class Emitter:
         self.free: Any = self._fire(self._kept_mask, self._kept)
 
     def _fire(self, mask: Any, what: Any) -> Any:
-        """Send ``what`` to outputs that ``mask`` says; return whether it has left completely."""
+        """Send ``what`` to the outputs in ``mask``; return whether it has left completely."""
         m, number = self._m, self._count
         self._count += 1
         ready = [
@@ -317,16 +315,16 @@ class Emitter:
         return gone
 
     def push(self, enable: Any, what: Any, mask: Any = 1) -> Any:
-        """Send ``what`` where ``enable``; return whether all is sent, up to this.
+        """Send ``what`` if ``enable``; return whether everything up to it has left.
 
-        ``enable`` has to imply that all before has left.
+        ``enable`` has to imply that everything before it has left.
         """
         given = Signal(len(self._outputs), name=f"given_{self._count}")
         self._m.d.comb += given.eq(Mux(enable, mask, 0))
         return self._fire(given, what)
 
     def close(self) -> None:
-        """Keep what has not left."""
+        """Keep the element that has not left."""
         m = self._m
         m.d.comb += self.empty.eq(Cat(left for left, _ in self._next) == 0)
         m.d.sync += self._kept_mask.eq(0)
@@ -347,13 +345,13 @@ def counted(
     advances: Any,
     is_last: Callable[[int, Any, Any], Any] = _is_last,
 ) -> Any:
-    """Count through at most ``count`` nested dimensions, of which there are ``rank``.
+    """Count through ``rank`` nested dimensions, at most ``count``.
 
-    Their sizes are parameters, ``size_0`` that of the innermost; ``is_last`` is asked of each with
-    its number, place and size. The place moves on after a cycle in which it ``advances``.
+    The sizes are parameters, ``size_0`` for the innermost dimension. ``is_last`` takes the number,
+    place and size of a dimension. The place advances after a cycle with ``advances``.
 
     Returns:
-        How many dimensions end at the current place, from the inside.
+        The number of dimensions that end at the current place, from the inside.
     """
     m = u.m
     sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(count)]
@@ -379,7 +377,7 @@ def largest(a: Any, b: Any) -> Any:
 
 
 def older(m: Any, ages: Sequence[Any], among: Any) -> Any:
-    """Return the number of the oldest, of equal ones the first, of those that ``among`` says."""
+    """Return the number of the oldest in ``among``, the first of equal ones."""
     best = Signal(range(max(2, len(ages))), name="oldest")
     age: Any = 0
     found: Any = 0
@@ -396,10 +394,10 @@ def older(m: Any, ages: Sequence[Any], among: Any) -> Any:
 
 
 def cycles_of(m: Any, going: Any, done: Any, amounts: Sequence[Any], per_cycle: Any) -> Any:
-    """Return whether a port has moved ``amounts``, one after the other, at so much a cycle.
+    """Return whether a port has moved ``amounts``, one after the other, at ``per_cycle``.
 
-    It begins in the first cycle in which ``going``, and anew after ``done``. An amount that is 0
-    takes no time, any other whole cycles.
+    It starts in the first cycle with ``going``, and again after ``done``. An amount of 0 takes no
+    time, other amounts whole cycles.
     """
     bits = max(len(each) for each in amounts)
     at = Signal(range(len(amounts) + 1))

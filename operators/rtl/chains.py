@@ -1,7 +1,7 @@
-"""Chains of steps as hardware: one pipeline for each, whose stages are the steps.
+"""Chains of steps as hardware: one pipeline per chain, one stage per step.
 
-A stage states the shape and the operations of its step as Amaranth values. Of steps on single
-numbers, the operations per number are those of ``NUMBERS``.
+A stage states the shape and the operations of its step as Amaranth values. Steps on single numbers
+take their operations per number from ``NUMBERS``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Stage(NamedTuple):
 
     Attributes:
         name: in the name of the module.
-        numbers: what its hardware depends on besides.
-        shape: of what comes out, given those of the arrays that it reads.
-        operations: how many these are.
+        numbers: further numbers that its hardware depends on.
+        shape: of the result, from the shapes of the operands.
+        operations: their number.
     """
 
     name: str
@@ -96,7 +96,7 @@ def _placed(step: Any) -> _Stage:
 
 
 def _reducing(step: Any, name: str, each: int, more: int) -> _Stage:
-    """Return a stage with so many operations for each number, and more for each result."""
+    """Return a stage with ``each`` operations per number and ``more`` per result."""
     if step.grid is None:
         return _Stage(name, (), lambda x: (x[0], Const(1)), lambda x: x[0] * (x[1] * each + more))
     left = [1 if axis in step.axes else size for axis, size in enumerate(step.grid)]
@@ -122,7 +122,7 @@ def _softmax(step: Any) -> _Stage:
 
 
 def _norm(name: str, each: int, more: int) -> Callable[[Any], _Stage]:
-    """Return a norm: so many operations a column, one for each further operand, more a row."""
+    """Return a norm: ``each`` operations a column, one per further operand, ``more`` a row."""
 
     def operations(x: Shape, *others: Shape) -> Any:
         return x[0] * (x[1] * (each + len(others)) + more)
@@ -160,14 +160,14 @@ _STAGES: Final[dict[type[steps.Step], Callable[[Any], _Stage]]] = {
 
 
 def refusal(found: Chain) -> str | None:
-    """Return the name of the first step that there is no stage for."""
+    """Return the name of the first step without a stage; None if all have one."""
     return next((step.called for step in found.steps if type(step) not in _STAGES), None)
 
 
 def chain(found: Chain) -> tuple[str, Function]:
-    """Return the name of a chain's pipeline, and what it computes.
+    """Return the name of a chain's pipeline, and its function.
 
-    The name has the first steps and a checksum of all that the hardware depends on.
+    The name has the first steps and a checksum of everything that the hardware depends on.
     """
     stages = [_STAGES[type(step)](step) for step in found.steps]
     reads = [step.arrays for step in found.steps]
@@ -190,7 +190,7 @@ def chain(found: Chain) -> tuple[str, Function]:
 def _shapes(
     stages: Sequence[_Stage], reads: Sequence[tuple[int, ...]], tiles: Sequence[Any]
 ) -> tuple[list[Shape], list[Any]]:
-    """Return shapes of the operands and of what each stage gives, and operations of each stage."""
+    """Return the shapes of operands and stages, and the operations of each stage."""
     found: list[Shape] = [(each.rows, each.cols) for each in tiles]
     work = []
     for stage, arrays in zip(stages, reads, strict=True):
@@ -201,7 +201,7 @@ def _shapes(
 
 
 def _valid_rows(rows: Any, tiles: Sequence[Any]) -> Any:
-    """Return the most valid rows of an operand with as many rows as the result, all if none has."""
+    """Return the most valid rows of an operand with the result's rows; all if none has them."""
     most, is_any = Const(0), Const(0, 1)
     for each in tiles:
         fits = each.rows == rows

@@ -1,4 +1,4 @@
-"""Modules of operators that compute: their arithmetic is outside, its time is counted here."""
+"""Modules of operators that compute: they count cycles; the arithmetic is outside."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from operators.rtl.blocks import (
 )
 
 Sizes = tuple[Any, Any, Any, Any]
-"""Rows, columns, and how many of them are valid."""
+"""Rows and columns, and the valid rows and columns."""
 
 _SIZES: Final = ("rows", "cols", "valid_rows", "valid_cols")
 
 
 NUMBER: Final[Sizes] = (Const(1),) * 4
-"""Those of a number."""
+"""The sizes of a single number."""
 
 
 def sizes_of(tile: Any) -> Sizes:
@@ -50,7 +50,7 @@ def _product_transposed(a: Any, b: Any) -> Sizes:
 
 
 def _stretched(a: Any, b: Any) -> Sizes:
-    """Return the sizes of two tiles of one size, or one of which is a row or a column."""
+    """Return the sizes of two tiles of one size; either may be a row or a column."""
 
     def valid(rows: Any, others: Any, of_rows: Any, of_others: Any) -> Any:
         either = Mux(rows == 1, of_others, of_rows)
@@ -80,11 +80,11 @@ class Function(NamedTuple):
     """A function of Map.
 
     Attributes:
-        operands: how many it has.
-        sizes: of what comes out.
-        operations: how many that is; of a function with fixed cycles these, at a rate of 1.
-        number: of what comes out, where that is one, or its selector.
-        is_told: arithmetic outside says that.
+        operands: their number.
+        sizes: of the result.
+        operations: their number; for a function with fixed cycles the cycles, at a rate of 1.
+        number: the result, if it is a number or a selector.
+        is_told: the number comes from the arithmetic outside.
     """
 
     operands: int
@@ -135,12 +135,12 @@ FUNCTIONS: Final[dict[str, Function]] = {
 
 
 def pad_rows(rows: int) -> Function:
-    """Return the function that adds rows to a tile up to so many."""
+    """Return the function that pads a tile to ``rows``."""
     return Function(1, lambda x: (Const(rows), x.cols, x.valid_rows, x.valid_cols))
 
 
 def _operands(heads: Sequence[Any], items: Sequence[int]) -> list[Any]:
-    """Return the operand tiles; input *i* contributes ``items[i]`` of them, two for a tuple."""
+    """Return the operand tiles; input *i* contributes ``items[i]`` tiles, two for a tuple."""
     return [
         second(head) if number else head
         for head, count in zip(heads, items, strict=True)
@@ -149,7 +149,7 @@ def _operands(heads: Sequence[Any], items: Sequence[int]) -> list[Any]:
 
 
 def _placement(u: Unit, operands: int) -> tuple[list[Any], Any]:
-    """Return bytes of a number of each operand, and what a memory port moves in a cycle."""
+    """Return the bytes per number of each operand, and a memory port's bytes per cycle."""
     return [u.parameter(f"bytes_{number}", 5) for number in range(operands)], u.parameter(
         "bandwidth", 32
     )
@@ -167,7 +167,7 @@ def _loads(m: Any, tiles: Sequence[Any], bare: Any, element_bytes: Sequence[Any]
 def map_(function: Function, items: Sequence[int]) -> Unit:
     """Apply a function: an element takes the longest of loading, computing and storing.
 
-    The inputs, which carry so many tiles each, keep their slots until the result leaves.
+    Input *i* carries ``items[i]`` tiles. The inputs keep their slots until the result leaves.
     """
     operands, sizes, operations, number, is_told = function
     u = Unit(len(items), 1)
@@ -269,12 +269,12 @@ class Accumulation(NamedTuple):
     """A function of Accum and Scan.
 
     Attributes:
-        operands: how many it has.
-        first, more: the sizes of the accumulator after the first element, and after another one.
-        operations: how many an element takes; with fixed cycles these, at a rate of 1.
-        stays: the result is in memory where the operands are.
-        beside: of a function with two results the sizes of the second, from the first.
-        number: of the result, where that is one.
+        operands: their number.
+        first, more: the sizes of the accumulator after the first element, and after a further one.
+        operations: per element; for fixed cycles the cycles, at a rate of 1.
+        stays: the result is in memory if the operands are.
+        beside: for a function with two results the sizes of the second, from the first.
+        number: the result, if it is a number.
     """
 
     operands: int
@@ -315,7 +315,7 @@ ACCUMULATIONS: Final[dict[str, Accumulation]] = {
 def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit:  # noqa: PLR0915 - one unit
     """Fold groups of ``rank`` dimensions; inputs are released before the result waits.
 
-    With ``every`` each element gives a result, as in Scan, and else each group.
+    With ``every`` each element gives a result, as in Scan; otherwise each group.
     """
     operands, first, more, operations, stays, beside, number = function
     u = Unit(len(items), 1)

@@ -1,4 +1,4 @@
-"""From a program to hardware, and from hardware to a comparison: the cycle of each transfer."""
+"""Hardware of a program, and its comparison with the run: the cycle of each transfer."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from operators.rtl.tools import Cost, cost_of
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
 _MORE = 64
-"""Cycles for which the testbench goes on after the fabric's run."""
+"""Cycles that the testbench runs beyond the fabric's run."""
 
 _TOGETHER: Final = 50
-"""Channels of what is built with top and testbench; more take Verilator minutes."""
+"""The most channels for one build with top and testbench; more take Verilator minutes."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """Hardware of a program, and what the fabric says of its run.
+    """Hardware of a program, and the fabric's run of the program.
 
     Attributes:
         netlist: units and channels.
@@ -55,8 +55,8 @@ def design(program: Program, **options: Any) -> Design:
     mesh = program.hardware.network
     if mesh is not None and mesh.limits:
         raise ProgramError(
-            f"program {program.name!r} is on a mesh whose links have a limit: expected links "
-            "without one, since the hardware has a channel of its own for each"
+            f"program {program.name!r} is on a mesh with link limits: expected links "
+            "without limits, since the hardware has a private link for each channel"
         )
     outside = Outside(program)
     if outside.is_needed:
@@ -116,7 +116,7 @@ def run(designed: Design, written: Written, folder: Path) -> Comparison:
 
 
 def beside(designs: Sequence[Design]) -> Design:
-    """Return several designs as one, side by side: they are built and run at once."""
+    """Combine several designs side by side, for one build and one run."""
     units: list[Instance] = []
     channels: list[Channel] = []
     expected = []
@@ -145,7 +145,7 @@ def beside(designs: Sequence[Design]) -> Design:
 
 
 def cost(designed: Design, folder: Path, *, places: bool) -> Cost:
-    """Return what the modules take that ``write`` has written, placed and routed or not."""
+    """Return the cost of the modules that ``write`` has written, placed and routed or not."""
     with _built_whole(folder):
         return cost_of(designed.netlist, folder, places=places)
 
@@ -157,13 +157,14 @@ NEVER: Final = -1
 
 
 class Difference(NamedTuple):
-    """Where hardware and fabric part.
+    """The first difference between hardware and fabric.
 
     Attributes:
-        unit: which sent or took the element.
+        unit: the sender or receiver of the element.
         channel: its name.
         element: its number on the channel.
-        what: ``sent``, ``taken``, ``stop``, or ``fault`` for what a module is not built for.
+        what: ``sent``, ``taken``, ``stop``, or ``fault`` for an input that a module is not built
+            for.
         fabric, hardware: the cycle, or the stop's level; -1 for never, a bare stop is below -1.
         cycle: the earlier one.
     """
@@ -177,7 +178,7 @@ class Difference(NamedTuple):
     cycle: int
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
+        """Return one sentence."""
         fabric, hardware = (
             "never" if each == NEVER else f"{each:,}" for each in (self.fabric, self.hardware)
         )
@@ -192,13 +193,13 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of a comparison.
+    """The result of a comparison.
 
     Attributes:
         transfers: elements and bare stops of the fabric's run.
-        channels: they went through.
+        channels: of the transfers.
         cycles: of the fabric's run.
-        first_difference: None where there is none.
+        first_difference: None if the runs are equal.
     """
 
     transfers: int
@@ -208,11 +209,11 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether each transfer is in the same cycle."""
+        """Whether all transfers are in the same cycles."""
         return self.first_difference is None
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Return one line."""
         if self.first_difference is None:
             transfers = _counted(self.transfers, "transfer")
             return f"equal: {transfers} on {_counted(self.channels, 'channel')}"
@@ -249,7 +250,7 @@ def logged(log: Path) -> Any:
 
 
 def compared(expected: Any, rows: Any, netlist: Netlist, cycles: int) -> Comparison:
-    """Compare what the fabric did with what the rows of a log say."""
+    """Compare the fabric's transfers with the rows of a log."""
     channels = netlist.channels
     differences = []
     for number, channel in enumerate(channels):

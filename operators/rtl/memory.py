@@ -24,11 +24,11 @@ from operators.rtl.blocks import (
 )
 
 DIMENSIONS: Final = 6
-"""Of the view of a tensor that one reading goes through, at most."""
+"""The most dimensions of a view for one reading."""
 
 
 def source() -> Unit:
-    """Send what is given from outside, one element a cycle."""
+    """Send elements from outside, one per cycle."""
     u = Unit(0, 1)
     m, out = u.m, u.outputs[0]
     charges = u.parameter("charges", 1)
@@ -41,10 +41,10 @@ def source() -> Unit:
 
 
 def load(inputs: int, *, numbers: bool = False) -> Unit:
-    """Read tiles along a view, once for each element of the reference, or once where there is none.
+    """Read tiles along a view, once per element of the reference, or once without a reference.
 
-    ``size_0`` is the innermost dimension of the view, which has ``rank``. With ``numbers`` each
-    tile is a number, which comes with it.
+    ``size_0`` is the innermost of the view's ``rank`` dimensions. With ``numbers`` each tile is a
+    number from outside.
     """
     u = Unit(inputs, 1, off_chip=True)
     m, emitter = u.m, Emitter(u.m, u.outputs)
@@ -70,7 +70,7 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
         m.d.comb += [tile.control.eq(number_read.control), takes.eq(came)]
     left = emitter.push(came, tile)
 
-    # Whether tiles of the current reading are left when this one is through.
+    # Whether tiles of the current reading remain after this one.
     is_reading = Signal()
     still = Signal()
     m.d.comb += still.eq(is_reading & ~(came & is_last))
@@ -107,7 +107,7 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
 
 
 def store() -> Unit:
-    """Write tiles, each of which keeps its slot until it is written."""
+    """Write tiles; each keeps its slot until it is written."""
     u = Unit(1, 0, off_chip=True)
     m, head = u.m, u.inputs[0]
     is_waiting = Signal()
@@ -167,7 +167,7 @@ def bufferize() -> Unit:
     kept, count = token("kept_tile"), Signal(CONTROL_BITS)
     tile, rows = token("tile"), Signal(CONTROL_BITS)
     m.d.comb += tile.eq(Mux(bare, kept.as_value(), head.token.as_value()))
-    # An element that closes all dimensions but the outermost ends one of that.
+    # An element that closes every inner dimension ends an entry of the outermost one.
     m.d.comb += rows.eq(count + (~bare & (level + 1 >= rank)))
     reference = changed(
         m, tile, "reference", level=level - rank, bare=passes, empty=0, control=rows
@@ -196,9 +196,9 @@ def bufferize() -> Unit:
 def streamify(inputs: int) -> Unit:
     """Read each buffer, one tile a cycle; it is released a cycle after the last one.
 
-    ``size_0`` is the innermost dimension of what is sent for a buffer, of which there are ``rank``;
-    that of number ``ragged`` is as long as the buffer's outermost one. With a second input there is
-    one reading for each element of its group of ``repeats`` dimensions.
+    ``size_0`` is the innermost of ``rank`` dimensions that are sent per buffer; dimension
+    ``ragged`` has the length of the buffer's outermost one. A second input adds a reading for each
+    element of its group of ``repeats`` dimensions.
     """
     u = Unit(inputs, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
@@ -208,7 +208,7 @@ def streamify(inputs: int) -> Unit:
 
     def ends(number: int, place: Any, size: Any) -> Any:
         is_last = place + 1 == Mux(number == ragged, head.token.control, size)
-        # A bare stop stands for all of an empty buffer.
+        # A single bare stop represents an empty buffer.
         return is_last | (is_empty & (number <= ragged))
 
     closing = counted(u, COUNTERS, rank, advances, ends)
@@ -245,7 +245,7 @@ def streamify(inputs: int) -> Unit:
     m.d.comb += [out.valid.eq(active & out.ready), out.token.eq(sent)]
     is_last = Signal()
     m.d.comb += is_last.eq(out.valid & (guide.bare | is_read))
-    # Only what is sent takes a cycle: a bare stop does not.
+    # A tile takes a cycle; a bare stop takes none.
     m.d.comb += head.take.eq(is_through | (is_last & closes & sent.bare))
     m.d.sync += is_through.eq(is_last & closes & ~sent.bare)
     m.d.sync += has_guide.eq(active & ~is_last)
@@ -258,9 +258,9 @@ def streamify(inputs: int) -> Unit:
 
 
 def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
-    """Update words, ``width`` of them at once; send all of them after each group.
+    """Update words, ``width`` per issue; send every word after each group.
 
-    Of a bank, each update takes ``word_cycles``; ``load_cycles`` are those of a value in memory.
+    An update keeps its bank busy for ``word_cycles``; a value in memory takes ``load_cycles``.
     """
     u = Unit(2, 1)
     m, (places, values), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
@@ -290,7 +290,7 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
     work = most * word_cycles
     m.d.comb += cost.eq(Mux(work > new_loads, work, new_loads))
 
-    # A full issue is charged before its last update is taken, what is left of a group after that.
+    # A full issue is charged before its last update is taken, the rest of a group afterwards.
     is_sending, number, spent, pause = Signal(), Signal(SIZE_BITS), Signal(32), Signal(32)
     is_full = ~bare & (new_issued == width)
     going, fires, waits = Signal(), Signal(), Signal()
@@ -334,7 +334,7 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
         m.d.sync += number.eq(Mux(number + 1 == words, 0, number + 1))
         with m.If(number + 1 == words):
             m.d.sync += is_sending.eq(0)
-    # The port is busy from when a word has left.
+    # The port is busy from the cycle in which a word has left.
     m.d.sync += waits.eq((sends & ~left) | (waits & ~emitter.free))
     with m.If((sends & left) | (waits & emitter.free)):
         m.d.sync += pause.eq(word_cycles - 1)

@@ -1,7 +1,7 @@
-"""A program as hardware: its units, the channels between them, and what is decided outside.
+"""A program as hardware: its units, the channels between them, and decisions from outside.
 
-Tiles stay outside, and so does what is computed of them. Where a result steers other operators, the
-hardware is told that result, as it is told when off-chip memory answers.
+Tiles and their arithmetic stay outside. A result that steers other operators comes from outside,
+like the answers of off-chip memory.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ from operators.sources import Metadata, Selectors
 
 
 class Outside(Observer):
-    """Keeps what the hardware of a program is told, while the program runs.
+    """Records the numbers that hardware gets from outside, while the program runs.
 
     Attributes:
-        is_needed: whether it is told anything.
+        is_needed: whether any unit gets numbers from outside.
     """
 
     def __init__(self, program: Program) -> None:
-        """Look for the operators whose results come from outside."""
         told = {
             node.name: node.operator
             for node in program.nodes
@@ -45,7 +44,7 @@ class Outside(Observer):
         self.is_needed: Final = bool(told)
 
     def tokens(self, unit: str) -> list[int] | None:
-        """Return what the hardware of ``unit`` is told, as bits of tokens; None for nothing."""
+        """Return the numbers for ``unit`` as bits of tokens; None if it gets none."""
         numbers = self._numbers.get(unit)
         if numbers is None:
             return None
@@ -56,7 +55,7 @@ class Outside(Observer):
         keeping = []
         for unit, is_reader in ((channel.producer, False), (channel.consumer, True)):
             operator = self._told.get(unit.name)
-            # How many parts there are follows from what a FlatMap takes, all else from what leaves.
+            # A FlatMap's number of parts follows from its input, all other numbers from outputs.
             if operator is not None and isinstance(operator, FlatMap) == is_reader:
                 keeping.append(self._keeping(unit.name, operator))
         if not keeping:
@@ -82,14 +81,14 @@ class Outside(Observer):
 
 
 def _number(value: Any) -> int:
-    """Return a number, or the ways that a selector points to as bits."""
+    """Return a number; for a selector the bits of the outputs that it names."""
     if isinstance(value, Selector):
         return sum(1 << hit for hit in set(value.hits))
     return number_in(value)
 
 
 class Channel(NamedTuple):
-    """A channel: its ends, and how long and deep it is."""
+    """A channel: its ends, length and depth."""
 
     name: str
     producer: int
@@ -105,11 +104,11 @@ class Instance:
 
     Attributes:
         name: of the operator.
-        module, build: which module stands for it, and what builds that.
+        module, build: the name of its module, and the builder of the module.
         parameters: tied to its ports.
         inputs, outputs: numbers of channels, in port order.
-        given: what a source sends, or another unit is told, as the bits of tokens.
-        latencies_cycles: of its bursts, in their order; None where it has none.
+        given: numbers from outside that it sends or uses, as the bits of tokens.
+        latencies_cycles: of its bursts, in their order; None for a unit without bursts.
     """
 
     name: str
@@ -131,11 +130,11 @@ class Netlist:
 
 
 _MOST_SLOTS: Final = 1 << 16
-"""Of a channel: its slots are memory of the hardware."""
+"""The most slots of a channel, which are memory of the hardware."""
 
 
 def _levels(shape: Sequence[int]) -> Iterator[int]:
-    """Yield for each element how many dimensions it closes; the outermost closes with the last."""
+    """Yield the dimensions that each element closes; the outermost closes with the last."""
     for place in np.ndindex(*shape):
         level = 0
         for at, size in zip(reversed(place), reversed(shape), strict=True):
@@ -177,15 +176,13 @@ def _lists(lists: Any, size: dict[str, int]) -> list[int]:
 
 
 def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
-    """Return the hardware of ``program``, whose run in timing mode left ``trace``.
+    """Return the hardware of ``program``; its run in timing mode left ``trace``.
 
-    ``outside`` has watched that run.
-
-    Of the trace it takes the channels, their depths and hops, the units of inferred Broadcasts, and
-    how long off-chip memory took for each burst.
+    ``outside`` has watched that run. The trace provides the channels, their depths and hops, the
+    units of inferred Broadcasts, and the latency of every burst.
 
     Raises:
-        ProgramError: an operator has no module, or not for what it is given.
+        ProgramError: an operator has no module, or none for its inputs.
     """
     nodes = {node.name: node for node in program.nodes}
     channels, readers, writers = _channels(trace)

@@ -1,6 +1,6 @@
-"""Hardware that users' classes state, and what is known of an operator where it stands.
+"""Hardware that users' classes provide, and the description of an operator for it.
 
-What a method ``hardware`` is given is a ``Place``. What it returns is named here.
+A method ``hardware`` of an operator takes a ``Place``. Its module gets a name here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Callable
 
-# Any: users' classes and what they return are looked at.
+# Any: users' classes and their results are inspected.
 from typing import Any, Final, NamedTuple
 
 from amaranth.back import rtlil
@@ -23,41 +23,40 @@ _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 def stated(of: Any, *given: object) -> Any:
-    """Return what the method ``hardware`` of an operator or a function says.
+    """Return the result of an operator's or a function's method ``hardware``.
 
     Raises:
-        FabricError: it raised something.
+        FabricError: the method raised an error.
     """
     with users_code(f"{type(of).__name__}.hardware"):
         return of.hardware(*given)
 
 
 def is_own(operator: Any) -> bool:
-    """Whether an operator, or the function that it applies, states its hardware itself."""
+    """Whether an operator, or the function that it applies, provides its hardware."""
     applied = (getattr(operator, each, None) for each in ("function", "reduction", "split"))
     return any(hasattr(each, "hardware") for each in (operator, *applied))
 
 
 class OwnModules:
-    """Names of the modules that users' classes state.
+    """Names of the modules that users' classes provide.
 
-    They are letters, digits and underscores behind ``Own_``, so that none is a word of Verilog or a
-    module of the library. Modules that differ have different names, also where their classes have
-    the same name or one class builds several.
+    A name has ASCII characters, digits and underscores after ``Own_``, so it is neither a Verilog
+    keyword nor a module of the library. Different modules have different names, even if their
+    classes have the same name or one class builds several.
     """
 
     def __init__(self) -> None:
-        """Start without any."""
         self._texts: Final[dict[str, str]] = {}
 
     def named(
         self, unit: str, module: str, build: Callable[[], Unit], ends: tuple[int, int]
     ) -> str:
-        """Return the name for a module of ``unit``, which has so many inputs and outputs.
+        """Return the name for a module of ``unit``, with ``ends`` inputs and outputs.
 
         Raises:
-            FabricError: ``build`` raised something.
-            ProgramError: it returns something else than such a unit.
+            FabricError: ``build`` raised an error.
+            ProgramError: its result is not such a unit.
         """
         with users_code(f"the hardware of {unit}"):
             built = build()
@@ -87,15 +86,15 @@ Binding = tuple[str, Callable[[], Unit], dict[str, int]]
 
 
 class Place(NamedTuple):
-    """An operator where it stands.
+    """An operator with its streams.
 
     Attributes:
-        name: its.
-        operator: what it is.
-        inputs, outputs: what its streams carry.
+        name: of the operator.
+        operator: the operator.
+        inputs, outputs: the types of its streams.
         read: outputs that have a reader.
-        bandwidth: bytes a cycle of an on-chip port.
-        rate: FLOPs a cycle.
+        bandwidth: bytes per cycle of an on-chip port.
+        rate: FLOPs per cycle.
     """
 
     name: str
@@ -107,24 +106,24 @@ class Place(NamedTuple):
     rate: int
 
     def refused(self, why: str) -> ProgramError:
-        """Return the error of an operator that no module stands for."""
+        """Return the error for an operator without a module."""
         kind = type(self.operator).__name__
         return ProgramError(f"{self.name}: {kind} has no hardware module{why}")
 
     def items(self) -> list[list[ValueType]]:
-        """Return what an element of each input has in it: the two tiles of a tuple, or itself."""
+        """Return the items in an element of each input: the two tiles of a tuple, or itself."""
         found = []
         for each in self.inputs:
             value = each.value
             items: list[ValueType] = list(value.items) if isinstance(value, TupleType) else [value]
-            # The token of any other tuple says what the functions that make and read it say.
+            # The token of any other tuple is private to the functions that make and read it.
             if len(items) != 2 or not all(map(is_tile, items)):
                 items = [value]
             found.append(items)
         return found
 
     def bytes_of(self, value: ValueType) -> int:
-        """Return the bytes of one number of a tile; 0 of anything else."""
+        """Return the bytes per number of a tile; 0 for other values."""
         if not isinstance(value, TileType):
             return 0
         size_bytes = value.dtype.itemsize
@@ -134,5 +133,5 @@ class Place(NamedTuple):
 
 
 def is_tile(value: ValueType) -> bool:
-    """Whether it is a tile of numbers that are no integers."""
+    """Whether it is a tile of numbers other than integers."""
     return isinstance(value, TileType) and value.dtype.kind not in "iu"

@@ -1,6 +1,6 @@
 """Modules of operators on pieces: each takes its inputs and gives its outputs in one cycle.
 
-Streams are static, so that there are no bare stops. Pieces are squares of one size.
+Streams are static, so bare stops do not occur. Pieces are squares of one size.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from amaranth import Array, Const, Mux, Signal
 from operators.rtl.blocks import LEVEL_BITS, SIZE_BITS, Input, Output, Unit, changed, counted, token
 
 DIMENSIONS: Final = 8
-"""Of a stream of pieces that is loaded, at most."""
+"""The most dimensions of a loaded stream of pieces."""
 
 TOKEN_DIMENSIONS: Final = 2
-"""Of the pieces of a token, at most."""
+"""The most dimensions of the pieces of a token."""
 
 _SETS: Final = 32
 _SET_PIECES: Final = 8
 _HELD_SETS: Final = 64
-"""Sets that tokens wait in, at most; one that two tokens share counts twice."""
+"""The most sets that tokens wait in; a set that two tokens share counts twice."""
 
 _IDLE_CYCLES: Final = 256
 
@@ -51,7 +51,7 @@ def _sends(u: Unit, output: Output, enable: Any, piece: Any) -> None:
 def map_(
     inputs: int, outputs: int, level: Callable[[Unit, Any], Any] = lambda _, level: level
 ) -> Unit:
-    """Take a piece of every input and give one to every output, whose stop is ``level``."""
+    """Take a piece of every input and send one to every output, with the stop ``level``."""
     u = Unit(inputs, outputs)
     m, first = u.m, u.inputs[0].token
     fires = Signal()
@@ -70,12 +70,12 @@ def map_(
 
 
 def promote() -> Unit:
-    """Make stops of ``level`` and above one more."""
+    """Raise stops of ``level`` and above by one."""
     return map_(1, 1, lambda u, level: level + (level >= u.parameter("level", LEVEL_BITS)))
 
 
 def accumulate() -> Unit:
-    """Sum the innermost dimension: only its last piece waits for a credit, and gives one."""
+    """Sum the innermost dimension; only its last piece needs a credit, for the sum."""
     u = Unit(1, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
     level = head.token.level
@@ -87,7 +87,7 @@ def accumulate() -> Unit:
 
 
 def repeat() -> Unit:
-    """Give each token ``times`` times, and take it off in a cycle after that."""
+    """Send each token ``times`` times, and dequeue it in a later cycle."""
     u = Unit(1, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
     times, given = u.parameter("times", SIZE_BITS), Signal(SIZE_BITS)
@@ -126,7 +126,7 @@ def big_tile() -> Unit:
 
 
 def _parts(u: Unit, at: Any, left: Any) -> Any:
-    """Return how many pieces of a set are used, which becomes 0 where it is ``left``."""
+    """Return the number of used pieces in a set, 0 after ``left``."""
     used = Signal(range(_SET_PIECES))
     with u.m.If(at):
         u.m.d.sync += used.eq(Mux(left, 0, used + 1))
@@ -142,18 +142,18 @@ def _leaves(used: Any, ends: Any) -> Any:
 
 
 class _Sets:
-    """The sets of a buffer: which are free, the next one, and in which order others are held.
+    """The sets of a buffer: the free ones, the next one, and the held ones in order.
 
     Attributes:
-        is_ready: there is a next one.
-        overflows: more are held than there is room for.
+        is_ready: the next set is chosen.
+        overflows: more sets are held than there is room for.
     """
 
     def __init__(self, m: Any, works: Any, begins: Any, shares: Any, frees: Any) -> None:
-        """Choose the highest one that is free, a cycle before it is used at the earliest.
+        """Choose the highest free set, a cycle before it is used at the earliest.
 
-        ``begins`` uses the next one and ``shares`` the one before once more, for the next token;
-        ``frees`` gives back the one that has been held for longest.
+        ``begins`` uses the next set and ``shares`` the one before it again, for the next token;
+        ``frees`` returns the set that has been held for longest.
         """
         held = Array(Signal(range(_SETS), name=f"held_{at}") for at in range(_HELD_SETS))
         oldest, newest = Signal(range(_HELD_SETS)), Signal(range(_HELD_SETS))
@@ -184,9 +184,9 @@ class _Sets:
 
 
 def token_store() -> Unit:
-    """Store pieces in sets, one a cycle; give a token with the piece that ends ``rank`` dimensions.
+    """Store pieces in sets, one a cycle; send a token with the piece that ends ``rank`` dimensions.
 
-    Input 1 says that a set is free, with a stop if that forgets a token: nothing is stored then.
+    Input 1 frees a set; a stop there also drops a token, and nothing is stored in that cycle.
     """
     u = Unit(2, 1)
     m, (data, freed), out = u.m, u.inputs, u.outputs[0]
@@ -219,9 +219,9 @@ def _sized(u: Unit, name: str, level: Any) -> Any:
 
 
 def read() -> Unit:
-    """Take a token, then give its pieces, one a cycle; each reading number ``times`` frees sets.
+    """Take a token, then send its pieces, one a cycle; each reading number ``times`` frees sets.
 
-    Output 1 says which piece is the last one of a set, with a stop where it is that of a token.
+    Output 1 marks the last piece of a set, with a stop if it is also the last of a token.
     """
     u = Unit(1, 2)
     m, head, (out, freed) = u.m, u.inputs[0], u.outputs
@@ -251,9 +251,10 @@ def read() -> Unit:
 
 
 def load() -> Unit:
-    """Ask for each piece of a stream of ``rank`` dimensions when there is a credit for it.
+    """Request each piece of a stream of ``rank`` dimensions when a credit is available.
 
-    The memory may have it at once. The end of the outermost dimension is no stop of its own.
+    The memory may answer in the same cycle. The end of the outermost dimension has no separate
+    stop.
     """
     u = Unit(0, 1, off_chip=True)
     m, out = u.m, u.outputs[0]
@@ -271,9 +272,9 @@ def load() -> Unit:
 
 
 def store() -> Unit:
-    """Take a piece, and write it from the next cycle on; the one with the stop ``top`` is the end.
+    """Take a piece, and write it from the next cycle on; the stop ``top`` marks the end.
 
-    The next one is taken when the memory has answered.
+    The next piece is taken when the memory has answered.
     """
     u = Unit(1, 0, off_chip=True)
     m, head = u.m, u.inputs[0]

@@ -23,13 +23,13 @@ from operators.rtl.blocks import (
 )
 
 _AGE_BITS: Final = 40
-"""Of a counter of cycles."""
+"""Bits of a counter of cycles."""
 
 
 def partition(consumers: int) -> Unit:
     """Send each sub-tensor of input 0 to the consumers that the selector in input 1 names.
 
-    An element takes ``switch`` cycles, and its loading; one that goes nowhere takes none.
+    An element takes ``switch`` cycles and its loading; an element without a consumer takes none.
     """
     u = Unit(2, consumers)
     m, (data, steering), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
@@ -72,7 +72,7 @@ def partition(consumers: int) -> Unit:
     left_at_once = emitter.push(data.take & ~passes_switch, routed, hits)
     emitter.close()
 
-    # The next selector is taken in the same cycle where nothing is on its way.
+    # The next selector is taken in the same cycle if the switch is empty.
     ends = data.take & (selector.bare | (shown.level >= rank))
     follows = ends & ~passes_switch & left_at_once & has_selector & steering.valid
     m.d.comb += steering.take.eq(begins | follows)
@@ -104,7 +104,7 @@ def parallelize(consumers: int) -> Unit:
 
 
 def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
-    """Return for how long each input has shown its element."""
+    """Return the cycles for which each input has shown its element."""
     ages = []
     for number, each in enumerate(unit.inputs[:inputs]):
         age = Signal(_AGE_BITS, name=f"age_{number}")
@@ -117,10 +117,10 @@ def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
 
 
 def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
-    """Put sub-tensors together, those that a selector names, in the order in which they came.
+    """Put together the sub-tensors that a selector names, in their order of arrival.
 
-    The last input are the selectors. An element leaves ``switch`` cycles after the first one of its
-    sub-tensor came, and its loading.
+    The last input are the selectors. An element leaves ``switch`` cycles, and its loading, after
+    the first element of its sub-tensor arrived.
     """
     u = Unit(producers + 1, 1)
     m, emitter = u.m, Emitter(u.m, u.outputs)
@@ -131,13 +131,13 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     valid = Signal(producers)
     m.d.comb += valid.eq(Cat(each.valid for each in streams))
 
-    # Which sub-tensors are left of a selector, whether all have come, and which one is passed on.
+    # The remaining sub-tensors of a selector, whether all have arrived, and the current one.
     left, closing, has_come = Signal(producers), Signal(LEVEL_BITS), Signal()
     is_open, source = Signal(), Signal(range(max(2, producers)))
     waited = Signal(_AGE_BITS)
 
     def step(number: int, enable: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Take at most one element; return what is pushed, and where that leads."""
+        """Take at most one element; return the pushed element, and the state after it."""
         left, closing, has_come, is_open, source, waited, used = before
         begins = Signal(name=f"begins_{number}")
         m.d.comb += begins.eq(enable & (left == 0) & ~is_open & steering.valid & ~used[producers])
@@ -167,7 +167,7 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
         m.d.comb += load_bytes.eq(
             Mux(head.in_memory & ~head.bare, head.rows * head.cols * element_bytes, 0)
         )
-        # What a port has moved since the switch was through; an element takes whole cycles.
+        # The bytes that a port has moved since the switch was free; an element takes whole cycles.
         loading = Signal(_AGE_BITS, name=f"loading_{number}")
         m.d.comb += loading.eq(since - switch)
         is_switched = since >= switch
@@ -225,9 +225,9 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
 
 
 def eager_merge(producers: int, reads: str) -> Unit:
-    """Pass on sub-tensors, first come, first served; a selector says whose each one is.
+    """Pass on sub-tensors in order of arrival; a selector names the input of each.
 
-    ``reads`` says which of its outputs there are: ``d`` for the data, ``s`` for the selectors.
+    ``reads`` lists the outputs that exist: ``d`` for the data, ``s`` for the selectors.
     """
     outputs = len(reads)
     u = Unit(producers, outputs)
@@ -240,7 +240,7 @@ def eager_merge(producers: int, reads: str) -> Unit:
     to_data, to_selectors = (1 << reads.index(each) if each in reads else 0 for each in "ds")
 
     def step(number: int, enable: Any, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
-        """Take at most one element; return whether it has left, and where that leads."""
+        """Take at most one element; return whether it has left, and the state after it."""
         is_open, source, used = before
         shown = Signal(producers, name=f"shown_{number}")
         m.d.comb += shown.eq(valid & ~used)
@@ -262,7 +262,7 @@ def eager_merge(producers: int, reads: str) -> Unit:
         stays_open = Mux(takes, head.level < rank, is_open | begins)
         return takes & left, stays_open, now_from, used | (takes << now_from)
 
-    # Where a sub-tensor has left, the next one may be chosen and begun in the same cycle.
+    # After a sub-tensor has left, the next one may be chosen and started in the same cycle.
     goes_on, *between = step(0, emitter.free, (is_open, source, Const(0, producers)))
     _, stays_open, last_source, used = step(1, goes_on, (between[0], between[1], between[2]))
     emitter.close()
@@ -301,10 +301,11 @@ def zip_numbers() -> Unit:
 
 
 def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: PLR0915 - one unit
-    """Compare the coordinates of two sides, one pair a cycle; send what they have in common.
+    """Compare the coordinates of two sides, one pair a cycle; send the common ones.
 
-    Outputs are those that are ``read``, of coordinates, left and right payloads. A side whose
-    elements are 2 ``items`` has its payload beside its coordinate, and else is its own.
+    ``read`` lists the outputs that exist: coordinates, left and right payloads. A side with
+    elements of 2 ``items`` has its payload beside its coordinate; otherwise the coordinate is the
+    payload.
     """
     u = Unit(2, len(read))
     m, (left, right) = u.m, u.inputs
@@ -326,7 +327,7 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
         for each, count in zip(u.inputs, items, strict=True)
     ]
 
-    # Both sides have ended without a match: that is said before the next group is looked at.
+    # If both sides have ended without a match, the stop is sent before the next group.
     going, goes_on, inside = Signal(), Signal(), Signal()
     m.d.comb += going.eq(emitter.free & ~waits)
     ends_first = Signal()
@@ -337,14 +338,14 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     m.d.comb += goes_on.eq(going & emitter.push(ends_first, ended, every))
     m.d.comb += inside.eq(is_inside & ~ends_first)
 
-    # What comes first of a group has to be there on both sides.
+    # A group starts when both sides have an element.
     are_there, outside, begins = left.valid & right.valid, Signal(), Signal()
     are_empty = [each.token.bare & (each.token.empty != 0) for each in u.inputs]
     m.d.comb += outside.eq(goes_on & ~inside & are_there & are_empty[0])
     m.d.comb += begins.eq(goes_on & ~inside & are_there & ~are_empty[0])
     within = goes_on & (inside | begins)
     was = [inside & each for each in closed]
-    # A bare stop ends its side; the right one is looked at when the left one is known.
+    # A bare stop ends its side; the right side is read after the left one.
     is_known = was[0] | left.valid
     bare = [Signal(name=f"bare_{side}") for side in range(2)]
     m.d.comb += bare[0].eq(within & ~was[0] & left.valid & left.token.bare)
@@ -380,7 +381,7 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     has_left = emitter.push(pushes, sent, every)
     emitter.close()
 
-    # A comparison takes a cycle, from when its match has left.
+    # A comparison takes a cycle, from the cycle in which its match has left.
     m.d.sync += waits.eq((matches & ~has_left) | (waits & ~emitter.free))
     stays = Signal()
     m.d.comb += stays.eq((inside | begins) & ~ends_both)

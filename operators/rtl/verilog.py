@@ -28,7 +28,7 @@ class Written(NamedTuple):
 
 
 def channel_module(depth: int, hops: int) -> tuple[str, int, int]:
-    """Return name, slots and longest way of the module for a channel."""
+    """Return the name, slots and longest way of a channel's module."""
     slots = 1 << max(1, (depth - 1).bit_length())
     return f"Channel_{slots}_{hops}", slots, hops
 
@@ -81,7 +81,7 @@ def _name(number: int, name: str) -> str:
 
 
 def top(netlist: Netlist, written: Written) -> str:
-    """Return the module that joins channels and units, with ports for what is outside."""
+    """Return the module that joins channels and units, with ports to the outside."""
     clients = [each for each in netlist.units if each.latencies_cycles is not None]
     sources = [each for each in netlist.units if each.given is not None]
     count = {
@@ -182,10 +182,10 @@ def _connected(ends: dict[str, object], ports: frozenset[str]) -> str:
 
 
 def testbench(netlist: Netlist, cycles: int) -> tuple[str, str, str]:
-    """Return a testbench that runs so many cycles, and two files that it reads.
+    """Return a testbench that runs for ``cycles`` cycles, and two files that it reads.
 
-    It answers the bursts of off-chip memory with the latencies that the netlist has, hands the
-    sources what they send, and writes what is sent and taken in which cycle.
+    It answers the bursts of off-chip memory with the netlist's latencies, sends the sources'
+    tokens, and logs every sent and taken element with its cycle.
     """
     clients = [each.latencies_cycles for each in netlist.units if each.latencies_cycles is not None]
     sources = [each.given for each in netlist.units if each.given is not None]

@@ -1,3 +1,3 @@
-"""What operators do with streams: read them, mind stops, unpack what functions are given."""
+"""Operations of operators on streams: read them, handle stops, unpack tuples for functions."""
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""How operators read streams: values of one or of several, operands, and words for orders.
+"""Readers of streams: values of one or several streams, operands, and texts about orders.
 
-What an operator does with a bare stop is one of a few disciplines. It states its own where it
-begins to read, and need not look at one again:
+An operator handles bare stops by one of five disciplines, which its reader implements:
 
-* pass on: ``Values`` and ``Lockstep`` send it to a sink and show only values;
-* add levels: they do so with ``adds=n``, where each element becomes a tensor of n dimensions;
-* fold: ``Lockstep`` with ``adds=-n``, where each group of n dimensions becomes an element. What is
-  empty outside of groups is passed on; what is empty inside is shown, since it may close a group;
-* renumber: ``send`` takes values and bare stops alike, for who changes all stops by one rule;
-* follow: ``Guided``, where to each element of one stream belongs a group of another.
+* pass on: ``Values`` and ``Lockstep`` send bare stops to a sink and return only values; * add
+levels: the same with ``adds=n``, if each element becomes a tensor of n dimensions; * fold:
+``Lockstep`` with ``adds=-n``, if each group of n dimensions becomes an element. Bare stops outside
+of groups are passed on; bare stops inside are returned, since they may close a group; * renumber:
+``send`` takes values and bare stops alike, for operators that change all stops by one rule; *
+follow: ``Guided``, if a group of one stream belongs to each element of another.
 
-A ``Track`` says where an operator is in an input. A stream may close a group twice: a value that
-closes some dimensions, then a bare stop that closes more of them (a Flatten leaves that behind
-where the last part of a group is empty). So two streams of one structure need not carry equal
-stops: where they differ, the lower side has to go on with a bare stop that closes just what its
-last element left open.
+A ``Track`` holds the position of an operator in an input. A stream may close a group twice: with a
+value that closes some dimensions, then with a bare stop that closes further ones (for example after
+a Flatten, if the last part of a group is empty). So two streams of one structure need not carry
+equal stops. If they differ, the lower side has to continue with a bare stop that closes just the
+dimensions that its last element left open.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from fabric.extend import (
 )
 
 Orders: TypeAlias = tuple[Layout | str, ...]
-"""Of each stream its layout, or in words why there is none."""
+"""For each stream its layout, or a reason, in words, for its absence."""
 
 Types: TypeAlias = tuple[StreamType, ...]
 
@@ -61,7 +60,7 @@ def check_inputs(name: str, inputs: tuple[Stream, ...]) -> None:
     """Refuse inputs that ``name`` cannot read element by element.
 
     Raises:
-        ShapeError: there are none, or their shapes differ.
+        ShapeError: no inputs, or inputs of different shapes.
     """
     if not inputs:
         raise ShapeError(f"{name} is given no stream: expected at least one")
@@ -110,7 +109,7 @@ def placed(value: Value, *, in_memory: bool) -> Value:
 
 
 def tracked_as(value: Value, operands: Iterable[Value]) -> Value:
-    """Return ``value`` with errors like those of ``operands``, if a function dropped the errors."""
+    """Return ``value`` with the errors of ``operands``, if a function dropped the errors."""
     if not tracks_errors():
         return value
     if isinstance(value, Tile):
@@ -131,29 +130,29 @@ def tracked_as(value: Value, operands: Iterable[Value]) -> Value:
 
 
 def size_bytes(value: Value) -> int:
-    """Return the bytes of ``value``, those of the items of a tuple added up."""
+    """Return the bytes of ``value``; for a tuple the sum over its items."""
     if isinstance(value, Tile | Selector):
         return value.size_bytes
     return 1 if isinstance(value, bool) else sum(map(size_bytes, items_of(value)))
 
 
 class Values(Generic[V]):
-    """The values of one stream with their stops, to be iterated over.
+    """An iterator over the values of one stream with their stops.
 
-    Their type is what ``infer`` has made sure of.
+    ``infer`` has checked their type.
     """
 
     __slots__ = ("_adds", "_held", "_sink", "_source")
 
     def __init__(self, source: Source, sink: Sink, *, adds: int = 0, held: bool = False) -> None:
-        """Stand before the first element.
+        """Start before the first element.
 
         Args:
             source: the stream.
-            sink: where bare stops are passed on.
-            adds: dimensions that the output has inside of those of the source, at least 0.
-            held: an element keeps its slot until ``take``, a bare stop until it is passed on; else
-                elements are dequeued when they are shown.
+            sink: receives the bare stops.
+            adds: dimensions of the output inside the source's dimensions, at least 0.
+            held: an element keeps its slot until ``take``, a bare stop until it is passed on;
+                otherwise elements are dequeued when they are returned.
         """
         self._source: Final = source
         self._sink: Final = sink
@@ -161,11 +160,11 @@ class Values(Generic[V]):
         self._held: Final = held
 
     def __aiter__(self) -> Self:
-        """Go on with the next element."""
+        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> tuple[V, int]:
-        """Wait for the next value; bare stops in front of it are passed on."""
+        """Wait for the next value; pass on the bare stops before it."""
         source, held = self._source, self._held
         while True:
             # Any: whether the stream carries V was checked when the program was wired.
@@ -180,7 +179,7 @@ class Values(Generic[V]):
                 source.take()
 
     def take(self) -> None:
-        """Dequeue the value that was shown."""
+        """Dequeue the last value."""
         self._source.take()
 
 
@@ -192,9 +191,9 @@ def send(sink: Sink, value: Value, stop: int) -> Awaitable[None]:
 
 
 class Lockstep(Generic[V]):
-    """The values of all inputs of an operator with the stop they share, to be iterated over.
+    """An iterator over the values of all inputs of an operator with their common stop.
 
-    Their type is what ``infer`` has made sure of.
+    ``infer`` has checked their type.
     """
 
     __slots__ = ("_adds", "_held", "_ports", "_sink", "_tracks", "_unpack")
@@ -208,15 +207,15 @@ class Lockstep(Generic[V]):
         held: bool = False,
         unpack: bool = True,
     ) -> None:
-        """Stand before the first elements.
+        """Start before the first elements.
 
         Args:
             ports: of the operator.
-            sink: where bare stops are passed on; where None, all of them are shown.
-            adds: dimensions that the output has inside of those of the inputs; with -n, what is
-                empty inside of the innermost n dimensions is shown.
+            sink: receives the bare stops; if None, bare stops are returned.
+            adds: dimensions of the output inside the inputs' dimensions; with -n, bare stops inside
+                the innermost n dimensions are returned.
             held: a bare stop keeps its slots until it has been passed on.
-            unpack: show the items of tuples in the place of the tuples.
+            unpack: return the items of tuples in the place of the tuples.
         """
         self._ports = ports
         self._sink = sink
@@ -228,11 +227,11 @@ class Lockstep(Generic[V]):
         self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
 
     def __aiter__(self) -> Self:
-        """Go on with the next elements."""
+        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> tuple[list[V], int]:
-        """Wait for the next element of every input; they keep their slots until ``take``.
+        """Wait for the next element of every input; the elements keep their slots until ``take``.
 
         Raises:
             OperatorError: the structures differ, or one input ended before another.
@@ -264,7 +263,7 @@ class Lockstep(Generic[V]):
                 return shown, stop
 
     async def _passed_on(self, empty: Empty, stop: int) -> bool:
-        """Pass on a bare stop; False where it is to be shown."""
+        """Pass on a bare stop; return False if it has to be returned to the operator."""
         dimension = empty.dimension + self._adds
         if self._sink is None or dimension < 0:
             return False
@@ -276,12 +275,12 @@ class Lockstep(Generic[V]):
         return True
 
     def take(self) -> None:
-        """Dequeue the elements that were shown."""
+        """Dequeue the last elements."""
         for source in self._ports.inputs:
             source.take()
 
     async def _settle(self) -> int:
-        """Read on, where an element closes less than another, until all have closed as much."""
+        """Read the inputs with lower stops until all have closed the same dimensions."""
         tracks = self._tracks
         while True:
             low = min(tracks, key=lambda track: track.level)
@@ -293,7 +292,7 @@ class Lockstep(Generic[V]):
 
 
 def _alike(values: list[Value]) -> bool:
-    """Whether none is a bare stop, or all are and stand for the same empty dimension."""
+    """Whether no value is a bare stop, or all are, for the same empty dimension."""
     first = values[0]
     if first.__class__ is Empty:
         return all(each.__class__ is Empty and each.dimension == first.dimension for each in values)
@@ -301,12 +300,12 @@ def _alike(values: list[Value]) -> bool:
 
 
 class Guided(Generic[V]):
-    """The values of one input, to be iterated over while a group of another is read for each.
+    """An iterator over the values of one input; for each, the operator reads a group of another.
 
-    A bare stop of the one, outside of groups, belongs to an equal one of the other. The reader
-    tells ``groups`` of every element of a group that it has passed, the last one included.
+    A bare stop of the values, outside of groups, belongs to an equal one of the groups. The
+    operator passes every element of a group to ``groups``, including the last one.
 
-    Their type is what ``infer`` has made sure of.
+    ``infer`` has checked their type.
     """
 
     __slots__ = ("_begun", "_groups", "_held", "_inner", "_one_group", "_ports", "_sink", "_values")
@@ -321,17 +320,16 @@ class Guided(Generic[V]):
         inner: int = 0,
         held: bool = False,
     ) -> None:
-        """Stand before the first value.
+        """Start before the first value.
 
         Args:
             ports: of the operator.
             values: one input.
             groups: the other.
-            sink: where bare stops of ``groups`` that are outside of groups are passed on, if
-                anywhere.
-            inner: dimensions that the output has inside of the outer ones, which both inputs have.
-            held: an element keeps its slot until ``take``, a bare stop until it is passed on; else
-                elements are dequeued when they are shown.
+            sink: receives the bare stops of ``groups`` outside of groups; None to drop them.
+            inner: dimensions of the output inside the outer ones, which both inputs have.
+            held: an element keeps its slot until ``take``, a bare stop until it is passed on;
+                otherwise elements are dequeued when they are returned.
         """
         self._ports: Final = ports
         self._values: Final = values
@@ -339,21 +337,21 @@ class Guided(Generic[V]):
         self._sink: Final = sink
         self._inner: Final = inner
         self._held: Final = held
-        # Where there is one group in all, nothing is left outside of it to agree on.
+        # With a single group, no stop outside the group has to be matched.
         self._one_group: Final = not groups.outer_dimensions
         self._begun = False
 
     @property
     def memory(self) -> tuple[object, ...]:
-        """All of what was read that what comes has to do with."""
+        """The part of the past that affects later elements."""
         return self._values.memory, self._groups.memory, self._begun
 
     def __aiter__(self) -> Self:
-        """Go on with the next value."""
+        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> V:
-        """Wait for the next value; bare stops in front of it are passed on.
+        """Wait for the next value; pass on the bare stops before it.
 
         Raises:
             OperatorError: the structures differ.
@@ -381,11 +379,11 @@ class Guided(Generic[V]):
                 source.take()
 
     def take(self) -> None:
-        """Dequeue the value that was shown."""
+        """Dequeue the last value."""
         self._values.source.take()
 
     async def _pass_on(self) -> None:
-        """Read the bare stop of the groups that belongs to that of the values."""
+        """Read the bare stop of the groups that belongs to the one of the values."""
         values, groups = self._values, self._groups
         groups.passed(await groups.source.receive())
         if groups.empty_dimension != values.empty_dimension:
@@ -393,7 +391,7 @@ class Guided(Generic[V]):
         await self._send()
 
     async def _settle(self) -> None:
-        """Read on, where one side closes less than the other, until both have closed as much."""
+        """Read the side with the lower stop until both have closed the same dimensions."""
         values, groups = self._values, self._groups
         while values.level != groups.level:
             low, high = sorted((values, groups), key=lambda track: track.level)
@@ -417,23 +415,23 @@ class Guided(Generic[V]):
 
 
 class Track:
-    """Where an operator is in one of its inputs.
+    """The position of an operator in one of its inputs.
 
     Attributes:
         port, source: the input.
-        element: the last one that was read; None before the first and at the end.
-        stop: its level; -1 where there is none.
-        level: the dimensions it closes outside of the operator's sub-tensors; 0 for none.
+        element: the last element that was read; None before the first and at the end.
+        stop: its level; -1 without an element.
+        level: the dimensions that it closes outside of the operator's sub-tensors; 0 for none.
     """
 
     __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")
 
     def __init__(self, ports: Ports, port: int, inner: int = 0) -> None:
-        """Stand before the first element of input ``port``.
+        """Start before the first element of input ``port``.
 
         Args:
             ports: of the operator.
-            port: which input.
+            port: the number of the input.
             inner: dimensions of a sub-tensor, which the levels leave out.
         """
         self.port: Final = port
@@ -458,30 +456,33 @@ class Track:
 
     @property
     def memory(self) -> tuple[int, int | None]:
-        """What the last element closed, and whether a value did; its place is for errors only."""
+        """The last stop, and its empty dimension.
+
+        The place is left out, since only errors use it.
+        """
         return self.stop, self.empty_dimension
 
     @property
     def outer_dimensions(self) -> int:
-        """How many dimensions there are outside of a sub-tensor."""
+        """The number of dimensions outside of a sub-tensor."""
         return len(self._place) - self._inner
 
     @property
     def is_outside(self) -> bool:
-        """Whether what is empty here is outside of a sub-tensor."""
+        """Whether the element is a bare stop outside of a sub-tensor."""
         dimension = self.empty_dimension
         return dimension is not None and dimension >= 0
 
     @property
     def empty_dimension(self) -> int | None:
-        """Which dimension outside of a sub-tensor a bare stop stands for; None for a value."""
+        """The empty dimension of a bare stop, outside of a sub-tensor; None for a value."""
         if self.element is None or not isinstance(self.element[0], Empty):
             return None
         return self.element[0].dimension - self._inner
 
     @property
     def described(self) -> str:
-        """The element, where it stands in its tensor, who made it and what it closes."""
+        """The element, its place in its tensor, its producer and the dimensions that it closes."""
         producer = self.source.producer.name
         if self.element is None:
             return f"the end of {producer} at {self._place[::-1]}"
@@ -494,10 +495,10 @@ class Track:
 
 
 async def closing(ports: Ports, low: Track, high: Track) -> None:
-    """Peek the bare stop with which ``low`` has to go on, since ``high`` closes more.
+    """Peek the bare stop with which ``low`` has to continue, since ``high`` closes more.
 
     Raises:
-        OperatorError: something else comes.
+        OperatorError: another element comes.
     """
     element = await low.source.peek()
     if element is not None:
@@ -509,7 +510,7 @@ async def closing(ports: Ports, low: Track, high: Track) -> None:
 
 
 def differ(ports: Ports, *tracks: Track) -> OperatorError:
-    """Return the error for inputs whose structures differ where ``tracks`` stand."""
+    """Return the error for inputs with different structures at ``tracks``."""
     in_order = sorted(tracks, key=lambda track: track.port)
     found = " and ".join(track.described for track in in_order)
     return ports.failure(f"{found}: expected equal structures")

@@ -27,11 +27,11 @@ from operators.tiles.tensor import Elements, Scratch, Tensor
 
 
 class Position(NamedTuple):
-    """One element of a tensor, or one empty part of it.
+    """One element of a tensor, or one empty part.
 
     Attributes:
-        place: per dimension, outermost first; shorter where a dimension of size 0 follows.
-        stop: how many dimensions close here, counted from the innermost.
+        place: per dimension, outermost first; it ends before a dimension of size 0.
+        stop: the number of dimensions that close here, counted from the innermost.
         empty_dimension: the dimension of size 0, counted from the innermost; None for an element.
     """
 
@@ -43,8 +43,8 @@ class Position(NamedTuple):
 def positions(shape: Sequence[int]) -> Iterator[Position]:
     """Walk a tensor of ``shape`` in row-major order, outermost dimension first.
 
-    The last element closes all dimensions. A tensor with a dimension of size 0 has one position
-    for each combination of the dimensions outside of it.
+    The last element closes all dimensions. A tensor with a dimension of size 0 has one position for
+    each place in the dimensions outside.
     """
     outer = next((axis for axis, size in enumerate(shape) if size == 0), None)
     walked = tuple(shape) if outer is None else tuple(shape[:outer])
@@ -67,15 +67,15 @@ def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 LISTED: Final = 1 << 16
-"""Items of a view up to which it pays to list them once, instead of walking it each time."""
+"""The most items of a view that are listed once, instead of being walked each time."""
 
 
 class Viewed(NamedTuple):
-    """One element of a view, or one empty part of it.
+    """One element of a view, or one empty part.
 
     Attributes:
         item: the number of the item that is read; None in an empty part.
-        stop: how many dimensions close here.
+        stop: the number of dimensions that close here.
         empty_dimension: the dimension of size 0; None for an item.
     """
 
@@ -85,12 +85,12 @@ class Viewed(NamedTuple):
 
 
 def numbers_below(count: int) -> str:
-    """Say which numbers items have where there are ``count`` of them."""
+    """Return the range of the numbers of ``count`` items, in words."""
     return f"0 to {count - 1:,}" if count else "none, since there is nothing to read"
 
 
 def reach(shape: Sequence[int], strides: Sequence[int], offset: int) -> tuple[int, int] | None:
-    """Return the lowest and the highest item of a view; None where it reads nothing."""
+    """Return the lowest and the highest item of a view; None for an empty view."""
     if not all(shape):
         return None
     ends = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
@@ -118,18 +118,18 @@ class Grid:
     """The tiles of a tensor.
 
     Attributes:
-        tensor: what is cut; all dimensions but the last are rows of one matrix.
+        tensor: the tensor; all dimensions except the last are rows of one matrix.
         tile: rows and columns.
         shape: in tiles, outermost first.
         count: how many tiles there are.
     """
 
     def __init__(self, operator: str, tensor: Tensor, tile: tuple[int, int]) -> None:
-        """Cut ``tensor``; ``operator`` names who does so in an error.
+        """Cut ``tensor``; errors begin with ``operator``.
 
         Raises:
-            ShapeError: the tiles do not divide the tensor's last two dimensions, or the tensor
-                has a dimension below 0.
+            ShapeError: the tiles do not divide the tensor's last two dimensions, or the tensor has
+                a dimension below 0.
         """
         rows, cols = tile
         shape = tensor.shape
@@ -151,7 +151,7 @@ class Grid:
     def layout(
         self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
     ) -> Layout | None:
-        """Return which coordinates the tiles of a view have; None where no loops give them.
+        """Return the coordinates of the tiles of a view; None if no loops have them.
 
         Args:
             shape: of the view, in tiles, outermost first.
@@ -180,7 +180,7 @@ class Grid:
         """Return the number in ``address`` if it is the number of a tile.
 
         Raises:
-            OperatorError: there is no such tile.
+            OperatorError: no tile has that number.
         """
         number = ports.number(address, self.count)
         if number is not None:
@@ -202,7 +202,7 @@ class Grid:
         return slice(top, top + rows), slice(left, left + cols)
 
     def element_type(self, hardware: Hardware) -> np.dtype:
-        """Return the element type of the tiles: the tensor's own, or that of ``hardware``.
+        """Return the element type of the tiles: the tensor's, or the default of ``hardware``.
 
         Raises:
             ShapeError: see ``check``.
@@ -212,7 +212,7 @@ class Grid:
         return dtype
 
     def check(self, dtype: np.dtype) -> None:
-        """Refuse ``dtype`` for the data of the tensor, where they are there already.
+        """Refuse ``dtype`` for the data of the tensor, if they exist already.
 
         Raises:
             ShapeError: it would change a value, or tiles begin in the middle of a byte.
@@ -275,18 +275,16 @@ class Grid:
         return array.reshape(math.prod(shape[:-1]), shape[-1])
 
     def _changed(self, error: ValueChangedError) -> str:
-        """Say what was found and what was expected where a value would change."""
         return (
-            f"a tensor {list(self.tensor.shape)} has {error}: expected values that stay what they "
-            "are, or Tensor(..., dtype=...) of a type that holds them"
+            f"a tensor {list(self.tensor.shape)} has {error}: expected values that do not change, "
+            "or Tensor(..., dtype=...) of a type that holds them"
         )
 
 
 class Tiles:
-    """Tiles by number, each made once; without data they are all the same one."""
+    """Tiles by number, each made once; without data they are all one tile."""
 
     def __init__(self, grid: Grid, ports: Ports, elements: Elements | None) -> None:
-        """Make tiles of ``grid`` for the operator of ``ports``, with ``elements`` as their data."""
         tile_type = ports.output_types[0].value
         assert isinstance(tile_type, TileType)
         self._grid = grid
@@ -323,7 +321,7 @@ class Tiles:
 
 
 class _ScratchTiles(Tiles):
-    """Tiles as they are written at the time: each is read anew."""
+    """Tiles with the data of the moment: each is copied when it is read."""
 
     def __init__(self, grid: Grid, ports: Ports, scratch: Scratch) -> None:
         super().__init__(grid, ports, None)

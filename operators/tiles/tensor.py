@@ -74,7 +74,7 @@ class Mapped(NamedTuple):
 
 
 def find(file: Path, name: str) -> Mapped:
-    """Return tensor ``name`` of ``file``, of which only the header is read.
+    """Return tensor ``name`` of ``file``; only the header is read.
 
     Raises:
         ProgramError: the file is not a readable safetensors file, or does not hold the tensor.
@@ -105,7 +105,7 @@ def find(file: Path, name: str) -> Mapped:
 def _header(file: Path, _size_bytes: int, _changed_ns: int) -> tuple[dict[str, Any], int]:
     """Return the entries of all tensors, and the first byte of the data.
 
-    A model's programs ask for hundreds of tensors of each file.
+    Cached, since a model's programs use hundreds of tensors of each file.
     """
     with safe_open(file, framework="numpy"):
         pass  # it checks all entries
@@ -120,16 +120,14 @@ class Tensor:
     """A tensor that a program loads from.
 
     Attributes:
-        shape: at least two dimensions where it is read or written itself and not through a view;
-            all but the last are rows of one matrix to the loads.
-        dtype: the element type; the hardware's where None.
+        shape: at least two dimensions, unless it is only read through views; for loads, all leading
+            dimensions are rows of one matrix.
+        dtype: the element type; the hardware's if None.
 
-    What is loaded has the values of the data: a floating-point type rounds them; where a value
-    would change otherwise, such as an integer that the type does not hold, that is an error.
-
-    Data that a callable makes are made when the first tile is read, and dropped when the last
-    operator that reads them has ended: what a program computes from them besides, such as what it
-    expects, may keep them until then (``elements``).
+    Loads deliver the values of the data. A floating-point type rounds them; any other change of a
+    value, such as an integer that the type does not hold, is an error. Data from a callable are
+    made when the first tile is read, and dropped when the last operator that reads them has ended.
+    Other uses of the data, such as expected outputs, may keep them until then (``elements``).
     """
 
     @checked
@@ -143,12 +141,12 @@ class Tensor:
         """Describe a tensor.
 
         Args:
-            shape: at least two dimensions; one that is only viewed may have fewer.
-            data: an array or a callable that returns one, evaluated in functional mode only;
-                and where single integers are loaded, which may be addresses. It is called again
-                where the data have been dropped, and returns the same ones.
-            dtype: name of the element type. Where None, an array of integers or booleans keeps
-                its own; else it is the hardware's.
+            shape: at least two dimensions; a tensor that is only viewed may have fewer.
+            data: an array or a callable that returns one, evaluated in functional mode, and in both
+                modes if single integers are loaded, which may be addresses. The callable is called
+                again after the data were dropped, and has to return the same data.
+            dtype: name of the element type. If None, the type of an array of integers or booleans,
+                otherwise the hardware's.
 
         Raises:
             ProgramError: a value of another type, an array of another shape, or no element type has
@@ -177,14 +175,14 @@ class Tensor:
     def in_file(cls, file: Path | str, name: str, *, dtype: str | None = None) -> Tensor:
         """Return tensor ``name`` of a safetensors file; its data are mapped, not loaded.
 
-        They are read from the file tile by tile where it has them in the element type of the
-        tensor, else as a whole when the first tile is asked for.
+        If the file has the element type of the tensor, the data are read tile by tile, otherwise as
+        a whole with the first tile.
 
         Args:
             file: of the tensor, relative to the working directory.
             name: of the tensor in the file.
-            dtype: name of the element type. Where None, integers and booleans keep that of the
-                file; else it is the hardware's.
+            dtype: name of the element type. If None, the file's for integers and booleans,
+                otherwise the hardware's.
 
         Raises:
             ProgramError: the file cannot be read, or does not hold the tensor.
@@ -199,7 +197,7 @@ class Tensor:
         """Return the same elements, in the same place of the memory, as a tensor of another shape.
 
         Args:
-            shape: at least two dimensions, with as many elements.
+            shape: at least two dimensions, with the same number of elements.
 
         Raises:
             ProgramError: the number of elements differs.
@@ -207,7 +205,7 @@ class Tensor:
         if math.prod(shape) != math.prod(self.shape):
             refuse(
                 f"Tensor.viewed: shape is {list(shape)}: "
-                f"expected as many elements as {list(self.shape)} has"
+                f"expected the number of elements of {list(self.shape)}"
             )
         found = copy.copy(self)
         found.shape = shape
@@ -216,16 +214,16 @@ class Tensor:
 
     @property
     def base(self) -> Tensor:
-        """The tensor that this one is a view of; itself where it is none."""
+        """The tensor that this one is a view of; the tensor itself if it is not a view."""
         return self if self._base is None else self._base
 
     @property
     def has_data(self) -> bool:
-        """Whether there are any, or something that makes them."""
+        """Whether it has data, or a callable that makes them."""
         return self._data is not None
 
     def check(self, dtype: np.dtype) -> None:
-        """Refuse data that are there already and that ``dtype`` would change.
+        """Refuse existing data that ``dtype`` would change.
 
         Raises:
             ValueError: a value changes.
@@ -235,10 +233,10 @@ class Tensor:
 
     @property
     def array(self) -> np.ndarray:
-        """The data, as they were given or are made now.
+        """The data as given, or made by the callable.
 
         Raises:
-            ValueError: there are none, or they have another shape.
+            ValueError: the tensor has no data, or data of another shape.
         """
         if self._base is not None:
             return self._base.array.reshape(self.shape)
@@ -253,7 +251,7 @@ class Tensor:
         return array
 
     def elements(self) -> Elements:
-        """Return the data as they are in memory, which all share who hold them at the time."""
+        """Return the data in memory, shared by all current holders."""
         if self._base is not None:
             return self._base.elements()
         elements = None if self._elements is None else self._elements()
@@ -264,18 +262,18 @@ class Tensor:
 
 
 class Elements:
-    """The data of a tensor in off-chip memory, there as long as somebody holds this."""
+    """The data of a tensor in off-chip memory, kept while any holder refers to them."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
         self._as: dict[np.dtype, tuple[np.ndarray, np.ndarray | None]] = {}
 
     def of(self, dtype: np.dtype) -> np.ndarray:
-        """Return them as ``dtype``, not to be written to; an array that nobody may write to as is.
+        """Return the data as ``dtype``, read-only; a constant array of that type is not copied.
 
         Raises:
             ValueChangedError: the type does not hold a value.
-            ValueError: there are none, or they have another shape.
+            ValueError: the tensor has no data, or data of another shape.
         """
         tracks = tracks_errors()
         found, tracked = self._as.get(dtype, (None, None))
@@ -302,14 +300,14 @@ def _own_type(data: object) -> np.dtype | None:
 class Scratch(Tensor):
     """A tensor that a RandomOffChipStore writes to, and loads of the same run read from.
 
-    It holds zeros until something is written, in every run anew, and is no output. What a load
-    finds is what was acknowledged before the load was asked for it: a program has its loads wait
-    for acknowledgements, as ``through_memory`` does. Where two stores of other names or other tiles
-    write to one place, the program orders them in the same way.
+    Every run starts with zeros; a scratch is not an output. A load reads the data that were
+    acknowledged before its request. So a program makes its loads wait for acknowledgements, as
+    ``through_memory`` does. If two stores with other names or tiles write to one place, the program
+    orders them in the same way.
 
     Attributes:
-        shape: at least two dimensions; all but the last are rows of one matrix.
-        dtype: the element type; the hardware's where None.
+        shape: at least two dimensions; all leading dimensions are rows of one matrix.
+        dtype: the element type; the hardware's if None.
     """
 
     @checked
@@ -318,7 +316,7 @@ class Scratch(Tensor):
 
         Args:
             shape: at least two dimensions.
-            dtype: name of the element type; the hardware's where None.
+            dtype: name of the element type; the hardware's if None.
 
         Raises:
             ProgramError: a value of another type, or no element type has that name.
@@ -326,7 +324,7 @@ class Scratch(Tensor):
         super().__init__(shape, dtype=dtype)
 
     def in_run(self, ports: Ports, dtype: np.dtype) -> np.ndarray:
-        """Return what it holds in the run of ``ports``, as the matrix it is stored as."""
+        """Return the contents in the run of ``ports``, as a matrix."""
         known = ports.stored.scratch
         if self.base not in known:
             zeros = np.zeros(math.prod(self.shape), kept_as(dtype))

@@ -1,6 +1,6 @@
 """PyTorch models as programs: captured, planned as kernels, and wired as STeP operators.
 
-Needs the extra ``torch``; nothing else imports this room. Its names are those of ``__init__.pyi``.
+Needs the extra ``torch``; other rooms do not import this one. ``__init__.pyi`` lists its names.
 """
 
 from __future__ import annotations

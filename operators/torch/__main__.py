@@ -29,7 +29,7 @@ _NUMBERS: Final = re.compile(r"(?<![^.])\d+(?![^.])")
 """The places of modules in lists."""
 
 _PIPED_COLUMNS: Final = 10_000
-"""What is read by another program is not folded."""
+"""The width of the table for another program, which needs every row in one line."""
 
 
 @click.command()
@@ -38,10 +38,10 @@ _PIPED_COLUMNS: Final = 10_000
     "--list", "lists", is_flag=True, help="without FILE: all calls there are importers for"
 )
 def main(file: str | None, lists: bool) -> None:
-    """Say which calls of a module cannot be imported, all at once.
+    """Print all calls of a module that cannot be imported.
 
-    FILE defines model(), which returns a PyTorch module and the arguments it is called with. Exit
-    status: 0 where every call can be imported, 1 where some cannot, 2 for usage and configuration.
+    FILE defines model(), which returns a PyTorch module and the arguments of its call. Exit status:
+    0 if every call can be imported, 1 if some cannot, 2 for usage and configuration.
     """
     try:
         check_torch()
@@ -77,7 +77,7 @@ def _of_file(file: str) -> int:
 
 
 def folded(calls: Sequence[Unsupported]) -> list[tuple[int, Unsupported]]:
-    """Return how often calls are made that differ in numbers of their modules only.
+    """Return the calls with their counts; calls that differ in module numbers only are one.
 
     These numbers become ``i``, as in ``layers.i.mlp``.
     """

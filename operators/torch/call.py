@@ -1,4 +1,4 @@
-"""One call of a captured model, and the error of one that cannot be imported."""
+"""A call of a captured model, and the error for a call without an importer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from operators.kernels.tensors import View
 
 @dataclass(frozen=True)
 class Spec:
-    """What a call returns.
+    """A tensor that a call returns.
 
     Attributes:
         shape: in elements.
@@ -26,16 +26,16 @@ class Spec:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A call, with its arguments as far as they are planned.
+    """A call, with its planned arguments.
 
     Attributes:
         target: such as ``aten.linear.default``.
         name: of its result in the captured graph, unique.
-        args, kwargs: numbers, texts, lists of these, and a ``View`` in place of each tensor.
+        args, kwargs: numbers, texts, lists of both, and a ``View`` in place of each tensor.
         results: of each tensor that it returns, in order.
         many: whether it returns several tensors.
         module: path of the module that makes it, such as ``model.layers.0.mlp``; empty at the top.
-        file, line: in the user's model; None where they are not known.
+        file, line: in the user's model; None if unknown.
     """
 
     target: str
@@ -50,7 +50,7 @@ class Call:
 
     @property
     def result(self) -> Spec:
-        """Of a call that returns one tensor."""
+        """The tensor of a call that returns a single one."""
         return self.results[0]
 
     def tensor(self, place: int = 0) -> View:
@@ -64,9 +64,9 @@ class Call:
         return self.args[place] if place < len(self.args) else self.kwargs.get(name, default)
 
     def __str__(self) -> str:
-        """The call and the module that makes it."""
+        """Return the call and the module that makes it."""
         return f"{self.target} in {self.module}" if self.module else self.target
 
 
 class UnsupportedError(Exception):
-    """A call that cannot be imported; says what would be needed."""
+    """A call that cannot be imported; the message states what the import needs."""

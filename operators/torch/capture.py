@@ -52,20 +52,20 @@ _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 _COMPLEX: Final = np.dtype(np.complex64)
-"""Of tensors whose numbers are pairs of those that tiles have."""
+"""Tensors of this type are stored as pairs of real numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Captured:
-    """A module as torch has it.
+    """A module traced by torch.
 
     Attributes:
         calls: in order.
-        tensors: what the placeholders stand for: parameters, buffers and inputs.
-        data: those of ``tensors`` that come at run time: inputs of floating-point numbers.
-            Inputs of integers and booleans decide where data go: they are known.
-        parameters: those of ``tensors`` that are weights.
-        inputs: those of ``tensors`` that the module is called with.
+        tensors: the tensor of each placeholder: parameters, buffers and inputs.
+        data: placeholders with data at run time only: inputs of floating-point numbers. Inputs of
+            integers and booleans decide where data go, so they are constants of the trace.
+        parameters: placeholders that are weights.
+        inputs: placeholders that are arguments of the module.
         outputs: nodes, and numbers that depend on nothing.
     """
 
@@ -89,15 +89,15 @@ def capture(
 
     Args:
         module: in evaluation mode.
-        args: that it is called with.
-        kwargs: that it is called with, by name.
-        dynamic_shapes: lengths that stay symbols in the trace, as torch.export has it. It is kept
-            for calls with other lengths.
-        rolls: steps that are equal become one body that goes round.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        dynamic_shapes: lengths that stay symbols in the trace, as for torch.export. The trace is
+            kept for calls with other lengths.
+        rolls: equal steps are rolled into one loop body.
 
     Raises:
-        ProgramError: it is no module, ``args`` is no tuple, PyTorch cannot trace it, or it writes
-            to buffers of its own or to its arguments.
+        ProgramError: it is not a module, ``args`` is not a tuple, PyTorch cannot trace it, or it
+            writes to its own buffers or to its arguments.
     """
     if not isinstance(module, torch.nn.Module):
         refuse(f"from_torch is given a {type(module).__name__}: expected a torch.nn.Module")
@@ -152,7 +152,8 @@ def _trace_of(
         leaves, structure = torch.utils._pytree.tree_flatten((args, dict(kwargs)))
         symbols = partial(trace, dynamic_shapes)
         kept = kept_trace(module, leaves, structure, dynamic_shapes, symbols)
-        # Lengths that known arguments decide, and the steps of loops, need a trace without symbols.
+        # Traces with symbols cannot have lengths that depend on known arguments, or loops over
+        # steps.
         if kept is not None and not has_lengths_of_data(kept.graph):
             graph = at_lengths(kept, leaves)
             if not has_loops(graph):
@@ -169,7 +170,7 @@ def _traced(
     *,
     rolls: bool = False,
 ) -> ExportedProgram:
-    """Trace a module, and take its calls apart where nobody imports them.
+    """Trace a module, and decompose calls that have no importer.
 
     Raises:
         ProgramError: PyTorch cannot trace it.
@@ -178,7 +179,7 @@ def _traced(
     if dynamic_shapes is None:
         # A failed export leaves marks of symbolic lengths at the tensors of its arguments.
         given = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, given)
-    # What is no Exception goes through the door of all users' code.
+    # ``users_code`` handles signals and other errors that are not an Exception.
     with (
         users_code(f"tracing {type(module).__name__}"),
         torch.no_grad(),
@@ -230,7 +231,7 @@ def _traced_for_numbers(
 
 
 class _KnownNumbers(TorchFunctionMode):
-    """Computes what calls give that read only known integers and booleans."""
+    """Computes calls that read only known integers and booleans."""
 
     def __init__(self, given: Any) -> None:
         super().__init__()
@@ -251,7 +252,7 @@ class _KnownNumbers(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Compute a call, or trace it with the arguments that are traced."""
+        """Compute a call of known tensors; trace other calls with the traced arguments."""
         kwargs = kwargs or {}
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
@@ -269,7 +270,7 @@ class _KnownNumbers(TorchFunctionMode):
 
 
 def _places_of(index: Any) -> tuple[Any, ...]:
-    """Return an index with the places of known masks in place of the masks."""
+    """Return an index with known masks replaced by their places."""
     named: list[Any] = []
     for each in index if isinstance(index, tuple) else (index,):
         if _is_known(each) and each.dtype == torch.bool:
@@ -296,7 +297,7 @@ def _in_imported_calls(
     try:
         exported = exported.run_decompositions({})
     except AssertionError:
-        # PyTorch cannot rename two lengths that one constant decides.
+        # PyTorch cannot rename two lengths that are equal to one constant.
         exported, _ = _settled(exported, given)
     needing = None
     if settles and has_lengths_of_data(exported.graph):
@@ -326,7 +327,7 @@ def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
     module = Rolled(exported.module())
     try:
         rolled = torch.export.export(module, *given, strict=False)
-    except Exception:  # noqa: BLE001 - of calls that PyTorch cannot do to all steps at once
+    except Exception:  # noqa: BLE001 - some calls cannot take all steps as one tensor
         return exported
     return _taken_apart(rolled.run_decompositions({}))
 
@@ -348,10 +349,10 @@ class _KnownPlaces(TorchFunctionMode):
 
 @contextmanager
 def _grouped_experts(module: torch.nn.Module) -> Iterator[None]:
-    """Let experts of transformers be grouped products while they are traced.
+    """Run experts of transformers as grouped products while they are traced.
 
-    Where a configuration asks for another form, or for none, as that of a module alone, how many
-    rows an expert gets would be asked of data that a trace does not have.
+    Other implementations, and the default one of a single module, read the number of rows of each
+    expert from data, which a trace does not have.
     """
     name = "_experts_implementation"
     configs = {
@@ -381,7 +382,7 @@ def _check_only_returns(module: torch.nn.Module, exported: ExportedProgram) -> N
 
 
 def _is_check(node: Node) -> bool:
-    """Whether a call only looks whether another one has succeeded, or takes what that gives."""
+    """Whether a call only checks the result of another check, or takes it."""
     if node.target is operator.getitem:
         (source, _) = node.args
         return isinstance(source, Node) and _is_check(source)
@@ -390,9 +391,10 @@ def _is_check(node: Node) -> bool:
 
 
 def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
-    """Return arguments on the meta device if a weight or one of them is: a trace is on one device.
+    """Return arguments on the meta device if a weight or an argument is there.
 
-    What is traced has no numbers anywhere; what is known of the arguments is taken from these.
+    A trace runs on one device. Traced tensors have no numbers; known numbers come from the
+    arguments themselves.
     """
     leaves = [*module.parameters(), *torch.utils._pytree.tree_leaves(given)]
     if not any(isinstance(each, torch.Tensor) and each.is_meta for each in leaves):
@@ -403,7 +405,7 @@ def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
     """Decompose calls that have no importer, if PyTorch has a decomposition.
 
-    Calls on integers alone are worked out as they are.
+    Calls on integers alone are computed as they are.
     """
     known = decompositions()
     targets = _computing(exported)
@@ -420,7 +422,7 @@ def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
 
 
 def _computing(exported: ExportedProgram) -> set[Any]:
-    """Return what is called with weights, or with inputs of floating-point numbers."""
+    """Return the nodes that depend on weights, or on inputs of floating-point numbers."""
     reached: set[Node] = set()
     inputs = iter(exported.graph_signature.input_specs)
     for node in exported.graph.nodes:
@@ -437,7 +439,7 @@ def _computing(exported: ExportedProgram) -> set[Any]:
 
 
 def target_of(node: Node) -> str:
-    """Return what a node calls, such as ``aten.linear.default``."""
+    """Return the target of a node, such as ``aten.linear.default``."""
     return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else node.name
 
 
@@ -445,7 +447,7 @@ def written_of(node: Node) -> str:
     """Return the function that the user's line calls, such as ``index_add``; empty if unknown."""
     _, name = node.meta.get("torch_fn") or ("", "")
     kind, _, name = str(name).partition(".")
-    # Signs such as brackets are not written by their names.
+    # Operators such as brackets do not appear by name.
     return "" if kind == "OpOverload" or name.startswith("__") else name
 
 
@@ -453,8 +455,8 @@ def specs_of(node: Node) -> tuple[Spec, ...]:
     """Return the tensors that a node returns.
 
     Raises:
-        UnsupportedError: one has elements that tiles do not have, nor pairs of them; or a size
-            that data decide.
+        UnsupportedError: tiles hold neither the elements of a tensor nor pairs, or a size depends
+            on data.
     """
     found = node.meta["val"]
     tensors = found if isinstance(found, tuple | list) else (found,)
@@ -489,7 +491,7 @@ def check_is_known(node: Node) -> None:
 
 
 def _who_needs_it(node: Node) -> str:
-    """Say which call needs to know a length that data decide; nothing where that is not known."""
+    """Return the call that needs a length of data as a clause; empty if unknown."""
     needing = node.meta.get("needs_length")
     if needing is None:
         return ""
@@ -518,9 +520,9 @@ _LOGGER: Final = logging.getLogger(symbolic_shapes.__name__)
 
 
 def data_decide(module: torch.nn.Module, error: Exception) -> str:
-    """Return what is wrong with ``module``, and in which of its lines, after such an ``error``."""
+    """Return the message for an ``error`` at a data-dependent decision of ``module``."""
     return (
-        f"torch.export cannot trace {type(module).__name__}: its data decide what it does next"
+        f"torch.export cannot trace {type(module).__name__}: its control flow depends on data"
         f"{_line_of(module, error)}: expected "
         "calls that are the same for all data; torch.where chooses between two results"
     )
@@ -543,7 +545,7 @@ def _line_of(module: torch.nn.Module, error: Exception) -> str:
 
 @contextmanager
 def without_its_dump() -> Iterator[None]:
-    """Leave out the graph so far that PyTorch prints then; what a module prints is printed."""
+    """Suppress the graph that PyTorch prints with an error; a module's own output is printed."""
     printed, dump = io.StringIO(), ""
     _LOGGER.addFilter(_nothing)
     try:
@@ -587,14 +589,14 @@ _BITS: Final = {
     torch.float8_e4m3fn: torch.uint8,
     torch.float8_e5m2: torch.uint8,
 }
-"""Types that numpy does not know by itself, and what has as many bits."""
+"""Types that numpy does not know by itself, and types of equal size."""
 
 
 def dtype_of(dtype: torch.dtype) -> np.dtype:
     """Return numpy's name for an element type.
 
     Raises:
-        UnsupportedError: there is none.
+        UnsupportedError: numpy has no such type.
     """
     found = _DTYPES.get(dtype)
     if found is None:
@@ -605,7 +607,7 @@ def dtype_of(dtype: torch.dtype) -> np.dtype:
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
-    """Return the numbers of a tensor that has some, which is not copied where it need not be."""
+    """Return the numbers of a tensor, if possible without a copy."""
     dtype = dtype_of(tensor.dtype)
     tensor = tensor.detach().resolve_conj().resolve_neg()
     bits = _BITS.get(tensor.dtype)

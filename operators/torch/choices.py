@@ -1,4 +1,4 @@
-"""Which experts tokens go to, for runs that cannot ask the data."""
+"""The experts of tokens, for runs without data to choose them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from operators.torch.capture import Captured
 
 @checked
 def routing(layers: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Return the experts of each layer's tokens as arrays, whatever iterables they come in."""
+    """Return the experts of each layer's tokens as arrays, from any iterables."""
     return layers
 
 
 class Choices:
-    """The choice of each layer: as stated, else as PyTorch chooses, else drawn.
+    """The choice of each layer: the stated one, otherwise PyTorch's, otherwise a drawn one.
 
-    PyTorch chooses where the module and what it is given have data. Else every token draws
-    different experts, all equally likely, by the number of the layer.
+    PyTorch chooses if the module and its arguments have data. Otherwise every token draws distinct
+    experts, all equally likely, seeded by the layer's number.
     """
 
     def __init__(self, captured: Captured, stated: Sequence[np.ndarray] | None) -> None:
-        """Know the module, and what is stated for its layers in the order of their calls."""
+        """Take the module, and the stated choices in the order of the layers' calls."""
         self.stated: Final = stated
         self._nodes: Final = {node.name: node for node in captured.calls}
         self._tensors: Final = captured.tensors
@@ -41,7 +41,7 @@ class Choices:
         self._values: Final[dict[Node, Any]] = dict(captured.tensors)
 
     def of(self, number: int, chooser: str, tokens: int, hits: int) -> Choice:
-        """Return the choice of layer ``number``, whose experts call ``chooser`` is given."""
+        """Return the choice of layer ``number``; call ``chooser`` takes its experts."""
         if self.stated is not None:
             stated = self.stated[number] if number < len(self.stated) else ()
             return lambda _: np.asarray(stated)

@@ -1,4 +1,4 @@
-"""Decompositions of calls that have no importer: PyTorch's, and ours in place of some of them."""
+"""Decompositions of calls without an importer: PyTorch's, and ours in place of a few."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     known[aten.round.decimals] = _rounded
     known[aten.bucketize.Tensor] = _buckets
     known[aten.rrelu_with_noise_functional.default] = _leaky
-    # Not known | ...: what it has is not in the dict that it is, and a union would be empty.
+    # Not ``known | ...``: this dict subclass loads its entries lazily, and a union would be empty.
     known.update(loop_cells())
     return known
 
@@ -35,7 +35,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def _batch_norm(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _momentum: float, eps: float
 ) -> Any:
-    """Normalise by what was learnt: a factor and a term for each channel, made of weights alone."""
+    """Normalise by learnt moments: a factor and a term per channel, from weights alone."""
     factor = torch.rsqrt(variance.float() + eps)
     factor = factor if weight is None else factor * weight.float()
     term = -mean.float() * factor
@@ -48,7 +48,6 @@ def _batch_norm(
 def _instance_norm(
     x: Any, weight: Any, bias: Any, _training: bool, _momentum: float, eps: float
 ) -> Any:
-    """Normalise every channel over all images."""
     rows = x.transpose(0, 1).reshape(x.shape[1], -1)
     found = torch.nn.functional.layer_norm(rows.float(), rows.shape[1:], eps=eps)
     found = _scaled(found, weight, bias, (-1, 1)).to(x.dtype)
@@ -79,7 +78,7 @@ def _scaled(x: Any, weight: Any, bias: Any, channels: tuple[int, ...]) -> Any:
 def _vector_norm(
     x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """The root of the sum of squares, the sum or the extreme of magnitudes, and what is between."""
+    """Return the root of the sum of squares, or another norm of the magnitudes."""
     result = x.dtype if dtype is None else dtype
     dims = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     x = x.float()
@@ -146,7 +145,7 @@ def _buckets(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = 
 def _leaky(
     x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False
 ) -> Any:
-    """What is not drawn in evaluation: the middle of the slopes. In training they are drawn."""
+    """In evaluation use the mean slope; in training the slopes are drawn."""
     if training:
         return NotImplemented  # the call stays, and is refused as one that draws
     return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise

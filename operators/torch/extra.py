@@ -1,4 +1,4 @@
-"""Whether PyTorch is there, which only the extra ``torch`` asks for."""
+"""The check for PyTorch, which only the extra ``torch`` installs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fabric import ConfigurationError
 
 
 def check_torch() -> None:
-    """Go on where PyTorch is installed.
+    """Check that PyTorch is installed.
 
     Raises:
         ConfigurationError: it is not.

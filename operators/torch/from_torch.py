@@ -42,20 +42,20 @@ _ROUNDED_WITHIN: Final = {
     _ATEN._adaptive_avg_pool3d.default,
     _ATEN.avg_pool3d.default,
 }
-"""Calls whose result in a type of 16 bits is further from what they say than its rounding."""
+"""Calls with 16-bit results that PyTorch rounds more than once."""
 
 _NARROW: Final = (torch.bfloat16, torch.float16)
 
 
 class Reference(TorchDispatchMode):
-    """Calls give what they say, rounded once, and equal numbers in the order that they have."""
+    """Rounds the results of calls once, and keeps equal numbers in their order when sorting."""
 
     supports_higher_order_operators = True
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Call ``func``, in more digits or in one order where it needs that."""
+        """Call ``func``, with wider or reordered arguments if necessary."""
         kwargs = kwargs or {}
         if func in _ROUNDED_WITHIN and args[0].dtype in _NARROW:
             return _rounded_once(func, args, kwargs)
@@ -136,31 +136,31 @@ def from_torch(
 ) -> Program:
     """Return a program that computes what ``module`` computes for arguments like these.
 
-    Inputs of floating-point numbers are data; those of integers and booleans (tokens, positions,
-    masks) are known when the program is wired. A module on the meta device has no weights, and
-    runs in timing mode. What the program stores is compared with what PyTorch computes, in
-    functional mode: ``output``, or ``output_0``, ``output_1``, ... where there are several, in the
-    order of PyTorch's ``tree_leaves``. Each has PyTorch's shape; that of a single number is ``()``.
+    Inputs of floating-point numbers are data. Inputs of integers and booleans (tokens, positions,
+    masks) are constants of the program. A module on the meta device has no weights, and runs in
+    timing mode. In functional mode the outputs are compared with PyTorch's: ``output``, or
+    ``output_0``, ``output_1``, ... for several, in the order of PyTorch's ``tree_leaves``. Each
+    has PyTorch's shape; a single number has the shape ``()``.
 
     Args:
         module: in evaluation mode.
-        args: that it is called with.
-        kwargs: that it is called with, by name.
-        dynamic_shapes: lengths that stay symbols while PyTorch traces the module, as torch.export
-            has it: ``{"x": {0: torch.export.Dim("tokens")}}``. The trace is kept as long as the
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        dynamic_shapes: lengths that stay symbols while PyTorch traces the module, as for
+            torch.export: ``{"x": {0: torch.export.Dim("tokens")}}``. The trace is kept as long as
+            the
             module. A later call with other lengths uses it if PyTorch's guards hold for them, and
             traces the module again if not. The program is the same as without ``dynamic_shapes``.
-        schedule: tiles, orders and what stays on chip.
-        routing: for each layer whose tokens go to experts that data choose, in the order of the
-            calls: the experts of each token, [tokens, hits]. Timing mode has no data to choose by,
-            and sizes are stated by it; functional mode chooses by its data. Where None, what
-            PyTorch chooses for these arguments; on the meta device drawn, all experts equally
-            likely and the same ones each time.
-        name: of the program; the module's class where None.
+        schedule: tiles, orders and the tensors that stay on chip.
+        routing: the experts of each token, [tokens, hits], for each layer with experts that data
+            choose, in the order of the calls. Timing mode has no data and takes its sizes from
+            ``routing``; functional mode chooses by its data. If None, PyTorch's choice for these
+            arguments; on the meta device a drawn choice, uniform and repeatable.
+        name: of the program; the module's class if None.
 
     Raises:
-        ProgramError: it is no module, PyTorch cannot trace it, or a call cannot be imported: which
-            one, in which module, at which line, and what would be needed.
+        ProgramError: it is not a module, PyTorch cannot trace it, or a call cannot be imported; the
+            message names the call, its module, its line, and what the import needs.
     """
     stated = None if routing is None else known_routing(routing)  # type: ignore[arg-type]  # converts
     captured = capture(module, args, kwargs or {}, dynamic_shapes)

@@ -1,4 +1,4 @@
-"""What importers of calls work with: the schedule, and the model that grows."""
+"""The state of an import: the schedule, and the model so far."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Importing:
     """The model while its calls are imported, one after the other.
 
     Attributes:
-        schedule: how it is to be tiled and ordered; within loops step by step.
-        in_loop: whether the call that is imported is on a way round a loop.
-        choice_of: for runs that cannot ask the data, the choice of experts of a layer: given its
-            number, the call that is given the choice, tokens and experts of a token.
+        schedule: tiles and orders; in loops one step after the other.
+        in_loop: whether the current call is on a cycle of a loop.
+        choice_of: for runs without data, the choice of experts of a layer; takes the layer's
+            number, the call that takes the choice, tokens and experts of a token.
         model: the kernels so far.
-        routings: of the layers so far whose tokens go to experts.
-        dealt: rows at their groups, of rows that are in the order of known groups.
-        packed: tiles of rows at their experts, of these rows.
-        products: the rows and the weights of what grouped products give.
-        wholes: of tensors in an opaque form, where one was asked for in a layout.
+        routings: of the layers with experts so far.
+        dealt: rows at their groups, from rows in the order of known groups.
+        packed: tiles of the dealt rows at their experts.
+        products: the rows and the weights of each grouped product.
+        wholes: tensors in an opaque form that were brought into a layout.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Importing:
         self.wholes: Final[dict[Source, View]] = {}
 
     def add(self, kernel: Kernel) -> tuple[View, ...]:
-        """Put a kernel behind the others and return views of its results.
+        """Append a kernel and return views of its results.
 
         Raises:
             ShapeError: it reads a tensor in an order that no walk of its tiles has.
-            UnsupportedError: it reads a tensor in an opaque form as if it came in a layout.
+            UnsupportedError: it reads a tensor in an opaque form as if it had a layout.
         """
         for operand in kernel.operands:
             source = operand.view.source
@@ -99,13 +99,13 @@ class Importing:
             self.schedule, self.in_loop = whole, False
 
     def name_of(self, call: Call) -> str:
-        """Return a name for the kernel of a call, after its module and what it does."""
+        """Return a name for the kernel of a call: its module and its target."""
         what = call.target.split(".")[1].strip("_") if "." in call.target else call.target
         module = call.module.replace(".", "_")
         return self.model.name(f"{module}_{what}" if module else what)
 
     def known(self, view: object) -> np.ndarray | None:
-        """Return the numbers of a tensor that depends on no data; None of any other."""
+        """Return the numbers of a tensor that depends on no data; otherwise None."""
         if isinstance(view, View) and isinstance(view.source, Stored):
             return view.array() if view.source.known else None
         return None
@@ -118,17 +118,17 @@ class Importing:
         *,
         rows_of: tuple[int, ...] | None = None,
     ) -> View:
-        """Do ``steps`` on tiles of operands, broadcast to one another.
+        """Apply ``steps`` to tiles of operands, which are broadcast.
 
         Args:
-            call: what is imported.
-            operands: that the steps read, numbered from 0; the steps have the numbers behind.
-            steps: the last one gives the result.
-            rows_of: a shape whose rows the steps are done to: tiles hold whole rows, operands may
-                have other columns, and so may the result. None where columns are like rows.
+            call: the imported call.
+            operands: numbered from 0; the steps have the numbers after them.
+            steps: the last one computes the result.
+            rows_of: for steps on whole rows, the shape that has these rows: operands may have other
+                columns, and so may the result. None for elementwise steps.
 
         Returns:
-            The result, in the shape that the operands broadcast to; of rows with its own columns.
+            The result, in the broadcast shape; for steps on rows with the result's own columns.
         """
         if any(isinstance(each.source, Opaque) for each in operands):
             name = self.name_of(call)
@@ -155,7 +155,7 @@ class Importing:
         return view.reshaped(shape)
 
     def reduced(self, call: Call, x: View, dims: tuple[int, ...], step: Reduced | Variance) -> View:
-        """Leave one number of all along ``dims`` in tiles that hold these whole.
+        """Reduce all numbers along ``dims`` to one, in tiles that hold these dimensions whole.
 
         Returns:
             The result, with 1 in place of each of ``dims``.
@@ -211,15 +211,15 @@ class Importing:
         return self.along(call, (x,), (dim,), Taken(places), (len(places),), x.dtype)
 
     def once(self, call: Call, view: View) -> View:
-        """Return a tensor for several readers, which is read of off-chip memory once for all."""
+        """Return a tensor for several readers that is loaded from off-chip memory once."""
         if not isinstance(view.source, Stored):
             return view
         return self.chain(call, (view,), (Pointwise((0,), view.dtype, "copy"),))
 
     def settled(self, view: View) -> View:
-        """Return a view as a tensor of its own, which any walk can read.
+        """Return a view as a separate tensor, which any walk can read.
 
-        A computed tensor is one tile, whose elements are put to their places.
+        A computed tensor becomes one tile with its elements in their places.
         """
         source = view.source
         if isinstance(source, Stored) and view.steps:
@@ -277,13 +277,13 @@ class Importing:
         """Refuse the call that is being imported.
 
         Raises:
-            UnsupportedError: always; ``needed`` says what would make it possible.
+            UnsupportedError: always; ``needed`` states what the import needs.
         """
         raise UnsupportedError(needed)
 
 
 def _as_it_is(view: View) -> bool:
-    """Whether a view of rows in an opaque form shows them as they are, but for their dimensions."""
+    """Whether a view of rows in an opaque form only reshapes dimensions after the first."""
     return all(isinstance(step, Reshaped) for step, _ in view.steps) and (
         view.shape[:1] == view.source.shape[:1]
     )

@@ -81,7 +81,7 @@ def kept_trace(
         trace: makes a new one.
 
     Returns:
-        None if these lengths need a trace without symbols: PyTorch made constants of all of them,
+        None if these lengths need a trace without symbols: PyTorch made every symbol constant,
         or cannot trace the module with symbols.
 
     Raises:

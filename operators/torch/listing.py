@@ -1,4 +1,4 @@
-"""What can be imported, of a module and at all."""
+"""Listings of calls: of a module, with those that cannot be imported, and of all importers."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def unsupported_calls(
 ) -> tuple[Unsupported, ...]:
     """Return all calls of a module that ``from_torch`` cannot import, in their order.
 
-    A call behind another one that cannot be imported is among them only where nobody imports such
-    calls at all: whether it could be is not known before.
+    A call that depends on an unsupported call is listed only if it has no importer at all: its
+    arguments are unknown.
 
     Args:
         module: in evaluation mode.
-        args: that it is called with.
-        kwargs: that it is called with, by name.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
     """
     return listed(module, args, kwargs or {}).unsupported
 
 
 def listed(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Listing:
-    """Return how many calls a module makes, and which of them cannot be imported."""
+    """Return the number of calls of a module, and the unsupported calls."""
     captured = capture(module, args, kwargs)
     found = planned(captured, Schedule(), Choices(captured, None))
     return Listing(found.calls, tuple(found.missing))

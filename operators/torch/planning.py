@@ -1,8 +1,8 @@
 """The calls of a captured module, imported one after the other.
 
-Integers and booleans (positions, masks, lengths) at once, since they decide how a model is
-planned; numbers made of weights and buffers when a run asks for them. What is made of weights and
-of what the module is called with is what it computes, integers or not: it is not folded.
+Calls on integers and booleans (positions, masks, lengths) are computed while planning, since they
+decide the plan. Numbers made of weights and buffers are computed when a run needs them. Calls that
+depend on weights and on the module's arguments stay calls, even on integers: they are not folded.
 """
 
 from __future__ import annotations
@@ -63,10 +63,9 @@ _OF_SHAPES: Final = frozenset(
 
 
 class Constants:
-    """What depends on no data, by node."""
+    """Tensors that do not depend on data, by node."""
 
     def __init__(self, captured: Captured) -> None:
-        """Know parameters, buffers, and inputs of integers."""
         self._make: Final[dict[Node, Callable[[], Any]]] = {
             node: _held(tensor)
             for node, tensor in captured.tensors.items()
@@ -85,9 +84,9 @@ class Constants:
         return bool(node in self._make)
 
     def fold(self, node: Node) -> bool:
-        """Take in a call if all that it reads depends on no data; say whether it does.
+        """Fold a call if all its arguments are independent of data; return whether it was folded.
 
-        Results without elements depend on no data.
+        Results without elements do not depend on data.
         """
         empty = _without_elements(node.meta.get("val"))
         if empty is not None:
@@ -150,7 +149,7 @@ class Constants:
         return Stored.of(name, spec.shape, spec.dtype, data if real else None, known=known)
 
     def _exact(self, node: Node, made: dict[Node, Any]) -> Any:
-        """Return a constant, computed in float64; ``made`` holds those computed so far."""
+        """Return a constant, computed in float64; ``made`` caches earlier constants."""
         if node not in made:
             if node in self._folded:
                 made[node] = self._called(node, lambda each: self._exact(each, made))
@@ -226,7 +225,7 @@ _CHECKS: Final = frozenset(
 
 
 class Planned(NamedTuple):
-    """A module as kernels; ``missing`` lists what cannot be imported, in the order of the calls."""
+    """A module as kernels; ``missing`` lists the unsupported calls in order."""
 
     importing: Importing
     outputs: dict[str, View]
@@ -267,16 +266,16 @@ def _folds(planning: _Planning, node: Node) -> bool:
 
 @dataclass(frozen=True)
 class _Planning:
-    """What is known of the nodes so far.
+    """The state of planning: the nodes so far.
 
     Attributes:
         captured: the module.
-        importing: what importers work with.
-        constants: what depends on no data.
+        importing: the state for importers.
+        constants: tensors that do not depend on data.
         rows: of the tiles of calls within loops.
-        values: what each node gives: a view, several, or None for what nobody can read.
-        behind: nodes that depend on a call that cannot be imported; what they give stands in.
-        missing: what cannot be imported.
+        values: the result of each node: a view, several, or None for a tensor without a reader.
+        behind: nodes that depend on an unsupported call; their values are placeholders.
+        missing: the unsupported calls.
     """
 
     captured: Captured
@@ -297,7 +296,6 @@ class _Planning:
         self.values[node] = View.of(Stored.of(node.name, tuple(tensor.shape), dtype, data))
 
     def given(self, node: Node) -> Any:
-        """Return what a node gives, a constant also."""
         if node not in self.values and node in self.constants:
             tensor = node.meta.get("val")
             if is_empty(tensor):
@@ -321,10 +319,10 @@ class _Planning:
             self.behind.add(node)
 
     def call(self, node: Node) -> None:
-        """Import a call, or say that it cannot be.
+        """Import a call, or record it as unsupported.
 
-        Behind one that cannot be imported nobody knows, but where no such call is imported at all;
-        calls that only ask for its size are no such calls.
+        A call behind an unsupported call has unknown arguments. It is recorded only if its target
+        has no importer, and if it returns tensors.
         """
         is_behind = any(each in self.behind for each in node.all_input_nodes)
         if is_behind:
@@ -369,11 +367,11 @@ class _Planning:
                     )
                 found[name] = self._storable(whole(self.importing, view))
             except UnsupportedError as error:
-                self._miss(node, f"what it gives is stored: {error}")
+                self._miss(node, f"its result is stored: {error}")
         return found
 
     def _storable(self, view: View) -> View:
-        """Return a view that a walk of its tensor can read."""
+        """Return a view that can be stored, copied if no walk of its tensor reads it."""
         shown = view.reshaped(view.shape or (1,))
         single = Layout.tiled(shown.shape, (1,) * len(shown.shape))
         return view if shown.pull(single) is not None else self.importing.settled(view)
@@ -383,10 +381,10 @@ class _Planning:
         self.missing.append(Unsupported(*names, *place_of(node), needed))
 
     def _read(self, node: Node, argument: Node) -> Any:
-        """Return what an argument of a call gives.
+        """Return the value of a call's argument.
 
-        A single float64 number beside a float32 tensor that has dimensions is a float32 number to
-        PyTorch, and so it is here.
+        PyTorch treats a single float64 number beside a float32 tensor with dimensions as float32;
+        so does this.
 
         Raises:
             UnsupportedError: it is a constant with elements that tiles do not have.
@@ -408,10 +406,10 @@ def _is_float32(node: Node) -> bool:
 
 
 def _call(node: Node, read: Mapping[Node, Any]) -> Call:
-    """Return a call with what its arguments give, as far as it is planned.
+    """Return a call with the values of its arguments.
 
     Raises:
-        UnsupportedError: it gives elements that tiles do not have.
+        UnsupportedError: its result has elements that tiles do not have.
     """
     return Call(
         target_of(node),
@@ -439,12 +437,12 @@ def _check_results(node: Node, call: Call, found: Result) -> None:
 
 
 def imported(importing: Importing, call: Call) -> Result:
-    """Import a call; what it is given in opaque forms becomes whole unless its importer takes it.
+    """Import a call; arguments in opaque forms become whole unless the importer takes them.
 
-    Views that no walk of their tensor can read become tensors of their own.
+    Views that no walk of their tensor can read become separate tensors.
 
     Raises:
-        ShapeError: its importer asks for what no tiles have.
+        ShapeError: its importer needs tiles that do not exist.
         UnsupportedError: it cannot be imported.
     """
     leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
@@ -492,10 +490,10 @@ def _given(importing: Importing, importer: Importer, call: Call) -> Result:
 
 
 def _checked(found: Result, importer: Importer, call: Call) -> Result:
-    """Return what an importer gives; a user's has to give what PyTorch says the call returns.
+    """Return an importer's result; a user's must match the shapes and types of PyTorch's.
 
     Raises:
-        UnsupportedError: it is something else.
+        UnsupportedError: it does not.
     """
     if importer.__module__.startswith("operators."):
         return found
@@ -514,11 +512,11 @@ def _checked(found: Result, importer: Importer, call: Call) -> Result:
 
 
 _CHANCES: Final = {"p": 0, "dropout_p": 0, "train": False, "training": False}
-"""Arguments of calls that may draw, and what they are where no call does."""
+"""Arguments of calls that may draw, and their values in calls that do not draw."""
 
 
 def _draws(node: Node) -> bool:
-    """Whether a call draws random numbers: torch says of each whether it may."""
+    """Whether a call draws random numbers; torch tags the calls that may."""
     call = node.target
     if not isinstance(call, torch._ops.OpOverload):
         return False

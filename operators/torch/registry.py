@@ -19,7 +19,7 @@ Given = TypeVar("Given")
 Importer: TypeAlias = Callable[[Importing, Call], Result]
 
 Maker: TypeAlias = Callable[[Importing, View], View]
-"""Given a view of a tensor in an opaque form, plans a kernel that gives it in a layout."""
+"""Takes a view of a tensor in an opaque form; plans a kernel that brings it into a layout."""
 
 _MAKERS: Final[dict[type, Maker]] = {}
 _IMPORTERS: Final[dict[tuple[str, type | None], Importer]] = {}
@@ -28,12 +28,13 @@ _IMPORTERS: Final[dict[tuple[str, type | None], Importer]] = {}
 def imports(*targets: str, of: type | None = None) -> Callable[[Importer], Importer]:
     """Register a function that imports calls of ``targets``, such as ``aten.relu.default``.
 
-    It plans the kernels of one call and returns what that returns. A later registration of a
-    target replaces an earlier one.
+    It plans the kernels of one call and returns the views of the call's results. A later
+    registration of a target replaces an earlier one.
 
     Args:
         targets: the calls.
-        of: calls on a tensor in an opaque form of this type only, before who else imports them.
+        of: only calls on a tensor in an opaque form of this type, with precedence over importers
+            without ``of``.
     """
 
     def register(importer: Importer) -> Importer:
@@ -44,17 +45,17 @@ def imports(*targets: str, of: type | None = None) -> Callable[[Importer], Impor
 
 
 def importer_of(target: str, forms: Iterable[type] = ()) -> Importer | None:
-    """Return the importer of calls of ``target``; None if there is none.
+    """Return the importer of calls of ``target``; None if it has no importer.
 
     Args:
         target: of the call.
-        forms: types of the opaque forms in which its arguments are.
+        forms: types of the opaque forms of its arguments.
     """
     return next((_IMPORTERS[key] for key in _keys(target, forms)), _IMPORTERS.get((target, None)))
 
 
 def takes_opaque(target: str, forms: Iterable[type]) -> bool:
-    """Whether an importer takes calls of ``target`` on tensors in one of these opaque forms."""
+    """Whether an importer takes calls of ``target`` on tensors in a form among ``forms``."""
     return any(True for _ in _keys(target, forms))
 
 
@@ -65,7 +66,7 @@ def _keys(target: str, forms: Iterable[type]) -> Iterator[tuple[str, type | None
 def makes_whole(form: type) -> Callable[[Maker], Maker]:
     """Register a function that brings tensors in an opaque form into a layout.
 
-    It is asked where a call needs them so, and the same view is given to all that do.
+    It is called once per tensor, when a call needs a layout; all such calls share the view.
     """
 
     def register(maker: Maker) -> Maker:
@@ -76,10 +77,10 @@ def makes_whole(form: type) -> Callable[[Maker], Maker]:
 
 
 def whole(importing: Importing, view: View) -> View:
-    """Return a view of a tensor in a layout, of one that may be in an opaque form.
+    """Return a view in a layout, for a tensor that may be in an opaque form.
 
     Raises:
-        UnsupportedError: nothing is known that could do it.
+        UnsupportedError: no function is registered for the form.
     """
     source = view.source
     if not isinstance(source, Opaque):
@@ -94,11 +95,11 @@ def whole(importing: Importing, view: View) -> View:
 
 
 def asked(who: str, registered: Callable[..., Given], importing: Importing, of: object) -> Given:
-    """Return what an importer or a maker gives, which may be a user's.
+    """Return the result of an importer or a maker, which may be a user's.
 
     Raises:
         UnsupportedError: it refuses.
-        FabricError: it raised something.
+        FabricError: it raised another error.
     """
     with users_code(who):
         try:
@@ -118,12 +119,12 @@ class Unsupported:
     """A call that cannot be imported.
 
     Attributes:
-        written: what the user's line calls, such as ``index_add``; empty where PyTorch does not
-            say.
-        call: what becomes of it in the trace, such as ``aten.index_put.default``.
+        written: the function in the user's line, such as ``index_add``; empty if PyTorch does not
+            record it.
+        call: its target in the trace, such as ``aten.index_put.default``.
         module: path of the module that makes it.
         file, line: in the user's model.
-        needed: what would make it possible.
+        needed: what would make the import possible.
     """
 
     written: str
@@ -134,7 +135,7 @@ class Unsupported:
     needed: str
 
     def __str__(self) -> str:
-        """One sentence, without the place."""
+        """Return one sentence, without the place."""
         where = f" in module {self.module}" if self.module else ""
         called = f"{self.written} ({self.call})" if self.written else self.call
         return f"from_torch cannot import {called}{where}: {self.needed}"

@@ -1,7 +1,7 @@
-"""Rows to experts, what is computed of them there, and what else follows from a choice of experts.
+"""Routed rows: rows to experts, calls on them, and integers derived from a choice of experts.
 
 Models sort the tokens by expert: integers that depend on data, which no kernel computes here. Each
-is kept as what it says of the choice, until rows are indexed by it.
+such tensor is kept as a description (``Says``) until it indexes rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def deal(
     flat = (x.shape[0], cols)
     count = routing.tokens * routing.hits
     if cols == 1 and x.shape[0] == count:
-        flat = (routing.tokens, routing.hits)  # as they usually come
+        flat = (routing.tokens, routing.hits)  # the usual shape
     seen = x.reshaped(flat)
     which = None
     if indices is not None:
@@ -58,7 +58,7 @@ def deal(
 
 
 def rows_operand(view: View, cols: int) -> Operand:
-    """Return how the rows of a matrix, or parts of them of ``cols`` columns, are read in order."""
+    """Return the operand that reads the rows of a matrix in order, or parts of ``cols`` columns."""
     layout = view.layout
     if layout is not None and layout.tile[-1] == view.shape[-1]:
         in_order = Layout.tiled(view.shape, layout.tile) if _divides(layout) else None
@@ -73,7 +73,7 @@ def _divides(layout: Layout) -> bool:
 
 
 def to_experts(model: Model, view: View, routing: Routing) -> View:
-    """Return rows that stand beside routed rows, each as its own, at their experts as well.
+    """Return rows beside routed rows, one for each routed row, at the same experts.
 
     Raises:
         UnsupportedError: data choose the experts, or the order is another.
@@ -91,7 +91,7 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
     if view.shape[0] != count:
         raise UnsupportedError(
             f"it is given rows of experts and a tensor {list(view.shape)}: "
-            f"expected as many rows as experts have, {count}"
+            f"expected {count} rows, one per row of the experts"
         )
     places = routing.rows.places(order, rows.shape[0])
     if places is None:
@@ -103,17 +103,17 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
 def on_routed_rows(
     model: Model, name: str, operands: Sequence[View], steps: Sequence[Step], *, whole: bool
 ) -> View:
-    """Do ``steps`` on routed rows, in the form in which they meet.
+    """Apply ``steps`` to routed rows, in the form in which they meet.
 
     Args:
-        model: that grows.
+        model: the kernel is appended to it.
         name: of the kernel.
-        operands: of which one is routed at least.
-        steps: that read operands, numbered from 0, and steps before them.
+        operands: at least one is routed.
+        steps: they read operands, numbered from 0, and earlier steps.
         whole: tiles have to hold whole rows.
 
     Raises:
-        UnsupportedError: what stands beside them cannot go to their experts.
+        UnsupportedError: an operand beside routed rows cannot go to their experts.
     """
     given = [each.source.form for each in operands if isinstance(each.source, Opaque)]
     routing = next(form.routing for form in given if isinstance(form, Routed))
@@ -133,24 +133,24 @@ def on_routed_rows(
 
 
 class Says(Enum):
-    """What integers say of a choice of experts."""
+    """The meaning of integers that follow from a choice of experts."""
 
     SORTED = "the experts of all tokens, sorted"
     ORDER = "the order that sorts the experts of all tokens"
     TOKENS = "the tokens, sorted by expert"
-    COUNTS = "how many tokens each expert gets"
-    OFFSETS = "where the tokens of each expert end"
-    INVERSE = "where the sorted tokens were"
+    COUNTS = "the number of each expert's tokens"
+    OFFSETS = "the end of each expert's tokens"
+    INVERSE = "the places of the sorted tokens"
 
 
 @dataclass(frozen=True)
 class Control:
-    """Integers that follow from a choice; the form of an ``Opaque`` that no kernel gives.
+    """Integers that follow from a choice; the form of an ``Opaque`` that no kernel computes.
 
     Attributes:
         routing: of the layer.
         indices: the experts of each token, [tokens, hits].
-        says: what they are.
+        says: their meaning.
     """
 
     routing: Routing
@@ -158,13 +158,13 @@ class Control:
     says: Says
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text for messages."""
         return f"integers that data decide ({self.says.value})"
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Complex numbers; the form of an ``Opaque`` that no kernel gives.
+    """Complex numbers; the form of an ``Opaque`` that no kernel computes.
 
     Attributes:
         reals: real and imaginary part of each, along a last dimension of 2.
@@ -173,18 +173,18 @@ class Pairs:
     reals: View
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text for messages."""
         return "complex numbers"
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Rows in an order that is known; the form of an ``Opaque`` that no kernel gives.
+    """Rows in a constant order; the form of an ``Opaque`` that no kernel computes.
 
     Attributes:
-        rows: of which they are taken, along their first dimension.
-        order: which one each is.
-        call: that takes them.
+        rows: the source, indexed along its first dimension.
+        order: the index of each row.
+        call: the indexing call.
     """
 
     rows: View
@@ -192,27 +192,27 @@ class Gathered:
     call: Call
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text for messages."""
         return "rows in another order"
 
 
 @dataclass(frozen=True)
 class NoElements:
-    """No numbers at all; the form of an ``Opaque`` that no kernel gives."""
+    """A tensor without numbers; the form of an ``Opaque`` that no kernel computes."""
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text for messages."""
         return "a tensor without elements"
 
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """Routed rows in the order of the tokens; the form of an ``Opaque`` that no kernel gives.
+    """Routed rows in the order of the tokens; the form of an ``Opaque`` that no kernel computes.
 
     Attributes:
         rows: routed.
         places: the expert of each row, [rows, 1].
-        indices: the experts of each token, [tokens, hits]; None where they are known.
+        indices: the experts of each token, [tokens, hits]; None if the choice is constant.
     """
 
     rows: View
@@ -220,5 +220,5 @@ class Collected:
     indices: View | None
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text for messages."""
         return "rows of tokens, one for each expert of a token"

@@ -144,7 +144,7 @@ class TestRefused:
         with hardware_scope(replace(WIRES, network=mesh)):
             with Program("line") as wired:
                 op.LinearOffChipLoad(np.eye(32), tile=(1, 32))()
-            with pytest.raises(ProgramError, match="a mesh whose links have a limit"):
+            with pytest.raises(ProgramError, match="a mesh with link limits"):
                 design(wired)
 
     @pytest.mark.parametrize("given", [(), ("--json",)])

@@ -61,7 +61,7 @@ def ragged_columns() -> Any:
         ),
         (
             lambda: op.Parallelize(2, switch_cycles=2)(op.Flatten(0, 1)(rows())),
-            "Parallelize has no hardware module where it switches in more than 1 cycle",
+            "Parallelize has no hardware module with more than 1 switch cycle",
         ),
         (
             lambda: op.Consumer()(op.Initial((0.0, 0.0))(op.Zip()(rows(), rows()))),
@@ -69,7 +69,7 @@ def ragged_columns() -> Any:
         ),
         (
             lambda: op.FlatMap(op.SplitTiles(rows=2, cols=2))(ragged_columns()),
-            "bfloat16: expected a number of columns that is known, above 0",
+            "bfloat16: expected a constant number of columns, above 0",
         ),
         (
             lambda: op.Zip()(op.Metadata(np.array([1, 2, 3, 4]))(), rows()),

@@ -47,8 +47,8 @@ def test_costs_of_named_modules_are_printed_as_a_table(
     result = CliRunner().invoke(command.main, ["None", "-o", folder])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        "operators.rtl: None is no module: expected one of Channel_2_1, Channel_4_1, Channel_8_1, "
-        "Channel_16_1, Channel_32_1, Channel_64_1, Consumer\n"
+        "operators.rtl: None is not a module: expected one of Channel_2_1, Channel_4_1, "
+        "Channel_8_1, Channel_16_1, Channel_32_1, Channel_64_1, Consumer\n"
     )
 
 

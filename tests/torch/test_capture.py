@@ -41,7 +41,7 @@ class Computing(nn.Module):
         (
             Computing(lambda x: x * 2 if x.sum() > 0 else x),
             (X,),
-            "cannot trace Computing: its data decide what it does next at test_capture.py:",
+            "cannot trace Computing: its control flow depends on data at test_capture.py:",
         ),
     ],
 )
@@ -183,7 +183,7 @@ def test_module_without_a_file_keeps_its_own_output(
     with pytest.raises(ProgramError) as raised:
         from_torch(Told(), (X,))
     assert raised.value.message == (
-        "torch.export cannot trace Told: its data decide what it does next: expected calls that "
+        "torch.export cannot trace Told: its control flow depends on data: expected calls that "
         "are the same for all data; torch.where chooses between two results"
     )
     assert capfd.readouterr().err == "said by a module\n"

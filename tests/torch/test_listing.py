@@ -111,8 +111,7 @@ def test_unsupported_calls_state_what_is_needed() -> None:
         "yours"
     )
     assert (
-        empty.needed
-        == "what it gives is stored: it gives a tensor [0, 8]: expected one with elements"
+        empty.needed == "its result is stored: it gives a tensor [0, 8]: expected one with elements"
     )
     # An inverse checks its success, which is not a side effect of the module.
     (inverse,) = unsupported_calls(Computing(torch.linalg.inv), (torch.randn(4, 4),))

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, whole: with masks that are known, and heads that share keys."""
+"""Scaled dot-product attention as one kernel: with constant masks, and heads that share keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def attention(importing: Importing, call: Call) -> View:
 
 @imports("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention(importing: Importing, call: Call) -> tuple[View | None, ...]:
-    """The same, with sums of exponentials that nobody reads."""
+    """Attention with a second result, the sums of exponentials, that has no reader."""
     result = _attention(
         importing,
         call,
@@ -42,7 +42,7 @@ def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal
     if is_causal and mask is not None:
         importing.unsupported("expected a mask or is_causal, not both")
     queries, keys, values = call.args[:3]
-    # Without a dimension of heads there is one head, and all that is in front of it is a batch.
+    # Without a dimension of heads there is one head; all leading dimensions are batches.
     lead = queries.shape[:-2] if len(queries.shape) == 4 else (math.prod(queries.shape[:-2]), 1)
     if not call.kwargs.get("enable_gqa", False):
         outer = queries.shape[:-2]
@@ -75,14 +75,14 @@ def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal
 def _mask(
     importing: Importing, mask: View, outer: tuple[int, ...], lead: tuple[int, ...], keys: int
 ) -> Mask:
-    """Return a mask as [batch, heads, queries, keys]; what is the same for all stays 1.
+    """Return a mask as [batch, heads, queries, keys], of size 1 along equal dimensions.
 
     Args:
-        importing: that imports the call.
+        importing: the model.
         mask: of a shape that broadcasts to [*outer, queries, keys].
         outer: the leading dimensions of the call's queries.
-        lead: these as batch and heads.
-        keys: how many there are.
+        lead: ``outer`` as batch and heads.
+        keys: their number.
     """
     if not isinstance(mask.source, Stored):
         importing.unsupported(

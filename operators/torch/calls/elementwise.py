@@ -67,7 +67,7 @@ _PLAIN: Final = {
     "aten.where.ScalarSelf": "where",
     "aten.where.self": "where",
 }
-"""Calls whose arguments are those of a function of numbers, in its order."""
+"""Calls with the arguments of a function of numbers, in the same order."""
 
 
 _IN_32_BITS: Final[dict[str, Sequence[int]]] = {
@@ -126,7 +126,7 @@ def _computed_in(arguments: Sequence[Any]) -> np.dtype | None:
 
 
 def _number(importing: Importing, argument: Any) -> float | None:
-    """Return an argument as a number, also of a tensor of one that is known."""
+    """Return an argument as a number; for a tensor, its single constant number."""
     if isinstance(argument, complex):
         importing.unsupported(f"it is given {argument}: expected a real number")
     if not isinstance(argument, View):
@@ -139,7 +139,7 @@ def _number(importing: Importing, argument: Any) -> float | None:
 
 @imports(*_PLAIN)
 def plain(importing: Importing, call: Call) -> View:
-    """A function of the arguments as they are."""
+    """A function of the arguments in their order."""
     name = _PLAIN[call.target]
     if ".bitwise_" in call.target and call.result.dtype != np.bool_:
         importing.unsupported(
@@ -194,7 +194,7 @@ def gelu(importing: Importing, call: Call) -> View:
 @imports("aten.clamp.Tensor", "aten.clip.default", "aten.clamp_min.default")
 @imports("aten.clamp_max.default", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor")
 def clamp(importing: Importing, call: Call) -> View:
-    """Numbers kept between two bounds, of which one may be missing."""
+    """Numbers clamped to two bounds; one bound may be missing."""
     x = call.tensor()
     name = call.target.split(".")[1]
     low: Any
@@ -225,10 +225,10 @@ def leaky_relu(importing: Importing, call: Call) -> View:
 
 @imports("aten.elu.default")
 def elu(importing: Importing, call: Call) -> View:
-    """``alpha * (exp(x) - 1)`` of negative numbers, all of it scaled."""
+    """``scale * alpha * (exp(x) - 1)`` of negative numbers, ``scale * x`` of others."""
     scale, alpha = call.argument(2, "scale", 1), call.argument(1, "alpha", 1)
     if call.argument(3, "input_scale", 1) != 1:
-        importing.unsupported("expected ELU whose argument is not scaled")
+        importing.unsupported("expected ELU without an input scale")
     if scale == 1:
         return pointwise(importing, call, "elu", call.args[0], alpha)
     single = np.dtype(np.float32)
@@ -241,7 +241,7 @@ def elu(importing: Importing, call: Call) -> View:
 
 @imports("aten.softplus.default")
 def softplus(importing: Importing, call: Call) -> View:
-    """``log(1 + exp(beta * x)) / beta``; x itself where that is above a threshold."""
+    """``log(1 + exp(beta * x)) / beta``; x itself above a threshold."""
     beta, threshold = call.argument(1, "beta", 1), call.argument(2, "threshold", 20)
     return pointwise(importing, call, "softplus", call.args[0], beta, threshold)
 
@@ -249,7 +249,7 @@ def softplus(importing: Importing, call: Call) -> View:
 @imports("aten.to.dtype", "aten.to.device", "aten.to.dtype_layout", "aten.to.other")
 @imports("aten._to_copy.default", "aten.type_as.default", "aten.float.default")
 def cast(importing: Importing, call: Call) -> View:
-    """The same numbers rounded to another element type; where that is the same, nothing."""
+    """The same numbers rounded to another element type; without a kernel if it is the same."""
     x = call.tensor()
     if x.dtype == call.result.dtype:
         return x

@@ -44,7 +44,7 @@ def _by_choice(importing: Importing, call: Call) -> View:
     if control.says is Says.ORDER and x.shape[0] == routing.tokens * routing.hits:
         return deal(importing.model, name, x, routing, slots, control.indices)
     if control.says is Says.SORTED and isinstance(x.source, Stored):
-        # What every expert has of its own: each place of a token takes that of its expert.
+        # A parameter per expert: each place of a token takes its expert's row.
         places = control.indices.reshaped((routing.tokens * routing.hits,))
         own = rows_by_data(importing, call, x, [places])
         return deal(importing.model, name, own, routing, slots, control.indices)
@@ -57,7 +57,7 @@ def _by_choice(importing: Importing, call: Call) -> View:
 
 @imports(*_INDEXING, of=Routed)
 def by_known_places(importing: Importing, call: Call) -> View:
-    """Routed rows in an order that is known."""
+    """Routed rows in a constant order."""
     x = call.tensor()
     order = importing.known(_index(importing, call))
     form = _form(x)
@@ -69,8 +69,8 @@ def by_known_places(importing: Importing, call: Call) -> View:
         places = known.places(np.argsort(order), len(order))
     if places is None:
         importing.unsupported(
-            "it takes rows of experts in another order: expected each once, those of an expert in "
-            "their order"
+            "it takes rows of experts in another order: expected each row once, in the expert's "
+            "order"
         )
     found: NDArray[np.int64] = places
     return _opaque(call, Collected(x, lambda: found, None))
@@ -78,7 +78,7 @@ def by_known_places(importing: Importing, call: Call) -> View:
 
 @imports(*_INDEXING)
 def by_numbers(importing: Importing, call: Call) -> View:
-    """Rows in an order that is known, which may turn out to be that of experts."""
+    """Rows in a constant order, which may turn out to sort them by expert."""
     x = call.tensor()
     indices = _indices(call)
     if len(indices) == 1 and len(x.shape) in (1, 2):
@@ -100,7 +100,7 @@ def from_memory(importing: Importing, view: View) -> View:
 
 @imports("aten.sum.dim_IntList", of=Collected)
 def add_up(importing: Importing, call: Call) -> View:
-    """The sum of what the experts of each token give."""
+    """The sum of a token's rows from its experts."""
     x = call.tensor()
     form = _form(x)
     assert isinstance(form, Collected)
@@ -120,7 +120,7 @@ def add_up(importing: Importing, call: Call) -> View:
 
 @imports("aten.index_add.default", of=Routed)
 def index_add(importing: Importing, call: Call) -> View:
-    """Rows of experts added to those of their tokens, which are zeros."""
+    """Rows of experts added to the zeros of their tokens."""
     target, dim, index, x = call.args[:4]
     if int(dim) or call.argument(4, "alpha", 1) != 1:
         importing.unsupported("it adds rows of experts along or scaled: expected rows as they are")
@@ -130,7 +130,7 @@ def index_add(importing: Importing, call: Call) -> View:
 @imports("aten.index_put.default", of=Control)
 @imports("aten.index_put.default", of=Routed)
 def index_put(importing: Importing, call: Call) -> View:
-    """Rows of experts added to those of their tokens; or the inverse of an order."""
+    """Rows of experts added to the zeros of their tokens; or the inverse of an order."""
     target, indices, x = call.args[:3]
     if not isinstance(_form(x), Routed):
         return inverse(importing, call)
@@ -143,7 +143,9 @@ def _added(importing: Importing, call: Call, target: View, index: View, x: View)
     """Return zeros to which the routed rows of each token are added."""
     form, start = _form(x), importing.known(target)
     if not isinstance(form, Routed) or start is None or start.any():
-        importing.unsupported("it adds rows of experts to others: expected zeros of as many tokens")
+        importing.unsupported(
+            "it adds rows of experts to others: expected zeros, one row per token"
+        )
     routing = form.routing
     if x.dtype.itemsize < 4 and routing.hits > 2:
         importing.unsupported(
@@ -167,7 +169,7 @@ def _added(importing: Importing, call: Call, target: View, index: View, x: View)
 
 @makes_whole(Collected)
 def one_after_the_other(importing: Importing, view: View) -> View:
-    """Each row of a token for itself."""
+    """Every row of a token, one after the other."""
     form = _form(view)
     assert isinstance(form, Collected)
     name = importing.model.name(f"{view.source.name}_back")
@@ -176,13 +178,13 @@ def one_after_the_other(importing: Importing, view: View) -> View:
 
 @makes_whole(Routed)
 def by_expert(importing: Importing, view: View) -> View:
-    """Rows of experts one after the other, where it is known how many each has."""
+    """Rows of experts one after the other, if the number of each expert's rows is constant."""
     known = _routing(view).rows
     places = None if known is None else known.places(np.arange(view.shape[0]), view.shape[0])
     if places is None:
         importing.unsupported(
-            "it is given rows of as many tokens at each expert as data decide: expected them back "
-            "in the order of the tokens"
+            "it is given rows of experts in numbers that data decide: expected them back in the "
+            "order of the tokens"
         )
     found: NDArray[np.int64] = places
     form = Collected(view, lambda: found, None)
@@ -229,7 +231,7 @@ def _collected(
 
 
 def _slots(routing: Routing) -> NDArray[np.int64]:
-    """The expert of each place among those of all tokens, [tokens * hits, 1]."""
+    """The expert of each place among the places of all tokens, [tokens * hits, 1]."""
     return routing.choice().reshape(-1, 1)
 
 
@@ -252,7 +254,6 @@ def _opaque(call: Call, form: object) -> View:
 
 
 def _index(importing: Importing, call: Call) -> View:
-    """Return what a call indexes the first dimension by."""
     indices = _indices(call)
     if len(indices) != 1 or not isinstance(indices[0], View) or len(indices[0].shape) != 1:
         importing.unsupported("it indexes several dimensions: expected rows, by a row of integers")
@@ -261,7 +262,7 @@ def _index(importing: Importing, call: Call) -> View:
 
 
 def _indices(call: Call) -> list[Any]:
-    """Return what a call indexes each dimension by; None for all of it."""
+    """Return the index of each dimension of a call; None for a whole dimension."""
     if call.target == "aten.index_select.default":
         _, dim, index = call.args
         return [None] * (int(dim) % len(call.tensor().shape)) + [index]
@@ -270,7 +271,7 @@ def _indices(call: Call) -> list[Any]:
 
 @imports("aten.sort.default", "aten.sort.stable")
 def sort(importing: Importing, call: Call) -> tuple[View | None, View]:
-    """Numbers sorted; of a row of integers, the experts of tokens, what they say of the choice."""
+    """Numbers sorted; for a row of integers, the experts of tokens, their meaning."""
     chosen = call.tensor()
     if chosen.dtype.kind not in "iu" or len(chosen.shape) != 1:
         return sorted_along(importing, call)
@@ -328,7 +329,7 @@ def same_integers(importing: Importing, call: Call) -> View:
 
 @imports("aten.histc.default", of=Control)
 def count(importing: Importing, call: Call) -> View:
-    """How many tokens each expert gets."""
+    """The number of each expert's tokens."""
     given = _given(importing, call, Says.SORTED)
     bins = int(call.argument(1, "bins", 100))
     ends = call.argument(2, "min", 0), call.argument(3, "max", 0)
@@ -342,7 +343,7 @@ def count(importing: Importing, call: Call) -> View:
 
 @imports("aten.cumsum.default", of=Control)
 def end(importing: Importing, call: Call) -> View:
-    """Where the tokens of each expert end."""
+    """The end of each expert's tokens."""
     given = _given(importing, call, Says.COUNTS)
     return _control(call, 0, replace(given, says=Says.OFFSETS))
 
@@ -354,7 +355,7 @@ def scatter(importing: Importing, call: Call) -> View:
 
 
 def inverse(importing: Importing, call: Call) -> View:
-    """The order that undoes an order: its places, put where it says; it leaves none out."""
+    """The inverse of an order, by scattering the places to the order; it covers all places."""
     target, *others = call.args[:3] if call.target == "aten.index_put.default" else call.args
     where, numbers = others[-2:]
     (where,) = where if isinstance(where, list | tuple) else (where,)
@@ -383,12 +384,12 @@ def reshape_choice(importing: Importing, call: Call) -> View:
     """The same integers."""
     x: View = call.args[0]
     if len(call.result.shape) != len(x.shape):
-        importing.unsupported(f"it is given {x.source.form}: expected one row of them")  # type: ignore[attr-defined]
+        importing.unsupported(f"it is given {x.source.form}: expected a single row")  # type: ignore[attr-defined]
     return x
 
 
 def _given(importing: Importing, call: Call, says: Says) -> Control:
-    """Return the integers a call is given, which have to say what it can do something with."""
+    """Return the integers of a call's argument; refuse another meaning than ``says``."""
     view: View = call.args[0] if isinstance(call.args[0], View) else call.args[1]
     form = view.source.form if isinstance(view.source, Opaque) else None
     if not isinstance(form, Control) or form.says is not says:

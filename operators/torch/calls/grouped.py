@@ -1,4 +1,4 @@
-"""Grouped products: rows of experts times the weights of each, and parts of what they give."""
+"""Grouped products: rows of experts times the weights of each, and parts of the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PRODUCTS = (
 @imports(*_PRODUCTS, of=Routed)
 @imports(*_PRODUCTS, of=Control)
 def grouped_product(importing: Importing, call: Call) -> View:
-    """Rows of every group times a matrix of its own."""
+    """Rows of every group times the group's matrix."""
     rows, weights = call.tensor(0), call.tensor(1)
     offsets = call.argument(2, "offs")
     if call.argument(3, "bias") is not None:
@@ -100,7 +100,7 @@ def _parts(
 
 
 def _routed(importing: Importing, call: Call, rows: View, offsets: object, groups: int) -> View:
-    """Return rows at their experts, as tiles that a product can take.
+    """Return rows at their experts, as tiles for a product.
 
     Raises:
         UnsupportedError: they are not in the order of the experts.
@@ -116,7 +116,7 @@ def _routed(importing: Importing, call: Call, rows: View, offsets: object, group
             known = form.routing.rows
             fits = known is not None and np.array_equal(experts, known.experts)
         if not fits:
-            importing.unsupported("its groups are not those of its rows: expected one choice")
+            importing.unsupported("its groups differ from its rows' groups: expected one choice")
         if form.routing.experts != groups:
             importing.unsupported(
                 f"it has groups, {groups}, for experts, {form.routing.experts}: expected one "
@@ -135,13 +135,12 @@ def _experts(importing: Importing, offsets: object, count: int, groups: int) -> 
     if ends is None:
         importing.unsupported(
             "data decide which rows belong to which group: expected the groups of a choice, or "
-            "ones that are known"
+            "constant groups"
         )
     counts: NDArray[np.int64] = np.diff(ends.astype(np.int64), prepend=0).astype(np.int64)
     if len(ends) != groups or (counts < 0).any() or int(ends[-1]) != count:
         importing.unsupported(
-            f"its groups end at rows {ends.tolist()}: expected ascending ends, {groups} of "
-            f"them, the "
+            f"its groups end at rows {ends.tolist()}: expected {groups} ascending ends, the "
             f"last one {count}"
         )
     return np.repeat(np.arange(groups), counts)
@@ -157,7 +156,7 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
     if places is None:
         importing.unsupported(
             "rows come often in one group, or in groups of different numbers: expected each row in "
-            "as many groups, and those of a group in their order"
+            "an equal number of groups, and each group in the order of the rows"
         )
     found: NDArray[np.int64] = places
     number = len(importing.routings)
@@ -168,7 +167,7 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
 
 
 def _packed(importing: Importing, rows: View) -> View:
-    """Return tiles of routed rows; those that are tiles already stay as they are."""
+    """Return tiles of routed rows; existing tiles stay unchanged."""
     source = rows.source
     assert isinstance(source, Opaque)
     form = source.form

@@ -1,7 +1,7 @@
 """Calls that put numbers to places, or take them from places, which data may decide.
 
-Where the places are known they are part of the plan; else they are integers that come with the
-data, and what they name is whole in a tile.
+Constant places are part of the plan. Other places are integers that come with the data; then the
+indexed dimension is whole in a tile.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def scatter(importing: Importing, call: Call) -> View:
     if reducing is not None:
         name = _REDUCING.get(reducing, "set")
         if name == "set" or not call.argument(5, "include_self", True):
-            importing.unsupported("expected a sum, product or extreme with what is there")
+            importing.unsupported("expected a sum, product or extreme with the present numbers")
     if not isinstance(numbers, View):
         numbers = _single(call, numbers, x.dtype)
     if not x.shape:
@@ -68,7 +68,7 @@ def scatter(importing: Importing, call: Call) -> View:
 
 
 def _at_first(numbers: View, shape: tuple[int, ...]) -> View:
-    """Return the first numbers of each dimension; a single one as often as there are places."""
+    """Return the first numbers of each dimension; a single one is repeated for all places."""
     if len(numbers.shape) != len(shape) or math.prod(numbers.shape) == 1:
         return numbers.reshaped((1,) * len(shape)).expanded(shape)
     for dim, size in enumerate(shape):
@@ -85,7 +85,7 @@ def _put(
     numbers: View,
     name: Putting,
 ) -> View:
-    """Put numbers to places along ``dim``; where there are fewer along others, to the first."""
+    """Put numbers to places along ``dim``; shorter other dimensions fill the first places."""
     for each, size in enumerate(places.shape):
         if each != dim and size < x.shape[each]:
             first, rest = x.sliced(each, 0, size), x.sliced(each, size, x.shape[each] - size)
@@ -100,11 +100,11 @@ def _single(call: Call, number: Any, dtype: np.dtype) -> View:
 
 
 def rows_by_data(importing: Importing, call: Call, x: View, given: list[Any]) -> View:
-    """Plan ``x[given]`` for places of one dimension that data decide: all of it is in a tile."""
+    """Plan ``x[given]`` for data-dependent places of one dimension, which is whole in a tile."""
     dims = [dim for dim, each in enumerate(given) if each is not None]
     if len(dims) != 1:
         importing.unsupported(
-            "data decide places of several dimensions: expected those of one, or known ones"
+            "data decide places of several dimensions: expected places of one, or constant ones"
         )
     (dim,) = dims
     places = given[dim]
@@ -145,7 +145,7 @@ def flat_places(
 
 
 def put_at(importing: Importing, call: Call) -> View:
-    """Plan ``x[given] = numbers``, or a sum with what is there."""
+    """Plan ``x[given] = numbers``, or a sum with the present numbers."""
     x, given, numbers = call.args[:3]
     adds_up = bool(call.argument(3, "accumulate", False))
     given = list(given)
@@ -162,7 +162,7 @@ def put_at(importing: Importing, call: Call) -> View:
     order = (*dims, *range(first), *range(dims[-1] + 1, len(x.shape)))
     cols = math.prod(lead) * math.prod(rest)
     table = x.permuted(order).reshaped((math.prod(sizes), cols))
-    # Numbers have the places where the dimensions stand that they index.
+    # The dimensions of places come where the indexed dimensions were.
     numbers = numbers.expanded((*lead, *named, *rest))
     middle = tuple(range(first, first + len(named)))
     others = (each for each in range(len(numbers.shape)) if each not in middle)
@@ -182,7 +182,7 @@ def put_at(importing: Importing, call: Call) -> View:
         at = indices[0].reshaped((count, 1))
     else:
         importing.unsupported(
-            "data decide places of several dimensions: expected those of one, or known ones"
+            "data decide places of several dimensions: expected places of one, or constant ones"
         )
     name: Putting = "sum" if adds_up else "set"
     put = _put(importing, call, table, 0, at.expanded((count, cols)), rows, name)
@@ -190,7 +190,7 @@ def put_at(importing: Importing, call: Call) -> View:
 
 
 def _back(table: View, x: View, order: tuple[int, ...]) -> View:
-    """Return rows of what was indexed under the dimensions that ``x`` has."""
+    """Return rows of the indexed dimensions under the dimensions of ``x``."""
     found = table.reshaped([x.shape[dim] for dim in order])
     return found.permuted([order.index(dim) for dim in range(len(order))])
 
@@ -291,7 +291,7 @@ def roll(importing: Importing, call: Call) -> View:
 
 @imports("aten.diagonal.default", "aten.diagonal_copy.default")
 def diagonal(importing: Importing, call: Call) -> View:
-    """The numbers whose places along two dimensions are as far apart as said."""
+    """The numbers at places that differ by ``offset`` between two dimensions."""
     x = call.tensor()
     rank = len(x.shape)
     offset = call.argument(1, "offset", 0)

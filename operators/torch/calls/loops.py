@@ -1,4 +1,4 @@
-"""Loops: what goes round, what comes in step by step, and dimensions read backwards."""
+"""Loops: their states, their inputs step by step, and dimensions read backwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def behind(importing: Importing, call: Call) -> View:
 
 @imports(EACH)
 def each(importing: Importing, call: Call) -> View:
-    """What comes into a loop: as it is where it comes from memory, which gives it in any order."""
+    """An input of a loop; a stored tensor stays as it is, since memory serves any order."""
     given, steps = call.tensor(), call.args[1]
     if isinstance(given.source, Stored) or len(given.shape) < 2:
         return given

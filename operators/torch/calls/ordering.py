@@ -1,4 +1,4 @@
-"""Calls along one dimension whose result depends on order: running sums, sorts, extremes."""
+"""Calls along one dimension that depend on the order: running sums, sorts, extremes."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _RUNS: Final[dict[str, Runs]] = {
 
 @imports("aten.cumsum.default", "aten.cumprod.default", "aten.logcumsumexp.default")
 def running(importing: Importing, call: Call) -> View:
-    """The sum, the product, or the sum of exponentials, of a number and all in front of it."""
+    """The sum, product, or sum of exponentials of each number and all numbers before it."""
     x = call.tensor()
     return _running(importing, call, x, int(call.args[1]))
 
 
 @imports("aten.cummax.default", "aten.cummin.default")
 def running_extreme(importing: Importing, call: Call) -> tuple[View, View]:
-    """The extreme of a number and all in front of it, and its place."""
+    """The extreme of each number and all numbers before it, and its place."""
     x, dim = call.tensor(), int(call.args[1])
     place = RunningPlace("max" in call.target)
     values = _running(importing, call, x, dim)
@@ -60,7 +60,7 @@ def _along(
     function: OnAxes,
     dtype: np.dtype | None = None,
 ) -> View:
-    """Apply a function that gives as many numbers as it takes, also to a number alone."""
+    """Apply a function that keeps the length of a dimension; a single number is one place."""
     shape = x.shape
     x = x.reshaped(shape or (1,))
     dim %= len(x.shape)
@@ -84,15 +84,15 @@ def _picked(
     function: OnAxes,
     count: int | None = None,
 ) -> tuple[View, View]:
-    """Return the numbers at the places that ``function`` finds along a dimension, and these.
+    """Return the numbers at the places that ``function`` finds along a dimension, and the places.
 
     Args:
         importing: the model.
-        call: what is imported.
+        call: the imported call.
         x: the numbers.
         dim: the dimension.
         function: finds the places.
-        count: how many it finds; as many as there are numbers if None.
+        count: the number of places; the size of the dimension if None.
     """
     x = importing.once(call, x.reshaped(x.shape or (1,)))
     dim %= len(x.shape)
@@ -112,7 +112,7 @@ def argsort(importing: Importing, call: Call) -> View:
 
 @imports("aten.median.dim", "aten.kthvalue.default")
 def of_rank(importing: Importing, call: Call) -> tuple[View, View]:
-    """The number that stands at a place of the sorted ones: for a median the lower middle."""
+    """The number of a rank among the sorted numbers: for a median the lower middle."""
     x = call.tensor()
     if call.target == "aten.median.dim":
         return _median(importing, call, x, int(call.args[1]))
@@ -134,7 +134,7 @@ def _median(importing: Importing, call: Call, x: View, dim: int) -> tuple[View, 
 
 @imports("aten.argmax.default", "aten.argmin.default")
 def extreme_place(importing: Importing, call: Call) -> View:
-    """Where the largest or the smallest number is, of equal ones the first."""
+    """The place of the largest or the smallest number, the first of equal ones."""
     x, dim = call.tensor(), call.argument(1, "dim")
     if dim is None or not x.shape:
         x, dim = x.reshaped((math.prod(x.shape),)), 0
@@ -145,7 +145,7 @@ def extreme_place(importing: Importing, call: Call) -> View:
 
 @imports("aten.max.dim", "aten.min.dim")
 def extreme(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest or the smallest number along a dimension, and where the first such is."""
+    """The largest or the smallest number along a dimension, and its first place."""
     function = ExtremePlace("max" in call.target)
     return _picked(importing, call, call.tensor(), int(call.args[1]), function, 1)
 

@@ -17,12 +17,12 @@ from operators.torch.registry import imports
 
 Windows = tuple[tuple[tuple[int, ...], ...], ...]
 Made = Callable[[int], tuple[Any, ...]]
-"""Given a dimension of space, the arguments behind the image of a call on that one alone."""
+"""For a dimension of space, the arguments after the image of a call on that dimension alone."""
 
 
 @imports("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
 def max_pool(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest number of each window, and where it is."""
+    """The largest number of each window, and its place."""
     rank = _rank(call)
     kernel = _each(call.args[1], rank)
     stride = _each(call.argument(2, "stride", None) or kernel, rank)
@@ -43,7 +43,7 @@ def max_pool(importing: Importing, call: Call) -> tuple[View, View]:
 
 @imports("aten.adaptive_max_pool2d.default", "aten.adaptive_max_pool3d.default")
 def adaptive_max_pool(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest number of each of so many windows."""
+    """The largest number of each window; the windows divide the image evenly."""
     rank = _rank(call)
     windows = []
     for dim in range(rank):
@@ -88,7 +88,7 @@ def average_pool(importing: Importing, call: Call) -> View:
 @imports("aten._adaptive_avg_pool2d.default", "aten._adaptive_avg_pool3d.default")
 @imports("aten.adaptive_avg_pool1d.default")
 def adaptive_average_pool(importing: Importing, call: Call) -> View:
-    """The mean of each of so many windows."""
+    """The mean of each window; the windows divide the image evenly."""
     rank = _rank(call)
     counts = call.result.shape[-rank:]
     return _weighed(importing, call, rank, lambda dim: (_only(rank, dim, counts[dim], 1),))
@@ -104,7 +104,7 @@ def nearest(importing: Importing, call: Call) -> View:
 @imports("aten.upsample_linear1d.vec", "aten.upsample_bilinear2d.vec")
 @imports("aten.upsample_trilinear3d.vec", "aten.upsample_bicubic2d.vec")
 def interpolated(importing: Importing, call: Call) -> View:
-    """Numbers between others."""
+    """Numbers interpolated from their neighbours."""
     return _resized(importing, call, (call.args[2],), 3)
 
 
@@ -121,7 +121,7 @@ def _resized(importing: Importing, call: Call, corners: tuple[bool, ...], place:
 
 
 def _weighed(importing: Importing, call: Call, rank: int, made: Made) -> View:
-    """Plan a call that is one weighed sum after the other: PyTorch says with which weights."""
+    """Plan a call as one weighted sum per dimension, with the weights from PyTorch."""
     x = call.tensor()
     first = len(x.shape) - rank
     function = functools.reduce(getattr, call.target.split("."), torch.ops)
@@ -132,7 +132,7 @@ def _weighed(importing: Importing, call: Call, rank: int, made: Made) -> View:
         apart = torch.eye(have, dtype=torch.float64)
         given = apart.reshape(1, have, *(have if each == dim else 1 for each in range(rank)))
         weights = function(given, *made(dim)).reshape(have, -1).T
-        # PyTorch also multiplies by weights of 0, which a NaN shows.
+        # PyTorch also multiplies by weights of 0, which turn a NaN into NaN.
         reached = function(given.where(given == 0, math.nan), *made(dim)).reshape(have, -1).T
         taps.append(tuple(map(_tap, weights, reached.isnan())))
     if all(each.weights == (1.0,) for of_dim in taps for each in of_dim):
@@ -161,6 +161,6 @@ def _only(rank: int, dim: int, value: Any, other: Any) -> list[Any]:
 
 
 def _each(given: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return a number for each dimension of space; one stands for all."""
+    """Return a number for each dimension of space; a single one is repeated."""
     numbers = (given,) if isinstance(given, int) else tuple(given)
     return numbers * rank if len(numbers) == 1 else numbers

@@ -74,15 +74,15 @@ def product(
     added: View | None = None,
     factors: tuple[float, float] = (1.0, 1.0),
 ) -> View:
-    """Plan ``left @ right`` with something added: ``[*B, M, N]``.
+    """Plan ``left @ right`` with an addend: ``[*B, M, N]``.
 
     Args:
         importing: the model.
-        call: what is imported.
+        call: the imported call.
         left: ``[*B, M, K]``, or ``[K]``.
         right: ``[*B, K, N]``, or ``[K]``; batches broadcast.
-        added: of a shape that broadcasts to the result's.
-        factors: of the product, and of what is added.
+        added: an addend of a shape that broadcasts to the result's.
+        factors: of the product and of the addend.
     """
     if len(left.shape) == 1:
         left = left.reshaped((1, *left.shape))
@@ -118,7 +118,7 @@ def convolution(importing: Importing, call: Call) -> View:
 
 @imports("aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding")
 def convolution_of_equal_size(importing: Importing, call: Call) -> View:
-    """A convolution without zeros, or with so many that there are as many windows as places."""
+    """A convolution without padding, or with padding to one window per place."""
     sizes = call.args[1].shape[2:]
     missing = (0,) * len(sizes)
     if call.argument(4, "padding", "valid") == "same":
@@ -131,7 +131,7 @@ def convolution_of_equal_size(importing: Importing, call: Call) -> View:
 
 @imports("aten.convolution.default")
 def any_convolution(importing: Importing, call: Call) -> View:
-    """A convolution by what all kinds are made of; it may be transposed."""
+    """A convolution in its general form; it may be transposed."""
     rank = len(call.args[1].shape) - 2
     padding = _each(call.args[4], rank)
     if call.args[6]:
@@ -146,7 +146,7 @@ def any_convolution(importing: Importing, call: Call) -> View:
     "aten.conv_transpose3d.input",
 )
 def transposed(importing: Importing, call: Call) -> View:
-    """What a convolution's gradient is: every number of the image spreads a window of weights."""
+    """The gradient of a convolution: every number of the image spreads a window of weights."""
     defaults = {"stride": 1, "padding": 0, "output_padding": 0, "groups": 1, "dilation": 1}
     arguments = (call.argument(3 + place, *each) for place, each in enumerate(defaults.items()))
     return _transposed(importing, call, *arguments)
@@ -217,17 +217,17 @@ def convolve(
 ) -> View:
     """Plan a convolution: ``[B, O, *windows]``.
 
-    Tiles are the channels of one group of an image, and the weights of some of the outputs; where
-    there are several groups, some of these with all of their outputs. Everything is read once.
+    A tile has the channels of one group of an image, or the weights of some outputs; with several
+    groups, of some groups with all their outputs. Everything is read once.
 
     Args:
         importing: the model.
-        call: what is imported.
+        call: the imported call.
         x: ``[B, C, *space]``.
         weight: ``[O, C / groups, *places]``.
         bias: ``[O]``.
-        windows: where weights and input meet.
-        groups: of channels; each has weights of its own.
+        windows: the places where weights and input meet.
+        groups: of channels, each with separate weights.
     """
     batch, channels, *space = x.shape
     inner, outputs = channels // groups, weight.shape[0] // groups
@@ -257,6 +257,6 @@ def convolve(
 
 
 def _each(given: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return a number for each dimension of space; one stands for all."""
+    """Return a number for each dimension of space; a single one is repeated."""
     numbers = (given,) if isinstance(given, int) else tuple(given)
     return numbers * rank if len(numbers) == 1 else numbers

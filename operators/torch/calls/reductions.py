@@ -40,7 +40,7 @@ _NAMES: Final[dict[str, Reducing]] = {
 @imports("aten.prod.default", "aten.prod.dim_int")
 @imports("aten.all.default", "aten.all.dim", "aten.any.default", "aten.any.dim")
 def reduced(importing: Importing, call: Call) -> View:
-    """One number of all along the dimensions: computed in 32 bits, rounded once."""
+    """All numbers along the dimensions reduced to one: computed in 32 bits, rounded once."""
     x = call.tensor()
     name, overload = call.target.split(".")[1:]
     of_all = overload == "default" and name not in {"amax", "amin"}
@@ -70,7 +70,7 @@ def over(
     dims: int | Sequence[int] | None,
     step: Reduced | Variance,
 ) -> View:
-    """Leave one number of all along ``dims``: of all there are where None."""
+    """Reduce all numbers along ``dims`` to one; along all dimensions if None."""
     rank = len(x.shape)
     given = [dims] if isinstance(dims, int) else list(dims or range(rank))
     gone = tuple(sorted({dim % rank for dim in given})) if rank else ()
@@ -162,5 +162,5 @@ def _normed(
 
 
 def _epsilon(dtype: np.dtype) -> float:
-    """Return what PyTorch adds where no eps is given: in 32 bits for smaller types, too."""
+    """Return PyTorch's default eps: in 32 bits for smaller types, too."""
     return float(np.finfo(np.float32).eps)

@@ -27,7 +27,7 @@ def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
     ends, count = importing.known(offsets), math.prod(numbers.shape)
     weights = call.argument(6, "per_sample_weights")
     if ends is None or weights is not None:
-        importing.unsupported("expected bags that are known, of rows without weights")
+        importing.unsupported("expected constant bags, of rows without weights")
     starts = [int(each) for each in ends]
     if not call.argument(7, "include_last_offset", False):
         starts.append(count)
@@ -56,19 +56,19 @@ def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
 
 @imports("aten.embedding.default")
 def embedding(importing: Importing, call: Call) -> View:
-    """Rows of a table; what pads is a row like others."""
+    """Rows of a table; a padding row is read like any other."""
     table, numbers = call.args[:2]
     return rows_of(importing, call, table, [numbers])
 
 
 def rows_of(importing: Importing, call: Call, x: View, given: list[Any]) -> View:
-    """Plan ``x[given]``: rows of a table of what is behind the dimensions that are indexed.
+    """Plan ``x[given]``: rows of a table, from the dimensions that are not indexed.
 
     Args:
         importing: the model.
-        call: what is imported.
+        call: the imported call.
         x: the table.
-        given: for each dimension the numbers of places in it, or None for all of them.
+        given: for each dimension the numbers of its places, or None for the whole dimension.
     """
     if any(isinstance(each, View) and not isinstance(each.source, Stored) for each in given):
         return rows_by_data(importing, call, x, given)
@@ -86,7 +86,7 @@ def rows_of(importing: Importing, call: Call, x: View, given: list[Any]) -> View
     else:
         rows = importing.taken(call, table, 0, flat.reshape(-1).tolist())
     found, rank = rows.reshaped((*flat.shape, *rest)), flat.ndim
-    # The places stand where the dimensions stood that they index.
+    # The dimensions of places come where the indexed dimensions were.
     return found.permuted(
         (*range(rank, rank + first), *range(rank), *range(rank + first, rank + len(rest)))
     )

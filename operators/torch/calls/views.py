@@ -163,7 +163,7 @@ def stack(importing: Importing, call: Call) -> View:
 def constant_pad(importing: Importing, call: Call) -> View:
     """A number in front of a tensor and behind it, dimension by dimension, the last one first.
 
-    Where fewer than no places are added, some of the tensor are left out.
+    A negative number of places removes places of the tensor.
     """
     x = call.tensor()
     added = call.args[1]

@@ -1,7 +1,7 @@
-"""Rules for calls on tensors whose elements data select.
+"""Rules for calls on tensors with elements selected by data.
 
 A rule receives the call and its arguments. It returns None if the call depends on the number of
-selected elements, or on the place of each of them.
+selected elements, or on an element's place among them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _index(n: Node, x: Any, places: Sequence[Any]) -> Any:
 
 
 def _chosen_again(n: Node, x: Chosen, places: Sequence[Any]) -> Any:
-    """Return those of chosen places that a mask of them chooses."""
+    """Return the chosen places that a mask selects further."""
     *whole, mask = places
     if x.dim != len(whole) or any(each is not None for each in whole):
         return None
@@ -128,7 +128,7 @@ def _chosen_again(n: Node, x: Chosen, places: Sequence[Any]) -> Any:
 
 
 def _columns(_: Node, x: Any, places: Sequence[Any]) -> Any:
-    """Return what several lists of places name, those of ``nonzero`` among them."""
+    """Return the elements at several lists of places, including the lists of ``nonzero``."""
     chosen = [each for each in places if isinstance(each, Chosen)]
     leading = len(places) == sum(each is not None for each in places)
     if not chosen or not leading or not _alike(chosen):
@@ -178,7 +178,7 @@ def _slice(n: Node, x: Any, dim: int = 0, start: Any = None, end: Any = None, st
         valid = valid & (places < place(end))
     choice = Choice(valid, (count, *n.args[2:4]))
     if not _has(start) and isinstance(end, Number) and end.of is None:
-        # PyTorch has it from the module, or from a check of its own, that it is a part of this.
+        # PyTorch knows from the module, or from its own check, that this is a part.
         end.of = choice
     return Chosen(x, choice, dim)
 
@@ -199,7 +199,7 @@ def _sym_size(_: Node, x: Any, dim: int) -> Any:
 
 
 class _Sizes(NamedTuple):
-    """Sizes with a known one in place of one that data decide; which, and what it counts."""
+    """Sizes with a constant in place of a data-dependent size, its dimension, and its choice."""
 
     sizes: list[Any]
     dim: int
@@ -279,7 +279,7 @@ def _select(n: Node, x: Any, dim: int, place: Any) -> Any:
     dim %= x.tensor.ndim
     if dim == x.dim or has_lengths(place):
         return None
-    # Of nonzero's result the only column, and of each place its number.
+    # The only column of nonzero's result is the number of each place.
     return replace(x, tensor=n.target(x.tensor, dim, place), dim=x.dim - (dim < x.dim))
 
 
@@ -396,7 +396,7 @@ def _matmul(n: Node, a: Any, b: Any) -> Any:
         return None
     if isinstance(a, Chosen):
         return Chosen(found, a.choice, found.ndim + a.from_right + (right.ndim == 1))
-    # A vector has no rows: what stands before those of b moves one to the right.
+    # A vector has no rows: dimensions before the rows of b move one to the right.
     return Chosen(
         found, b.choice, found.ndim + b.from_right + (left.ndim == 1 and b.from_right < -2)
     )
@@ -414,7 +414,7 @@ def _attention(n: Node, q: Any, k: Any, v: Any, mask: Any = None, *args: Any, **
     if keys:
         scale = kwargs.get("scale") or 1 / math.sqrt(left.shape[-1])
         scores = left @ k.tensor.transpose(-2, -1) * scale
-        # What is not chosen has a weight of 0, and is 0: a weight alone leaves a NaN.
+        # Elements that are not chosen get weight 0 and value 0, since 0 times NaN is NaN.
         weights = torch.where(k.choice.valid, scores, -math.inf).softmax(-1)
         found = weights @ v.filled(0)
     else:
@@ -451,7 +451,7 @@ def _index_put(
 
 
 def _is_of_others(values: Any, place: Chosen) -> bool:
-    """Whether values are of other places than these."""
+    """Whether values are at other places than ``place``."""
     return isinstance(values, Chosen) and (values.choice.by != place.choice.by or values.dim != 0)
 
 
@@ -509,7 +509,7 @@ def _vector_norm(
 
 
 def _same(n: Node, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return a tensor made place by place by a call that does not say so."""
+    """Return a tensor from a call that works place by place, but has no such tag."""
     if has_lengths(args):
         return None
     is_place = x.is_place and "_like" not in str(n.target)

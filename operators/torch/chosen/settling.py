@@ -1,8 +1,8 @@
-"""A trace in which data decide lengths, as one whose lengths are all known.
+"""Traces with data-dependent lengths, rewritten with constant lengths.
 
-``x[mask]`` is ``x`` beside ``mask``: what is not chosen stays where it is, and calls that would see
-it get a number in its place that changes nothing, such as 0 for a sum. Lengths that known arguments
-decide are numbers.
+``x[mask]`` becomes ``x`` beside ``mask``: elements that are not chosen keep their places, and calls
+that would read them get a neutral number instead, such as 0 for a sum. Lengths that follow from
+known arguments become constants.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -31,14 +31,13 @@ _CHECKS: Final = (
 
 
 class NeedsLengthError(Exception):
-    """A call needs to know a length that data decide.
+    """A call needs a length that data decide.
 
     Attributes:
         node: the call.
     """
 
     def __init__(self, node: Node) -> None:
-        """Keep which one it is."""
         super().__init__(node.name)
         self.node = node
 
@@ -70,10 +69,10 @@ def _is_of_data(size: Any) -> bool:
 
 
 class Settled(torch.nn.Module):
-    """A traced module whose lengths are all known."""
+    """A traced module with constant lengths."""
 
     def __init__(self, traced: GraphModule, given: Sequence[Any]) -> None:
-        """Work out what known arguments decide.
+        """Compute the lengths that follow from known arguments.
 
         Args:
             traced: the module.
@@ -101,11 +100,11 @@ _UNKNOWN: Final = object()
 
 
 class _Knowing(Interpreter):
-    """Works out what depends on integers and booleans among the arguments, and on nothing else.
+    """Computes calls that depend only on integers and booleans among the arguments.
 
     Attributes:
         known: results of calls.
-        places: of calls whose masks, or repeats, are known: the places that they name.
+        places: the places that a call's constant masks or repeats select.
     """
 
     def __init__(self, traced: GraphModule) -> None:

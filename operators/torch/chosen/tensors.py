@@ -1,4 +1,4 @@
-"""Tensors whose length data decide, as tensors of a known length and which of it counts."""
+"""Tensors of data-dependent length, as tensors of constant length with a mask of valid places."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Choice:
     """Places along a dimension that data choose.
 
     Attributes:
-        valid: which of them, booleans.
-        by: what chose them: choices by the same calls are the same.
+        valid: the chosen places, booleans.
+        by: the calls that chose them; choices by the same calls are equal.
     """
 
     valid: Any
@@ -23,12 +23,12 @@ class Choice:
 
     @property
     def size(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return int(self.valid.shape[0])
 
     @property
     def count(self) -> Any:
-        """How many of them are chosen, as a tensor of no dimension."""
+        """The number of chosen places, as a tensor without dimensions."""
         return self.valid.sum()
 
 
@@ -36,9 +36,9 @@ class Number:
     """An integer that data decide.
 
     Attributes:
-        value: it, as a tensor of no dimension.
-        of: the choice that has so many places, which may be found out later; None of any other
-            number, or if it is not known.
+        value: a tensor without dimensions.
+        of: the choice with this number of places, possibly set later; None for other numbers or if
+            unknown.
     """
 
     def __init__(self, value: Any, of: Choice | None = None) -> None:
@@ -48,13 +48,13 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A tensor of which data choose the places along a dimension.
+    """A tensor with places along a dimension that data choose.
 
     Attributes:
         tensor: with all places.
         choice: of places.
         dim: the dimension, from 0 on.
-        is_place: it has the number of each place itself.
+        is_place: whether its elements are the numbers of the places.
     """
 
     tensor: Any
@@ -68,14 +68,14 @@ class Chosen:
         return self.dim - int(self.tensor.ndim)
 
     def filled(self, number: float) -> Any:
-        """Return the tensor with a number where nothing is chosen."""
+        """Return the tensor with ``number`` at places that are not chosen."""
         shape = [1] * self.tensor.ndim
         shape[self.dim] = -1
         return torch.where(self.choice.valid.view(shape), self.tensor, number)
 
 
 def leaves(value: Any) -> list[Any]:
-    """Return what is in tuples, lists and mappings, one after the other."""
+    """Return the leaves of nested tuples, lists and mappings, in order."""
     if isinstance(value, tuple | list):
         return [leaf for each in value for leaf in leaves(each)]
     if isinstance(value, dict):
@@ -84,5 +84,5 @@ def leaves(value: Any) -> list[Any]:
 
 
 def has_lengths(value: Any) -> bool:
-    """Whether there is something in it whose length data decide."""
+    """Whether a leaf of ``value`` has a length that data decide."""
     return any(isinstance(each, Chosen | Number) for each in leaves(value))

@@ -1,1 +1,1 @@
-"""Loops of a model: one body, all of whose steps are one tensor each, and what goes round."""
+"""Loops of a model: a body with one tensor for all steps, and states carried between steps."""

@@ -1,8 +1,8 @@
-"""LSTM, GRU and plain recurrent layers, in terms of loops and of calls on all steps at once.
+"""LSTM, GRU and plain recurrent layers, as loops and calls on all steps together.
 
-Loops are calls in a captured graph, too, of which PyTorch knows the shapes and nothing else.
-``states``: a state before each step. ``behind``: the state behind each step, of which the last one
-is given. ``each``: what comes into a loop step by step.
+A loop consists of calls in a captured graph; PyTorch knows only their shapes. ``states``: the state
+before each step. ``behind``: the state behind each step; it returns the last one. ``each``: an
+input of the loop, step by step.
 
 Source: the equations of torch.nn.LSTM, torch.nn.GRU and torch.nn.RNN in PyTorch's documentation.
 """
@@ -26,7 +26,7 @@ def new_loop() -> int:
 
 
 def loop_cells() -> dict[Any, Callable[..., Any]]:
-    """Return what recurrent layers are, by call."""
+    """Return the decompositions of recurrent layers, by call."""
     aten = torch.ops.aten
     return {
         aten.lstm.input: _lstm,
@@ -37,7 +37,7 @@ def loop_cells() -> dict[Any, Callable[..., Any]]:
 
 
 Direction = Callable[[Any, Sequence[Any], Sequence[Any]], tuple[Any, tuple[Any, ...]]]
-"""Given all steps ``[T, B, I]``, first states and weights: what each step gives, last states."""
+"""Takes all steps ``[T, B, I]``, first states, weights; returns each step's result, last states."""
 
 
 def _layers(
@@ -50,7 +50,7 @@ def _layers(
     batch_first: bool,
     steps_of: Direction,
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Return what the last layer gives at each step, and the last states of all layers."""
+    """Return the last layer's result at each step, and the last states of all layers."""
     batched = x.dim() == 3
     if not batched:
         x, first = x.unsqueeze(1), [state.unsqueeze(1) for state in first]
@@ -77,7 +77,7 @@ def _layers(
 
 
 def _biases(weights: Sequence[Any], has_biases: bool) -> tuple[Any, ...]:
-    """Return weights of input and state, their biases, and a projection; None where missing."""
+    """Return weights of input and state, their biases, and a projection; None if missing."""
     w, u, *others = weights
     b, c = others[:2] if has_biases else (None, None)
     rest = others[2:] if has_biases else others
@@ -188,7 +188,7 @@ def _each(given: torch.Tensor, steps: int, loop: int) -> torch.Tensor:
 _library.impl("states", _states, "CompositeExplicitAutograd")
 _library.impl("behind", _behind, "CompositeExplicitAutograd")
 _library.impl("each", _each, "CompositeExplicitAutograd")
-# What goes round is read nowhere else.
+# The call returns a carried state to ``states``, so it stays even if its result is not read.
 torch.fx.node.has_side_effect(torch.ops.step_loop.behind.default)
 
 
@@ -210,12 +210,12 @@ def behind(given: Any, loop: int, state: int) -> Any:
 
 
 def each(given: Any, steps: int, loop: int) -> Any:
-    """Return what comes into a loop, one step after the other: ``[steps, *shape]``."""
+    """Return an input of a loop, one step after the other: ``[steps, *shape]``."""
     if _is_single(steps):
         return given
     return torch.ops.step_loop.each.default(given, steps, loop)
 
 
 def _is_single(steps: Any) -> bool:
-    """Whether ``steps`` is 1; a symbol stands for 2 steps or more."""
+    """Whether ``steps`` is 1; a symbol is at least 2."""
     return isinstance(steps, int) and steps == 1

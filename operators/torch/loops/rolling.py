@@ -1,8 +1,8 @@
-"""Steps of a loop that were traced one by one, as one body whose state goes round.
+"""Loops that were traced step by step, rolled into one body with a carried state.
 
-A trace has the calls of ``for t in range(T)`` T times. Where these are the same calls, each step
-reading what the one before it gave, parts of tensors that move on with the steps, and what is there
-before the loop, they are one body on all steps, as the layers in ``cells`` have it.
+A trace has the calls of ``for t in range(T)`` T times. They are rolled into one body on all steps,
+as the layers in ``cells``, if every step has the same calls and reads only results of the previous
+step, parts of tensors that advance with the steps, and tensors from before the loop.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -24,11 +24,11 @@ from torch.fx.traceback import preserve_node_meta, set_current_meta
 from operators.torch.loops.cells import behind, each, new_loop, states
 
 _LEAST: Final = 8
-"""Fewer steps stay side by side."""
+"""Loops with fewer steps are not rolled."""
 
 _LEAST_COUNTED: Final = 2
 _MOST: Final = 1 << 16
-"""Steps of loops that are counted."""
+"""The most steps of a loop that is counted."""
 
 _SELECT: Final = "aten.select.int"
 _LINEAR: Final = "aten.linear.default"
@@ -38,7 +38,7 @@ _UNBIND: Final = "aten.unbind.int"
 
 @dataclass(frozen=True)
 class _Moving:
-    """What the steps read of a tensor, one place after the other along a dimension."""
+    """The places of a tensor that the steps read, one after the other along a dimension."""
 
     tensor: Node
     dim: int
@@ -48,15 +48,15 @@ class _Moving:
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Calls that a trace has several times, one after the other.
+    """Calls that a trace repeats, one step after the other.
 
     Attributes:
         steps: the calls of each step, in the same order.
-        carried: nodes in front of the loop that the first step reads where the others read a call
-            of the step before: which one.
-        moving: parts of tensors that move on with the steps, by the call or the argument of the
+        carried: nodes before the loop that the first step reads in place of a call of the previous
+            step, and the number of that call.
+        moving: parts of tensors that advance with the steps, by the call or the argument of the
             first step that reads them.
-        stacked: nodes behind the loop that join what a call gives in all steps, and the call.
+        stacked: nodes behind the loop that join a call's results of all steps, and the call.
     """
 
     steps: tuple[tuple[Node, ...], ...]
@@ -71,13 +71,13 @@ class Repeat:
 
 
 def has_loops(graph: Graph) -> bool:
-    """Whether a trace may have loops that can go round."""
+    """Whether a trace may have loops that can be rolled."""
     own = torch.ops.higher_order.scan, torch.ops.higher_order.while_loop
     return any(node.target in own for node in graph.nodes) or bool(repeats_of(graph))
 
 
 def repeats_of(graph: Graph) -> tuple[Repeat, ...]:
-    """Return the loops of a trace, none of which overlap."""
+    """Return the loops of a trace; they do not overlap."""
     calls = [node for node in graph.nodes if node.op == "call_function"]
     found, first = [], 0
     for start, length, count in _runs(calls):
@@ -91,7 +91,7 @@ def repeats_of(graph: Graph) -> tuple[Repeat, ...]:
 
 
 def _runs(calls: Sequence[Node]) -> Iterator[tuple[int, int, int]]:
-    """Yield where like calls come again: from which one on, how many of them, and how often."""
+    """Yield the runs of repeated calls: the first call, the calls of a step, and the steps."""
     numbers: dict[object, int] = {}
     kinds = np.array([numbers.setdefault(_kind(each), len(numbers)) for each in calls])
     found = []
@@ -105,7 +105,7 @@ def _runs(calls: Sequence[Node]) -> Iterator[tuple[int, int, int]]:
                     (begin + shift, length, (end - begin - shift) // length + 1)
                     for shift in range(length)
                 ]
-    # The longest first, of these the shortest steps, and the first ones.
+    # The longest run first, then the shortest steps, then the earliest.
     found = [each for each in found if each[2] >= _LEAST]
     yield from sorted(found, key=lambda each: (-each[1] * each[2], each[1], each[0]))
 
@@ -118,7 +118,7 @@ def is_empty(value: Any) -> bool:
 
 
 def _kind(node: Node) -> object:
-    """Return what calls of one kind have in common: all but which tensors and places they read."""
+    """Return a key that is equal for calls that differ in the tensors and places they read only."""
     args = node.args
     if str(node.target) == _SELECT:
         args = args[:2]
@@ -126,14 +126,14 @@ def _kind(node: Node) -> object:
     if is_empty(value):
         # A call without elements is folded, so no loop has it.
         return node
-    # Sizes that data decide can be told, but not compared.
+    # Data-dependent sizes have a text but no equality.
     shape = (str(value.shape), value.dtype) if isinstance(value, torch.Tensor) else None
     plain = map_arg((args, dict(node.kwargs)), lambda _: "tensor")
     return str(node.target), repr(plain), shape
 
 
 def _checked(calls: Sequence[Node], start: int, length: int, count: int) -> Repeat | None:
-    """Return like calls as a loop; None where they are none."""
+    """Return repeated calls as a loop; None if they do not form one."""
     steps = tuple(
         tuple(calls[start + step * length : start + (step + 1) * length]) for step in range(count)
     )
@@ -161,7 +161,7 @@ def _nodes(node: Node) -> list[Node]:
 
 
 def _places(steps: Sequence[Sequence[Node]], at: int) -> int:
-    """Return how many different places a call selects in all steps, of those that are numbers."""
+    """Return the number of distinct constant places that a call selects in all steps."""
     return len({each[at].args[2] for each in steps if isinstance(each[at].args[2], int)})
 
 
@@ -188,7 +188,7 @@ def _moves(repeat: Repeat, place: Mapping[Node, tuple[int, int]], at: int) -> bo
 def _is_read(
     repeat: Repeat, place: Mapping[Node, tuple[int, int]], read: Sequence[Node], by: Node
 ) -> bool:
-    """Whether all steps read alike: the same, what the step before gave, or what moves on."""
+    """Whether all steps read alike: one tensor, the previous step's result, or advancing parts."""
     first, *others = read
     where = [place.get(each) for each in others]
     if first in place:
@@ -219,7 +219,7 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 
 def _unbound(read: Sequence[Node]) -> _Moving | None:
-    """Return what is read of a tensor that was taken apart in front of the loop."""
+    """Return the places that are read of a tensor unbound before the loop."""
     if any(each.target is not operator.getitem for each in read):
         return None
     sources = {each.args[0] for each in read}
@@ -237,7 +237,7 @@ def _unbound(read: Sequence[Node]) -> _Moving | None:
 
 
 def _is_given(repeat: Repeat, place: Mapping[Node, tuple[int, int]]) -> bool:
-    """Whether what is read behind the loop are all steps together, or the last one."""
+    """Whether readers behind the loop read all steps together, or the last step."""
     for node, (step, at) in place.items():
         for user in node.users:
             if user in place:
@@ -251,17 +251,16 @@ def _is_given(repeat: Repeat, place: Mapping[Node, tuple[int, int]]) -> bool:
 
 
 def _joins(node: Node, given: list[Node]) -> bool:
-    """Whether a node joins all that is given, from the first on or from the last."""
+    """Whether a node joins all results, from the first on or from the last."""
     parts = node.args[0]
     assert isinstance(parts, list | tuple)
     return list(parts) in (given, given[::-1])
 
 
 class Rolled(torch.nn.Module):
-    """A traced module whose loops are bodies that go round."""
+    """A traced module with its loops rolled into bodies."""
 
     def __init__(self, traced: GraphModule) -> None:
-        """Look for loops in a trace."""
         super().__init__()
         self.traced = traced
         self.repeats: Final = repeats_of(traced.graph)
@@ -280,7 +279,7 @@ class Rolled(torch.nn.Module):
 
 
 class _Rolling(Interpreter):
-    """Runs a trace, each loop at once where its first call stands."""
+    """Runs a trace; every loop runs as a whole at its first call."""
 
     def __init__(self, rolled: Rolled) -> None:
         super().__init__(rolled.traced, garbage_collect_values=False)
@@ -307,11 +306,11 @@ class _Rolling(Interpreter):
 
     @staticmethod
     def _scan(step: GraphModule, first: Sequence[Any], xs: Sequence[Any], others: Any) -> Any:
-        """Return the states behind the last step, and what all steps give."""
+        """Return the states behind the last step, and the results of all steps."""
         return _at_once(step, list(first), list(xs), tuple(others), xs[0].shape[0])
 
     def _while(self, node: Node, loop: _Counted) -> Any:
-        """Return what is carried round a loop whose steps integers count that are known."""
+        """Return the carried tensors of a loop with a known number of steps."""
         (_, step, first, others), _ = self.fetch_args_kwargs_from_env(node)
         count, counts, last = loop
         going = [number for number in range(len(first)) if number not in counts]
@@ -354,14 +353,14 @@ class _Rolling(Interpreter):
 
 
 class _Body:
-    """The calls of one step, done to those of all steps at once: their first dimension.
+    """The calls of one step, applied to all steps together along a first dimension.
 
-    What is made of no state is worked out for all steps in front of the loop, and comes in step by
-    step where a call that depends on a state reads it.
+    Tensors that depend on no state are computed for all steps before the loop. They enter it step
+    by step if a call that depends on a state reads them.
 
     Attributes:
-        before: the states in front of each step, by what is read in the first step and which call
-            gives it in the others.
+        before: the states before each step, by the node that the first step reads and the call that
+            later steps read.
     """
 
     def __init__(self, env: Mapping[Node, Any], repeat: Repeat, loop: int) -> None:
@@ -410,7 +409,7 @@ class _Body:
             self._of_all[node] = torch.vmap(called)(*values)
 
     def of_all_steps(self, node: Node) -> Any:
-        """Return what a call gives in all steps; None where these are no tensors."""
+        """Return a call's results of all steps; None if they are not tensors."""
         if node in self._of_all:
             found = self._of_all[node]
             return found if isinstance(found, torch.Tensor) else None
@@ -425,7 +424,7 @@ class _Body:
         )
 
     def _read(self, node: Node, other: Node, carried: Mapping[Node, int]) -> Any:
-        """Return what a call reads of all steps; None where all read the same."""
+        """Return the results that a call reads in all steps; None if all steps read the same."""
         if other in carried:
             return self.before[other, carried[other]]
         if other in self._repeat.moving and other not in self._of_all:
@@ -450,7 +449,7 @@ def _at_once(
     *,
     comes: bool = False,
 ) -> Any:
-    """Return last states and what all steps give, of a step that is given one of each of ``xs``."""
+    """Return last states and all results of a step that takes one place of each of ``xs``."""
     loop = new_loop()
     before = [states(each_, count, loop, number) for number, each_ in enumerate(first)]
     entered = xs if comes else [each(each_, count, loop) for each_ in xs]
@@ -461,7 +460,7 @@ def _at_once(
 
 
 def _known(node: Node) -> torch.Tensor | None:
-    """Return the number of a node that is made of none: an integer in front of a loop."""
+    """Return the constant of a node without inputs: an integer before a loop."""
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or value.is_floating_point() or value.numel() != 1:
         return None
@@ -481,12 +480,12 @@ def _known(node: Node) -> torch.Tensor | None:
 
 
 class _Counted(NamedTuple):
-    """What is known of a loop whose steps known integers count.
+    """A loop with a number of steps that known integers decide.
 
     Attributes:
-        steps: how many.
-        counts: what is carried and known in front of each step, by number.
-        last: the same behind the last one.
+        steps: their number.
+        counts: the carried integers before each step, by number.
+        last: the carried integers behind the last step.
     """
 
     steps: int
@@ -495,7 +494,7 @@ class _Counted(NamedTuple):
 
 
 def _counted_of(traced: GraphModule, node: Node) -> _Counted | None:
-    """Return what is known of a loop; None where data decide how many steps it has."""
+    """Return the number of steps of a loop and its integers; None if data decide the steps."""
     goes_on, step, first = node.args[:3]
     assert isinstance(goes_on, Node)
     assert isinstance(step, Node)
@@ -524,7 +523,7 @@ def _counted_of(traced: GraphModule, node: Node) -> _Counted | None:
 
 
 def _worked_out(graph: GraphModule, numbers: Mapping[int, torch.Tensor]) -> list[Any] | None:
-    """Return what a graph gives as far as known numbers tell; None where they tell nothing."""
+    """Return a graph's results as far as known numbers decide them; None if they decide nothing."""
     values: dict[Node, Any] = {}
     place = 0
     for node in graph.graph.nodes:

@@ -166,9 +166,7 @@ class TestOwnType:
 
 
 Wire = Callable[[], object]
-EXPECTED = (
-    "expected values that stay what they are, or Tensor(..., dtype=...) of a type that holds them"
-)
+EXPECTED = "expected values that do not change, or Tensor(..., dtype=...) of a type that holds them"
 
 
 def load(tensor: op.Tensor) -> None:

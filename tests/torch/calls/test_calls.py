@@ -540,7 +540,7 @@ def test_call_with_given_arguments_equals_pytorch(call: tuple[Any, ...]) -> None
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (("aten.elu.default", NEGATIVE, 1, 1, 2), "expected ELU whose argument is not scaled"),
+        (("aten.elu.default", NEGATIVE, 1, 1, 2), "expected ELU without an input scale"),
         (
             ("aten.bitwise_and.Tensor", WHOLE, WHOLE),
             "expected booleans: the bits of int64 are not followed",

@@ -96,7 +96,7 @@ def test_permuted_complex_numbers_are_verified() -> None:
         (lambda z: z[:, None] * 1j, "it multiplies complex numbers with others: expected complex"),
         (lambda z: z + z, r"import add \(aten.add.Tensor\): it is given complex numbers"),
         (lambda z: z * 2.0, r"import mul \(aten.mul.Tensor\): it multiplies complex numbers with"),
-        (lambda z: z, r"what it gives is stored: it is given complex numbers"),
+        (lambda z: z, r"its result is stored: it is given complex numbers"),
     ],
 )
 def test_unsupported_complex_calls_are_refused(function: Any, message: str) -> None:

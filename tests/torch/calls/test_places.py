@@ -444,10 +444,12 @@ def _computed(*shape: int, dtype: type = np.int64) -> View:
 
 UNKNOWN: Final = View.of(Stored.of("unknown", (2,), np.dtype(np.int64), lambda: np.arange(2)))
 BAG: Final = ("aten._embedding_bag.default", some(6, 3), PLACES[0])
-SEVERAL: Final = "data decide places of several dimensions: expected those of one, or known ones"
+SEVERAL: Final = (
+    "data decide places of several dimensions: expected places of one, or constant ones"
+)
 NEIGHBOURS: Final = "expected neighbouring dimensions to be indexed"
-KNOWN_BAGS: Final = "expected bags that are known, of rows without weights"
-REDUCING: Final = "expected a sum, product or extreme with what is there"
+KNOWN_BAGS: Final = "expected constant bags, of rows without weights"
+REDUCING: Final = "expected a sum, product or extreme with the present numbers"
 ONE: Final = "it puts numbers where a mask holds: expected one for all places"
 
 REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [

@@ -239,8 +239,7 @@ ADD, PUT = "aten.index_add.default", "aten.index_put.default"
 SORTED: Final = "integers that data decide (the experts of all tokens, sorted)"
 SUMS: Final = "it adds rows by data: expected the tokens, sorted by expert"
 ORDER: Final = (
-    "it takes rows of experts in another order: expected each once, those of an expert in "
-    "their order"
+    "it takes rows of experts in another order: expected each row once, in the expert's order"
 )
 
 REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
@@ -250,7 +249,7 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     ),
     (
         lambda m: m.play(ADD, m.some(TOKENS, WIDE), 0, m.tokens, m.out),
-        "it adds rows of experts to others: expected zeros of as many tokens",
+        "it adds rows of experts to others: expected zeros, one row per token",
     ),
     (lambda m: m.play(ADD, m.zeros(TOKENS * HITS, WIDE), 0, m.order, m.out), SUMS),
     (
@@ -267,7 +266,7 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     ),
     (
         lambda m: m.play("aten.cumsum.default", m.sorted, 0),
-        f"it is given {SORTED}: expected how many tokens each expert gets",
+        f"it is given {SORTED}: expected the number of each expert's tokens",
     ),
     (
         lambda m: m.play("aten.index.Tensor", m.some(4, 3), [None, m.sorted]),
@@ -275,8 +274,8 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     ),
     (
         lambda m: m.player.program(m.out),
-        "it is given rows of as many tokens at each expert as data decide: expected them back in "
-        "the order of the tokens",
+        "it is given rows of experts in numbers that data decide: expected them back in the "
+        "order of the tokens",
     ),
     (
         lambda m: m.product(m.rows, m.play("aten.relu.default", m.weights), m.ends),
@@ -284,7 +283,7 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     ),
     (
         lambda m: m.product(m.some(4, HIDDEN), m.weights, m.known(torch.tensor([2, 1, 4]))),
-        "its groups end at rows [2, 1, 4]: expected ascending ends, 3 of them, the last one 4",
+        "its groups end at rows [2, 1, 4]: expected 3 ascending ends, the last one 4",
     ),
     (
         lambda m: m.product(m.rows, m.some(EXPERTS + 1, HIDDEN, WIDE), m.ends),
@@ -301,7 +300,7 @@ REFUSED_OF_A_KNOWN_CHOICE: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     ),
     (
         lambda m: m.product(m.out, m.some(EXPERTS, WIDE, 2), m.known(torch.tensor([1, 4, 10]))),
-        "its groups are not those of its rows: expected one choice",
+        "its groups differ from its rows' groups: expected one choice",
     ),
 ]
 
