@@ -59,9 +59,9 @@ def build(
     """Wire the attention of all regions.
 
     Args:
-        strategy: how requests come to regions.
-        kv: an .npy file of cache lengths in tokens; drawn where None.
-        requests: the first so many of the file, all where None; 64 where they are drawn.
+        strategy: how requests are assigned to regions.
+        kv: an .npy file of cache lengths in tokens; drawn if None.
+        requests: the number of requests from the file, all if None; 64 drawn ones without a file.
         regions: how many work at the same time.
         tile_n: rows of a cache tile.
         flops_per_cycle: of every compute unit.
@@ -137,7 +137,7 @@ def _dynamic(data: _Data, regions: int, program: Program) -> None:
         tiles = _region(region, Requests(*given), data)  # [b, n]
         tokens[region].connect(Accum(SignalAllRead(), name=f"region_{region}_ask")(tiles))  # [b]
         shared.append(tiles)
-    # No region's share is known, but what all have together.
+    # The share of each region is unknown, only their sum.
     program.bind(sum(tiles.shape[0] for tiles in shared), count)
     program.bind(sum(tiles.type.count for tiles in shared), data.tiles)
 
@@ -174,18 +174,17 @@ class _Data:
         self.stored = Tensor((self.count * self.heads, self.head_dim), self._nothing)
 
     def mean_tiles(self, members: Numbers) -> Fraction:
-        """Return how many cache tiles the requests ``members`` have on the average."""
+        """Return the mean number of cache tiles of the requests ``members``."""
         return Fraction(int(self._tiles[members].sum()), max(len(members), 1))
 
     @property
     def tiles(self) -> int:
-        """The cache tiles of all requests."""
         return int(self._tiles.sum())
 
     def inputs(self, members: Numbers) -> tuple[Stream, ...]:
         """Return queries, keys, values, numbers, tiles and offsets of the requests ``members``.
 
-        The first three are [1, b, 1], the others [1, b].
+        The first three are [1, b, 1], the last three [1, b].
         """
 
         def load(rows: int, part: Callable[[], Array]) -> Stream:
@@ -242,11 +241,9 @@ class _Data:
         return cache
 
     def keys_after(self) -> Array:
-        """The key cache with the new tokens."""
         return self._after(self._keys(), self._new_keys())
 
     def values_after(self) -> Array:
-        """The value cache with the new tokens."""
         return self._after(self._values(), self._new_values())
 
     def output(self) -> NDArray[np.float64]:

@@ -1,20 +1,19 @@
-"""Breadth-first search by frontiers, which go round a loop: a level of the search is a lap.
+"""Breadth-first search by frontiers in a loop: a level of the search is a lap.
 
-What goes round is one tile with the level of every vertex, 0 where it has not been reached, and
-begins with that of ``start``, which ``Initial`` puts into the loop. Those of the latest level are
-the frontier: their lists of neighbours are read, and whoever was not reached before gets the next
-level. With padded lists there is one of the longest length for every vertex in every level, as
-there has to be where shapes are static; lists that the frontier does not fill name no vertex.
+The loop carries one tile with the level of every vertex, 0 for vertices not yet reached.
+``Initial`` puts the first tile into the loop, with the level of ``start``. The vertices of the
+latest level are the frontier: their lists of neighbours are read, and every neighbour not reached
+before gets the next level. With padded lists every vertex has a list of the longest length in every
+level, as static shapes require; entries that the frontier does not fill name no vertex.
 
-Where STeP's operators do not fit: a loop ends with a stream that ends by itself, so that the number
-of levels has to be known before, and is counted while the program is wired; loads never see what
-stores have written, so that levels go round with the frontier instead of staying in memory, and no
-operator finds the vertices of a level or gathers marks for them, so that the program brings its
-own functions; and numbers that data decide are streamed one by one, so that every neighbour takes
-a request of 64 bytes.
+Limits of STeP's operators: a loop needs a stream that ends by itself, so the number of levels is
+counted while the program is wired. Loads never see the results of stores, so levels travel with the
+frontier instead of staying in memory. No operator finds the vertices of a level or gathers marks
+for them, so the program brings its own functions. Numbers that data decide are streamed one by one,
+so every neighbour takes a request of 64 bytes.
 
 Run:      python -m fabric run programs/breadth_first_search.py -p graph=les-miserables -p start=3
-Computes: y[v] = 1 + the fewest edges from start to v, 0 where there is no way
+Computes: y[v] = 1 + the fewest edges from start to v, 0 for unreachable vertices
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Latest(Split):
     """The numbers of the columns that hold the largest number of a tile.
 
     Attributes:
-        padded: as many as there are columns; those that are missing are the number of columns.
+        padded: emit one number per column; missing ones are the number of columns.
     """
 
     padded: bool
@@ -87,7 +86,7 @@ class Latest(Split):
         return [(_tile(np.array([number], ADDRESS_DTYPE)), 0) for number in found]
 
     def hardware(self) -> sequences.Parts:
-        """Return what hardware knows of it."""
+        """Return the hardware parts."""
         from operators.rtl import sequences
 
         return sequences.Parts()
@@ -124,7 +123,7 @@ class Marked(Reduction):
         return _tile(state)
 
     def hardware(self) -> compute.Accumulation:
-        """Return what hardware knows of it."""
+        """Return the hardware accumulation."""
         from operators.rtl import compute
 
         size = 1, self.columns, 1, self.columns
@@ -151,7 +150,7 @@ class NextLevel(Function):
         return _tile(np.where((levels == 0) & (marks > 0), levels.max() + 1, levels))
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols << 1)
@@ -212,7 +211,6 @@ def build(
 
 
 def _which(choice: NDArray[np.generic], width: int) -> Stream:
-    """One-hot selectors, [len(choice)]."""
     return Flatten(0, 1)(Selectors(choice.astype(int)[:, np.newaxis], width)())
 
 

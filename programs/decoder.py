@@ -1,11 +1,11 @@
 """A decode step of a mixture-of-experts decoder, one layer or several (section 5.5, figure 17).
 
 Every request brings one new token. A layer normalises the tokens, computes queries, keys and values
-of all heads, attends to the cache of each request and appends to it, projects back and adds what it
-was given; normalises again, lets the router choose the experts of each token, computes these, and
+of all heads, attends to the cache of each request and appends to it, projects back and adds its
+input; normalises again, lets the router choose the experts of each token, computes these, and
 adds again (``layers/decoder_layer.py`` draws it). All weights are streamed from off-chip memory
-once in a layer, those of an expert once for each of its tiles; the sums that pass by attention and
-experts are kept on chip.
+once in a layer, an expert's once for each of its tiles; the sums that bypass attention and experts
+are kept on chip.
 
 Of the paper's three optimisations, ``tiling=dynamic`` packs all tokens of an expert to one tile,
 ``parallelisation=dynamic`` gives a (head, request) pair to the region that is free, and fewer
@@ -71,26 +71,26 @@ def build(
     """Wire the layers.
 
     Args:
-        model: whose sizes.
+        model: the model with the sizes.
         batch: requests.
         tiling: of the experts' tokens, ``static`` or ``dynamic``.
         tile_n: rows of a packed tile of an expert; for static tiling only.
         tile_f: columns of a weight tile of an expert; it divides the inner dimension.
         tile_p: columns of a weight tile of a projection; it divides a head's.
-        regions: how many share the experts; one each where None.
-        parallelisation: how pairs of a head and a request come to the regions of the attention:
-            ``coarse`` (blocks of neighbours), ``interleaved`` (in turn), ``dynamic`` (as they
-            become free).
+        regions: how many share the experts; one per expert if None.
+        parallelisation: how pairs of a head and a request are assigned to the regions of the
+            attention: ``coarse`` (blocks of neighbours), ``interleaved`` (in turn), ``dynamic``
+            (the first free region).
         attention_regions: how many work at the same time.
         layers: how many, one after the other.
         first_layer: the number of the first one, which decides routing and data.
-        flops_per_cycle: of every compute unit; the hardware's where None.
-        channel_depth: of every channel; the hardware's where None.
-        kv: an .npy file of cache lengths in tokens; drawn where None.
-        routing: an .npz file with an array data, [tokens, top_k], for one layer; drawn where None.
+        flops_per_cycle: of every compute unit; the hardware's if None.
+        channel_depth: of every channel; the hardware's if None.
+        kv: an .npy file of cache lengths in tokens; drawn if None.
+        routing: an .npz file with an array data, [tokens, top_k], for one layer; drawn if None.
         seed: of drawn routings and lengths and of all data.
-        experts: how many there are; the model's where None, and so the sizes below.
-        top_k: to how many of them a token goes.
+        experts: how many there are; the model's if None, and so the sizes below.
+        top_k: experts of a token.
         hidden: columns of the tokens.
         inter: columns between an expert's gate and up projection and its down projection.
         heads: query heads, of all key-value heads together.

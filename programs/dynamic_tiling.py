@@ -1,8 +1,8 @@
-"""A two-layer perceptron over a batch of sequences of different lengths, some of them empty.
+"""A two-layer perceptron over a batch of sequences of different lengths, some empty.
 
-With dynamic tiling all tokens of a sequence are packed to one tile of as many rows, and the weights
-are read once for each sequence. With static tiling they are packed ``rows`` to a tile, the last one
-padded, and the weights are read once for each tile.
+With dynamic tiling all tokens of a sequence are packed to one tile, and the weights are read once
+for each sequence. With static tiling they are packed ``rows`` to a tile, the last one padded, and
+the weights are read once for each tile.
 
 Run:      python -m fabric run programs/dynamic_tiling.py -p tiling=dynamic
 Computes: y[t] = silu(x[t] @ up) @ down for the tokens t of all sequences
@@ -84,7 +84,7 @@ def build(
 
 
 def _perceptron(packed: Stream, up: NDArray[np.float64], down: NDArray[np.float64]) -> Stream:
-    """Multiply every tile by both weights, each read once for it."""
+    """Multiply every tile by both weights, each read once per tile."""
     upward = Flatten(0, 2)(_once_for_each(packed, up))
     inner = Map(SiLU())(Map(Matmul())(packed, upward))
     return Map(Matmul())(inner, Flatten(0, 2)(_once_for_each(inner, down)))

@@ -1,15 +1,15 @@
-"""The edit distance of pairs of sequences of any length, by wavefronts that go round a loop.
+"""The edit distance of pairs of sequences of any length, by wavefronts in a loop.
 
 A wavefront is an antidiagonal of the table of distances between the beginnings of two sequences; it
-follows from the two before it. Up to ``lanes`` pairs are in the loop at a time, one lap for each
-wavefront: a pair needs as many laps as it has letters. When one is done the next one starts.
-Tickets say when: ``Initial`` puts ``lanes`` of them in front of those that finished pairs leave.
-With padded sequences all pairs have the letters and the laps of the longest ones.
+follows from the two before it. Up to ``lanes`` pairs are in the loop at a time, with one lap for
+each wavefront: a pair needs one lap per symbol of both sequences. When a pair is done, the next one
+starts. Tickets control the starts: ``Initial`` emits ``lanes`` tickets, and every finished pair
+emits another. With padded sequences all pairs have the symbols and the laps of the longest ones.
 
-Where STeP's operators do not fit: a loop ends with a stream that ends by itself, so that the number
-of all laps is known before; no operator makes the selector that lets a pair out of the loop of the
-numbers that tell it is done, so that the program brings its own functions; and a tile that goes
-round keeps its type, so that a wavefront has its greatest width in every lap.
+Limits of STeP's operators: a loop needs a stream that ends by itself, so the number of all laps is
+computed before the run. No operator turns the number of the lap into the selector that lets a pair
+out of the loop, so the program brings its own functions. A tile in a loop keeps its type, so a
+wavefront has its greatest width in every lap.
 
 Run:      python -m fabric run programs/edit_distance.py -p pairs=8 -p longest=12
 Computes: y[p] = the fewest insertions, deletions and substitutions that turn a[p] into b[p]
@@ -61,7 +61,7 @@ from operators import (
 if TYPE_CHECKING:
     from operators.rtl import compute
 
-FAR = 2**30  # what is outside of the table
+FAR = 2**30  # distances outside of the table
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Begin(Function):
         return left, right, fronts, _integer(0), laps, number
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(5, lambda x, *_: (2, x.cols + 1, 2, x.cols + 1))
@@ -118,7 +118,7 @@ class NextFront(Function):
         return left, right, fronts, _integer(done), laps, number
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, compute.whole, lambda x: x.cols * 5)
@@ -126,7 +126,7 @@ class NextFront(Function):
 
 @dataclass(frozen=True)
 class IsDone(Function):
-    """Whether a pair has gone round often enough: 1, else 0."""
+    """Whether a pair has finished its laps: 1, else 0."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -141,7 +141,7 @@ class IsDone(Function):
         return Selector((int(number_in(lap) == number_in(laps)),), 2)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
@@ -149,7 +149,7 @@ class IsDone(Function):
 
 @dataclass(frozen=True)
 class Distance(Function):
-    """The distance of a pair that is done: where the last wavefront has all letters of the left."""
+    """The distance of a finished pair: the last wavefront's entry for all symbols of the left."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -168,7 +168,7 @@ class Distance(Function):
         return Tile(1, 1, fronts.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER)
@@ -176,7 +176,7 @@ class Distance(Function):
 
 @dataclass(frozen=True)
 class Number(Function):
-    """Which pair it is."""
+    """The number of a pair."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -190,7 +190,7 @@ class Number(Function):
         return inputs[-1]
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
@@ -209,12 +209,12 @@ def build(
 
     Args:
         pairs: that are drawn.
-        longest: letters of the longest possible sequence that is drawn.
+        longest: symbols of the longest possible sequence that is drawn.
         sequences: ``ragged``, or ``padded`` to the longest.
-        lanes: pairs that go round at a time.
-        piece: letters that are loaded at a time; a sequence takes whole pieces.
-        file: of pairs, one a line with a comma between the two; drawn where None.
-        seed: of what is drawn.
+        lanes: pairs in the loop at a time.
+        piece: symbols that are loaded at a time; a sequence takes whole pieces.
+        file: of pairs, one a line with a comma between the two; drawn if None.
+        seed: of the drawn pairs.
     """
     given = draw_pairs(pairs, longest, seed) if file is None else read_pairs(file)
     count, lanes = len(given), min(lanes, len(given))
@@ -230,7 +230,7 @@ def build(
         left, right = (
             _load([pair[side] for pair in given], lengths[:, side], piece, most, -1 - side)
             for side in (0, 1)
-        )  # [P] of 1 x letters
+        )  # [P] of 1 x symbols
         leaving = Feedback(StreamType((count - lanes,), numbers.value))
         tickets = Initial(0, lanes)(leaving)  # [P]
         times = Flatten(0, 1)(Metadata(laps)())
@@ -241,7 +241,7 @@ def build(
         going, done = Partition(2)(after, Map(IsDone())(after))
         again.connect(_first(going, rounds))
         places = Map(Number())(done)
-        # The last ones to be done find nobody to start.
+        # The last finished pairs start no further ones.
         useful, spare = Partition(2)(places, _which(np.arange(count) >= count - lanes))
         Consumer()(spare)
         leaving.connect(_first(useful, count - lanes))
@@ -256,7 +256,7 @@ def build(
 def _load(
     sequences: Sequence[Letters], lengths: NDArray[np.int64], piece: int, most: int, empty: int
 ) -> Stream:
-    """Return one tile for each sequence, of whole pieces; behind its letters is ``empty``."""
+    """Return one tile for each sequence, of whole pieces, filled up with ``empty``."""
     stride = max(-(-most // piece), 1)
     stored = np.full((len(sequences), stride * piece), empty, np.int32)
     for row, letters in zip(stored, sequences, strict=True):
@@ -273,7 +273,6 @@ def _first(stream: Stream, count: int) -> Stream:
 
 
 def _which(choice: NDArray[Any], width: int = 2) -> Stream:
-    """One-hot selectors, [len(choice)]."""
     return Flatten(0, 1)(Selectors(choice.astype(int)[:, np.newaxis], width)())
 
 
@@ -288,7 +287,7 @@ def _letters(*sequences: NDArray[Any]) -> int:
 def _next(
     left: NDArray[Any], right: NDArray[Any], fronts: NDArray[Any], lap: int
 ) -> NDArray[np.int32]:
-    """Return wavefront ``lap`` above the one before it; place i is for i letters of the left."""
+    """Return wavefront ``lap`` above the one before it; place i is for i symbols of the left."""
     latest, before = fronts
     front = np.full_like(latest, FAR)
     for taken in range(max(0, lap - len(right)), min(lap, len(left)) + 1):

@@ -1,14 +1,14 @@
-"""A layer of a graph neural network over lists of neighbours of any length, some of them empty.
+"""A layer of a graph neural network over lists of neighbours of any length, some empty.
 
 Features of the neighbours are gathered one by one and packed to tiles; each goes through weights
 and an activation before all of a vertex are added up. Both weights are read from off-chip memory
 once and from a buffer for every tile. With dynamic tiling all neighbours of a vertex make up one
-tile; with static tiling ``rows`` of them do, the last tile padded; with padded lists every vertex
-has as many neighbours as the one with most, of which those that it lacks are zeros.
+tile; with static tiling ``rows`` neighbours do, the last tile padded; with padded lists every
+vertex gets the longest list, filled up with neighbours of zeros.
 
-Where STeP's operators do not fit: nothing adds up the rows inside of a tile, so that messages are
-split into rows again; and features that several vertices gather are read from off-chip memory for
-each of them, since a buffer on chip is read along affine patterns only.
+Limits of STeP's operators: no operator adds up the rows of a tile, so messages are split into rows
+again. A buffer on chip is read along affine patterns only, so features that several vertices gather
+are read from off-chip memory for each vertex.
 
 Run:      python -m fabric run programs/graph_layer.py -p graph=power-law -p vertices=64
 Computes: y[v] = x[v] @ own + sum over the neighbours u of v of silu(x[u] @ others)
@@ -59,10 +59,10 @@ def build(
     """Wire the layer.
 
     Args:
-        graph: whose vertices have features.
+        graph: the graph; its vertices have features.
         vertices: of a graph that is drawn, or of a grid.
         tiling: ``dynamic``, ``static``, or ``padded``: static tiles of padded lists.
-        rows: neighbours of a tile, where tiles are static.
+        rows: neighbours of a static tile.
         seed: of the graph and all numbers.
     """
     network = graph_named(graph, vertices, seed)
@@ -102,7 +102,7 @@ def build(
 
 
 def _on_chip(weight: NDArray[np.float64], reference: Stream) -> Stream:
-    """Read ``weight`` once and hand it on for every element of the reference, [1, ...]."""
+    """Read ``weight`` once and repeat it for every element of the reference, [1, ...]."""
     rows, cols = weight.shape
     buffers = Bufferize(2)(LinearOffChipLoad(weight, tile=(rows, cols))())  # [1] of [1, 1]
     return Flatten(0, 2)(Streamify()(buffers, reference))  # [1, ..., 1, 1] -> [1, ...]

@@ -3,12 +3,12 @@
 Both tables are in buckets by the low digits of the key, and the rest of the key is the word of a
 bucket's table: no two keys share one. A bucket's orders are written to a table on chip, the amounts
 of its items are added up in another (two Scatters), and the tables are multiplied word by word.
-``padded`` reads as many rows of every bucket as the fullest one has, as static shapes would.
+``padded`` reads every bucket at the size of the fullest one, as static shapes would.
 
-Where STeP's operators do not fit: nothing looks a word on chip up for each element of a stream, so
-that the table of a bucket is read as a whole; and the pass that deals rows out to buckets is not
-part of the program: references to the rows come in buckets from sources of control data. A row is
-a record of its own, so that each is a request of 64 bytes.
+Limits of STeP's operators: no operator looks up a word on chip for each element of a stream, so the
+table of a bucket is read as a whole. The pass that deals rows out to buckets is not part of the
+program: references to the rows come in buckets from sources of control data. A row is a separate
+record, so each is a request of 64 bytes.
 
 Run:      python -m fabric run programs/hash_join.py -p orders=24 -p items=96
 Computes: y[key] = rate[key] * the sum of the amounts of the key's items, 0 without an order
@@ -48,7 +48,7 @@ def build(
     """Wire the join.
 
     Args:
-        orders: rows of the first table, each with a key of its own; no more than keys.
+        orders: rows of the first table, each with a different key; no more than keys.
         items: rows of the second table.
         keys: that there are, a multiple of the buckets.
         buckets: how many.

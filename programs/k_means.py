@@ -1,14 +1,14 @@
 """k-means (Lloyd): every point is added to the sum of its nearest centre, on chip or in a tile.
 
-A point goes to the nearest of ``clusters`` centres; a Scatter adds it up there, with a 1 behind
-its coordinates, so that the counts come along. ``dense`` makes a tile with a row for each centre
-out of every point, all zeros but for one, and adds these tiles up. Iterations are wired one behind
-the other.
+A point goes to the nearest of ``clusters`` centres; a Scatter adds it up there, with a 1 behind its
+coordinates, so that the counts come along. ``dense`` makes a tile out of every point, with a row
+for each centre and zeros in all rows except one, and adds these tiles up. Iterations are wired one
+behind the other.
 
-In timing mode there are no coordinates to compare: the choices that the numbers lead to are given.
+Timing mode has no coordinates to compare: the choices that the numbers lead to are given.
 
 Run:      python -m fabric run programs/k_means.py -p points=64 -p clusters=4
-Computes: y, the centres after so many iterations, from the first points; each with a 1 behind it
+Computes: y, the centres after ``iterations`` from the first points; each with a 1 behind it
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Nearest(Function):
         return integer(int(nearest(point.data, centres.data)[0]))
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(
@@ -113,7 +113,7 @@ class Spread(Function):
         return Tile(self.clusters, point.cols, point.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda x, _: (self.clusters, x.cols, self.clusters, x.cols))
@@ -142,7 +142,7 @@ class Centre(Function):
         return Tile(total.rows, total.cols, total.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols)
@@ -165,7 +165,7 @@ def build(
         dimensions: coordinates of a point.
         iterations: how many.
         update: how sums are made.
-        banks: of the memory of ``scatter``, as many of which are updated at a time.
+        banks: of the memory of ``scatter``; each updates one word at a time.
         seed: of the points.
     """
     if points < clusters:
@@ -205,7 +205,7 @@ def nearest(points: Points, centres: Points) -> NDArray[np.int64]:
 
 
 def _steps(x: Points, clusters: int, iterations: int) -> list[tuple[NDArray[np.int64], Points]]:
-    """Return, for each iteration, whom each point belongs to, and the centres after it."""
+    """Return, for each iteration, the centre of each point, and the new centres."""
     centres, steps = x[:clusters], []
     for _ in range(iterations):
         chosen = nearest(x, centres)

@@ -1,4 +1,4 @@
-"""Vectors times matrices, each vector times one of them, in static and in dynamic tiles.
+"""Vectors times matrices, each vector times a chosen one, in static and in dynamic tiles.
 
 That is what remains of a mixture of experts, or of adapters that requests share, when batches are
 small: every matrix is read for the few vectors that are multiplied by it. With static tiling
@@ -8,13 +8,13 @@ of a matrix do. How unevenly the matrices are chosen is the exponent of a power 
 Hardware may have to carry the size of a dynamic tile with it. Then there is a header of
 ``header_bytes`` in front of every row that off-chip memory holds, vectors and results, and behind
 every operator that sends dynamic tiles a stage that holds up a tile until its header has passed,
-at the bytes per cycle of on-chip memory. Static tiles have none. Rows, since the paper's loads and
-stores know static tiles only (table 3), of which dynamic ones are packed.
+at the bytes per cycle of on-chip memory. Static tiles have none. The headers are per row, since the
+paper's loads and stores know static tiles only (table 3), from which dynamic ones are packed.
 
-What that does not capture: a channel moves a tile of any size in one cycle, so that a header is
-dearer beside it than on wires that take as long as the tile has bytes; the stage is a hop and two
-slots of its own, also where the header has no bytes (``header_bytes=0``, beside None: no stages);
-and neither area, energy nor what a unit does with a size that it has read is counted.
+Limits: a channel moves a tile of any size in one cycle, so a header is dearer beside it than on
+wires that take time for every byte of the tile; the stage adds a hop and two slots, also if the
+header has no bytes (``header_bytes=0``; None adds no stages); and neither area, energy nor the use
+of a size in a unit is counted.
 
 Run:      python -m fabric run programs/matrix_vector.py -p batch=16 -p tiling=dynamic
 Computes: y[b] = x[b] @ w[matrix of b]
@@ -90,10 +90,10 @@ class Header(Function):
 
 @dataclass(frozen=True)
 class Columns(Function):
-    """A row with columns put in front of it, or with so many taken away; no cycles.
+    """A row with columns of zeros added in front, or with columns removed there; no cycles.
 
     Attributes:
-        more: how many, of zeros; taken away where below 0.
+        more: the number of columns; removed if below 0.
     """
 
     operands: ClassVar = 1
@@ -133,14 +133,14 @@ def build(
 
     Args:
         batch: vectors.
-        matrices: of which each vector is multiplied by one.
+        matrices: their number; each vector is multiplied by one.
         skew: the n-th most popular matrix is chosen n to the power of -skew as often as the first.
         tiling: ``static`` or ``dynamic``.
         tile_n: vectors of a tile; for static tiling only.
         tile_f: columns of a matrix that are read at a time; it divides ``outer``.
         inner: rows of a matrix.
         outer: columns of a matrix.
-        header_bytes: that carry the size of a dynamic tile; sizes are known anyway where None.
+        header_bytes: that carry the size of a dynamic tile; None for sizes without headers.
         seed: of the choice and of all numbers.
     """
     if not 0 <= skew <= STEEPEST:
@@ -195,8 +195,8 @@ class _Headers:
     """Headers of dynamic tiles.
 
     Attributes:
-        held_cycles: that one takes on a channel; None where there are none.
-        columns: that one takes in a row in off-chip memory.
+        held_cycles: of a header on a channel; None without headers.
+        columns: of a header in a row in off-chip memory.
     """
 
     held_cycles: int | None
@@ -204,10 +204,10 @@ class _Headers:
 
     @classmethod
     def of(cls, header_bytes: int | None, hardware: Hardware) -> _Headers:
-        """Return headers of so many bytes.
+        """Return headers of ``header_bytes``.
 
         Raises:
-            ConfigurationError: they are no whole number of columns.
+            ConfigurationError: the bytes are not a whole number of columns.
         """
         if header_bytes is None:
             return cls(None, 0)
@@ -227,12 +227,11 @@ class _Headers:
         return tiles if self.held_cycles is None else Map(Header(self.held_cycles))(tiles)
 
     def changed(self, rows: Stream, columns: int) -> Stream:
-        """Return rows with so many columns more, or less where ``columns`` is below 0."""
+        """Return rows with ``columns`` more columns, or fewer if it is below 0."""
         return rows if self.held_cycles is None else Map(Columns(columns))(rows)
 
 
 def _draw(batch: int, matrices: int, skew: float, seed: int) -> NDArray[np.int64]:
-    """Return the matrix of every vector, [batch]."""
     random = np.random.default_rng((seed, 0))
     chances = (1.0 + np.arange(matrices)) ** -skew
     return random.choice(random.permutation(matrices), batch, p=chances / chances.sum())

@@ -1,12 +1,12 @@
 """A mixture-of-experts layer with SwiGLU experts (sections 5.2 to 5.4; figures 9, 10, 12, 13).
 
 Static tiling packs tile_n tokens of an expert to a tile and pads the last one; dynamic tiling packs
-all of them to one tile of as many rows. With fewer regions than experts, neighbouring experts share
+all tokens of an expert to one tile. With fewer regions than experts, neighbouring experts share
 the operators of one region (configuration time-multiplexing).
 
-Large batches need deeper channels than the hardware's two slots: a region that is done with a tile
-waits for the expert whose tokens come later, while the tokens of others fill the channels in front
-of it. Qwen's layer with static tiles of 16 stops at -p batch=256 and completes with
+Large batches need deeper channels than the hardware's two slots: a region that has finished a tile
+waits for an expert with later tokens, while the tokens of other experts fill the channels in front
+of the region. Qwen's layer with static tiles of 16 stops at -p batch=256 and completes with
 -p channel_depth=4; the authors ran such batches with channels of 1,024.
 
 Run:      python -m fabric run programs/moe.py -p model=tiny -p tile_n=4 --mode functional
@@ -65,19 +65,19 @@ def build(
     """Wire the layer.
 
     Args:
-        model: whose sizes.
+        model: the model with the sizes.
         batch: tokens.
         tiling: ``static`` or ``dynamic``.
         tile_n: rows of a packed tile; for static tiling only.
         tile_f: columns of a weight tile; it divides the inner dimension.
-        regions: how many share the experts; one each where None.
-        flops_per_cycle: of every compute unit; the hardware's where None.
-        channel_depth: of every channel; the hardware's where None.
-        routing: an .npz file with an array data, [tokens, top_k]; drawn where None.
-        first_token: of the file's; those of the batch are the next ones.
+        regions: how many share the experts; one per expert if None.
+        flops_per_cycle: of every compute unit; the hardware's if None.
+        channel_depth: of every channel; the hardware's if None.
+        routing: an .npz file with an array data, [tokens, top_k]; drawn if None.
+        first_token: the first row of the file for the batch.
         seed: of the drawn routing and of all data.
-        experts: how many there are; the model's where None, and so the sizes below.
-        top_k: to how many of them a token goes.
+        experts: how many there are; the model's if None, and so the sizes below.
+        top_k: experts of a token.
         hidden: columns of the input and the output.
         inter: columns between gate and up projection and the down projection.
     """

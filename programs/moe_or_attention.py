@@ -1,4 +1,4 @@
-"""The paper's layers and its attention in one program, for studies that put both beside each other.
+"""The paper's layers and its attention in one program, for studies that compare both.
 
 Run:      python -m fabric run programs/moe_or_attention.py -p strategy=coarse
 Computes: what moe.py or attention.py does.
@@ -33,22 +33,22 @@ def build(
     requests: Annotated[int | None, Bounds(1)] = None,
     seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
-    """Wire one of both; what is None is left to it.
+    """Wire one of both; None leaves a value to the wired program.
 
     Args:
-        part: which.
-        model: as ``moe.py`` takes it, and so up to ``tile_f``, and ``routing``.
-        batch: the same.
-        tiling: the same.
-        tile_n: as the one that is wired takes it, and so up to ``channel_depth``, and ``seed``.
+        part: ``moe`` or ``attention``.
+        model: as ``moe.py`` takes it.
+        batch: as ``moe.py`` takes it.
+        tiling: as ``moe.py`` takes it.
+        tile_n: as the wired program takes it.
         tile_f: as ``moe.py`` takes it.
-        regions: as the one that is wired takes it.
-        flops_per_cycle: the same.
-        channel_depth: the same.
+        regions: as the wired program takes it.
+        flops_per_cycle: as the wired program takes it.
+        channel_depth: as the wired program takes it.
         routing: as ``moe.py`` takes it.
-        strategy: as ``attention.py`` takes it, and so up to ``requests``.
-        kv: the same.
-        requests: the same.
+        strategy: as ``attention.py`` takes it.
+        kv: as ``attention.py`` takes it.
+        requests: as ``attention.py`` takes it.
         seed: of drawn sizes and of all data.
     """
     both = {

@@ -55,7 +55,7 @@ def every_second() -> Unit:
     m.d.comb += head.take.eq(is_first | (waits & head.valid))
     m.d.sync += is_second.eq(Mux(is_second, ~(waits & head.valid), is_first))
     m.d.sync += is_resting.eq(waits & head.valid)
-    # Where there is none, the first takes a cycle from when that is known.
+    # Without a second element, the first takes a cycle from the end of the stream.
     with m.If((is_first & left | waits & ~head.valid) & head.over):
         m.d.sync += has_ended.eq(1)
     is_done = emitter.free & ~is_second & ~is_resting & ~head.valid & head.end

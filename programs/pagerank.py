@@ -4,11 +4,11 @@ An iteration expands each rank to the vertex's list of neighbours and adds it up
 (Scatter). Iterations are wired one behind the other. ``dense`` multiplies the row of all ranks by
 the matrix of all vertices with all others instead, which is loaded once and stays on chip.
 
-Where STeP's operators do not fit: lists of neighbours come from sources of control data, so that
-their bytes are not counted, and a loop would have to know its iterations before, too.
+Limits of STeP's operators: lists of neighbours come from sources of control data, so their bytes
+are not counted. A loop would have to know its iterations before the run, too.
 
 Run:      python -m fabric run programs/pagerank.py -p graph=karate-club -p iterations=4
-Computes: y, the ranks after so many iterations with a damping of 0.85, from equal ones
+Computes: y, the ranks after ``iterations`` with a damping of 0.85, from equal ones
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Damped(Function):
         return Tile(tile.rows, tile.cols, tile.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, compute.whole, lambda x: x.cols << 1)
@@ -95,11 +95,11 @@ def build(
     """Wire the iterations.
 
     Args:
-        graph: whose vertices are ranked; each vertex needs a neighbour.
+        graph: the graph with the ranked vertices; each vertex needs a neighbour.
         vertices: of a graph that is drawn, or of a grid.
         iterations: how many.
         edges: lists of neighbours, or all pairs.
-        banks: of the memory that adds ranks up, as many of which are updated at a time.
+        banks: of the memory that adds ranks up; each updates one word at a time.
         seed: of a drawn graph.
     """
     network = graph_named(graph, vertices, seed)
@@ -140,7 +140,6 @@ def build(
 
 
 def _row(numbers: NDArray[np.float64]) -> Stream:
-    """Load a row of numbers, [1, 1, 1]."""
     return LinearOffChipLoad(_tensor(numbers[np.newaxis]), (1, len(numbers)))()
 
 

@@ -1,8 +1,8 @@
 """The paper's layers and its attention on a mesh, placed in one of four ways.
 
-``place`` finds sites for the units, ``random`` draws them, ``rows`` leaves it to the rule for what
-nobody places, and ``together`` puts all units on one site, so that no way is longer than a hop and
-no link is used. On hardware without a mesh nothing has a site.
+``place`` finds sites for the units, ``random`` draws them, ``rows`` applies the default rule for
+units without a site, and ``together`` puts all units on one site, so that every way is a hop and
+no link is used. On hardware without a mesh units have no sites.
 
 Run:      python -m fabric run programs/placed.py --hardware mesh_paper -p model=mixtral-8x7b
 Computes: what moe_or_attention.py does.
@@ -27,7 +27,7 @@ Sites: TypeAlias = Mapping[str, tuple[int, int]]
 Way = Literal["place", "random", "rows", "together"]
 
 _found: Final[dict[tuple[object, ...], Sites]] = {}
-"""Sites by what decides them: those of a large layer are looked for once."""
+"""Sites by their parameters: those for a large layer are searched once."""
 
 
 def build(
@@ -51,16 +51,16 @@ def build(
         part: which.
         placement: how its units get their sites.
         placement_seed: of what ``place`` and ``random`` draw.
-        model: as ``moe_or_attention.py`` takes it, and so all that follow.
-        batch: the same.
-        tiling: the same.
-        tile_n: the same.
-        flops_per_cycle: the same.
-        routing: the same.
-        strategy: the same.
-        kv: the same.
-        requests: the same.
-        seed: the same.
+        model: as ``moe_or_attention.py`` takes it.
+        batch: as ``moe_or_attention.py`` takes it.
+        tiling: as ``moe_or_attention.py`` takes it.
+        tile_n: as ``moe_or_attention.py`` takes it.
+        flops_per_cycle: as ``moe_or_attention.py`` takes it.
+        routing: as ``moe_or_attention.py`` takes it.
+        strategy: as ``moe_or_attention.py`` takes it.
+        kv: as ``moe_or_attention.py`` takes it.
+        requests: as ``moe_or_attention.py`` takes it.
+        seed: as ``moe_or_attention.py`` takes it.
     """
     program = moe_or_attention.build(
         part,
@@ -84,7 +84,7 @@ def build(
         program.put(_random(program, placement_seed))
     elif placement == "place":
         if mesh.die_columns is None and mesh.die_rows is None:
-            # Where all links are alike, their width decides nothing.
+            # Equal links have equal widths, which decide nothing.
             mesh = replace(mesh, link_bytes_per_cycle=None, injection_bytes_per_cycle=None)
         of_program = (part, model, batch, tiling, tile_n, flops_per_cycle)
         key = (*of_program, routing, strategy, kv, requests, seed, mesh, placement_seed)
@@ -95,7 +95,7 @@ def build(
 
 
 def _random(program: Program, seed: int) -> Sites:
-    """Return sites that are drawn: off-chip units on the edge, on each site as many as it takes."""
+    """Return drawn sites: off-chip units on the edge, each site filled up to its limit."""
     mesh = program.hardware.network
     assert mesh is not None
     drawn = random.Random(seed)

@@ -1,11 +1,11 @@
-"""Attention of one query per request over caches of different lengths, some of them empty.
+"""Attention of one query per request over caches of different lengths, some empty.
 
 Scores come tile by tile. A Scan keeps the largest score so far and the factor by which that
 rescales what was summed before; an Accum sums numerators and denominators of the softmax with it,
 so that no request's scores are ever held as a whole (the inner loop of FlashAttention).
 
 Run:      python -m fabric run programs/ragged_attention.py -p requests=8
-Computes: y[r] = softmax(q[r] @ k[r].T / sqrt(64)) @ v[r], zeros where a request has no cache
+Computes: y[r] = softmax(q[r] @ k[r].T / sqrt(64)) @ v[r], zeros for requests without a cache
 """
 
 from __future__ import annotations

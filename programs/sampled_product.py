@@ -5,8 +5,8 @@ is, the rows of one factor and the columns of the other that it names are read a
 are read once for all blocks of their row. ``dense`` multiplies all rows with all columns, and then
 by a matrix with its zeros.
 
-Where STeP's operators do not fit: coordinates come from sources of control data, so that their
-bytes are not counted.
+Limits of STeP's operators: coordinates come from sources of control data, so their bytes are not
+counted.
 
 Run:      python -m fabric run programs/sampled_product.py -p matrix=circuit -p inner=32
 Computes: c = s * (a @ b.T), where sparse only the blocks that s has, one below the other
@@ -48,10 +48,10 @@ def build(
 
     Args:
         matrix: which kind samples.
-        rows: of it, and columns.
+        rows: of the sparse matrix, and its columns.
         inner: columns of both factors.
         block: rows and columns of a block; it divides the rows.
-        order: what is multiplied.
+        order: ``sampled`` multiplies at the blocks only, ``dense`` everywhere.
         seed: of all numbers.
     """
     if rows % block:

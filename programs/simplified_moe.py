@@ -1,6 +1,6 @@
 """The simplified mixture of experts of the paper's section 3.3 (figures 6 and 7, listing 1).
 
-Each token goes to one of the experts, each of which is one matrix product. Tokens of an expert
+Each token goes to one of the experts; an expert is one matrix product. Tokens of an expert
 are packed four to a tile, the last tile padded; weights are read once per packed tile.
 
 Run:      python -m fabric run programs/simplified_moe.py -p tokens=10 -p seed=0
@@ -45,7 +45,7 @@ def build(tokens: int = 10, experts: int = 2, seed: int = 0) -> Program:
     weights = random.standard_normal((experts, HIDDEN, OUTPUT)).astype(np.float32)
     choice = random.integers(0, experts, (tokens, 1))
 
-    # A row waits until the tile of its expert is full, and all rows of the others wait behind it.
+    # A row waits until the tile of its expert is full, and rows of other experts wait behind it.
     with Program("simplified-moe", mode="functional", channel_depth=max(2, tokens)) as program:
         rows = LinearOffChipLoad(x, tile=(1, HIDDEN))()  # [1, T, 1] of 1x64
         tokens_in = Flatten(1, 2)(rows)  # [T, 1] of 1x64

@@ -1,13 +1,13 @@
 """A sparse matrix times a vector or a matrix: rows of any length, as they are or all padded.
 
 The matrix is the Laplacian of a graph: the row of a vertex has its number of neighbours and a -1
-for each of them. Ragged rows are read as they are; padded ones have as many entries as the longest
-(the format ELLPACK), which multiply a row of zeros.
+for each neighbour. Ragged rows are read as they are; padded rows have the length of the longest
+(the format ELLPACK), and padding multiplies a row of zeros.
 
-Where STeP's operators do not fit: a buffer on chip is read along affine patterns only, so that each
-entry gathers its row of x from off-chip memory, a request of 64 bytes however short that row is;
-and a load's tile has one size, so that the entries of a row are read in pieces of ``piece``, the
-last one filled up with zeros, in both formats.
+Limits of STeP's operators: a buffer on chip is read along affine patterns only, so each entry
+gathers its row of x from off-chip memory, a request of 64 bytes however short that row is. A load's
+tile has one size, so the entries of a row are read in pieces of ``piece``, the last one filled up
+with zeros, in both formats.
 
 Run:      python -m fabric run programs/sparse_matrix.py -p graph=karate-club -p columns=8
 Computes: y = a @ x
@@ -46,7 +46,7 @@ def build(
     """Wire the product.
 
     Args:
-        graph: whose Laplacian is multiplied.
+        graph: the graph of the multiplied Laplacian.
         vertices: of a graph that is drawn, or of a grid.
         columns: of x; 1 for a vector.
         rows: ``ragged``, or ``padded`` to the longest.

@@ -6,10 +6,10 @@ have: the order ijk of the Sparse Abstract Machine. ``gustavson`` goes through t
 multiplies each with the row of blocks that it names, and adds the products up on chip where their
 columns say (Scatter): the order ikj. ``dense`` reads all blocks.
 
-Where STeP's operators do not fit: coordinates and references of rows and columns come from sources
-of control data, so that their bytes are not counted, but for the columns of ``gustavson``, each a
-request of its own; a load moves one block after the other, so that small blocks wait for memory;
-and the result has all of its blocks, since no operator drops those without an entry.
+Limits of STeP's operators: coordinates and references of rows and columns come from sources of
+control data, so their bytes are not counted, except the columns of ``gustavson``, each a separate
+request. A load moves one block after the other, so small blocks wait for memory. The result has all
+of its blocks, since no operator drops blocks without an entry.
 
 Run:      python -m fabric run programs/sparse_product.py -p matrix=circuit -p order=gustavson
 Computes: c = a @ a
@@ -56,9 +56,9 @@ def build(
 
     Args:
         matrix: which kind.
-        rows: of it, and columns.
+        rows: of the matrix, and its columns.
         block: rows and columns of a block; it divides the rows.
-        order: how blocks are gone through.
+        order: of the loops over blocks.
         banks: of the memory of ``gustavson``, which are updated at a time.
         seed: of the matrix.
     """
@@ -107,7 +107,7 @@ def _gustavson(a: Blocks, block: int, banks: int) -> Stream:
     """Multiply each block with the row that it names, and add up by columns."""
     count, size = len(a.held), (block, block)
     longest = max(1, *map(len, a.held))
-    padded = np.zeros((count * longest, block, block))  # what is not there is not read
+    padded = np.zeros((count * longest, block, block))  # missing blocks are not read
     columns = np.zeros((count * longest, 1), np.int64)
     for row, (held, numbers) in enumerate(zip(a.held, a.numbers, strict=True)):
         first = row * longest
@@ -125,5 +125,4 @@ def _gustavson(a: Blocks, block: int, banks: int) -> Stream:
 
 
 def _transposed(values: np.ndarray, block: int) -> np.ndarray:
-    """Return blocks, one below the other, each transposed."""
     return values.reshape(-1, block, block).swapaxes(1, 2).reshape(-1, block)

@@ -1,4 +1,4 @@
-"""The SwiGLU layer in pieces or in tiles, for studies that put both beside each other.
+"""The SwiGLU layer in pieces or in tiles, for studies that compare both.
 
 Run:      python -m fabric run programs/swiglu_in_pieces.py --hardware hdl_as_run
 Computes: what swiglu.py does.
@@ -27,11 +27,11 @@ def build(
     """Wire the layer.
 
     Args:
-        batch: as ``swiglu.py`` takes it, and so up to ``seed``.
-        hidden: the same.
-        inter: the same.
-        tile_batch: the same.
-        tile_inter: the same.
+        batch: as ``swiglu.py`` takes it.
+        hidden: as ``swiglu.py`` takes it.
+        inter: as ``swiglu.py`` takes it.
+        tile_batch: as ``swiglu.py`` takes it.
+        tile_inter: as ``swiglu.py`` takes it.
         seed: of all data.
         pieces: rows and columns of a piece; 0 for tiles.
     """

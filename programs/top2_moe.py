@@ -1,4 +1,4 @@
-"""A mixture of experts in which every token goes to two of them, and some experts get no token.
+"""A mixture of experts in which every token goes to two experts, and some experts get no token.
 
 Tokens of an expert are packed to tiles, the last one padded; an expert without tokens passes empty
 streams on, reads no weights, and ends.
@@ -48,11 +48,11 @@ def build(
 
     Args:
         tokens: in the batch.
-        experts: at least 4; those with odd numbers get no token.
+        experts: at least 4; experts with odd numbers get no token.
         seed: of everything.
     """
     if experts < 4:
-        raise ConfigurationError(f"experts is {experts}: expected at least 4, two of them in use")
+        raise ConfigurationError(f"experts is {experts}: expected at least 4, so that 2 are used")
     random = np.random.default_rng(seed)
     x = random.standard_normal((tokens, HIDDEN))
     weights = random.standard_normal((experts, HIDDEN, OUTPUT)) / 6

@@ -5,7 +5,7 @@ it, added up over the eight heads that share keys and values, choose ``kept`` ti
 keys and values are gathered: attention that is sparse by what the data say, as Quest has it (Tang
 et al., ICML 2024), with means in the place of its bounds. ``dense`` reads the whole cache.
 
-In timing mode there are no scores to choose by: the tiles that the numbers would choose are given.
+Timing mode has no scores: there the tiles that the numbers would choose are given.
 
 Run:      python -m fabric run programs/top_k_attention.py -p context=1024 -p kept=8
 Computes: y[r] = softmax(q[r] @ k[r, chosen].T / 8) @ v[r, chosen]
@@ -56,12 +56,12 @@ ROWS = 32  # tokens of a cache tile
 
 @dataclass(frozen=True)
 class LargestTiles(Function):
-    """The tiles of a request whose scores, added up over the heads, are largest, ascending.
+    """The tiles of a request with the largest scores, added up over the heads, ascending.
 
     Additions over the heads, and a comparison with each of those kept. Without data ``given``.
 
     Attributes:
-        given: for each request the tiles to be chosen without data; a row has as many as are kept.
+        given: for each request the tiles to be chosen without data, ``kept`` per row.
     """
 
     mixed_types: ClassVar = True
@@ -88,7 +88,7 @@ class LargestTiles(Function):
         return Tile(1, kept, ADDRESS_DTYPE, places[np.newaxis])
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         kept = self.given.shape[1]
@@ -109,8 +109,8 @@ def build(
     Args:
         requests: in the batch.
         context: tokens of each request's cache, a multiple of 32.
-        kept: tiles that are read of each, where ``sparse``.
-        cache: what of it is read.
+        kept: tiles of each cache that are read, if ``sparse``.
+        cache: the part of the cache that is read.
         seed: of all numbers.
     """
     tiles = context // ROWS
@@ -152,7 +152,7 @@ class _Numbers:
         rounded = np.float32
         self.q = (random.standard_normal((requests, HEADS, HEAD)) / 8).astype(rounded)
         self.k = random.standard_normal((requests, tiles, ROWS, HEAD)).astype(rounded)
-        # What a tile is about moves all of its keys.
+        # The topic of a tile moves all of its keys.
         self.k += 2 * random.standard_normal((requests, tiles, 1, HEAD)).astype(rounded)
         self.v = random.standard_normal((requests, tiles, ROWS, HEAD)).astype(rounded)
         self.summary = self.k.mean(axis=2)
@@ -163,7 +163,7 @@ class _Numbers:
         return np.array([largest(each, kept) for each in scores])
 
     def attention(self, kept: int) -> NDArray[np.float64]:
-        """What each request gives, of its tiles with the largest scores."""
+        """The result of each request, from its tiles with the largest scores."""
         rows = []
         for q, k, v, chosen in zip(self.q, self.k, self.v, self.chosen(kept), strict=True):
             weight = np.exp((q @ k[chosen].reshape(-1, HEAD).T).astype(np.float64))
@@ -178,6 +178,6 @@ def largest(scores: NDArray[np.float32], kept: int) -> NDArray[np.int64]:
 
 
 def _tensor(numbers: NDArray[np.float32]) -> Tensor:
-    """Return the matrix that numbers are stored as, in 32 bits: a score decides what is read."""
+    """Return the stored matrix, in 32 bits, since a score decides which tiles are read."""
     matrix = numbers.reshape(-1, numbers.shape[-1])
     return Tensor(matrix.shape, matrix, dtype="float32")

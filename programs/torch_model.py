@@ -2,17 +2,17 @@
 
 Six families, as transformers has them: GPT-2, Llama, Qwen3, Gemma 3, Qwen3-MoE and Mixtral. In
 ``prefill`` every request brings ``context`` tokens; in ``decode`` it brings one, behind a cache of
-keys and values. What comes out are the logits of each request's last token, and the keys and
-values of all new ones.
+keys and values. The results are the logits of each request's last token, and the keys and values of
+all new tokens.
 
-Tiny models have drawn weights, and in functional mode every output is compared with what PyTorch
-computes. Full ones have none, unless a file gives them, and run in timing mode. They are run in
-parts: the ``ends`` (embedding, last norm, head) once, and the ``layers`` one at a time. A run of
-one layer stands for all that are like it, and its report says for how many; the study
-``studies/torch_models.py`` adds up what the parts of a whole model take.
+Tiny models have drawn weights, and in functional mode every output is compared with PyTorch's. Full
+models have none, unless a file provides them, and run in timing mode. They are run in parts: the
+``ends`` (embedding, last norm, head) once, and the ``layers`` one at a time. A run of one layer
+represents all equal layers, and its report has their number; the study ``studies/torch_models.py``
+adds up the parts of a whole model.
 
-Routers choose experts by their data in functional mode. Timing mode has none: there the choice is
-that of PyTorch on the same data, or for a full model that of ``routing``, or drawn.
+Routers choose experts by their data in functional mode. In timing mode the choice is PyTorch's on
+the same data; for a full model the one in ``routing``, or a drawn one.
 
 Needs the extra torch.
 
@@ -75,19 +75,19 @@ def build(
 
     Args:
         model: its family.
-        size: ``tiny``, or that of a published model (``layers/torch_sizes.py``).
+        size: ``tiny``, or the size of a published model (``layers/torch_sizes.py``).
         phase: ``prefill`` reads prompts, ``decode`` makes a token for every request.
-        part: ``model``, some ``layers`` of it alone, or its ``ends``.
+        part: the whole ``model``, only some ``layers``, or its ``ends``.
         batch: requests.
-        context: tokens of every request: its prompt, or what is cached of it.
+        context: tokens of every request: its prompt, or its cache.
         kv: an .npy file of cache lengths in tokens for decode, instead of ``context``.
-        layers: how many there are; all for the model, one for the layers where None.
-        first_layer: the number of the first one: those of Gemma 3 are not all alike.
+        layers: their number; if None, all for the model, one for the layers.
+        first_layer: the number of the first one: the layers of Gemma 3 differ.
         dtype: of weights and activations; PyTorch computes with the first two.
-        weights: a file of safetensors, or a folder of them; drawn for tiny models where None.
+        weights: a safetensors file, or a folder of several; if None, drawn for tiny models.
         routing: an .npz file with an array data, [tokens, experts of a token], for timing mode.
-        weight_dtype: of weights in memory, of fewer bits than ``dtype``; for timing mode only. That
-            of all numbers where None.
+        weight_dtype: of weights in memory, narrower than ``dtype``; for timing mode only. If
+            None, ``dtype``.
         tile_rows: rows of an activation's tile.
         tile_cols: columns of a weight's tile.
         tile_inner: inner dimension of products that are summed tile by tile.
@@ -96,9 +96,9 @@ def build(
         attention_regions: how many share the work of an attention.
         order: of matrix products: what stays, ``weight``, ``row`` or ``output``.
         ragged: tiles of an expert's tokens, ``static`` or ``dynamic``.
-        regions: how many share the experts; one each where None.
-        on_chip_bytes: what buffers between kernels may take together; no limit where None.
-        flops_per_cycle: of all compute units together; the hardware's for each where None.
+        regions: how many share the experts; one per expert if None.
+        on_chip_bytes: the most bytes for buffers between kernels; no limit if None.
+        flops_per_cycle: of all compute units together; the hardware's for each if None.
         seed: of all data.
     """
     sizes = (TINY if size == "tiny" else FULL)[model]
@@ -188,7 +188,6 @@ def _routings(
 def _layers(
     part: Literal["model", "layers", "ends"], layers: int | None, first: int, there: int
 ) -> range:
-    """Return the numbers of the layers that the part has."""
     if part == "ends":
         if layers is not None:
             raise ConfigurationError(f"layers is {layers}: expected none with part=ends")

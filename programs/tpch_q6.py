@@ -1,4 +1,4 @@
-"""TPC-H query 6: the revenue of discounted items of one year, of all rows or where the year may be.
+"""TPC-H query 6: the revenue of discounted items of one year, from all rows or from its pieces.
 
 The table is by day of shipping, as it grew, each day up to ``late`` days off. ``scan`` reads four
 columns of every row. ``sparse`` reads the dates, and the other columns only of those pieces that
@@ -6,7 +6,7 @@ have a row of the year: a Partition by the dates. Numbers are integers (cents, h
 that the sum is exact; columns are drawn as the benchmark's specification has them (4.2.3), the
 price as one of three digits times the quantity.
 
-In timing mode there are no dates to look at: the pieces that have a row of the year are given.
+Timing mode has no dates to compare: the pieces that have a row of the year are given.
 
 Run:      python -m fabric run programs/tpch_q6.py -p rows=2048 -p columns=scan
 Computes: y = sum(price * discount) over the rows of 1994 with a discount of 5 to 7 of 100 and a
@@ -83,7 +83,7 @@ class HasYear(Function):
         return Selector((int(has),), 2)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(
@@ -114,7 +114,7 @@ class Revenue(Function):
         return Tile(1, 1, np.dtype(np.int64), data)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(4, lambda *_: compute.NUMBER, lambda x, *_: x.cols << 3)
@@ -132,7 +132,7 @@ def build(
     Args:
         rows: of the table, a multiple of the piece.
         piece: rows that are read at a time.
-        columns: of which pieces all four are read.
+        columns: ``scan`` reads all columns of every piece, ``sparse`` of pieces of the year.
         late: days by which a row may be out of order.
         seed: of the table.
     """
@@ -169,7 +169,6 @@ def revenue(dates: Column, discount: Column, quantity: Column, price: Column) ->
 
 
 def _table(rows: int, late: int, seed: int) -> tuple[Column, ...]:
-    """Draw dates, discounts, quantities and prices."""
     random = np.random.default_rng(seed)
     dates = np.linspace(0, DAYS, rows, endpoint=False) + random.integers(-late, late + 1, rows)
     quantity = random.integers(1, 51, rows)

@@ -38,7 +38,7 @@ class RmsNorm(Function):
         (x,) = inputs
         if not isinstance(x.cols, int) or self.width < 1 or x.cols % self.width:
             raise ShapeError(
-                f"RmsNorm of width {self.width} is given {x}: expected a multiple of it in columns"
+                f"RmsNorm({self.width}) is given {x}: expected columns in multiples of {self.width}"
             )
         return x
 
@@ -58,7 +58,7 @@ class RmsNorm(Function):
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(
@@ -96,7 +96,7 @@ class Rotary(Function):
         if not isinstance(x.cols, int) or self.width % 2 or x.cols % self.width:
             raise ShapeError(
                 f"Rotary of width {self.width} is given {x}: "
-                "expected an even width, and a multiple of it in columns"
+                "expected an even width, and columns in multiples of the width"
             )
         if (positions.rows, positions.cols) != (x.rows, 1):
             raise ShapeError(
@@ -127,7 +127,7 @@ class Rotary(Function):
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(

@@ -1,4 +1,4 @@
-"""Hardware functions of a router: which experts a token goes to, and how much each counts."""
+"""Hardware functions of a router: the experts of a token, and their weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gates(Function):
-    """The softmax over the ``top_k`` largest numbers of a row, 0 in the others.
+    """The softmax over the ``top_k`` largest numbers of a row, 0 for all other numbers.
 
     E numbers take 6 * E operations (exp 4, sum, division) and ``top_k * E`` comparisons.
 
@@ -57,7 +57,7 @@ class Gates(Function):
         return Tile(logits.rows, logits.cols, logits.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, compute.whole, lambda x: x.rows * x.cols * (6 + self.top_k))
@@ -65,10 +65,10 @@ class Gates(Function):
 
 @dataclass(frozen=True)
 class Chosen(Function):
-    """The experts whose gates are largest, as a selector; without data those that are given.
+    """The experts with the largest gates, as a selector; without data the given ones.
 
-    In timing mode there is nothing to choose by: the second operand stands for the choice.
-    One cycle: Gates has compared already.
+    Timing mode has no gates: there the second operand is the choice. One cycle, since Gates has
+    compared already.
 
     Shapes:
         gates: 1 x E; given: a selector of E; result: a selector of E.
@@ -111,7 +111,7 @@ class Chosen(Function):
         return Selector(tuple(sorted(chosen.tolist())), given.width)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda *_: compute.NUMBER, is_told=True)
@@ -150,7 +150,7 @@ class Weigh(Function):
         return Tile(row.rows, row.cols, row.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return what hardware knows of it."""
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(

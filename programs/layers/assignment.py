@@ -1,4 +1,4 @@
-"""Which region of several works on what: known before the run, or decided by who becomes free."""
+"""The assignment of work to regions: before the run, or to the first free region."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def assigned(free: Stream, count: int, regions: int) -> Stream:
         [1, count] of one-hot selectors.
     """
     started = min(regions, count)
-    # The last tokens find no request left.
+    # The last tokens have no request.
     spare = np.repeat([1, 0], [count - started, started])
     unused, asking = Partition(2)(free, Flatten(0, 1)(stated(spare, 2)))
     Consumer()(unused)

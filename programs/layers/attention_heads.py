@@ -1,7 +1,7 @@
-"""Attention over all heads: pairs of a head and a request are given to regions and come back.
+"""Attention over all heads: pairs of a head and a request are dealt to regions and collected.
 
-B requests, H key-value heads, G query heads each, of d columns; P = H * B pairs, those of head 0
-first. b is the number of pairs of one region.
+B requests, H key-value heads, G query heads each, of d columns; P = H * B pairs, head by head. b is
+the number of pairs of one region.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def attend(
     Args:
         program: that is wired.
         step: what the layers share.
-        layer: whose caches.
-        layout: how many regions, and how pairs come to them.
+        layer: with the caches.
+        layout: the number of regions, and how pairs are assigned to them.
         projected: queries, [1, H] of B x (G * d), keys and values, [1, H] of B x d.
 
     Returns:
@@ -81,7 +81,7 @@ def attend(
         else:
             _bind(program, step, layer, tiles, region_of == region)
     if region_of is None:
-        # No region's share is known, but what all have together.
+        # The share of each region is unknown, only their sum.
         program.bind(sum(tiles.shape[0] for tiles in shared), pairs)
         read = heads * int(_tiles(step, layer).sum())
         program.bind(sum(tiles.type.count for tiles in shared), read)
@@ -90,10 +90,10 @@ def attend(
 
 
 def _regions(step: Step, layout: Layout) -> NDArray[np.int64] | None:
-    """Return the region of each pair; None where that is decided as regions become free."""
+    """Return the region of each pair; None if pairs go to the first free region."""
     requests, heads, regions = len(step.lengths), step.attention.key_heads, layout.attention_regions
     match layout.parallelisation:
-        case "coarse":  # as many neighbouring requests to each, the same of every head
+        case "coarse":  # equal blocks of neighbouring requests, the same for every head
             return np.tile(np.arange(requests) // -(-requests // regions), heads)
         case "interleaved":
             return np.arange(heads * requests) % regions
@@ -119,7 +119,7 @@ def _metadata(step: Step, layer: Layer) -> list[Stream]:
 def _bind(
     program: Program, step: Step, layer: Layer, tiles: Stream, members: NDArray[np.bool_]
 ) -> None:
-    """Say how many pairs a region has, and how many cache tiles each on the average."""
+    """Bind the pairs of a region, and the mean number of their cache tiles."""
     pairs, mean = tiles.shape
     count = int(members.sum())
     read = int(np.tile(_tiles(step, layer), step.attention.key_heads)[members].sum())
@@ -128,7 +128,6 @@ def _bind(
 
 
 def _requests(step: Step, given: Sequence[Stream]) -> Requests:
-    """Return the inputs of a region as it takes them."""
     queries, keys, values, numbers, lengths, offsets = given
     heads = FlatMap(SplitTiles(1, step.attention.head_dim))(queries)  # [b, G] of 1 x d
     tiles = Accum(RetileRow())(heads)  # [b] of G x d

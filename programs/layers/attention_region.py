@@ -37,7 +37,7 @@ from operators import (
 
 @dataclass(frozen=True)
 class Caches:
-    """What is in off-chip memory.
+    """The key-value caches in off-chip memory.
 
     Attributes:
         keys, values: [requests * stride * rows, d]: every request has room for ``stride`` tiles.
@@ -108,12 +108,12 @@ def _cache(
     """Read the cache of every request, add the new token to its last tile, and write that back.
 
     Args:
-        name: what the names of the operators start with.
+        name: the prefix of the operators' names.
         given: the requests.
         token: [b, 1] of 1 x d.
-        which: 0 for the cache of the keys, 1 for that of the values.
+        which: 0 for the cache of the keys, 1 for the cache of the values.
         caches: of all requests.
-        tiles: the [b, n] of the other cache, which is as long; None where this is the first.
+        tiles: the [b, n] of the other cache, of equal length; None for the first cache.
 
     Returns:
         The tiles as they are loaded, and with the new token; both [b, n] of N x d.
@@ -125,9 +125,9 @@ def _cache(
     if tiles is not None:
         addresses = addresses.assume(*tiles)
     loaded = RandomOffChipLoad(cache, tile, name=f"{name}_load")(addresses)  # [b, n] of N x d
-    # [b, n]: 0 for the last tile, 1 for the others
+    # [b, n]: 0 for the last tile, otherwise 1
     place = FilterLastTile()(given.lengths).assume(*addresses.shape)
-    last, others = Partition(2, name=f"{name}_part")(loaded, place)  # [b], [the others] of N x d
+    last, others = Partition(2, name=f"{name}_part")(loaded, place)  # [b], [rest] of N x d
     last = last.assume(*given.numbers.shape)
     others = others.assume(loaded.type.count - last.type.count)
     opened = Map(SetOffset(), name=f"{name}_offset")(last, given.offsets)  # [b] of N x d

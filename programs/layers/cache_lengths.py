@@ -1,4 +1,4 @@
-"""How long the key-value cache of each request is: read from a file and checked, or drawn."""
+"""Lengths of the key-value caches: read from a file and checked, or drawn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draw_lengths(requests: int, seed: int) -> NDArray[np.int64]:
 
 
 def read_lengths(file: Path | str, requests: int | None) -> NDArray[np.int64]:
-    """Return the first ``requests`` lengths in ``file``, all where None.
+    """Return the first ``requests`` lengths in ``file``, all if None.
 
     Raises:
         ConfigurationError: the file cannot be read, or does not hold that many lengths.

@@ -1,7 +1,7 @@
-"""Random numbers of a decoder's layers: what they read, drawn when functional mode asks for it.
+"""Random inputs and weights of a decoder's layers, drawn when functional mode needs them.
 
-B requests, D the hidden dimension, E experts of which a token goes to k; H key-value heads with G
-query heads of d columns each. What the layers compute of them is in ``decoder_reference``.
+B requests, D the hidden dimension, E experts, k per token; H key-value heads with G query heads of
+d columns each. ``decoder_reference`` computes the expected results.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ PLANTED = 8.0
 class DecoderData:
     """Inputs and weights of layers one after the other, in float32.
 
-    Routers choose by what they read, and yet as they are told: the columns of a router are
-    directions, and a token lies far in those of the experts that it is to go to.
+    Routers choose by their inputs, and still make the wanted choice: the columns of a router are
+    directions, and a token lies far in the directions of its experts.
 
     Attributes:
         x: [B, D], what the first layer reads.
@@ -74,7 +74,6 @@ class DecoderData:
         ]
 
     def _of(self, index: int) -> int:
-        """Return the seed of a layer's experts."""
         return int(np.random.SeedSequence((self._seed, self._first + index)).generate_state(1)[0])
 
     def _layer(self, index: int, choice: NDArray[np.int64], experts: LayerData) -> Layer:
@@ -117,7 +116,7 @@ class DecoderData:
 
     @cached_property
     def _directions(self) -> list[Array]:
-        """Of each layer [D, E]: at right angles where there is room for all."""
+        """The directions of each layer's experts, [D, E]; orthogonal if D is large enough."""
         hidden, experts = self._size.hidden, self._size.experts
         count = len(self._choices)
         random = np.random.default_rng((self._seed, 5))
@@ -135,7 +134,7 @@ class DecoderData:
         random = np.random.default_rng((self._seed, 6))
         x = random.standard_normal((len(self._choices[0]), self._size.hidden), dtype=np.float32)
         for directions, choice in zip(self._directions, self._choices, strict=True):
-            # Not all experts of a token count alike.
+            # The experts of a token have different weights.
             shares = random.uniform(0.8, 1.2, choice.shape).astype(np.float32)
             x += PLANTED * np.einsum("bkd,bk->bd", directions.T[choice], shares)
         return x

@@ -31,9 +31,9 @@ def decoder_layer(program: Program, step: Step, layer: Layer, layout: Layout, x:
     Args:
         program: that is wired.
         step: what the layers share.
-        layer: whose weights, caches and routing.
+        layer: with weights, caches and routing.
         layout: how it is tiled and spread over units.
-        x: what the layer before it gives.
+        x: the result of the layer before.
     """
     name = layer.name
     width = layer.router.shape[0]
@@ -51,7 +51,6 @@ def decoder_layer(program: Program, step: Step, layer: Layer, layout: Layout, x:
 
 
 def _total(parts: list[Stream]) -> Stream:
-    """Return the sum of streams of one shape."""
     total, *others = parts
     for each in others:
         total = Map(Add())(total, each)

@@ -1,4 +1,4 @@
-"""What a decoder layer reads from off-chip memory, and how it is laid out on the fabric."""
+"""The tensors that a decoder layer reads from off-chip memory, and its layout on the fabric."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Layout:
     """How a layer is tiled and spread over units.
 
     Attributes:
-        tile_n: rows of a packed tile of an expert; None where all its tokens make one.
+        tile_n: rows of a packed tile of an expert; None for one tile of all its tokens.
         tile_f: columns of a weight tile of an expert.
         tile_p: columns of a weight tile of a projection.
-        parallelisation: how (request, head) pairs come to the regions of the attention.
+        parallelisation: how (request, head) pairs are assigned to the regions of the attention.
         attention_regions: how many there are.
     """
 
@@ -38,20 +38,20 @@ class Layout:
 
 @dataclass(frozen=True)
 class Layer:
-    """What is in off-chip memory for one layer.
+    """The tensors of one layer in off-chip memory.
 
     D is the hidden dimension, E the number of experts; G query heads of d columns share a key-value
     head.
 
     Attributes:
-        name: what the names of the layer's operators start with.
+        name: the prefix of the layer's operators' names.
         choice: [B, k], the experts of each token.
         queries: per key-value head, [D, G * d].
         keys, values: per key-value head, [D, d].
         output: per key-value head, [G * d, D].
         router: [D, E].
         experts: per region.
-        caches: of the pairs (head, request), those of head 0 first.
+        caches: of the pairs (head, request), head by head.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Step:
-    """What all layers of a decode step share.
+    """The inputs that all layers of a decode step share.
 
     Attributes:
         attention: of the attention.

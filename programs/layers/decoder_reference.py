@@ -1,4 +1,4 @@
-"""What decoder layers compute, request by request and expert by expert, in float64."""
+"""The expected results of decoder layers, request by request and expert by expert, in float64."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Wide = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Result:
-    """Of one layer: its output, and its caches with the new token, as they are stored."""
+    """The output of one layer, and its caches with the new token, as they are stored."""
 
     y: Wide
     keys: Wide
@@ -25,13 +25,13 @@ class _Result:
 
 
 class Reference:
-    """The layers of ``data``, computed once for all that is asked of them."""
+    """The layers of ``data``, each computed once."""
 
     def __init__(self, data: DecoderData) -> None:
         self._data = data
 
     def outputs(self) -> dict[str, Callable[[], Wide]]:
-        """Return what each stored output shall be, by its name."""
+        """Return the expected value of each stored output, by its name."""
         found: dict[str, Callable[[], Wide]] = {"y": lambda: self._results[-1].y}
         for index, layer in enumerate(self._data.layers):
             for name, part in zip(layer.caches.outputs, ("keys", "values"), strict=True):

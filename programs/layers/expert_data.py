@@ -1,4 +1,4 @@
-"""Random numbers of a mixture-of-experts layer, and what it computes of them.
+"""Random inputs and weights of a mixture-of-experts layer, and its expected result.
 
 B tokens, each for k of the experts; D is the hidden dimension, F the inner one.
 """

@@ -1,4 +1,4 @@
-"""SwiGLU experts, each stage wired over all of them (or all regions) before the next one.
+"""SwiGLU experts, each stage wired over all experts (or regions) before the next one.
 
 The order in which loads are wired is the order in which the HBM serves them: all up weights, all
 gate weights, all down weights. N is the rows of a packed tile, D the hidden dimension, F the inner
@@ -83,7 +83,7 @@ def experts(
     if share == 1:
         rows, readings, selectors = list(packed), list(packed), []
     else:
-        # First come first served: [n], the sum of the region's n_i, of NxD; and whose it is.
+        # In order of arrival: [n], the sum of the region's n_i, of NxD; and the expert of each.
         merged = [
             EagerMerge(name=f"{prefix}merge_{i}")(packed[first : first + share])
             for i, first in enumerate(range(0, len(packed), share))

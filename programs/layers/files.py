@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 
 _MOST_BYTES: Final = 64_000_000
-"""Of an array, read; what a file says of itself before it is read may be false."""
+"""The most bytes of an array, counted while reading; the size in a file's header may be false."""
 
 _PACKED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Ways of packing of which numpy writes; of others it cannot be said how much comes out at once."""
+"""The compressions that numpy writes; other ones may expand without a limit per read."""
 
 _DAMAGED: Final = (
     *(EOFError, ValueError, OverflowError, SyntaxError, RuntimeError, KeyError, MemoryError),
@@ -30,11 +30,11 @@ _DAMAGED: Final = (
 
 
 def load(file: Path | str, who: str, expected: str, member: str | None = None) -> NDArray[Any]:
-    """Return the array in ``file``, or ``member`` of the archive of arrays that it is.
+    """Return the array in ``file``, or ``member`` of an archive of arrays.
 
     Raises:
-        ConfigurationError: it cannot be read, is something else, is larger than 64 MB, or holds
-            objects; ``who`` and ``expected`` go into the message.
+        ConfigurationError: it cannot be read, is not an array, is larger than 64 MB, or holds
+            objects; the message names the file and ``expected``.
     """
     path = Path(file)
     try:
@@ -61,16 +61,16 @@ def load(file: Path | str, who: str, expected: str, member: str | None = None) -
     except _Refused as error:
         reason = str(error)
     except _DAMAGED:
-        reason = "is no file of numbers"
+        reason = "is not a file of numbers"
     raise ConfigurationError(f"{who}: {reason}: expected {expected}")
 
 
-class _Refused(Exception):  # noqa: N818 - what is done with the file
-    """What it is instead."""
+class _Refused(Exception):  # noqa: N818 - a refusal, with the reason as text
+    """The file is not as expected."""
 
 
 def _array(opened: BinaryIO | Any) -> NDArray[Any]:
-    # To the end, where an archive says whether what was read is what was written.
+    # To the end, where an archive checks what was read.
     content = opened.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise _Refused(f"holds more than {_MOST_BYTES:,} bytes")

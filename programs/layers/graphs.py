@@ -1,4 +1,4 @@
-"""Graphs whose vertices have any number of neighbours: of a club, of a novel, and drawn ones.
+"""Graphs with any number of neighbours per vertex: of a club, of a novel, and drawn ones.
 
 Zachary's karate club: W. Zachary, An Information Flow Model for Conflict and Fission in Small
 Groups, Journal of Anthropological Research, 1977. Les Miserables: D. Knuth, The Stanford GraphBase,
@@ -22,7 +22,7 @@ Graph: TypeAlias = Any
 """networkx has no types."""
 
 NEIGHBOURS = 3
-"""Of a new vertex of the power-law graph."""
+"""The neighbours of a new vertex of the power-law graph."""
 
 
 def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
@@ -36,7 +36,7 @@ def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
         seed: of a drawn graph.
 
     Raises:
-        ConfigurationError: there is no such graph of that many vertices.
+        ConfigurationError: no such graph has that many vertices.
     """
     least = NEIGHBOURS + 1 if name == "power-law" else 0
     if vertices < least:

@@ -1,4 +1,4 @@
-"""What experts without tokens take of the on-chip memory, as the authors' scripts count it."""
+"""The on-chip memory of experts without tokens, as the authors' scripts count it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that are kept on chip, whole, until they are read: what they pass by has no end yet."""
+"""Streams that are buffered whole on chip before they are read."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from operators import Bufferize, Map, OneHot, Streamify
 
 
 def kept(source: Stream) -> Stream:
-    """Return ``source``, [..., n], in a buffer between: all of it comes in before any goes out."""
+    """Return ``source``, [..., n], through a buffer that takes all elements before it sends any."""
     return Streamify()(Bufferize(1)(source))
 
 
 def kept_numbers(selectors: Stream) -> Stream:
-    """Return which stream each one-hot selector of [..., n] names, kept as integers."""
+    """Return the stream that each one-hot selector of [..., n] names, as buffered integers."""
     return kept(Map(NumberOf())(selectors))
 
 
 def selectors_of(numbers: Stream, width: int) -> Stream:
-    """Return the one-hot selectors that ``kept_numbers`` was given."""
+    """Return the one-hot selectors for the result of ``kept_numbers``."""
     return Map(OneHot(width))(numbers)

@@ -1,4 +1,4 @@
-"""Which experts the tokens of each layer go to, made of one layer's record or drawn."""
+"""The experts of the tokens in each layer, derived from one layer's record or drawn."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def layer_routing(
 ) -> NDArray[np.int64]:
     """Return the experts of each token in layer number ``layer``, [tokens, top_k].
 
-    The record of one layer stands for those of all: layer 0 has it as it is, each of the others
-    under a renaming of the experts that ``seed`` and the layer decide. So all layers have its skew,
-    and others than neighbours share a region. Without a file each layer is drawn for itself.
+    All layers use the record of one layer. Layer 0 has it unchanged; every other layer renames the
+    experts in a way that ``seed`` and the layer decide. So all layers have its skew, and different
+    experts share a region. Without a file each layer is drawn separately.
 
     Raises:
         ConfigurationError: the file does not hold a routing.

@@ -32,8 +32,8 @@ def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> S
 
     Args:
         program: that is wired.
-        layer: whose weights.
-        layout: how experts are tiled; regions are those of ``layer.experts``.
+        layer: with the weights.
+        layout: how experts are tiled; ``layer.experts`` has the regions.
         packed: all tokens, [1] of BxD.
 
     Returns:

@@ -1,6 +1,6 @@
 """Sizes of the mixture-of-experts models of the paper (section 5.1), and a small one.
 
-Those of the attention and the number of layers are from the models' published configurations.
+The sizes of attention and the number of layers are from the models' published configurations.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from fabric import ConfigurationError
 
 MOST: Final = 2**31 - 1
-"""Of any size."""
+"""The largest value of any size."""
 
 ModelName: TypeAlias = Literal["qwen3-30b-a3b", "mixtral-8x7b", "tiny"]
 
@@ -71,7 +71,7 @@ ATTENTION: Final[dict[ModelName, Attention]] = {
 def layer(
     model: ModelName, experts: int | None, top_k: int | None, hidden: int | None, inter: int | None
 ) -> Model:
-    """Return the sizes of a model's layer, with those that are given in place of its own.
+    """Return the sizes of a model's layer; given sizes replace the model's.
 
     Raises:
         ConfigurationError: one is not positive, or a token goes to more experts than there are.
@@ -88,10 +88,10 @@ def layer(
 def attends(
     model: ModelName, heads: int | None, key_heads: int | None, head_dim: int | None
 ) -> Attention:
-    """Return the attention of a model's layers, with the sizes that are given in place of its own.
+    """Return the attention of a model's layers; given sizes replace the model's.
 
     Args:
-        model: whose.
+        model: the model.
         heads: query heads, of all key-value heads together.
         key_heads: key-value heads.
         head_dim: columns of a head.
@@ -122,7 +122,7 @@ def _stated(sizes: dict[str, int | None]) -> dict[str, int]:
     """Return the sizes that are stated.
 
     Raises:
-        ConfigurationError: one of them is not positive.
+        ConfigurationError: a size is not positive.
     """
     stated = {name: size for name, size in sizes.items() if size is not None}
     for name, size in stated.items():

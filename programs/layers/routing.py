@@ -1,4 +1,4 @@
-"""Which experts each token goes to: read from a file and checked, or drawn."""
+"""The experts of each token: read from a file and checked, or drawn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_routing(
     """Return ``tokens`` rows of array ``data`` in ``file``, from row ``first`` on, [tokens, top_k].
 
     Raises:
-        ConfigurationError: the file cannot be read, or a row is no choice of ``top_k`` different
+        ConfigurationError: the file cannot be read, or a row is not a choice of ``top_k`` different
             experts.
     """
     who = f"routing file {file}"

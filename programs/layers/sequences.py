@@ -1,4 +1,4 @@
-"""Pairs of sequences of letters: read from a file or drawn; and their edit distance."""
+"""Pairs of sequences of symbols: read from a file or drawn; and their edit distance."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 
 Letters: TypeAlias = NDArray[np.int64]
-"""Numbers of letters, none below 0."""
+"""Numbers of symbols, at least 0."""
 
 ALPHABET = 4
 SKEW = 0.7
-"""Of the lengths: the exponent of a power law, 0 where all are alike."""
+"""The exponent of a power law for the lengths; 0 for equal lengths."""
 
 
 def draw_pairs(pairs: int, longest: int, seed: int) -> list[tuple[Letters, Letters]]:
-    """Return pairs of 0 to ``longest`` letters of four; most are short, a few are long."""
+    """Return pairs of 0 to ``longest`` symbols of four; most are short, a few are long."""
     random = np.random.default_rng((seed, 0))
     lengths = (longest + 1) ** (random.random((pairs, 2)) ** SKEW) - 1
     return [
@@ -32,7 +32,7 @@ def read_pairs(file: Path | str) -> list[tuple[Letters, Letters]]:
     """Return the pairs in ``file``: one a line, with a comma between the two.
 
     Raises:
-        ConfigurationError: the file cannot be read, or a line is no pair.
+        ConfigurationError: the file cannot be read, or a line is not a pair.
     """
     who, expected = f"file of pairs {file}", "two words with a comma between them on every line"
     try:

@@ -29,7 +29,7 @@ def matrix_named(name: MatrixName, rows: int, seed: int) -> Matrix:
     """Return a matrix as an array with its zeros.
 
     Raises:
-        ConfigurationError: there is none of that many rows.
+        ConfigurationError: the kind has no matrix of that size.
     """
     if rows < 4:
         raise ConfigurationError(f"rows is {rows}: expected at least 4")
@@ -57,11 +57,11 @@ def matrix_named(name: MatrixName, rows: int, seed: int) -> Matrix:
 
 
 class Blocks(NamedTuple):
-    """A matrix cut into square blocks, those without an entry left out.
+    """A matrix cut into square blocks; blocks without an entry are left out.
 
     Attributes:
-        held: for each row of blocks, which columns have one, ascending.
-        numbers: of these blocks, one after the other.
+        held: for each row of blocks, the columns of its blocks, ascending.
+        numbers: of the blocks of each row, one after the other.
         values: the blocks, one below the other.
     """
 
@@ -86,6 +86,6 @@ def stored(matrix: Matrix) -> Tensor:
     """Return a matrix as it is stored, in 32 bits.
 
     A row of a block may have a single entry, a sum of numbers that cancel: in 16 bits its error
-    would be as large as what is wanted.
+    would be as large as the entry.
     """
     return Tensor(matrix.shape, matrix, dtype="float32")

@@ -1,7 +1,7 @@
-"""A part of a causal language model as a module that can be captured, and what it is called with.
+"""A part of a causal language model as a module that can be captured, with its arguments.
 
 A part is the whole model, some of its layers, or its ends: embedding, last norm and head. Keys and
-values of tokens that were read before come as tensors, and those of the new ones are given back.
+values of tokens that were read before come as tensors; the module returns those for new tokens.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -19,14 +19,14 @@ Part: TypeAlias = Literal["model", "layers", "ends"]
 
 
 class Called(NamedTuple):
-    """What a part is called with.
+    """The arguments of a part.
 
     Attributes:
-        given: tokens, int64 [requests, tokens], or where the part has no embedding, what comes in
-            their place, [requests, tokens, columns].
+        given: tokens, int64 [requests, tokens]; for a part without embedding their columns,
+            [requests, tokens, columns].
         positions: of the tokens in their requests, int64 [requests, tokens].
-        mask: which tokens of a request there are, cached ones first, int64 [requests, all tokens];
-            None where all are.
+        mask: the present tokens of a request, cached ones first, int64 [requests, all tokens]; None
+            if all are.
         past: keys and values of each layer in turn, [requests, heads, cached tokens, columns].
     """
 
@@ -68,7 +68,7 @@ class LanguageModelPart(torch.nn.Module):
 
 
 class _Cache(DynamicCache):
-    """A cache of tensors that come from outside, which remembers what is added."""
+    """A cache of tensors from outside that records additions."""
 
     def __init__(self, past: tuple[Any, ...]) -> None:
         super().__init__()
@@ -103,20 +103,19 @@ def _without_ends(body: Any) -> None:
 
 
 def prefilling(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Called:
-    """Return what a part reads where every request brings ``tokens`` new ones and none before."""
+    """Return the arguments if every request brings ``tokens`` new ones and none before."""
     positions = torch.arange(tokens).expand(requests, tokens).contiguous()
     return Called(_given(model, part, requests, tokens, seed), positions, None, ())
 
 
 def decoding(model: Any, part: Part, lengths: NDArray[np.int64], seed: int) -> Called:
-    """Return what a part reads where every request brings one token.
+    """Return the arguments if every request brings one token.
 
-    Cached tokens stand right of what fills a shorter request up to the longest one's length, as
-    where transformers generates for several requests.
+    A shorter request is padded on the left to the longest length, as in transformers.
 
     Args:
         model: transformers' model of the layers that the part has.
-        part: of it.
+        part: the part.
         lengths: tokens in each request's cache, [requests].
         seed: of all data.
     """

@@ -26,7 +26,7 @@ FAMILIES: Final[Mapping[ModelName, str]] = MappingProxyType(
         "mixtral": "mixtral",
     }
 )
-"""What transformers calls them."""
+"""The families' names in transformers."""
 
 _GEMMA_ROTARY: Final = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
@@ -168,6 +168,6 @@ def alike(sizes: Sizes, layer: int) -> list[int]:
 
 
 def experts_of(sizes: Sizes) -> tuple[int, int]:
-    """Return experts of a layer and experts of a token; zeros where it has none."""
+    """Return experts of a layer and experts of a token; zeros for models without experts."""
     experts = sizes.get("num_experts", sizes.get("num_local_experts", 0))
     return int(experts), int(sizes.get("num_experts_per_tok", 0))

@@ -31,8 +31,8 @@ def model_of(
         sizes: of its configuration.
         layers: which ones it has.
         dtype: of all weights.
-        weights: a file of safetensors, or a folder of them, which is mapped.
-        seed: of drawn weights; None for none, on the meta device. Not asked where there is a file.
+        weights: a safetensors file, or a folder of several, which is mapped.
+        seed: of drawn weights; None for none, on the meta device. Ignored if ``weights`` is given.
 
     Raises:
         ConfigurationError: a file cannot be read or has not all weights.
@@ -60,14 +60,14 @@ def model_of(
 
 
 def _load(model: Any, weights: Path, layers: range, dtype: Any) -> None:
-    """Give ``model`` the weights of the layers that it has, as they are in the files."""
+    """Give ``model`` the weights of its layers from the files."""
     files = sorted(weights.glob("*.safetensors")) if weights.is_dir() else [weights]
     wanted = set(model.state_dict())
     found: dict[str, Any] = {}
     for file in files:
         for name, tensor in _mapped(file).items():
             own = _renumbered(name, layers)
-            # Files of a model without a head call its weights without what is in front of them.
+            # Files of a model without a head name its weights without their prefix.
             prefixed = f"{model.base_model_prefix}.{own}"
             found[prefixed if prefixed in wanted else str(own)] = tensor
     for one, other in model.all_tied_weights_keys.items():
@@ -78,7 +78,7 @@ def _load(model: Any, weights: Path, layers: range, dtype: Any) -> None:
     missing, _ = model.load_state_dict(held, strict=False, assign=True)
     if missing:
         others = f" and {len(missing) - 1} more of its weights" if len(missing) > 1 else ""
-        raise ConfigurationError(f"{weights} has no {missing[0]}{others}: expected all of them")
+        raise ConfigurationError(f"{weights} has no {missing[0]}{others}: expected every weight")
     model.tie_weights()
     model.to(dtype)
 
@@ -95,7 +95,7 @@ def _mapped(file: Path) -> dict[str, Any]:
 
 
 def _renumbered(name: str, layers: range) -> str | None:
-    """Return a weight's name with its layer counted from the first one there is; None of others."""
+    """Return a weight's name with its layer counted from the first one; None for other weights."""
     numbered = re.search(r"\b(?:layers|h)\.(\d+)\.", name)
     if numbered is None:
         return name

@@ -1,4 +1,4 @@
-"""What does a tile of all centres for each point cost over an update of its own?
+"""The cost of a tile of all centres for each point over an update of one centre.
 
 Run: python -m fabric study programs/questions/cluster_updates.py -o cluster_updates
 """
@@ -13,7 +13,7 @@ from fabric import Study
 def study() -> Study:
     """Return the study."""
     return saving_study(
-        "What does a tile of all centres for each point cost over an update of its own?",
+        "What does a tile of all centres for each point cost over an update of one centre?",
         "k_means.py",
         "A tile of all centres for each point over an update of one",
         by("clusters", (4, 16, 64), points=256, dimensions=31),

@@ -1,4 +1,4 @@
-"""What do dynamic tiles of neighbours save in a layer of a graph neural network?
+"""The savings of dynamic tiles of neighbours in a layer of a graph neural network.
 
 Run: python -m fabric study programs/questions/graph_tiles.py -o graph_tiles
 """
@@ -19,7 +19,7 @@ def study() -> Study:
     forms = {f"tiles of {rows}": {"tiling": "static", "rows": rows} for rows in ROWS}
     return Study(
         program=PROGRAMS / "graph_layer.py",
-        question="What does a tile of all neighbours of a vertex save over tiles of so many?",
+        question="What does a tile of all neighbours of a vertex save over tiles of fixed size?",
         space=points(GRAPHS.values()) * (grid(tiling=["dynamic"]) + static),
         pictures=(
             Picture(

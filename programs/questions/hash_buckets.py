@@ -1,4 +1,4 @@
-"""What does padding of buckets to the fullest cost if keys are skewed?
+"""The cost of padding buckets to the fullest if keys are skewed.
 
 Run: python -m fabric study programs/questions/hash_buckets.py -o hash_buckets
 """

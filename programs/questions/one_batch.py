@@ -1,4 +1,4 @@
-"""What is lost by choosing a design of Qwen's layer on one batch, and what do dynamic tiles gain?
+"""The loss from choosing a design of Qwen's layer on one batch, and the gain from dynamic tiles.
 
 Every design runs on every recorded batch: nothing is minimised, so nothing is left out. Mixtral's
 layer is ``one_batch_mixtral.py``.
@@ -21,7 +21,7 @@ from fabric import DesignOutcome, Findings, Study, StudyTable
 MEGABYTE: Final = 2**20
 
 Cycles: TypeAlias = Mapping[int, Sequence[float]]
-"""Of each design with each batch."""
+"""The cycles of each design with each batch."""
 
 
 def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Study:
@@ -33,7 +33,7 @@ def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Stu
     """
     return Study(
         program=PROGRAMS / "moe.py",
-        question=f"What is lost by choosing a design of {layer.name}'s layer on one batch?",
+        question=f"How much does choosing a design of {layer.name}'s layer on one batch lose?",
         fixed=layer.fixed,
         space=layer.designs,
         over=layer.batches,
@@ -51,17 +51,17 @@ def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Stu
                     "too large",
                 ),
                 lambda found: chosen_on_one(found, budgets),
-                "For each batch, the design with least cycles of those that fit on chip, run on "
-                "the others: how many designs are chosen, the one that is chosen most often, what "
-                "it takes longer than the best design for these others, on average over the "
-                "choices and at most, and how many choices do not fit with another batch.",
+                "For each batch, the fastest design that fits on chip, run on the other batches: "
+                "the number of different choices, the most frequent choice, the extra time over "
+                "the best design for the other batches, on average over the choices and at most, "
+                "and the number of choices that do not fit with another batch.",
             ),
             StudyTable(
                 "Static over dynamic tiles",
                 ("MB", "static", "dynamic", "mean", "least", "most", "the batch of 64"),
                 lambda found: gains(found, budgets),
                 "The best static and the best dynamic design over all batches that fit with each; "
-                "their mean cycles, and those of single batches, as a ratio.",
+                "the ratio of their mean cycles, and of their cycles with single batches.",
             ),
         ),
     )
@@ -70,7 +70,7 @@ def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Stu
 def chosen_on_one(
     findings: Findings, budgets: Sequence[int]
 ) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield what choosing on one batch loses, by tiling and memory."""
+    """Yield the loss from choosing on one batch, by tiling and memory."""
     for tiling in ("static", "dynamic"):
         for budget in budgets:
             cycles = _cycles(findings, tiling)
@@ -103,7 +103,7 @@ def chosen_on_one(
 
 
 def gains(findings: Findings, budgets: Sequence[int]) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield how many times as long static tiles take, by memory."""
+    """Yield the ratio of static to dynamic cycles, by memory."""
     for budget in budgets:
         best: dict[str, int] = {}
         of_best: dict[str, Sequence[float]] = {}

@@ -1,4 +1,4 @@
-"""What is lost by choosing a design of Mixtral's layer on one batch; see ``one_batch.py``.
+"""The loss from choosing a design of Mixtral's layer on one batch; see ``one_batch.py``.
 
 Run: python -m fabric study programs/questions/one_batch_mixtral.py -o one_batch_mixtral
 """

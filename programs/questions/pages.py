@@ -1,11 +1,11 @@
 """How large are the pages of a memory unit best, where tiles have any size?
 
 Section 6 of the paper gives dynamic tiles whole pages of a fixed size, with a map from a tile to
-its pages. It says that the map of a unit of 512 KB takes less than 30 KB, about 6 %, and not how
-large a page is. Here a page has its number in its unit in the map, and nothing else: what a tile's
-entry is found by, and how long that takes, is left out. All allocations of the layer take pages,
-those of static tiles, too. Each is asked for without a limit, where nothing waits for a page, and
-with memory units of 8 MiB together.
+its pages. According to the paper, the map of a unit of 512 KB takes less than 30 KB, about 6 %; the
+size of a page is not given. Here the map has the number of each page in its unit and no more: the
+index of a tile's entry, and the time of a look-up, are left out. All allocations of the layer take
+pages, also for static tiles. Each page size runs without a limit, so that no allocation waits for a
+page, and with memory units of 8 MiB together.
 
 Run: python -m fabric study programs/questions/pages.py -o pages
 """
@@ -31,13 +31,13 @@ CLAIMED_BYTES = 30_000
 
 
 def map_bytes(page_bytes: int) -> int:
-    """Return the bytes of the map of a whole unit: so many numbers of so many bits."""
+    """Return the bytes of the map of a whole unit: n numbers of log2(n) bits for n pages."""
     pages = UNIT_BYTES // page_bytes
     return math.ceil(pages * math.log2(pages) / 8)
 
 
 def fragmentation(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
-    """Return which part of the pages at their peak is empty, at least, in percent."""
+    """Return the empty part of the pages at their peak, at least, in percent."""
     at = {"model": model, "tiling": tiling, PAGE: page_bytes, CAPACITY: None}
     held = findings.value("on_chip_peak_bytes", **at)
     pages = findings.value("on_chip_peak_pages", **at)
@@ -61,7 +61,7 @@ def slowdown(findings: Findings, model: str, tiling: str, page_bytes: int) -> fl
 
 
 def waiting(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield what the cycles of each layer with 8 MiB are, by the size of a page."""
+    """Yield the cycles of each layer with 8 MiB, by the size of a page."""
     for page_bytes in PAGES:
         yield (
             page_bytes,
@@ -74,7 +74,7 @@ def waiting(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield what a page size costs a whole unit, and the layers with dynamic tiles."""
+    """Yield the cost of a page size for a whole unit, and for the layers with dynamic tiles."""
     for page_bytes in PAGES:
         whole = map_bytes(page_bytes)
         yield (
@@ -90,7 +90,7 @@ def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw what is empty in pages, and what their map takes, by their size."""
+    """Draw the empty part of pages, and the size of their map, by the size of a page."""
     panels = figure.subplots(1, len(MODELS), sharey=True, squeeze=False)[0]
     figure.set_size_inches(10, 4)
     for axes, model in zip(panels, MODELS, strict=True):

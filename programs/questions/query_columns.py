@@ -1,4 +1,4 @@
-"""What does a scan of all columns cost over pieces that have a row of the year?
+"""The cost of scanning all columns over reading pieces that have a row of the year.
 
 Run: python -m fabric study programs/questions/query_columns.py -o query_columns
 """

@@ -1,7 +1,7 @@
-"""What do ragged pairs save in a dynamic program, and how many have to go round at a time?
+"""The savings of ragged pairs in a dynamic program, and the number of pairs in its loop.
 
-Units of 16 operations a cycle show the width of a wavefront; those of the paper compute a
-wavefront of any of these pairs in one cycle. Every point is verified.
+Units of 16 operations a cycle show the width of a wavefront; the paper's units compute every
+wavefront of the studied pairs in one cycle. Every point is verified.
 
 Run: python -m fabric study programs/questions/ragged_pairs.py -o ragged_pairs
 """
@@ -30,7 +30,7 @@ def draw_lanes(findings: Findings, figure: Figure) -> None:
                 ratio(findings, "cycles", {**named, "lanes": 1}, {**named, "lanes": lanes})
                 for lanes in LANES
             ]
-        lines(axes, LANES, series, "pairs that go round at a time", "times as fast as one")
+        lines(axes, LANES, series, "pairs in the loop at a time", "times as fast as one")
         times(axes)
         axes.set_title(f"{unit:,} FLOPs a cycle")
     panels[0].legend()
@@ -63,7 +63,7 @@ def study() -> Study:
                 "lanes",
                 f"Pairs of up to {LONGEST[-1]} letters",
                 draw_lanes,
-                "A lap waits for the loop; pairs that go round together fill each other's waits.",
+                "A lap waits for the loop; several pairs in the loop fill each other's waits.",
             ),
         ),
     )

@@ -1,6 +1,6 @@
 """Which tiles and how many regions serve every recorded batch of a layer of Qwen3-30B-A3B?
 
-Half of the batches are held out: designs are chosen on the others. Mixtral's layer is
+Designs are chosen on half of the batches; the other half is held out. Mixtral's layer is
 ``robust_design_mixtral.py``.
 
 Run: python -m fabric study programs/questions/robust_design.py -o robust

@@ -1,4 +1,4 @@
-"""What does a product of all rows cost if a sparse matrix samples it?
+"""The cost of a product of all rows if a sparse matrix samples it.
 
 Run: python -m fabric study programs/questions/sampled_products.py -o sampled_products
 """

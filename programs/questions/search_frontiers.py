@@ -1,4 +1,4 @@
-"""What do frontiers of any size save over one with room for all vertices?
+"""The savings of frontiers of any size over a frontier with room for all vertices.
 
 Run: python -m fabric study programs/questions/search_frontiers.py -o search_frontiers
 """
@@ -20,6 +20,6 @@ def study() -> Study:
         GRAPHS,
         {"all lists padded": {"lists": "padded"}},
         {"lists": "ragged"},
-        "Both run as many levels and mark all vertices in each, so that FLOPs and on-chip bytes "
+        "Both run equally many levels and mark all vertices in each, so FLOPs and on-chip bytes "
         "are the same.",
     )

@@ -29,7 +29,7 @@ IN_TURN: Final = "dynamic tiles"
 
 @dataclass(frozen=True)
 class Model:
-    """A model on the fabric; tiles, regions and columns are those of figure 17.
+    """A model on the fabric; tiles, regions and columns are as in figure 17.
 
     Attributes:
         name: as ``decoder.py`` takes it.
@@ -40,7 +40,7 @@ class Model:
         small, large: rows of static tiles, matched to the memory and to the time of dynamic ones.
         key_heads, heads: of 128 columns.
         routing: recorded.
-        measured: designs of which a step of each run is simulated as it was.
+        measured: designs with one step of each run simulated with its recorded requests.
         rates: requests a second, by trace.
     """
 
@@ -59,7 +59,7 @@ class Model:
 
     @property
     def designs(self) -> dict[str, dict[str, str | int]]:
-        """What is compared, by name."""
+        """The compared designs, by name."""
         static: dict[str, str | int] = {
             "tiling": "static",
             "regions": self.experts,

@@ -1,4 +1,4 @@
-"""What do blocks without an entry cost if a sparse matrix is squared?
+"""The cost of blocks without an entry if a sparse matrix is squared.
 
 Run: python -m fabric study programs/questions/sparse_products.py -o sparse_products
 """

@@ -1,4 +1,4 @@
-"""What do ragged rows save in products of a sparse matrix, of real graphs and of a power law?
+"""The savings of ragged rows in products of a sparse matrix, of real graphs and of a power law.
 
 Run: python -m fabric study programs/questions/sparse_rows.py -o sparse_rows
 """

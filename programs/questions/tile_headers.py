@@ -1,6 +1,6 @@
-"""What do dynamic tiles cost in hardware that carries their sizes with them?
+"""The cost of dynamic tiles in hardware that carries their sizes with them.
 
-What a header is, and what this does not capture, is said in ``programs/matrix_vector.py``.
+``programs/matrix_vector.py`` describes the headers and the limits of this model.
 
 Run: python -m fabric study programs/questions/tile_headers.py -o tile_headers
 """
@@ -61,7 +61,7 @@ def study() -> Study:
         pictures=(
             Picture(
                 "headers",
-                "Dynamic tiles with headers, over those whose sizes are known anyway",
+                "Dynamic tiles with headers, over dynamic tiles without",
                 draw,
                 "A header of h bytes takes h / 64 cycles behind every operator that sends dynamic "
                 "tiles, and h bytes more in every row off chip. Dashed: the best static tile for "

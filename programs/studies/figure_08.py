@@ -29,7 +29,7 @@ def study() -> Study:
     return Study(
         program=PROGRAMS / "swiglu.py",
         hardware=PROGRAMS / "hardware/hdl_validation.toml",
-        question="Do our cycles follow those of the authors' simulator and of their hardware?",
+        question="Do our cycles follow the authors' simulator and their hardware?",
         space=SPACE,
         known=known(camera_ready.swiglu(), camera_ready.hdl(), swiglu(), hdl()),
         claims=(claim("Pearson correlation STeP vs HDL cycles", correlation),),
@@ -38,10 +38,10 @@ def study() -> Study:
                 "figure_08",
                 "Figure 8: cycles and off-chip traffic of a SwiGLU layer",
                 draw,
-                "A tiling is its rows, the hidden dimension and its columns. Of the hardware's "
-                "fifteen printed points seven are here; of the authors' simulator eleven. On these "
-                "seven our cycles are off by 4.35 % in the mean, those of the authors' simulator "
-                "by 4.34 %; with the banks on which the hardware ran, hdl_as_run.toml, ours are "
+                "A tiling is its rows, the hidden dimension and its columns. The figure has seven "
+                "of the hardware's fifteen printed points and eleven of the simulator's. On these "
+                "seven our cycles are off by 4.35 % in the mean, the authors' simulator's by "
+                "4.34 %. With the banks on which the hardware ran, hdl_as_run.toml, ours are off "
                 "by 3.24 %, and in pieces they are the hardware's (hdl.py).",
             ),
         ),

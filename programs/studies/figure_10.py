@@ -24,13 +24,13 @@ def study() -> Study:
 
 
 def run_time(_: Findings) -> Judgement:
-    """Add up what the authors' runs took, where that is published."""
+    """Add up the published seconds of the authors' runs."""
     values = (*tiling(64), *tiling(1024), *multiplexing())
     seconds = [each.seconds for each in values if each.seconds is not None]
     return Judgement(
         f"{sum(seconds) / 3600:.1f} h for {len(seconds)} runs",
         Verdict.INCONSISTENT,
         "Two places of the text differ; it is about the artifact, not about STeP. The seconds are "
-        "the authors' own, of those earlier runs whose cycles are published: one after the other "
-        "they alone take longer than 7 h.",
+        "the authors' own, of earlier runs with published cycles: one after the other they alone "
+        "take longer than 7 h.",
     )

@@ -1,4 +1,4 @@
-"""Figure 13: what sharing regions frees, and what it costs, with static tiles.
+"""Figure 13: the resources that sharing regions frees, and its cost, with static tiles.
 
 Run: python -m fabric study programs/studies/figure_13.py -o figure_13
 """
@@ -44,7 +44,7 @@ def study() -> Study:
                 "figure_13",
                 "Figure 13: resources and performance with shared regions, static tiles",
                 draw,
-                "Left: what the layer is given, of what it is given with a region for each expert; "
+                "Left: the layer's resources, over those with a region for each expert; "
                 "right: how well it uses the memory, and how much longer it takes.",
             ),
         ),
@@ -52,12 +52,12 @@ def study() -> Study:
 
 
 def compute_freed(findings: Findings) -> Found:
-    """Return how many per cent fewer operations a cycle 32 regions have than 128."""
+    """Return the percentage of operations a cycle that 32 regions save over 128."""
     return Found((100 * (1 - ratio(findings, "allocated_flops_per_cycle", "static")),))
 
 
 def memory_freed(findings: Findings) -> Found:
-    """Return how many per cent less memory they need."""
+    """Return the percentage of memory that they save."""
     freed = {
         counted: 100 * (1 - ratio(findings, metric, "static")) for counted, metric in MEMORY.items()
     }

@@ -40,7 +40,7 @@ def study() -> Study:
         pictures=(
             Picture(
                 "figure_21",
-                "Figure 21: cycles of three parallelisations, those of the dynamic one being 1",
+                "Figure 21: cycles of three parallelisations, over the dynamic one",
                 draw,
                 "Geometric means of three batches of requests each, and of all nine. Circles: "
                 "printed.",
@@ -71,7 +71,7 @@ def over_coarse(findings: Findings) -> Found:
 
 
 def over_both(findings: Findings) -> Found:
-    """Return how many times faster it is than the two of them."""
+    """Return how many times faster it is than both static ones."""
     ratios = [
         each
         for strategy in ("coarse", "interleaved")

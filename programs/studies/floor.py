@@ -1,16 +1,16 @@
-"""What a floor plan costs: Qwen's and Mixtral's layers of 64 tokens, and attention of 64 requests.
+"""The cost of a floor plan: Qwen's and Mixtral's layers of 64 tokens, and attention of 64 requests.
 
 The paper has no network: each of its channels takes one cycle, wherever its units are. Here units
-are on a mesh with at least as many sites as there are units: 48 x 48 for Qwen's layer, 13 x 13 for
-Mixtral's, 14 x 14 for attention. A hop takes one cycle. Sites are found by ``place``, drawn, or
-given row by row. With links that nothing limits only distance costs cycles. With links, and ways
-into a site and out of it, of 256, 128 and 64 bytes a cycle congestion does, too. All units on one
-site are the paper's fabric, and every cost is told against that.
+are on a mesh with at least one site per unit: 48 x 48 for Qwen's layer, 13 x 13 for Mixtral's, 14 x
+14 for attention. A hop takes one cycle. Sites are found by ``place``, drawn, or given row by row.
+With links without limits only distance costs cycles. With links, and ways into and out of a site,
+of 256, 128 and 64 bytes a cycle congestion does, too. With all units on one site the mesh is the
+paper's fabric, the base of every cost.
 
 Every compute unit of a layer has 4096 FLOPs per cycle, static tiles have 16, 32 or 64 rows, and
-routings and cache lengths are those of figures 9 and 15. Where links are narrowest ``place`` and
-random sites have three seeds, 0 to 2; elsewhere the seed is 0. The same program on other sites
-asks the memory in another order: differences of a percent have no other cause than that.
+routings and cache lengths are from figures 9 and 15. With the narrowest links ``place`` and random
+sites have three seeds, 0 to 2; otherwise the seed is 0. The same program on other sites sends its
+memory requests in another order: differences of a percent have no other cause than that.
 
 Run: python -m fabric study programs/studies/floor.py --jobs 1 -o floor
 """
@@ -42,7 +42,7 @@ WIDTHS: Final = (None, 256, 128, 64)
 NARROWEST: Final = 64
 SEEDS: Final = (0, 1, 2)
 WAYS: Final = {"place": "found", "random": "random", "rows": "row by row"}
-"""What sites are called in tables, by how units get them."""
+"""The names of placements in tables, by parameter."""
 
 FLOPS_PER_CYCLE: Final = 4096
 DYNAMIC: Final = "dynamic"
@@ -50,13 +50,13 @@ DYNAMIC: Final = "dynamic"
 
 @dataclass(frozen=True)
 class Workload:
-    """What is placed.
+    """A placed workload.
 
     Attributes:
         title: in tables.
         side: columns of its mesh, and rows.
         fixed: parameters of all designs.
-        designs: parameters of each, by what it is called; the last is the paper's proposal.
+        designs: parameters of each, by name; the last is the paper's proposal.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Workload:
 
     @property
     def space(self) -> Space:
-        """Its points."""
+        """The points of the workload."""
         alone = {**self.fixed, COLUMNS: self.side, ROWS: self.side}
         designs = reduce(
             add,
@@ -82,7 +82,7 @@ class Workload:
         width: int | None = None,
         seed: int = 0,
     ) -> float:
-        """Return the cycles of a design with these sites and links; NaN where it has none."""
+        """Return the cycles of a design with these sites and links; NaN if missing."""
         setting = {**self.fixed, **self.designs[design]}
         return found(
             findings,
@@ -99,7 +99,6 @@ class Workload:
 
 
 def _one(setting: Mapping[str, str | int]) -> Space:
-    """Return the space of one setting."""
     return zipped({name: (value,) for name, value in setting.items()})
 
 
@@ -165,7 +164,7 @@ def study() -> Study:
                     *(f"links of {width}, % more" for width in WIDTHS[1:]),
                 ),
                 costs,
-                "Cycles beside those of all units on one site.",
+                "Cycles over the cycles with all units on one site.",
             ),
             StudyTable(
                 "What a good placement saves",
@@ -203,7 +202,7 @@ def study() -> Study:
 
 
 def costs(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield how many percent more cycles each design takes, by its sites and its links."""
+    """Yield the additional cycles of each design in percent, by its sites and its links."""
     for workload in WORKLOADS:
         for design in workload.designs:
             bare = workload.bare(findings, design)
@@ -216,7 +215,7 @@ def costs(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def savings(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield what found sites save on narrow links."""
+    """Yield the savings of found sites on narrow links."""
     for workload in WORKLOADS:
         for design in workload.designs:
             placed = _seeds(findings, workload, design, "place")
@@ -232,7 +231,7 @@ def savings(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def advantages(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield the cycles of each other design over those of the dynamic one, on equal floors."""
+    """Yield the cycles of each static design over the dynamic one's, on equal floors."""
     for workload in WORKLOADS:
         for design in workload.designs:
             if design == DYNAMIC:

@@ -1,4 +1,4 @@
-"""The paper's hardware on its own memory: its cycles beside those of tiles and of pieces.
+"""The paper's hardware on its own memory: its cycles beside the cycles of tiles and of pieces.
 
 Run: python -m fabric study programs/studies/hdl.py -o hdl
 """

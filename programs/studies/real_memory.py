@@ -1,16 +1,16 @@
 """Figures 9, 10 and 12 to 15 on a memory that has banks, beside the flat one of the same peak.
 
-The paper's memory gives its 1,024 bytes a cycle to whoever asks. Here every design runs on that one
-and on HBM2 (2000 Mbps, 32 channels: 1,024 bytes a cycle at best, addresses interleaved with hash,
-refresh on). The claims of the figures that cycles have a part in are computed on both. Of what the
-figures sweep these points run: of batch 64 all; of batch 1024 the static tiles that the text names
-and the fastest ones (Mixtral from 128 rows on, Qwen 64 to 256); figures 12 to 14 whole; of figure
-15 the batches of 16 and 64. Channels are as deep as in the figures.
+The paper's memory gives its 1,024 bytes a cycle for any requests. Here every design runs on that
+memory and on HBM2 (2000 Mbps, 32 channels: 1,024 bytes a cycle at best, addresses interleaved with
+hash, refresh on). The figures' claims that involve cycles are computed on both. These points of the
+figures run: of batch 64 all; of batch 1024 the static tiles in the text and the fastest ones
+(Mixtral from 128 rows on, Qwen 64 to 256); figures 12 to 14 whole; of figure 15 the batches of 16
+and 64. Channels are as deep as in the figures.
 
-What moves them is asked of Qwen's layer of batch 64: its weights in other tiles, its tensors at
-other places, the memory with another mapping, scheduler, window, or with fewer and wider channels,
-all of the same peak. Mixtral's, whose weights lie multiples of 16 MiB apart, is placed otherwise,
-too.
+Variations of Qwen's layer of batch 64 show the causes: its weights in other tiles, its tensors at
+other places, the memory with another mapping, scheduler or window, or with fewer and wider
+channels, all of the same peak. Mixtral's weights lie multiples of 16 MiB apart; its layer is placed
+otherwise, too.
 
 Run: python -m fabric study programs/studies/real_memory.py -o real_memory
 """
@@ -45,17 +45,17 @@ def study() -> Study:
                 "The workloads, in cycles",
                 ("workload", "design", *BESIDE),
                 by_workload,
-                "Of static tiles those that are fastest on the flat memory; all with 4096 FLOPs "
-                "per cycle, shared regions with 1024 and attention with 2048. What buses are lost "
-                "to is told from 5 % on.",
+                "The static tiles are the fastest ones on the flat memory; all with 4096 FLOPs "
+                "per cycle, shared regions with 1024 and attention with 2048. Causes of lost bus "
+                "cycles are listed from 5 % on.",
             ),
             StudyTable(
-                "By how many ask at once: Qwen's layer in fewer and fewer regions",
+                "By requests in flight: Qwen's layer in fewer and fewer regions",
                 ("tiling", "regions", *BESIDE),
                 by_regions,
             ),
             StudyTable(
-                "By what the memory is like, and how it is asked",
+                "By properties of the memory, and by its requests",
                 ("layer", "changed", "tiling", *BESIDE),
                 by_variation,
             ),

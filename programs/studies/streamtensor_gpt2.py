@@ -1,26 +1,26 @@
 """GPT-2 (medium) beside StreamTensor's on a board (arXiv 2509.13694v2, section 6).
 
-Time to first token is that of reading the whole prompt; the speed is that of a decode step behind a
-cache of the mean length, the prompt and half of what is generated; latency is the first plus the
-output divided by the second, as StreamTensor has it. Each is 24 times a layer and once embedding,
-last norm and head, one after the other.
+Time to first token is the time for reading the whole prompt. The speed is a decode step's, behind a
+cache of the mean length, the prompt and half of the output. Latency is the first plus the output
+divided by the second, as in StreamTensor. Each is 24 times a layer and once embedding, last norm
+and head, one after the other.
 
-What a simulated fabric can say about that board: which bytes have to move, what share of the
-memory's peak a dataflow graph of such units reaches, and what it comes to with the board's clock.
-What it cannot: how fast the board's kernels are. Their tiles, unrolling and channels are not
-published, nor is the traffic. Two things that are assumed decide by a factor of ten, so both ways
-are run: a unit moves 64 bytes a cycle and its loads hand over one request a cycle, as in the paper
-of the STeP fabric (``narrow``), or 1,024 bytes and 16 requests (``wide``). And these differ:
+A simulated fabric can show for that board the bytes that have to move, the share of the memory's
+peak that a dataflow graph of such units reaches, and the result at the board's clock. It cannot
+show the speed of the board's kernels: their tiles, unrolling, channels and traffic are not
+published. Two assumptions change the result by a factor of ten, so both ways are run: a unit moves
+64 bytes a cycle and its loads send one request a cycle, as in the paper of the STeP fabric
+(``narrow``), or 1,024 bytes and 16 requests (``wide``). And these differ:
 
 * Weights are of four bits and all else of eight, as StreamTensor's, but floating-point: GPT-2's
-  functions are not those of integers. Tables of tokens and positions are of eight bits, too.
+  functions are not defined for integers. Tables of tokens and positions are of eight bits, too.
 * There is one unit for each operator: see ``allocated_flops_per_cycle``. The board has 98,000
   operations a cycle in all.
 * Layers wait for each other; nothing of the next one is loaded before the last one has ended.
 * A prompt is read for its keys, values and the logits of its last token. Whether StreamTensor's is
   read so is not said: its time to first token is about one token's time for each of the prompt.
-* Tiles of weights have 256 columns: 64 of the prime number of 50,257 tokens come to 29, and
-  narrow tiles keep the head waiting.
+* Tiles of weights have 256 columns: tiles of 64 would be narrowed to 29 for the prime number of
+  50,257 tokens, and narrow tiles keep the head waiting.
 * Joules are the board's 150 W for as long as it takes, an upper bound.
 
 Needs the extra torch.
@@ -41,7 +41,7 @@ from fabric import Claim, Findings, Judgement, Study, Verdict
 
 MODEL: Final = "gpt2"
 SIZES: Final = (32, 64, 128, 256)
-"""Tokens of the prompt, and as many that are generated."""
+"""Tokens of the prompt, equal to the number of generated ones."""
 
 FABRICS: Final[dict[str, Setting]] = {
     "narrow": {"hardware.on_chip.bytes_per_cycle": 64, "hardware.hbm.requests_per_bundle": 1},
@@ -49,12 +49,12 @@ FABRICS: Final[dict[str, Setting]] = {
 }
 
 WATTS: Final = 150
-"""Of the board: ``programs/hardware/u55c_like.toml``."""
+"""The power of the board: ``programs/hardware/u55c_like.toml``."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """What a prompt and as many generated tokens take.
+    """The times for a prompt and equally many generated tokens.
 
     Attributes:
         first_ms: to the first token.
@@ -104,7 +104,7 @@ def study() -> Study:
 
 
 def times(findings: Findings, fabric: str, size: int) -> Times | None:
-    """Return what ``size`` tokens in and as many out take on a fabric; None where a run failed."""
+    """Return the times for ``size`` tokens in and out on a fabric; None if a run failed."""
     seconds = partial(total, findings, "seconds", MODEL)
     first = seconds(FABRICS[fabric] | _prefill(size))
     token = seconds(FABRICS[fabric] | _decode(size))
@@ -122,7 +122,7 @@ def _decode(size: int) -> Setting:
 
 
 def _published(size: int) -> list[tuple[str, str, str, str]]:
-    """Return what is published of StreamTensor: what it is, our attribute, its unit, its number."""
+    """Return StreamTensor's published numbers: name, our attribute, unit, number."""
     (row,) = (
         each
         for each in rows("streamtensor_gpt2.csv")
@@ -136,11 +136,11 @@ def _published(size: int) -> list[tuple[str, str, str, str]]:
 
 
 def _judged(size: int, attribute: str, unit: str, findings: Findings) -> Judgement:
-    """Say what ours comes to, narrow and wide."""
+    """Judge a number of StreamTensor beside ours, narrow and wide."""
     found = [times(findings, fabric, size) for fabric in FABRICS]
     ended = [each for each in found if each is not None]
     if len(ended) < len(found):
-        return Judgement("", Verdict.UNPUBLISHED, "A run of it did not complete.")
+        return Judgement("", Verdict.UNPUBLISHED, "A run did not complete.")
     numbers = " to ".join(f"{getattr(each, attribute):.4g}" for each in ended)
     energy = " and ".join(f"{each.tokens_per_joule:.3g}" for each in ended)
     return Judgement(

@@ -1,8 +1,8 @@
 """Six language models of PyTorch, whole ones, on the paper's fabric with a clock and prices.
 
 A model reads prompts of 512 tokens, or makes a token for each of 16 requests behind caches of 512.
-Each takes its layers one after the other, those that are alike run once and multiplied, and once
-embedding, last norm and head. Weights and activations are of bfloat16. Experts are those of
+Each takes its layers one after the other, equal layers run once and multiplied, and once embedding,
+last norm and head. Weights and activations are of bfloat16. The choices of experts are from
 recorded layers.
 
 Needs the extra torch.
@@ -68,9 +68,9 @@ def study() -> Study:
 
 
 def rates(findings: Findings, model: str, step: str) -> tuple[float, float] | None:
-    """Return tokens a second and for a joule, of all requests together; not a number for none.
+    """Return tokens a second and per joule, of all requests together; not a number without joules.
 
-    None where a run did not complete.
+    None if a run did not complete.
     """
     setting = {"model": model} | STEPS[step]
     batch, context = setting["batch"], setting["context"]

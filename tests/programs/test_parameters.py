@@ -77,7 +77,7 @@ def test_arrays_that_are_not_lengths_are_refused(
     ("content", "routing", "lengths"),
     [
         ("missing", "cannot be read (No such file or directory)", None),
-        ("text", "is no file of numbers", None),
+        ("text", "is not a file of numbers", None),
         ("single", "holds a single array", None),
         ("archive", "holds choices", "holds several arrays"),
     ],

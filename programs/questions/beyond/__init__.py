@@ -1,3 +1,3 @@
-"""What the studies of programs that the paper leaves open share."""
+"""Shared parts of the studies of programs beyond the paper."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Designs of a layer of experts, and the batches of tokens whose routing was recorded."""
+"""Designs of a layer of experts, and the batches of tokens with recorded routing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Layer:
 
     @property
     def fixed(self) -> dict[str, str | int]:
-        """What all designs have; channels deep enough for experts that share a region."""
+        """The parameters of all designs; channels are deep enough for shared regions."""
         return {"model": self.model, "batch": BATCH, "channel_depth": 1024}
 
     @property

@@ -1,4 +1,4 @@
-"""Studies of how many times as much one form of a program takes as another."""
+"""Studies of the ratio between two forms of a program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def saving_study(
     dynamic: Parameters,
     caption: str = "",
 ) -> Study:
-    """Return a study of what static forms of a program take over its dynamic form.
+    """Return a study of the costs of a program's static forms over its dynamic form.
 
     Args:
         question: of the study.
@@ -77,7 +77,7 @@ def by(
 
 
 def points(settings: Iterable[Parameters]) -> Space:
-    """Return the space of these settings, which have the same names."""
+    """Return the space of ``settings``, which have the same names."""
     settings = list(settings)
     return zipped({name: [setting[name] for setting in settings] for name in settings[0]})
 
@@ -110,7 +110,7 @@ def savings(
             axes.set_xticks(range(len(groups)), groups, rotation=20, ha="right")
             if len(static) > 1:
                 axes.set_title(title)
-        panels[0].set_ylabel("times as much as dynamic")
+        panels[0].set_ylabel("static / dynamic")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
     return draw
@@ -140,7 +140,7 @@ def times(axes: Axes) -> None:
 
 
 def _bars(axes: Axes, findings: Findings, pairs: Sequence[tuple[Values, Values]]) -> None:
-    """Draw a group of bars for each pair, one bar for everything that is counted."""
+    """Draw a group of bars for each pair, one bar for each metric."""
     width = 0.8 / len(COUNTED)
     for at, (metric, label) in enumerate(COUNTED.items()):
         left = [group + (at - (len(COUNTED) - 1) / 2) * width for group in range(len(pairs))]

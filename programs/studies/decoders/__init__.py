@@ -1,3 +1,3 @@
-"""What the studies of whole decoders share: the models, how they are matched, claims, pictures."""
+"""Shared parts of the studies of whole decoders: the models, their matching, claims, pictures."""
 
 from __future__ import annotations

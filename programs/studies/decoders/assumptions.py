@@ -1,4 +1,4 @@
-"""What figure 17 had to assume, otherwise."""
+"""Variants of the assumptions behind figure 17."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What section 5.5 says of figure 17, computed again.
+"""The claims of section 5.5 about figure 17, computed again.
 
 The authors publish its bars, but neither graph nor traces: a ratio of ours that is near theirs
-proves as little as one that is not. Every claim comes with what the bars give, with our value, and
-how that was computed.
+proves as little as one that is not. Every claim comes with the value from the bars, with our value,
+and with its computation.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Published:
     """A number of the text.
 
     Attributes:
-        decoder: of which model.
-        against: which static tile.
+        decoder: the model.
+        against: the static tile of the comparison.
         what: speed-up, bytes saved or compute bandwidth saved.
         text: as the table of claims has it.
     """
@@ -43,7 +43,7 @@ class Published:
 
     @property
     def value(self) -> float:
-        """What the text says; a part of 1 where something is saved."""
+        """The number in the text; a saving as a part of 1."""
         (end,) = Printed.parse(published_claim(self.text).value).ends
         return end / self._scale
 

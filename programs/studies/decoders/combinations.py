@@ -30,7 +30,7 @@ _TILE: Final = 16
 """Rows of a static tile: Mixtral's nearest to the dynamic ones in memory, Qwen's second."""
 
 _SHARED: Final = {"qwen3-30b-a3b": 32, "mixtral-8x7b": 4}
-"""Regions where experts share them; Mixtral's, all of them busy, in pairs."""
+"""Regions of shared experts; Mixtral's experts, all busy, share in pairs."""
 
 
 def combinations(decoder: Decoder) -> dict[tuple[bool, ...], Parameters]:
@@ -56,7 +56,7 @@ def space() -> Space:
 
 
 def measured(findings: Findings, decoder: Decoder) -> dict[str, dict[tuple[int, ...], float]]:
-    """Return the effects on each metric; none where a run did not complete."""
+    """Return the effects on each metric with complete runs."""
     found = {}
     for metric in METRICS:
         values = {

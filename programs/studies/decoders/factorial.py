@@ -8,18 +8,18 @@ from collections.abc import Mapping
 
 
 def effects(values: Mapping[tuple[bool, ...], float]) -> dict[tuple[int, ...], float]:
-    """Return by which factor each option, and each group of options together, changes a number.
+    """Return the factor by which each option, and each group of options together, changes a number.
 
-    An option's main effect is the geometric mean, over all settings of the others, of the number
-    with it over that without. Two options' interaction is the mean of the one's effect with the
-    other over its effect without: 1 where they multiply, above 1 where together they save less
-    than that. So on for more of them.
+    An option's main effect is the geometric mean, over all settings of the other options, of the
+    number with the option over the number without it. Two options' interaction is the mean of the
+    first one's effect with the second over its effect without: 1 if the effects multiply, above 1
+    if together they save less. Larger groups follow in the same way.
 
     Args:
         values: the number, above 0, of every combination.
 
     Returns:
-        By the indices of the options, those of one first.
+        By the indices of the options, single options first.
     """
     options = len(next(iter(values)))
     found = {}

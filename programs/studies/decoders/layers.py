@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def space() -> Space:
-    """Return every layer of the compared layouts, and the first one of the others."""
+    """Return every layer of the compared layouts, and the first layer of every other layout."""
     return reduce(add, (part for decoder in DECODERS for part in _spaces(decoder)))
 
 

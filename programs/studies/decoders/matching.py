@@ -1,4 +1,4 @@
-"""Which static tile a dynamic one is compared with, and what comes of it."""
+"""The static tile that a dynamic one is compared with, and the comparison."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ PAPER: Final = "on_chip_requirement_bytes"
 """The equations of the paper: all experts, both sides."""
 
 ARTIFACT: Final = "on_chip_requirement_artifact_bytes"
-"""Those of the authors' scripts: all experts, both sides."""
+"""The equations of the authors' scripts: all experts, both sides."""
 
 _IDLE: Final = "extra.on_chip_requirement_artifact_idle_bytes"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What a layer takes in one layout; on the average where a study has several.
+    """The costs of a layer in one layout; the mean if a study has several layers.
 
     Attributes:
         setting: the layout.
         cycles: of the layer.
         bytes_: on chip, by accounting.
-        active_bytes: those of ``ARTIFACT`` without experts and regions that get no token.
+        active_bytes: the bytes of ``ARTIFACT`` without experts and regions that get no token.
         compute: FLOPs per cycle of all units together.
     """
 
@@ -53,31 +53,31 @@ class Comparison:
     performance_matched: Layer
 
     def speedup(self, other: Layer) -> float:
-        """Return how many times as long the other one takes."""
+        """Return the other layout's cycles over ours."""
         return other.cycles / self.ours.cycles
 
     def saved_bytes(self, other: Layer, accounting: str) -> float:
-        """Return which part of the other one's bytes we do not need."""
+        """Return the part of the other layout's bytes that ours saves."""
         return 1 - self.ours.bytes_[accounting] / other.bytes_[accounting]
 
     def saved_bytes_unequally(self, other: Layer) -> float:
-        """Return the same where only our idle experts are left out, as in figure 9."""
+        """Return the same with only our idle experts left out, as in figure 9."""
         return 1 - self.ours.active_bytes / other.bytes_[ARTIFACT]
 
     def saved_compute(self, other: Layer) -> float:
-        """Return which part of the other one's compute bandwidth we do not need."""
+        """Return the part of the other layout's compute bandwidth that ours saves."""
         return 1 - self.ours.compute / other.compute
 
 
 def compared(
     findings: Findings, decoder: Decoder, assumed: Parameters = ASSUMED
 ) -> Comparison | None:
-    """Compare the layouts of a decoder; None where a run did not complete.
+    """Compare the layouts of a decoder; None if a run did not complete.
 
     Args:
         findings: of a study with ``decoder.space(assumed)``.
-        decoder: which.
-        assumed: the rest.
+        decoder: the model.
+        assumed: the other parameters.
     """
     common = decoder.named | assumed
     ours = _layer(findings, common, decoder.ours)
@@ -94,7 +94,7 @@ def compared(
 
 
 def _layer(findings: Findings, common: Parameters, layout: Parameters) -> Layer | None:
-    """Return what a layer takes on the average; None where the run of one did not complete."""
+    """Return the mean costs of a layer; None if one of its runs did not complete."""
     outcomes = findings.matching(**common, **layout)
 
     def mean(metric: str) -> float:

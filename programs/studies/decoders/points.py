@@ -1,12 +1,12 @@
 """Layers of whole decoders in the layouts that figure 17 compares.
 
-The bytes and the compute of the printed bars say what the experts are like: their weights come in
-tiles of 48 columns (Qwen) or 64 (Mixtral), Qwen's share 32 regions where Mixtral's have one each,
-and every unit has 1,024 FLOPs a cycle; static tiles are 8 and 64 rows (Qwen) or 16 and 32
-(Mixtral); attention has four regions. ``tests/symbolic/test_published.py`` adds it up. No more is
-known. What had to be assumed is stated here, each as a parameter:
+The bytes and the compute of the printed bars determine the experts: their weights come in tiles of
+48 columns (Qwen) or 64 (Mixtral); Qwen's experts share 32 regions, Mixtral's have one each; every
+unit has 1,024 FLOPs a cycle; static tiles are 8 and 64 rows (Qwen) or 16 and 32 (Mixtral);
+attention has four regions. ``tests/symbolic/test_published.py`` derives this. Everything else is
+assumed, each assumption as a parameter:
 
-* cache lengths are those of the median class, as the caption says, one of three such traces;
+* cache lengths are from the median class, as the caption says, one of three such traces;
 * every layer routes as the one recorded layer of the model does, under other names of its experts;
 * the units of attention and of projections have 1,024 FLOPs a cycle, too;
 * heads have 128 columns, as the models have; the authors' attention has 64;
@@ -30,7 +30,7 @@ Parameters: TypeAlias = dict[str, str | int | float | bool | None]
 
 PROGRAM: Final = PROGRAMS / "decoder.py"
 TILES: Final = (8, 16, 32, 64)
-"""Rows of the static tiles, those of figure 9."""
+"""Rows of the static tiles, as in figure 9."""
 
 
 ASSUMED: Final[Parameters] = {
@@ -68,7 +68,7 @@ class Decoder:
 
     @property
     def named(self) -> Parameters:
-        """What all its points have."""
+        """The parameters of all its points."""
         return {"model": self.model, "routing": self.routing, "tile_f": self.tile_f}
 
     @property
@@ -82,7 +82,7 @@ class Decoder:
         return self.ours | {"regions": self.experts}
 
     def static(self, tile: int) -> Parameters:
-        """No optimisation, and tiles of so many rows."""
+        """No optimisation, and static tiles of ``tile`` rows."""
         return {
             "tiling": "static",
             "parallelisation": "interleaved",

@@ -1,4 +1,4 @@
-"""How figure 17's ratios move with what had to be assumed: 70 runs, minutes.
+"""The sensitivity of figure 17's ratios to its assumptions: 70 runs, minutes.
 
 Run: python -m fabric study programs/studies/long/figure_17_assumptions.py -o assumptions
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# What the studies share stands beside the folder of the long ones.
+# The studies' shared parts are beside this folder.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from decoders.assumptions import draw_variants, space

@@ -1,8 +1,8 @@
 """The paper's three optimisations on a layer of a whole decoder, in all eight combinations.
 
 The paper shows dynamic tiles, dynamic parallelisation and shared regions each on its own, and all
-three together. How much each of them brings beside the others, and whether they help or hinder each
-other, needs all combinations.
+three together. The effect of each beside the other two, and whether they help or hinder each other,
+needs all combinations.
 
 Run: python -m fabric study programs/studies/long/optimisations.py -o optimisations
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# What the studies share stands beside the folder of the long ones.
+# The studies' shared parts are beside this folder.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from decoders.combinations import draw_effects, space
@@ -33,9 +33,9 @@ def study() -> Study:
                 "interactions",
                 "Main effects and interactions",
                 draw_effects,
-                "By which factor each option changes a number, as the geometric mean over all "
-                "settings of the others; below it, by which factor options together differ from "
-                "the product of what they do alone.",
+                "The factor by which each option changes a number, as the geometric mean over all "
+                "settings of the other options; below it, the factor by which options together "
+                "differ from the product of their single effects.",
             ),
         ),
     )

@@ -1,6 +1,6 @@
 """Figure 17 over all layers: 48 of Qwen3-30B-A3B and 32 of Mixtral-8x7B, each with its routing.
 
-A layer's time does not depend on what the one before it computed: every layer is a run of its own.
+A layer's time does not depend on the results of the layer before: every layer is a separate run.
 
 Run: python -m fabric study programs/studies/long/whole_models.py -o whole_models
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# What the studies share stands beside the folder of the long ones.
+# The studies' shared parts are beside this folder.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from decoders.claims import CLAIMS
@@ -31,7 +31,7 @@ def study() -> Study:
         claims=CLAIMS,
         pictures=(
             Picture("layers", "Cycles of every layer", draw_layers),
-            Picture("layouts", "A layer, on the average over all of them", draw_points),
+            Picture("layouts", "A layer, on the average over all layers", draw_points),
             Picture("ratios", "Ratios of section 5.5", draw_ratios),
         ),
     )

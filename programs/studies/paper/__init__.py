@@ -1,3 +1,3 @@
-"""What the studies of the paper's figures share: published numbers, claims, workloads, pictures."""
+"""Shared parts of the studies of the paper's figures: numbers, claims, workloads, pictures."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ways to hand requests to regions, beside each other: figures 14, 15 and 21."""
+"""Comparisons of ways to assign requests to regions: figures 14, 15 and 21."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def speedups(
     Args:
         findings: have the runs.
         strategy: the other.
-        traces: of which batches.
-        read: ``number``, which raises where a run is missing, or ``found``, which does not.
+        traces: the traces of the batches.
+        read: ``number``, which raises if a run is missing, or ``found``, which does not.
 
     Raises:
-        ConfigurationError: one of them did not complete.
+        ConfigurationError: a run did not complete.
     """
     return [
         read(findings, "cycles", kv=each.path, strategy=strategy)
@@ -37,7 +37,7 @@ def speedups(
 def published_attention(
     traces: Sequence[CacheTrace], strategies: Sequence[str]
 ) -> Iterator[Published]:
-    """Yield what is published of some traces."""
+    """Yield the published values of ``traces``."""
     paths = {each.path for each in traces}
     for each in attention():
         if each.setting["kv"] in paths and each.setting["strategy"] in strategies:

@@ -1,7 +1,7 @@
 """The printed paper's figures, read from its vectors (``data/published/camera_ready``).
 
 Cycles and bytes lie within 0.15 of an integer there. Some rows are left out on purpose. The authors
-made these runs anew; those of ``published.py`` are earlier ones.
+repeated these runs; ``published.py`` has the earlier ones.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def blocks() -> Iterator[Published]:
 
 
 def bars(figure: int) -> dict[tuple[str, str], list[float]]:
-    """Return the bars of figure 14, 17 or 21, by their series and by what they stand over."""
+    """Return the bars of figure 14, 17 or 21, by their series and their label on the axis."""
     found: dict[tuple[str, str], list[float]] = {}
     for row in rows(_table(figure)):
         over = row["y_unit"] if figure == 14 else row["x"]

@@ -1,18 +1,19 @@
-"""What the paper's text claims, and what comes of computing it again.
+"""The claims of the paper's text, and their verdicts after computing them again.
 
 One rule decides all claims, in this order (``compared``):
 
-1. What the published points do not give is *inconsistent* with them, whatever ours say. Printed
-   points count where there are any, earlier runs elsewhere; of the first version its own.
-2. Where the text does not say what is compared, or the graph behind it is not public, our points
-   decide nothing: the claim is *true of the published points*, or not reproducible where there are
-   none. That a guess of ours gives the number is no reproduction.
-3. What our points miss by more than 1.2 % is *contradicted*. A ratio has two cycles, and of each
-   ours are held to 0.6 % of the authors' (``tests/programs/test_published.py``).
-4. Where the authors give one side more than the other, or count it in another way, the number has
-   to hold in every way of giving both the same; else it is reproduced *only on unequal terms*.
-5. It is *reproduced* if all these numbers are what is printed (``printed.py``). If one is not, but
-   within 1.2 %, the published points decide as in 2.
+1. A claim that the published points contradict is *inconsistent*, whatever our points say. Printed
+   points are used if available, otherwise earlier runs; for the first version its own points.
+2. If the text leaves the comparison open, or the graph behind it is not public, our points decide
+   nothing: the claim is *true of the published points*, or not reproducible without such points. A
+   guess of ours that gives the number does not reproduce it.
+3. A claim that our points miss by more than 1.2 % is *contradicted*. A ratio has two cycles, and
+each
+   of ours is held to 0.6 % of the authors' (``tests/programs/test_published.py``).
+4. If the authors give one side more than the other, or count it in another way, the number has to
+   hold for every way of equal terms; otherwise it is reproduced *only on unequal terms*.
+5. It is *reproduced* if all these numbers match the printed one (``printed.py``). If a number does
+   not, but is within 1.2 %, the published points decide as in 2.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ from paper.printed import Printed
 from paper.tables import rows
 
 _SLACK: Final = 0.012
-"""What a ratio of two cycles may be off."""
+"""The tolerance of a ratio of two cycles."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a claim comes to.
+    """The computed values of a claim.
 
     Attributes:
-        values: computed as the authors did; of a range all of them.
-        equal: where they compare what is unequal, computed with equal resources, by what is equal.
+        values: computed as the authors did; for a range all its values.
+        equal: if the authors compare unequal resources, the value with equal resources, by
+            resource.
         note: how it was computed.
-        unpublished: what would have to be known to compute it; empty where all is.
+        unpublished: the missing information for computing it; empty if complete.
     """
 
     values: tuple[float, ...]
@@ -54,11 +56,11 @@ class PublishedClaim:
     """A row of the table of claims.
 
     Attributes:
-        text: what is claimed.
-        location: where.
+        text: of the claim.
+        location: in the paper.
         value: the number, as it is printed there.
-        of_points: what the published points give for it, of a range both ends; empty where there
-            are none.
+        of_points: the value from the published points, for a range both ends; empty without such
+            points.
     """
 
     text: str
@@ -71,7 +73,7 @@ def number(findings: Findings, metric: str, /, **setting: object) -> float:
     """Return a metric of the only point with these values.
 
     Raises:
-        ConfigurationError: it did not complete; there is none, or there are several.
+        ConfigurationError: it did not complete, or the number of such points is not 1.
     """
     found = findings.value(metric, **setting)
     if found is None:
@@ -81,7 +83,7 @@ def number(findings: Findings, metric: str, /, **setting: object) -> float:
 
 
 def published_claims() -> list[PublishedClaim]:
-    """Return what the text claims."""
+    """Return the claims of the text."""
     return [
         PublishedClaim(
             row["claim"],
@@ -99,10 +101,10 @@ def mean(values: Iterable[float]) -> float:
 
 
 def published_claim(text: str, value: str = "") -> PublishedClaim:
-    """Return the only claim of a text, and, where it has several, of a value.
+    """Return the only claim of a text, and, if it has several, of a value.
 
     Raises:
-        LookupError: there is no such claim, or there are several.
+        LookupError: the number of such claims is not 1.
     """
     found = [each for each in published_claims() if each.text == text and value in ("", each.value)]
     if len(found) != 1:
@@ -116,12 +118,12 @@ def claim(
     """Return a claim of the table.
 
     Args:
-        text: as it stands there.
+        text: of the claim in the table.
         compute: computes it again.
-        published: the value there; needed where one text has several.
+        published: its value in the table; needed if one text has several.
 
     Raises:
-        LookupError: there is no such claim, or there are several.
+        LookupError: the number of such claims is not 1.
     """
     of_text = published_claim(text, published)
 
@@ -138,9 +140,9 @@ def compared(found: Found, printed: Printed, of_points: Sequence[float] = ()) ->
     """Judge a claim by the rule above.
 
     Args:
-        found: what it comes to.
-        printed: what the text says.
-        of_points: what the published points give; nothing where there are none.
+        found: the computed values.
+        printed: the number in the text.
+        of_points: the values from the published points; empty without such points.
     """
     notes = [found.note, found.unpublished]
     notes += [f"With {how}: {printed.told([value])}." for how, value in found.equal.items()]
@@ -164,7 +166,6 @@ def compared(found: Found, printed: Printed, of_points: Sequence[float] = ()) ->
 
 
 def _location(row: dict[str, str]) -> str:
-    """Return where a claim stands, in words."""
     told = " and ".join(_place(row["figure"], each) for each in row["location"].split("; "))
     return told if row["paper_version"] == "v2" else f"{told} of the first version"
 

@@ -1,4 +1,4 @@
-"""What the pictures of the paper's figures have in common."""
+"""Shared parts of the pictures of the paper's figures."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ COLOURS: Final = {
 
 
 _STEPS: Final = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9))
-"""Multiples of powers of ten, the coarsest of which are taken that give three ticks."""
+"""Multiples of powers of ten, the coarsest first; the first with three ticks is used."""
 
 
 def found(findings: Findings, metric: str, /, **setting: object) -> float:
-    """Return a metric of the only point with these values; not a number where it is missing."""
+    """Return a metric of the only point with these values; not a number if it is missing."""
     value = findings.value(metric, **setting) if findings.matching(**setting) else None
     return float("nan") if value is None else value
 
@@ -51,8 +51,8 @@ def bars(
     Args:
         axes: where.
         groups: below each group.
-        series: a colour and a height in each group, by what they are.
-        form: of the number above each bar; none where empty.
+        series: a colour and a height in each group, by label.
+        form: of the number above each bar; empty for no number.
         turn_degrees: of those numbers.
     """
     width = 0.8 / len(series)
@@ -73,7 +73,7 @@ def named(axes: Axes, title: str, x: str, y: str) -> None:
 
 
 def logarithmic(axes: Axes) -> None:
-    """Scale both axes of what is drawn by logarithms, with plain numbers beside them."""
+    """Scale both axes of the drawn points by logarithms, with plain numbers beside them."""
     if not np.isfinite(axes.dataLim.extents).all():
         return  # nothing completed
     axes.set_xscale("log")

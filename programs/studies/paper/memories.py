@@ -1,7 +1,7 @@
 """The paper's workloads on the flat memory and on one with banks: which points, and which is which.
 
-Both give 1,024 bytes a cycle at best: the flat one to anybody, the one with banks (HBM2, 2000 Mbps,
-32 channels) by what is asked for together.
+Both give 1,024 bytes a cycle at best: the flat memory for any requests, the memory with banks
+(HBM2, 2000 Mbps, 32 channels) depending on the requests in flight.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ LAYERS: Final = (
     replace(MIXTRAL_1024, tiles=(128, 256, 512, 1024)),
     replace(QWEN_1024, tiles=(64, 128, 256)),
 )
-"""Those of figures 9 and 10; of batch 1024 the tiles that the text names, and the fastest ones."""
+"""Static tiles as in figures 9 and 10; for batch 1024 the tiles in the text, and the fastest
+ones."""
 
 TRACES_14: Final = cache_traces(64)
 
@@ -52,7 +53,7 @@ def space() -> Space:
     traces = grid(
         kv=[each.path for each in TRACES_14], requests=(64,), strategy=("interleaved", "dynamic")
     )
-    # That trace with all of its requests is one of figure 14, too.
+    # This trace with all of its requests is also a trace of figure 14.
     blocks = zipped(requests=(16, 16, 64), strategy=("coarse", "dynamic", "coarse"))
     workloads = (
         moe * zipped(tile_f=(64,)) * alone
@@ -80,13 +81,13 @@ VARIED: Final = (replace(QWEN_64, tiles=(64,)), replace(MIXTRAL_64, tiles=(32,))
 
 @dataclass(frozen=True)
 class Variation:
-    """Something else about the memory with banks, or what it is asked for.
+    """A change of the memory with banks, or of its requests.
 
     Attributes:
         title: in a table.
         keys: of the hardware, beside ``BANKED``.
         tile_f: columns of a weight tile.
-        on_both: whether it changes what the flat memory does, too.
+        on_both: whether it affects the flat memory, too.
         layers: of ``VARIED``, that run so.
     """
 
@@ -133,7 +134,7 @@ VARIATIONS: Final = (
         },
     ),
 )
-"""The same peak, all of them."""
+"""Memories of equal peak bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,8 @@ class View:
 
     Attributes:
         findings: of all.
-        keys: all hardware keys of the points that are seen.
-        setting: that they have besides.
+        keys: all hardware keys of the selected points.
+        setting: their further parameters.
     """
 
     findings: Findings
@@ -152,12 +153,12 @@ class View:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """Those with these keys."""
+        """The outcomes with these hardware keys."""
         return self.matching()
 
     @property
     def front(self) -> list[int]:
-        """Indices of those that nothing dominates."""
+        """Indices of the selected outcomes that no other outcome dominates."""
         seen = {each.index for each in self.outcomes}
         return [each for each in self.findings.front if each in seen]
 
@@ -171,10 +172,10 @@ class View:
         ]
 
     def value(self, metric: str, **setting: object) -> float | None:
-        """Return a metric of the only point with these values; None where it did not complete.
+        """Return a metric of the only point with these values; None if it did not complete.
 
         Raises:
-            ConfigurationError: there is no such point, or there are several.
+            ConfigurationError: the number of such points is not 1.
         """
         found = self.matching(**setting)
         if len(found) != 1:

@@ -17,7 +17,7 @@ _MEMORIES: Final = {"flat": (FLAT, COLOURS["static"]), "banked": (BANKED, COLOUR
 
 
 def draw_ratios(findings: Findings, figure: Figure) -> None:
-    """Draw every ratio that is none of per cent, the first one on top; of a range the largest."""
+    """Draw every ratio except percentages, the first on top; for a range its largest value."""
     figure.set_size_inches(9, 7)
     axes = figure.subplots()
     shown = [each for each in RATIOS if each.printed.unit != "%"]
@@ -33,7 +33,7 @@ def draw_ratios(findings: Findings, figure: Figure) -> None:
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.margins(x=0.1)
-    named(axes, "", "ratio", "figure, and what is compared")
+    named(axes, "", "ratio", "figure, and comparison")
     axes.legend(loc="lower right")
 
 

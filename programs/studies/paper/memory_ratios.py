@@ -17,21 +17,21 @@ from paper.workloads import MIXTRAL_1024, TRACE_15, Layer, cache_traces
 
 Compute: TypeAlias = Callable[[View], Sequence[float]]
 
-COLUMNS: Final = ("figure", "what", "published", "flat", "banked", "what became of it")
+COLUMNS: Final = ("figure", "what", "published", "flat", "banked", "result")
 _SLACK: Final = 0.02
 """Ratios on both memories, all ours, that differ by less are called the same."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """What the paper compares.
+    """A ratio that the paper compares.
 
     Attributes:
-        figure: whose.
-        what: is compared.
-        published: the number; empty where none is.
-        compute: it, or of a range all values.
-        setting: that its points have besides.
+        figure: its number.
+        what: the comparison.
+        published: the number; empty if not published.
+        compute: computes it, for a range all its values.
+        setting: further parameters of its points.
     """
 
     figure: str
@@ -51,7 +51,7 @@ class Ratio:
 
 
 def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield each ratio as published and on both memories, and what became of it."""
+    """Yield each ratio as published and on both memories, and the result of the comparison."""
     for each in RATIOS:
         flat, banked = each.on(findings, FLAT), each.on(findings, BANKED)
         told = each.printed.told
@@ -60,12 +60,12 @@ def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def became(flat: Sequence[float], banked: Sequence[float], *, in_percent: bool) -> str:
-    """Say what becomes of a ratio, of a range of the ratios at its ends.
+    """Return the change of a ratio, for a range at both ends.
 
     Args:
         flat: its values on the flat memory.
-        banked: those on the one with banks.
-        in_percent: whether it says by how many per cent something is more: 5 is a ratio of 1.05.
+        banked: its values on the memory with banks.
+        in_percent: whether it is a percentage of increase: 5 is a ratio of 1.05.
     """
     ends = (min, max) if len(flat) > 1 else (max,)
     told = [_became(pick(flat), pick(banked), in_percent) for pick in ends]
@@ -85,7 +85,7 @@ def _became(flat: float, banked: float, in_percent: bool) -> str:
 
 
 def _tiling(figure: str, text: str, published: str, comparison: Comparison) -> Ratio:
-    """Return a number of figure 9 or 10, of the tiles that are run here."""
+    """Return a number of figure 9 or 10, for the tiles that run here."""
     mine = replace(comparison, layer=_run_here(comparison.layer))
     return Ratio(figure, text, published, lambda view: mine(view).values, {"tile_f": 64})
 
@@ -100,7 +100,7 @@ def _run_here(layer: Layer) -> Layer:
 
 
 def _best(layer: Layer) -> Ratio:
-    """Return the ratio of the fastest static tile's cycles to those of the dynamic one."""
+    """Return the ratio of the fastest static tile's cycles to the dynamic tile's."""
 
     def compute(view: View) -> Sequence[float]:
         counted = "all experts"
@@ -162,4 +162,4 @@ RATIOS: Final = (
     _of_traces("high"),
     *map(_over_blocks, (16, 64)),
 )
-"""Those that cycles have a part in."""
+"""The ratios that involve cycles."""

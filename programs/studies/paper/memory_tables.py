@@ -1,4 +1,4 @@
-"""What a memory with banks costs the paper's workloads, and why: rows of tables."""
+"""Rows of tables: the cost of a memory with banks for the paper's workloads, and its causes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LOST: Final = {
     "turnaround": "turnaround",
     "idle": "no requests",
 }
-"""What becomes of cycles of data buses that carry no data."""
+"""The causes of cycles of data buses without data, by counter."""
 
 _BUS: Final = "hbm.{}_bus_cycles"
 _LEAST_PERCENT: Final = 5
-"""Less is not told."""
+"""Causes below this share are left out."""
 
 
 def by_workload(findings: Findings) -> Iterator[tuple[object, ...]]:
@@ -51,7 +51,7 @@ def by_workload(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def by_regions(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield Qwen's layer of figures 12 and 13 with fewer and fewer regions."""
+    """Yield Qwen's layer of figures 12 and 13 with decreasing numbers of regions."""
     for tiling, regions in REGIONS.items():
         for each in regions:
             setting = {"tile_f": 48, "tiling": tiling, "regions": each}
@@ -59,7 +59,7 @@ def by_regions(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def by_variation(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield layers with something else about the memory, or what it is asked for."""
+    """Yield layers with variations of the memory, or of its requests."""
     for layer in VARIED:
         for each in (Variation("nothing", layers=VARIED), *VARIATIONS):
             if layer not in each.layers:
@@ -82,9 +82,9 @@ def row_hits_percent(view: View, setting: Setting) -> float:
 
 
 def lost(view: View, setting: Setting) -> tuple[float, str]:
-    """Return how many per cent of the buses' cycles carry data, and what the others are lost to.
+    """Return the percentage of bus cycles with data, and the causes of the remaining cycles.
 
-    What is told is the most first; of less than five per cent nothing is said.
+    The largest cause comes first; causes below five percent are left out.
     """
     cycles = {each: number(view, _BUS.format(each), **setting) for each in ("data", *_LOST)}
     percent = {each: 100 * count / sum(cycles.values()) for each, count in cycles.items()}
@@ -96,7 +96,6 @@ def lost(view: View, setting: Setting) -> tuple[float, str]:
 
 
 def _beside(findings: Findings, setting: Setting, hardware: Keys = BANKED) -> tuple[object, ...]:
-    """Return the cells of ``BESIDE``."""
     flat = number(View(findings, FLAT), "cycles", **setting)
     view = View(findings, hardware)
     banked = number(view, "cycles", **setting)

@@ -11,19 +11,19 @@ ALL: Final = 128
 
 
 def ratio(findings: Findings, metric: str, tiling: str, regions: int = 32) -> float:
-    """Return a metric with shared regions, by what it is with one region an expert.
+    """Return a metric with shared regions, over its value with one region per expert.
 
     Raises:
-        ConfigurationError: one of them did not complete.
+        ConfigurationError: a run did not complete.
     """
     shared = number(findings, metric, tiling=tiling, regions=regions)
     return shared / number(findings, metric, tiling=tiling, regions=ALL)
 
 
 def overhead_percent(findings: Findings, tiling: str, regions: int) -> float:
-    """Return how many per cent more cycles shared regions take.
+    """Return the percentage of cycles that shared regions add.
 
     Raises:
-        ConfigurationError: one of them did not complete.
+        ConfigurationError: a run did not complete.
     """
     return 100 * (ratio(findings, "cycles", tiling, regions) - 1)

@@ -13,15 +13,15 @@ _FORM: Final = re.compile(
 )
 
 _ROUNDING: Final = 1e-9
-"""Of a unit of the last digit: binary numbers next to a printed one are the printed one."""
+"""Tolerance for binary numbers next to a printed one, as a part of the last digit's unit."""
 
 
 @dataclass(frozen=True)
 class Printed:
     """A printed number, or a range of two.
 
-    It stands for what rounds or truncates to it. ``about`` claims less: whatever is within one
-    unit of the last digit.
+    It represents all numbers that round or truncate to it. With ``about`` it represents all numbers
+    within one unit of the last digit.
 
     Attributes:
         text: as it is printed.
@@ -29,7 +29,7 @@ class Printed:
         digits: behind the point.
         unit: ``x``, ``%`` or nothing.
         below: whether everything below it is claimed.
-        about: whether it is said to be about so much.
+        about: whether it is printed with "about".
     """
 
     text: str
@@ -44,7 +44,7 @@ class Printed:
         """Read a printed number.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the text is not a printed number.
         """
         found = _FORM.fullmatch(text)
         if found is None:
@@ -56,13 +56,13 @@ class Printed:
         return Printed(text, ends_of, digits, found["unit"], bound == "<", bound == "about ")
 
     def holds(self, values: Sequence[float]) -> bool:
-        """Say whether values, of which the least and the largest count, are what is printed."""
+        """Return whether the least and the largest of ``values`` match the printed number."""
         return self.off(values) == 0
 
     def off(self, values: Sequence[float]) -> float:
-        """Return how far values are from what is printed, as a part of it; 0 where it holds.
+        """Return the relative error of values to the printed number; 0 if they match it.
 
-        What is in per cent is a part of the whole: 8 % is 0.03 off 5 %, that is 3 of 105.
+        A percentage is a part of the whole: 8 % is 0.03 off 5 %, that is 3 of 105.
         """
         ends = zip(self._ends_of(values), self.ends, strict=True)
         return max(self._beyond(value, end) / self._whole(end) for value, end in ends)
@@ -71,7 +71,7 @@ class Printed:
         return (min(values), max(values)) if len(self.ends) > 1 else (max(values),)
 
     def _beyond(self, value: float, end: float) -> float:
-        """Return by how much a value misses all that one printed number stands for."""
+        """Return how far a value is from all numbers that a printed number represents."""
         unit = 10.0**-self.digits
         below = math.inf if self.below else unit if self.about else unit / 2
         first, last = end - below, end + (0 if self.below else unit)

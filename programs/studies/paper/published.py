@@ -1,7 +1,7 @@
 """The authors' numbers, as values of metrics of points.
 
-The tables here are those of earlier runs, which the authors published with their artifacts, and
-what their equations give; ``camera_ready.py`` has what is printed.
+The tables here are from earlier runs, which the authors published with their artifacts, and from
+their equations; ``camera_ready.py`` has the printed values.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Published:
     Attributes:
         table: its file.
         setting: the parameters that name the point.
-        metric: whose value.
+        metric: the metric of the value.
         value: the number.
-        seconds: that the authors' simulator took for it; None where that is not known.
+        seconds: that the authors' simulator took for it; None if unknown.
     """
 
     table: str
@@ -50,7 +50,7 @@ class Published:
 
 
 def known(*tables: Iterable[Published]) -> tuple[KnownValue, ...]:
-    """Return what stands in tables as what a study knows."""
+    """Return the numbers of tables as known values of a study."""
     return tuple(
         KnownValue(each.setting, each.metric, each.value, _source(each.table))
         for table in tables
@@ -69,7 +69,7 @@ def newest(*tables: Iterable[Published]) -> list[Published]:
 
 
 def _source(table: str) -> str:
-    """Return who says so: ``figure 9, printed``, or an earlier table."""
+    """Return the source of a table's numbers: ``figure 9, printed``, or an earlier table."""
     if table in _SOURCES:
         return f"{_SOURCES[table]}, {table}"
     return f"figure {int(table.removesuffix('.csv')[-2:])}, printed"
@@ -117,7 +117,7 @@ def multiplexing() -> Iterator[Published]:
     """Figures 12 and 13."""
     for row in rows("moe_time_multiplexing.csv"):
         yield from _layer("moe_time_multiplexing.csv", row, "unit_flops")
-        # Of the dynamic layer with a region for each expert the authors leave out one operator.
+        # For the dynamic layer with a region per expert, the authors leave out one operator.
         yield Published(
             "moe_time_multiplexing.csv",
             _setting(row, "unit_flops"),
@@ -145,7 +145,7 @@ def _layer(table: str, row: dict[str, str], bandwidth: str) -> Iterator[Publishe
     setting = _setting(row, bandwidth)
     seconds = in_units(row["authors_wall_seconds"])
     yield Published(table, setting, "cycles", in_units(row["cycles"]), seconds)
-    # Where the accounting is not said, it is that of the active experts.
+    # Rows without an accounting count the active experts.
     everything = row.get("on_chip_accounting", "").startswith("all experts")
     columns = {
         TRAFFIC: "off_chip_traffic_bytes",
@@ -180,5 +180,5 @@ def tiles_of(row: dict[str, str]) -> Setting:
 
 
 def in_units(text: str, unit: float = 1) -> int:
-    """Return a number of a table, which counts so many, as an integer."""
+    """Return a number of a table, in multiples of ``unit``, as an integer."""
     return round(float(text) * unit)

@@ -1,8 +1,8 @@
 """Static tiles against the dynamic one: what the text claims of figures 9 and 10.
 
-The authors give a compute unit of static tiles 4096 operations a cycle, one of dynamic tiles 6400;
-and they count the memory of all of Qwen's 128 experts for static tiles, but for dynamic ones only
-that of the experts that get tokens. All of Mixtral's experts get tokens.
+The authors give a compute unit of static tiles 4096 operations a cycle, one of dynamic tiles 6400.
+They count the memory of all of Qwen's 128 experts for static tiles, and only of experts with tokens
+for dynamic ones. All of Mixtral's experts get tokens.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MEMORY: Final = {
     "all experts": ALL_EXPERTS,
     "active experts": ACTIVE_EXPERTS,
 }
-"""The metrics by whose memory they count."""
+"""The metrics of memory, by the experts that they count."""
 
 _OF_DYNAMIC: Final = "active experts"
-"""Whose memory the authors count for dynamic tiles."""
+"""The experts that the authors count for dynamic tiles."""
 
 EQUAL_FLOPS: Final = 4096
 PUBLISHED_FLOPS: Final = 6400
@@ -31,7 +31,7 @@ PUBLISHED_FLOPS: Final = 6400
 
 @dataclass(frozen=True)
 class Design:
-    """What a tiling costs.
+    """The costs of a tiling.
 
     Attributes:
         cycles: of the layer.
@@ -43,7 +43,7 @@ class Design:
 
 
 Measure: TypeAlias = Callable[[Mapping[int, Design], Design], float]
-"""Of the static designs, by the rows of a tile, and the dynamic one."""
+"""A function of the static designs, by the rows of a tile, and of the dynamic design."""
 
 
 def designs(
@@ -53,13 +53,13 @@ def designs(
 
     Args:
         findings: have them.
-        layer: which.
-        static: whose memory counts for static tiles, see ``MEMORY``.
-        dynamic: whose for the dynamic one.
+        layer: the layer.
+        static: the experts counted for static tiles, see ``MEMORY``.
+        dynamic: the experts counted for the dynamic one.
         flops_per_cycle: of the dynamic design's compute units.
 
     Raises:
-        ConfigurationError: one of them did not complete.
+        ConfigurationError: a run did not complete.
     """
     size = {"model": layer.model, "batch": layer.batch}
 
@@ -76,11 +76,11 @@ class Comparison:
     """A number that compares static tiles with the dynamic one.
 
     Attributes:
-        layer: whose.
+        layer: the layer.
         measure: computes it.
-        of_cycles, of_memory: what it is of.
-        counted: whose memory the authors count for static tiles, see ``MEMORY``.
-        unpublished: what the text does not say.
+        of_cycles, of_memory: whether it compares cycles, and memory.
+        counted: the experts that the authors count for static tiles, see ``MEMORY``.
+        unpublished: missing information in the text.
         note: how it was understood then.
     """
 
@@ -200,4 +200,4 @@ FIRST_VERSION: Final[Mapping[tuple[str, str], Comparison]] = {
     (_ANNOTATED, "3.7"): _guessed(_saving(MIXTRAL_1024, 1024)),
     ("Qwen tile=1024 memory ratio", "8.1"): _saving(QWEN_1024, 1024, "active experts"),
 }
-"""Those of the first version's pictures, by their text and the value."""
+"""Comparisons of the first version's pictures, by their text and the value."""

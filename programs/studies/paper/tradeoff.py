@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CAPTION: Final = (
-    "As the paper compares: static tiles with 4096 FLOPs per cycle, the dynamic one with 6400; of "
-    "Qwen the memory of all experts for static tiles, of those with tokens for the dynamic one. "
-    "The line joins the static tiles that no other one beats; a circle is what is printed."
+    "As the paper compares: static tiles with 4096 FLOPs per cycle, the dynamic one with 6400; for "
+    "Qwen the memory of all experts for static tiles, of experts with tokens for the dynamic one. "
+    "The line joins the static tiles that no other one beats; a circle is a printed value."
 )
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is drawn over the bytes on chip.
+    """The metric that is drawn over the bytes on chip.
 
     Attributes:
-        metric: which.
+        metric: its name.
         label: beside its axis.
         unit: how many of the metric's units are 1 there.
     """
@@ -48,8 +48,8 @@ class Dynamic:
     """A star in the picture: the dynamic tile.
 
     Attributes:
-        label: what it is.
-        counted: whose memory counts, see ``MEMORY``.
+        label: in the legend.
+        counted: the experts with counted memory, see ``MEMORY``.
         flops_per_cycle: of its compute units.
         filled: whether the star is.
         colour: of the star, a name of ``COLOURS``.
@@ -67,12 +67,13 @@ AS_PUBLISHED: Final = Dynamic("dynamic tile", "active experts", PUBLISHED_FLOPS)
 
 @dataclass(frozen=True)
 class Annotation:
-    """An arrow from the dynamic tile to a static one, and how many times more that has.
+    """An arrow from the dynamic tile to a static one, with their ratio.
 
     Attributes:
-        layer: whose tiles.
+        layer: the layer of the tiles.
         tile_n: rows of the static one.
-        what: it has more of: bytes on chip (the arrow lies) or off-chip traffic (it stands).
+        what: the compared metric: bytes on chip (a horizontal arrow) or off-chip traffic
+            (vertical).
     """
 
     layer: Layer
@@ -86,13 +87,13 @@ def tradeoff(
     measured: Measured = CYCLES,
     annotations: Sequence[Annotation] = (),
 ) -> Callable[[Findings, Figure], None]:
-    """Return what draws layers as the paper compares them.
+    """Return the drawing of layers in the paper's comparison.
 
     Args:
         layers: a panel for each.
-        values: what is printed of them.
-        measured: what is drawn over the bytes on chip.
-        annotations: what the picture points out.
+        values: the printed values.
+        measured: the metric over the bytes on chip.
+        annotations: ratios that the picture points out.
     """
     theirs = _places(values, measured)
 
@@ -115,7 +116,7 @@ def tradeoff(
 def _places(
     values: Iterable[Published], measured: Measured
 ) -> dict[str | int, list[tuple[float, float]]]:
-    """Return bytes and what is measured of each printed point, by its model."""
+    """Return bytes and metric of each printed point, by its model."""
     of_point: dict[tuple[tuple[str, str | int], ...], dict[str, int]] = {}
     for each in values:
         of_point.setdefault(tuple(each.setting.items()), {})[each.metric] = each.value
@@ -142,10 +143,10 @@ def draw_layer(
     Args:
         axes: where.
         findings: have the designs.
-        layer: whose.
-        statics: whose memory counts, by what the static tiles are called then.
+        layer: the layer.
+        statics: the experts with counted memory, by the label of the static tiles.
         dynamics: the stars.
-        measured: what is drawn over the bytes on chip.
+        measured: the metric over the bytes on chip.
     """
     named(axes, layer.title, "on-chip memory (MB)", measured.label)
     for (label, counted), style in zip(statics.items(), ("o-", "s:"), strict=False):
@@ -181,7 +182,7 @@ def _annotate(axes: Axes, findings: Findings, wanted: Annotation, measured: Meas
     axes.annotate("", end, begin, arrowprops={"arrowstyle": "<->", "color": COLOURS["other"]})
     axes.annotate(
         f"{ratio:.3g}x",
-        # Behind the middle of the longer one of two arrows that lie upon each other.
+        # At the middle of the longer one of two overlapping arrows.
         (begin[0] ** 0.4 * end[0] ** 0.6, (begin[1] * end[1]) ** 0.5),
         (0, 3) if lies else (-4, 0),
         textcoords="offset points",
@@ -202,9 +203,9 @@ def _design(
     tile_n: int | None = None,
     flops_per_cycle: int = 4096,
 ) -> Design:
-    """Return a design in the units of the picture; not numbers where its run is missing.
+    """Return a design in the units of the picture; not numbers if its run is missing.
 
-    What is measured stands for its cycles.
+    Its ``cycles`` hold the measured metric.
     """
     setting: dict[str, object] = {"model": layer.model, "batch": layer.batch}
     setting |= {"tiling": "dynamic" if tile_n is None else "static"}

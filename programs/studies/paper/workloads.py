@@ -1,4 +1,4 @@
-"""What the paper runs: mixture-of-experts layers with their routing, attention with its caches."""
+"""The paper's workloads: mixture-of-experts layers with routing, attention with caches."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def multiplexed(tiling: str) -> Space:
 
 
 BLOCK: Final = 16
-"""Neighbouring requests that one region gets where the parallelisation of attention is coarse."""
+"""Neighbouring requests of one region with coarse parallelisation of attention."""
 
 KV_CLASSES: Final = ("low", "med", "high")
 _UNPUBLISHED: Final = {
@@ -110,7 +110,7 @@ _UNPUBLISHED: Final = {
     "b80/conv_stdev1334_3227_3306.npy": "high",
     "b80/conv_stdev1413_0981_1060.npy": "high",
 }
-"""Traces of the artifact whose cycles are in no table here; the classes are the artifact's."""
+"""Traces of the artifact without published cycles here; the classes are the artifact's."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def cache_traces(batch: int, kv_class: str | None = None) -> tuple[CacheTrace, .
 
     Args:
         batch: 16, 64 or 80 requests.
-        kv_class: only those; all where None.
+        kv_class: only traces of this class; all if None.
     """
     published = {row["trace"]: row["kv_class"] for row in rows("attention.csv")}
     found = [
@@ -150,4 +150,4 @@ def cache_traces(batch: int, kv_class: str | None = None) -> tuple[CacheTrace, .
 
 
 TRACE_15: Final = next(each for each in cache_traces(64, "med") if each.deviation == 996)
-"""That of figure 15, of which it takes the first requests."""
+"""The trace of figure 15, which takes its first requests."""

@@ -1,3 +1,3 @@
-"""What the studies of whole language models share: their parts, and what these add up to."""
+"""Shared parts of the studies of whole language models: the parts of a model, and their sums."""
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ PARTS: Final[dict[str, dict[int, int]]] = {
 
 
 def parts_of(model: str) -> list[tuple[Setting, int]]:
-    """Return the parts of a model, and how often each is run for a step of it."""
+    """Return the parts of a model, and how often each runs in a step of the model."""
     ends: Setting = {"part": "ends", "first_layer": 0}
     layers: list[tuple[Setting, int]] = [
         ({"part": "layers", "first_layer": first}, count) for first, count in PARTS[model].items()
@@ -37,9 +37,10 @@ def joined(settings: Iterable[Setting]) -> Space:
 
 
 def total(findings: Findings, metric: str, model: str, setting: Setting) -> float | None:
-    """Return what all parts of a model take, one after the other.
+    """Return the sum of a metric over all parts of a model.
 
-    None where one did not complete, or has no such number: joules where something has no price.
+    None if a part did not complete, or has no such number: joules without a price for each
+    operator.
     """
     found = [(findings.value(metric, **setting, **part), times) for part, times in parts_of(model)]
     known = [times * value for value, times in found if value is not None]

@@ -107,13 +107,13 @@ def test_missing_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         tiny("llama", weights=file)
 
-    assert f"{file} has no model.norm.weight: expected all of them" == str(refused.value)
+    assert f"{file} has no model.norm.weight: expected every weight" == str(refused.value)
 
 
 def test_missing_weight_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"nowhere.safetensors: No such file"):
         tiny("llama", weights=tmp_path / "nowhere.safetensors")
-    with pytest.raises(ConfigurationError, match=r"has no .* more of its weights: expected all"):
+    with pytest.raises(ConfigurationError, match=r"has no .* more of its weights: expected every"):
         tiny("llama", weights=tmp_path)
 
 
