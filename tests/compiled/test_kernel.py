@@ -9,7 +9,7 @@ from fabric import Program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.timing.compiled import arrays
 from fabric.timing.compiled import world as c
-from tests.compiled.both import both, run
+from tests.compiled.both import both
 from tests.compiled.odd_programs import STAY
 from tests.programs.loading import program
 
@@ -34,11 +34,3 @@ def test_loop_returns_when_its_arrays_are_full(number: int, reason: int, tmp_pat
     with mock.patch.object(arrays.Arrays, "run", noted), mock.patch.object(arrays, "_LEDGER", 64):
         both(build, tmp_path, depths=depths)
     assert reason in {each[0] for each in found}
-
-
-def test_loop_in_parts_ends_in_the_same_state(tmp_path: Path) -> None:
-    whole = run(routed, "compiled", tmp_path)
-    with mock.patch("fabric.timing.compiled.region._BUDGET", 7):
-        in_parts = run(routed, "compiled", tmp_path)
-
-    assert whole.state == in_parts.state

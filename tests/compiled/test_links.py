@@ -19,11 +19,9 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
 from fabric.messages.files import programs
 from fabric.timing.compiled.arrays import Arrays
-from fabric.timing.engine import conductor
 from operators import Consumer, Flatten, Repeat
-from tests.compiled.both import both, described, run
+from tests.compiled.both import both, described
 from tests.compiled.odd_programs import Stops
-from tests.compiled.test_boundary import Looking, between
 from tests.deadlock.cases import CASES as STUCK
 from tests.network.placed import write_placement
 from tests.operators.driving import Choices, Emit
@@ -142,25 +140,6 @@ def test_report_with_links_is_equal_under_every_schedule(order: str | int) -> No
     assert report.network.links_cycles
     with schedule(order):
         assert report == simulate(built, mode="timing")
-
-
-def test_snapshots_of_links_change_nothing(tmp_path: Path) -> None:
-    mesh = Mesh(columns=3, rows=3, link_bytes_per_cycle=1, injection_bytes_per_cycle=2)
-
-    def build() -> Program:
-        with hardware_scope(Hardware(network=mesh)):
-            return between(1)
-
-    drawn = placed(build, random.Random(1), tmp_path)
-    tasks = run(build, "tasks", tmp_path, **drawn)
-    looking = Looking()
-    with mock.patch.object(conductor, "_TURN", 1):
-        found = run(build, "compiled", tmp_path, progress=looking, **drawn)
-
-    assert tasks.state == found.state
-    elements = [each.elements for each in looking.seen]
-    assert elements == sorted(elements)
-    assert len(set(elements)) > 20
 
 
 def crowded() -> Program:

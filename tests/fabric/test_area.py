@@ -72,15 +72,6 @@ def test_links_are_counted_at_their_width() -> None:
     assert "link" not in {each.cause for each in report_of(area).area}
 
 
-def test_what_is_not_stated_is_not_known() -> None:
-    report = report_of(AreaDescription(slot_mm2_per_byte=(1.0, 1.0)))
-    assert report.area_mm2 is report.area_low_mm2 is report.area_high_mm2 is None
-    found = {each.cause: each.low_mm2 for each in report.area}
-    assert found["slot"] == report.channel_bytes
-    assert found["memory"] is None
-    assert report_of(AreaDescription()).area == ()
-
-
 def test_studies_minimise_both() -> None:
     study = Study(
         program=SWIGLU,

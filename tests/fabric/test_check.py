@@ -82,62 +82,24 @@ def test_check_equals_its_golden_text(
 
 
 class TestJson:
-    def test_json_has_operators_and_formulas(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = checked(capsys)
-
-        assert [
-            "program",
-            "hardware",
-            "parameters",
-            "status",
-            "operators",
-            "metrics",
-            "free_symbols",
-            "sizes",
-            "memory_map",
-            "warnings",
-            "error",
-        ] == list(found)
-        assert ["D_route[0]", "D_route[1]"] == found["free_symbols"]
-        partition = found["operators"][3]
-        assert {
-            "name": "partition_1",
-            "kind": "Partition",
-            "inputs": ["[1, 4] of 1x32 bfloat16", "[1, 4] of selector of 2"],
-            "outputs": ["[D_route[0]] of 1x32 bfloat16", "[D_route[1]] of 1x32 bfloat16"],
-            "layouts": 2
-            * [
-                {
-                    "layout": None,
-                    "reason": "partition_1: data decide which of its tiles come where",
-                }
-            ],
-            "tile": "1x32 bfloat16",
-            "file": "small.py",
-            "line": 9,
-        }.items() <= partition.items()
-        assert {
-            "off_chip_traffic_bytes": "64*D_route[0] + 64*D_route[1] + 256",
-            "on_chip_requirement_bytes": 384,
-        }.items() <= found["metrics"]["paper"].items()
-        assert 320 == found["metrics"]["artifact"]["on_chip_requirement_bytes"]
-
-    def test_memory_map_has_addresses_and_operators(
+    def test_json_has_operators_formulas_and_addresses(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        found = checked(capsys)["memory_map"]
-        assert [0x0, 0x1000, 0x4000000001000] == [each["first_address"] for each in found]
-        assert found[1] == {
-            "first_address": 0x1000,
-            "bytes": None,
-            "dtype": "bfloat16",
-            "shape": [1, "32*D_route[0]"],
-            "output": "y0",
-            "tiles": "row-major",
-            "row_padding_bytes": 0,
-            "reason": None,
-            "operators": ["linear_off_chip_store_1"],
-        }
+        found = checked(capsys)
+
+        assert ["D_route[0]", "D_route[1]"] == found["free_symbols"]
+        partition = found["operators"][3]
+        assert ("partition_1", "Partition", 9) == tuple(
+            partition[key] for key in ("name", "kind", "line")
+        )
+        assert "[D_route[0]] of 1x32 bfloat16" == partition["outputs"][0]
+        assert partition["layouts"][0]["reason"].startswith("partition_1: data decide")
+        paper = found["metrics"]["paper"]
+        assert "64*D_route[0] + 64*D_route[1] + 256" == paper["off_chip_traffic_bytes"]
+        stored = found["memory_map"][1]
+        assert (0x1000, None, "y0") == tuple(
+            stored[key] for key in ("first_address", "bytes", "output")
+        )
 
     def test_chosen_size_replaces_its_symbol(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = checked(capsys, "--set", "D_route[0]=3")

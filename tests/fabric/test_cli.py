@@ -380,10 +380,3 @@ def test_a_terminal_of_few_columns_gets_the_whole_text(
 
     assert main([*arguments, *logs]) == (3 if "--depth" in arguments else 0)
     assert "fault of the fabric" not in capsys.readouterr().err
-
-
-def test_operators_without_docstrings_is_refused() -> None:
-    command = [sys.executable, "-OO", "-m", "fabric", "operators"]
-    ran = subprocess.run(command, capture_output=True, text=True, env=ELSEWHERE, check=False)
-    assert (2, "") == (ran.returncode, ran.stdout)
-    assert ran.stderr.startswith("fabric: operators: Python runs with -OO")

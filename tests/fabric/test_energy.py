@@ -267,15 +267,3 @@ class TestCost:
         assert [(24, layer.cycles), (1, head.cycles)] == [
             (each["runs"], each["cycles"]) for each in cost.as_json()["parts"]
         ]
-
-    def test_cost_of_unlike_or_failed_runs_is_refused(self) -> None:
-        with pytest.raises(
-            fab.ProgramError,
-            match=r"Cost\.of: programs say other tokens: product 64 \(decode\), product 32 "
-            r"\(decode\): expected the same of all that say some",
-        ):
-            fab.Cost.of(of_tokens(64, "decode"), of_tokens(32, "decode"))
-        with pytest.raises(
-            fab.ProgramError, match=r"Cost\.of: product ended as deadlock: expected completed"
-        ):
-            fab.Cost.of(replace(fab.simulate(product()), status="deadlock"))

@@ -24,11 +24,6 @@ def test_examples_lists_every_program(capsys: pytest.CaptureFixture[str]) -> Non
     assert all(len(line.split()) > 3 for line in lines)
 
 
-def test_example_is_printed_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == main(["examples", "swiglu"])
-    assert (ROOT / "programs" / "swiglu.py").read_text("utf-8") == capsys.readouterr().out
-
-
 @pytest.mark.parametrize("name", ["moe", "moe_or_attention", "decoder"])
 def test_a_copy_runs(
     name: str,
@@ -60,20 +55,6 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     Path("folder.py").mkdir()
     with pytest.raises(ConfigurationError, match=r"folder\.py is here already, with"):
         copied("swiglu", Path("folder.py"))
-
-
-@pytest.mark.parametrize(
-    ("given", "status", "told"),
-    [
-        (["examples", "mo"], 2, "mo is not an example: expected one of attention, "),
-        (["examples", "-o", "x.py"], 2, "-o FILE.py needs the NAME of an example."),
-    ],
-)
-def test_unknown_example_is_refused(
-    given: list[str], status: int, told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert status == main(given)
-    assert told in capsys.readouterr().err
 
 
 def test_hardware_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

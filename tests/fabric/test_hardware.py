@@ -20,7 +20,6 @@ from fabric.graph.hardware.description import (
     OffChipDescription,
     OnChipDescription,
     PlacementDescription,
-    TileDescription,
 )
 from fabric.graph.hardware.file import load_hardware, varied_hardware
 from fabric.graph.hardware.memory_models import (
@@ -59,16 +58,6 @@ class TestFiles:
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 
-    def test_hdl_validation_file_differs_in_five_keys(self) -> None:
-        expected = Hardware(
-            hbm=FlatDescription(channels=8, requests_per_bundle=4),
-            on_chip=OnChipDescription(bytes_per_cycle=256),
-            channel=ChannelDescription(depth=1),
-            tile=TileDescription(dtype="float32"),
-        )
-
-        assert expected == load_hardware(HARDWARE / "hdl_validation.toml")
-
     def test_hdl_as_run_file_has_the_published_timing(self) -> None:
         as_run = load_hardware(HARDWARE / "hdl_as_run.toml")
         hbm = as_run.hbm
@@ -105,19 +94,6 @@ class TestFiles:
         assert report.joules is not None
         assert report.cycles is not None
         assert pytest.approx(report.cycles * 1e-9) == report.seconds
-
-    def test_u55c_file_has_the_cards_figures(self) -> None:
-        card = load_hardware(HARDWARE / "u55c_like.toml")
-
-        frequency_hz = card.clock.frequency_hz
-        assert frequency_hz == 250e6
-        assert pytest.approx(460e9, rel=0.01) == float(card.hbm.peak_bytes_per_cycle) * 250e6
-        assert pytest.approx(24.5e12, rel=0.01) == 24 * card.compute.flops_per_cycle * 250e6
-        assert card.on_chip.capacity_bytes == 41_000_000
-        assert card.tile.dtype == "int8"
-        report = simulate(program("own_operator", "u55c_like.toml"), mode="timing")
-        assert report.seconds is not None
-        assert pytest.approx(150 * report.seconds) == report.joules
 
     @pytest.mark.parametrize(
         "hbm",

@@ -39,15 +39,3 @@ def test_operator_is_named_after_its_function(operator: Operator, name: str) -> 
     with Program("one") as program:
         operator.wire(op.LinearOffChipLoad(np.ones((4, 4)), tile=(1, 4))())
     assert name == program.nodes[-1].name
-
-
-def test_names_of_equal_functions_are_numbered() -> None:
-    with Program("several") as program:
-        tiles = op.LinearOffChipLoad(np.ones((4, 4)), tile=(1, 4), name="load")()
-        one = op.Map(op.Exp(), name="exp_2")(tiles)
-        two = op.Map(op.Exp())(tiles)
-        three = op.Map(op.Add())(op.Map(op.Exp())(one), two)
-        op.Consumer()(three)
-    assert ["load", "exp_2", "exp_1", "exp_3", "add_1", "consumer_1"] == [
-        node.name for node in program.nodes
-    ]

@@ -73,23 +73,6 @@ def test_new_refuses_odd_names(
     assert not written(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["numpy", "Operators", "click", "conftest"])
-def test_new_refuses_names_of_modules(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["new", name]) == 2
-    assert f"would hide the module {name}: expected another name" in capsys.readouterr().err
-
-
-def test_version_names_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("step-fabric ")
-
-
 @pytest.mark.parametrize(
     ("words", "completed"),
     [

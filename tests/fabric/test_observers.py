@@ -3,20 +3,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import Program, ProgramError, simulate
+from fabric import Program, simulate
 from fabric.extend import Element, Observer, Unit, Watched
 from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred
-from operators import Repeat
 from tests.deadlock.parts import Script, source
 from tests.fabric.graphs import Graph, graphs, run_graph
-from tests.fabric.scripted import Stage
 from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
@@ -100,14 +98,6 @@ class TestRuns:
             for unit in report.units
         }  # fmt: skip
 
-    def test_observed_clocks_are_plain_integers(self) -> None:
-        with Program("repeated") as wired:
-            stage = Stage(15, outputs=0, peeks=True)
-            stage(Repeat(5)(source("x", 3)))
-        simulate(wired, observers=[_Notes()])
-
-        assert {int} == {type(clock) for clock in stage.clocks}
-
     @pytest.mark.parametrize("order", SCHEDULES)
     def test_elements_left_over_are_observed(self, order: str | int) -> None:
         notes = _Notes()
@@ -127,17 +117,3 @@ class TestWatched:
         clocks, report = run_graph(*graph, order, [_Notes()])
         plain = run_graph(*graph, order)
         assert (clocks, report.cycles) == (plain[0], plain[1].cycles)
-
-
-def test_watching_with_something_else() -> None:
-    class Wrong(Observer):
-        @override
-        def watch(self, channel: Watched) -> Any:
-            return 3
-
-    with pytest.raises(ProgramError) as caught:
-        simulate(program("pack_rows"), observers=[Wrong()])
-    assert caught.value.message == (
-        "observer Wrong: watch() returned 3: expected a function, or None"
-    )
-    assert (caught.value.file, caught.value.line) == (__file__, Wrong.watch.__code__.co_firstlineno)

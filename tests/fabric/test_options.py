@@ -175,18 +175,6 @@ class TestFunctions:
                 assert values == [value] * 3
         assert [each.engine for each in seen] == ["compiled", "tasks", "compiled"]
 
-    def test_unknown_option_is_refused(self, file: Path) -> None:
-        wrongly: Any = fab.size
-        with pytest.raises(fab.FabricError, match=r"size: hop is given: .*did you mean hops"):
-            wrongly(_program(file), hop={})
-        with pytest.raises(
-            fab.FabricError, match=r"size: hops is the dict .*: expected a dict from"
-        ):
-            wrongly(_program(file), hops={"store.0": "3+4"})
-        for run in (fab.simulate, fab.size):
-            with pytest.raises(fab.ConfigurationError, match=r"nobody\.0"):
-                run(_program(file), hops={"nobody.0": fab.Hop(2)})
-
 
 class TestStudies:
     @pytest.mark.parametrize("option", VALUES)
@@ -206,21 +194,6 @@ class TestStudies:
         assert VALUES[option] == getattr(seen[0], option)
         setting = {"rows": 64}
         assert Identities(plain).of(setting) != Identities(study).of(setting)
-
-    def test_latencies_of_a_study_reach_its_points(self, file: Path) -> None:
-        expected = fab.simulate(_program(file), hops=VALUES["hops"])
-        assert expected.cycles != fab.simulate(_program(file)).cycles
-        name = "hop.store.0"
-        study = fab.Study(
-            program=file, space=fab.grid({name: ["1+1", "3+4"]}), hops={"store.0": fab.Hop(9, 9)}
-        )
-        numbers = [fab.run_point(study, study.point(at)).numbers for at in range(2)]
-        assert [each["cycles"] for each in numbers] == [
-            fab.simulate(_program(file)).cycles,
-            expected.cycles,
-        ]
-        fixed = fab.Study(program=file, space=fab.grid(rows=[64]), fixed={name: "3+4"})
-        assert fab.run_point(fixed, fixed.point(0)).numbers == numbers[1]
 
     @pytest.mark.parametrize("text", ["3+", "0+1", "three"])
     def test_wrong_latency_of_a_point_is_refused(self, text: str, file: Path) -> None:

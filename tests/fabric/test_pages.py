@@ -44,23 +44,6 @@ def test_pages_change_nothing_else() -> None:
     assert same == plain
 
 
-def test_the_map_has_a_number_for_each_page() -> None:
-    report = report_of(256)
-    assert report.on_chip_peak_pages
-    assert report.on_chip_map_bytes == -(-report.on_chip_peak_pages * 11 // 8)
-    for unit_bytes, bits in (
-        (256, 0),
-        (511, 0),
-        (512, 1),
-        (767, 1),
-        (1023, 2),
-        (1279, 2),
-        (1280, 3),
-    ):
-        mapped = report_of(256, unit_bytes=unit_bytes).on_chip_map_bytes
-        assert mapped == -(-report.on_chip_peak_pages * bits // 8)
-
-
 TILE_BYTES = 4
 
 

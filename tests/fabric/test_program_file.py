@@ -16,7 +16,7 @@ from fabric.graph.loading.program_file import (
     load_program,
     wired,
 )
-from fabric.messages.errors import ProgramError, ShapeError
+from fabric.messages.errors import ProgramError
 from fabric.runs.simulation import simulate
 
 Write = Callable[[str], Path]
@@ -87,15 +87,6 @@ class TestBuild:
 
         assert hardware == load_program(path, [], hardware).program.hardware
 
-    def test_fabric_errors_pass(self, write: Write) -> None:
-        path = write(
-            "from fabric.messages.errors import ShapeError\n"
-            "def build():\n    raise ShapeError('too long', file='f.py', line=3)\n"
-        )
-
-        with pytest.raises(ShapeError, match=r"^f\.py:3: too long$"):
-            load(path)
-
 
 class TestRefused:
     def test_syntax_error_is_refused_with_its_line(self, write: Write) -> None:
@@ -149,26 +140,6 @@ class TestRefused:
         (path.parent / "beside.py").write_text(beside, encoding="utf-8")
 
         assert refused(path) == "beside.py:2: build() raised ValueError: odd"
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_programs_import_modules_of_their_own_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
-) -> None:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    helper = "def build():\n    import kit.part\n    return Program(kit.part.NAME)\n"
-    head = "" if late else "import kit.part\n"
-    for name in ("one", "two", "three"):
-        (tmp_path / name / "kit").mkdir(parents=True)
-        (tmp_path / name / "user.py").write_text(HEAD + head + helper, encoding="utf-8")
-        (tmp_path / name / "kit" / "part.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
-        if name != "three":
-            (tmp_path / name / "kit" / "__init__.py").write_text("", encoding="utf-8")
-
-    modules = {name: executed(tmp_path / name / "user.py") for name in ("one", "two", "three")}
-    for name in ("one", "three", "two", "one", "two"):
-        assert name == wired(modules[name], [], Hardware()).program.name
-        assert name == load(tmp_path / name / "user.py").program.name
 
 
 def test_late_imports_find_what_is_beside(tmp_path: Path) -> None:
@@ -281,9 +252,3 @@ def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
     assert [modules[0].Box(3).size, modules[1].Box("a").size] == [3, "a"]
     with pytest.raises(ProgramError, match="size is 'a': expected an int"):
         modules[0].Box("a")
-
-
-def test_a_program_has_its_annotations_as_python_has_them(tmp_path: Path) -> None:
-    file = tmp_path / "annotated.py"
-    file.write_text("def sizes(rows: int): ...\nkinds = sizes.__annotations__\n", encoding="utf-8")
-    assert executed(str(file)).kinds == {"rows": int}

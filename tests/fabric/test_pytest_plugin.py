@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -53,17 +51,6 @@ def test_a_deadlock(pytester: pytest.Pytester) -> None:
     found.stdout.no_fnmatch_line("*completing.py*")
 
 
-def test_wrong_data(pytester: pytest.Pytester) -> None:
-    found = run(
-        pytester,
-        "def test_it():\n    assert_completes(build(fault='wrong'), mode='functional')\n",
-    )
-    found.assert_outcomes(failed=1)
-    found.stdout.fnmatch_lines(
-        ["E*AssertionError: program 'small': the result is wrong", "E*output 'total': 1 of 1*"]
-    )
-
-
 def test_what_is_shown_of_a_failing_test(pytester: pytest.Pytester) -> None:
     found = run(
         pytester,
@@ -99,10 +86,3 @@ def test_loads_nothing_unused() -> None:
     loaded = set(found.stdout.split())
     assert "fabric.pytest_plugin" in loaded
     assert not loaded & {"numpy", "trio", "sympy", "numba", "duckdb", "rich", "fabric.runs"}
-
-
-def test_entry_point() -> None:
-    root = Path(__file__).parents[2]
-    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    (module,) = project["entry-points"]["pytest11"].values()
-    assert callable(import_module(module).step_report)

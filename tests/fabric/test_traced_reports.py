@@ -88,14 +88,6 @@ class TestTemporary:
         gc.collect()
         assert not list(temporary.iterdir())
 
-    def test_trace_without_a_folder_is_refused(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-        with pytest.raises(ConfigurationError, match="the trace needs a folder: No such file or d"):
-            simulate(build(), trace="events")
-        assert "completed" == simulate(build()).status
-
     def test_pickled_report_does_not_own_the_trace(self) -> None:
         report = simulate(build(), trace="events")
         other = pickle.loads(pickle.dumps(report))

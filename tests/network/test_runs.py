@@ -12,10 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fabric as fab
-from fabric.analysis.placing.floor import netlist_of
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.graph.loading.program_file import load_program
-from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.files import programs
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.deadlock.cases import CASES
@@ -211,29 +209,6 @@ def test_a_wrong_placement_is_refused(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(fab.ConfigurationError, match=told) as caught:
         fab.simulate(program, placement=file)
     assert (caught.value.file, caught.value.line) == (str(file), line)
-
-
-def test_site_with_too_little_memory_is_refused(tmp_path: Path) -> None:
-    mesh = Mesh(columns=4, rows=2)
-    sites = dict.fromkeys(("load", "store"), Site(0, 0)) | {"map": Site(1, 1)}
-    apart = sites | {"store": Site(0, 1)}
-    needed = {
-        unit.name: unit.on_chip_bytes for unit in netlist_of(elaborate(_pipeline(mesh))).units
-    }
-    assert needed["load"]
-    assert needed["store"]
-    room = max(needed.values())
-    program = _pipeline(replace(mesh, site_bytes=room))
-    assert fab.simulate(program, placement=_placed(tmp_path, **apart)).status == "completed"
-    file = _placed(tmp_path, **sites)
-    with pytest.raises(
-        fab.ConfigurationError,
-        match=rf"load, store at \[0, 0\]: together {needed['load'] + needed['store']:,} bytes of "
-        rf"on-chip memory: expected at most {room:,}, as \[network\] site_bytes says$",
-    ) as caught:
-        fab.simulate(program, placement=file)
-    told = file.read_text("utf-8").splitlines()[(caught.value.line or 0) - 1]
-    assert (caught.value.file, told) == (str(file), '"load" = [0, 0]')
 
 
 def test_sites_of_a_program_equal_those_of_a_file(tmp_path: Path) -> None:

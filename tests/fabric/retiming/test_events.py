@@ -48,32 +48,11 @@ def _late(*, reads: bool) -> Program:
 
 
 class TestRequests:
-    def test_request_from_a_reading_is_retimed_as_run(self) -> None:
-        record = _record(_late(reads=True))
-        assert () == record.arbitrated
-        assert timed(Retimer(record), [1]) == run(_late(reads=True), {"end.0": 1})
-
     def test_request_from_no_reading_is_arbitrated(self) -> None:
         record = _record(_late(reads=False))
         assert ("late sends for cycles that count from no reading",) == record.arbitrated
         assert (True, False) == (record.orders_are_fixed, record.determinate)
         assert timed(Retimer(record), [1]) != run(_late(reads=False), {"end.0": 1})
-
-    def test_request_from_the_start_is_retimed_as_run(self) -> None:
-        with Program("numbers") as program:
-            Consumer(name="end")(Metadata(np.arange(5))())
-        record = _record(program)
-        assert () == record.arbitrated
-        assert e.AT in record.events[:, 0] & e.KIND
-        assert timed(Retimer(record), [1]) == run(program, {"end.0": 1})
-
-    def test_requests_from_several_readings_are_retimed_as_run(self) -> None:
-        with Program("readings") as program:
-            steps = ("n", "c3", "a0+1", "c2", "l0+40")
-            Charge(name="end")(Steps(steps, 3, name="late")()[0])
-        record = _record(program)
-        for depth in (1, 2, 3, UNBOUNDED):
-            assert timed(Retimer(record), [depth]) == run(program, {"end.0": depth})
 
 
 def test_slots_never_filled_stay_taken() -> None:
@@ -87,15 +66,6 @@ def test_slots_never_filled_stay_taken() -> None:
         ran = run(program, {"end.0": depth})
         assert (ran.cycles is None) == (depth <= 2)
         assert ran.like(timed(retimer, [2, depth]))
-
-
-def test_elements_left_over_are_retimed_as_run() -> None:
-    with Program("left") as program:
-        (stream,) = Steps(("s0", "c1", "a0+30"), 4, name="source")()
-        Steps(("r0", "c40"), 1, (), name="end")(stream)
-    record = _record(program)
-    for depth in (1, 2, 3, UNBOUNDED):
-        assert timed(Retimer(record), [depth]) == run(program, {"end.0": depth})
 
 
 def test_events_of_every_kind_are_retimed_as_run() -> None:
@@ -135,11 +105,3 @@ class TestWork:
         for depth in (1, 2, 5):
             options = {"second.0": depth, "third.0": depth}
             assert timed(Retimer(record), [depth] * 2) == run(self._chain(work), options)
-
-    def test_scaled_work_scales_waits_from_elements_and_keeps_memory_waits(self) -> None:
-        record = _record(shipped("top2_moe"))
-        kinds, amounts = record.events[:, 0] & e.KIND, record.events[:, 1]
-        (unit, *_) = record.unit_of[(kinds == e.UNTIL) & (amounts > 0)].tolist()
-        waits = (record.unit_of == unit) & (kinds >= e.BURST)
-        expected = np.where(kinds == e.UNTIL, 3 * amounts, amounts)[waits]
-        assert expected.tolist() == record.with_work([unit], 3.0).events[waits, 1].tolist()

@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, Program
+from fabric import ConfigurationError
 from fabric.explore.sizing.depths_file import read_depths, write_depths
 from fabric.explore.sizing.goal import Goal
-from fabric.explore.sizing.size import Objective, variables_of
+from fabric.explore.sizing.size import Objective
 from fabric.timing.retiming.retimer import NO_LIMIT
-from tests.fabric.scripted import Stage, Ticks
-from tests.fabric.sizing.problems import deep_record
 
 
 @pytest.mark.parametrize(
@@ -45,32 +43,6 @@ def test_cost_in_blocks_is_the_least_number_of_blocks(
     assert power == (0 if bare == 0 else next(1 << n for n in range(40) if 1 << n >= bare))
     assert Objective.parse("bytes", None).cost(depth, element_bytes) == bare
     assert Objective.parse("slots", None).cost(depth, element_bytes) == depth
-
-
-def _pair() -> Program:
-    with Program("pair") as program:
-        ticks = Ticks(3, name="ticks")()
-        first, second = Stage(3, outputs=2, name="fork")(ticks)
-        Stage(3, outputs=0, name="join")(first, second)
-    return program
-
-
-@pytest.mark.parametrize(
-    ("pinned", "shared", "told"),
-    [
-        ({"join.7": 1}, (), r"--depth join\.7: no channel has that name: .*join\.0"),
-        ({}, ("*.x",), r"--share \*\.x: no channel has such a name: .*fork\.0"),
-        ({}, ("join.*", "*.0"), r"--share \*\.0: join\.0 matches join\.\*, too"),
-        ({"join.0": 1, "join.1": 2}, ("join.*",), "pinned at 1 and 2: expected one depth"),
-    ],
-)
-def test_unknown_or_contradicting_channel_names_are_refused(
-    pinned: dict[str, int], shared: tuple[str, ...], told: str
-) -> None:
-    record = deep_record(_pair())
-    assert record is not None
-    with pytest.raises(ConfigurationError, match=told):
-        variables_of([record], pinned, shared)
 
 
 @pytest.mark.deep

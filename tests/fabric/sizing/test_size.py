@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import importlib.util
-import sys
 from random import Random
 
 import pytest
 
 from fabric import ConfigurationError, Program, Sizing, simulate, size
 from fabric.analysis.depths.problem import UNBOUNDED
-from fabric.explore.sizing.methods import METHODS, Method
+from fabric.explore.sizing.methods import METHODS
 from fabric.explore.sizing.running import cycles_of
 from fabric.extend import Deadlock
 from fabric.graph.hardware.description import Hardware
@@ -115,24 +113,6 @@ def _merge() -> Program:
     return program
 
 
-@pytest.mark.parametrize("method", ["high-water", "paper-lp"])
-def test_proposals_are_run_once_and_taken(method: Method) -> None:
-    found = size(_merge(), method=method)
-    (its,) = (each for each in found.methods if each.method == method)
-    assert (found.method, found.truth) == (method, "validated")
-    assert (its.cost, its.cycles, its.keeps) == (found.cost, found.inputs[0].cycles, found.keeps)
-    assert found.lower_bound <= sum(each.element_bytes for each in found.channels)
-
-
-def test_methods_without_scipy_have_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    found = {each.method: each for each in size(_line()).methods}
-    assert [name for name, each in found.items() if each.cost is None] == ["exact"]
-    assert (found["exact"].cycles, found["exact"].keeps) == (None, False)
-    assert "scipy, which is not installed" in found["exact"].note
-
-
 def test_pinned_depths_stay_or_name_the_nearest_goal() -> None:
     program = _fork_join()
     free = size(program)
@@ -161,11 +141,6 @@ def _line(count: int = 6) -> Program:
         ticks = Ticks(count, name="ticks")()
         Stage(count, outputs=0, name="last")(*Stage(count, name="first")(ticks))
     return program
-
-
-@pytest.mark.parametrize("goal", ["cycles=99999999999999999999", "slowdown=1e30"])
-def test_a_goal_beyond_64_bits_is_no_limit(goal: str) -> None:
-    assert size(_line(4), goal=goal).depths == size(_line(4), goal="deadlock-free").depths
 
 
 @pytest.mark.parametrize("counts", [(4, 6, 5), (6, 5, 4)])

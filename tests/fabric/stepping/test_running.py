@@ -13,17 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import pytest
 import trio
 from typing_extensions import override
 
 import fabric as fab
 from fabric.extend import Element, Observer, Ports, Watched
-from fabric.runs.stepped import RunThread
-from operators import Add, Flatten, LinearOffChipLoad, LinearOffChipStore, Map, Promote
 from tests.bases import Sink
-from tests.deadlock.cases import CASES, round_and_round
 from tests.fabric import small_program
 from tests.fabric.trace.recording import program
 from tests.fabric.users import endless
@@ -55,18 +51,6 @@ def test_held_livelock_ends_as_another_does(how: str) -> None:
     assert same_end(endless.build(how), livelock_cycles=1_000).status == "livelock"
 
 
-@pytest.mark.parametrize("livelock_cycles", [1_000, 10_000])
-def test_livelock_of_several(livelock_cycles: int) -> None:
-    with fab.open_run(round_and_round(), livelock_cycles=livelock_cycles) as run:
-        assert run.until(cycle=3).finish().status == "livelock"
-        assert repr(run.cycle) == repr(livelock_cycles + livelock_cycles // 10 - 1)
-
-
-def test_held_run_grows_channels_as_another_does() -> None:
-    found = same_end(program("pack_rows"), on_deadlock="grow", depths=CASES["pack_rows"].given)
-    assert found.status == "completed"
-
-
 def test_unit_is_held_at_its_element() -> None:
     with fab.open_run(small_program.build(stop=5, period=10)) as run:
         assert run.until(unit="count_1", element=2).cycle == 20
@@ -78,20 +62,6 @@ def test_unit_is_held_at_its_element() -> None:
         assert held.value.data.item() == 2  # type: ignore[attr-defined]
         assert run.unit("total_1").cycle == 21
         assert [run.step().cycle for _ in range(5)] == [31, 40, 41, 50, 51]
-
-
-def test_named_input_is_held_at_its_element() -> None:
-    x = np.ones((4, 8), np.float32)
-    with fab.Program("sum") as program:
-        one, other = (Flatten(0, 2)(LinearOffChipLoad(x, tile=(1, 8))()) for _ in range(2))
-        LinearOffChipStore("y")(Promote(0)(Map(Add())(one, other)))
-    with fab.open_run(program) as run:
-        run.until(unit="add_1.1", element=2)
-        assert run.channel("add_1.1").taken == 2
-        with pytest.raises(
-            fab.ConfigurationError, match=r"add_1 has no input 2: expected one of 0, 1"
-        ):
-            run.until(unit="add_1.2", element=1)
 
 
 def test_an_element_that_never_comes() -> None:
@@ -188,20 +158,6 @@ def test_ended_runs_leave_no_thread() -> None:
     gc.collect()
     thread.join(60)
     assert set(threading.enumerate()) <= before
-
-
-def test_interrupted_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = []
-
-    def press(_program: fab.Program, _stepper: object, thread: RunThread) -> None:
-        begun.append(thread._thread)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("fabric.runs.stepped.SteppedRun", press)
-    with pytest.raises(KeyboardInterrupt):
-        fab.open_run(small_program.build())
-    begun[0].join(60)
-    assert not begun[0].is_alive()
 
 
 @dataclass(frozen=True)

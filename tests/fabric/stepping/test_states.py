@@ -17,7 +17,6 @@ from fabric.messages.causes import Operation
 from fabric.timing.state.run_state import ChannelState, RunState, UnitState, WaitState
 from tests.deadlock.cases import CASES
 from tests.deadlock.test_random import Network, networks
-from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
@@ -46,11 +45,6 @@ def test_states_of_random_networks_equal_the_trace(network: Network) -> None:
         check(network.program, Path(folder), random.Random(1), network.depths, {}, cycles=10)
 
 
-def test_states_after_a_readers_end_equal_the_trace(tmp_path: Path) -> None:
-    wired = chain(("s0", "c3"), ("r0", "s0", "s0", "s0"), ("r0",), elements=5)
-    check(wired, tmp_path, random.Random(1), {}, {}, cycles=20)
-
-
 @pytest.mark.parametrize(
     "name", spread(["simplified_moe", "merge_in_a_loop", "attention", "pack_rows"], 2)
 )
@@ -62,23 +56,6 @@ def test_states_are_equal_under_every_schedule(name: str) -> None:
             states = [run.step(7).state for _ in range(20)]
             seen.add((tuple(states), run.finish().cycles, run.state))
     assert len(seen) == 1
-
-
-@pytest.mark.parametrize("name", spread(["merge_in_a_loop", "simplified_moe", "attention"], 1))
-def test_states_are_equal_by_steps_and_cycles(name: str) -> None:
-    wired = program(name)
-    with open_run(wired) as slow, open_run(wired) as steps:
-        for _ in range(40):
-            cycle = steps.step(3).cycle
-            while slow.cycle < cycle:
-                slow.until(cycle=slow.cycle + 1)
-            with open_run(wired) as fast:
-                fast.until(cycle=cycle)
-                assert fast.state == slow.state == steps.state
-                for channel in fast.state.channels:
-                    found = [run.held(channel.option) for run in (fast, slow, steps)]
-                    assert str(found[0]) == str(found[1]) == str(found[2])
-                    assert len(found[0]) == channel.held
 
 
 @examples(quick=5, deep=20)

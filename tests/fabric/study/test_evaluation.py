@@ -86,8 +86,3 @@ def test_point_that_cannot_be_wired_is_refused_before_it_runs(
     if "depth.mop.0" not in setting:
         assert before.refused is not None
         assert before.refused.reason == found.reason
-
-
-def test_output_of_a_program_is_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert outcome(fault="print").status == "completed"
-    assert capsys.readouterr() == ("", "a program's own words\n")

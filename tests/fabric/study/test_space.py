@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, Space, geometric, grid, zipped
+from fabric import Space, geometric, grid, zipped
 from fabric.explore.study.opening import scalar, space_of
 
 VALUES = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True)
@@ -61,29 +61,6 @@ def test_geometric_values_have_both_ends(first: int, factor: int, power: int) ->
 )
 def test_axes_of_the_command_line_are_spaces(texts: list[str], space: Space) -> None:
     assert space_of(texts) == space
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("tile_n", "--vary tile_n: expected NAME=VALUE,VALUE"),
-        ("=3", "--vary =3: expected NAME=VALUE,VALUE"),
-        ("a=", "--vary a=: expected NAME=VALUE,VALUE"),
-        ("a=9..3", "--vary a=9..3: 9..3 has no values: expected FIRST..LAST with FIRST <= LAST"),
-        ("a=1..3+0", "--vary a=1..3+0: 1..3+0 has the step 0: expected at least 1"),
-        (
-            "a=0..8*2",
-            "--vary a=0..8*2: geometric(0, 8, 2): expected 1 <= first <= last and a "
-            "factor of at least 2",
-        ),
-        ("a:b=1:2,3", "--vary a:b=1:2,3: 3 has 1 value: expected 2"),
-        ("a:a=1:2", "--vary a:a=1:2: a:a has a name twice: expected each name once"),
-    ],
-)
-def test_axis_that_is_wrong_is_refused_with_its_option(text: str, answer: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        space_of([text])
-    assert caught.value.message == answer
 
 
 @given(st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False)))

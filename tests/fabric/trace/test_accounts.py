@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
 from collections import Counter
 
 import pytest
 
 from fabric import Report
 from fabric.analysis.trace.analysis.critical import critical_path
-from fabric.analysis.trace.analysis.roots import HOP, NETWORK, OPEN, UNTRACED, Root, Roots
+from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root, Roots
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.analysis.trace.analysis.timeline import Interval, Timelines, timelines
+from fabric.analysis.trace.analysis.timeline import Interval, Timelines
 from fabric.analysis.trace.opened import Trace
 from fabric.messages.causes import SHOWN, Cause
 from tests.deadlock.cases import CASES
@@ -45,21 +44,6 @@ def test_columns_of_units_are_their_counters(run: tuple[Report, Trace]) -> None:
         assert report.cycles == unit.busy_cycles + unit.stalled_cycles + unit.idle_cycles
 
 
-def test_roots_are_those_of_a_walk_over_every_cycle(run: tuple[Report, Trace]) -> None:
-    _, trace = run
-    lines = timelines(trace)
-    roots = Roots(lines)
-    starts = [[wait.start for wait in waits] for waits in lines.waits]
-    assert starts == [sorted(each) for each in starts]
-
-    for unit in range(len(lines.names)):
-        walked: Counter[Root] = Counter()
-        for wait in lines.waits[unit]:
-            cycles = range(wait.start, wait.end)
-            walked.update(_walk(lines, starts, unit, cycle) for cycle in cycles)
-        assert walked == roots.charged(unit)
-
-
 def test_critical_path_covers_all_cycles(run: tuple[Report, Trace]) -> None:
     report, trace = run
     path = Accounts(trace).path
@@ -68,23 +52,6 @@ def test_critical_path_covers_all_cycles(run: tuple[Report, Trace]) -> None:
     assert cycles == sum(step.end - step.start for step in path)
     assert all(before.end == after.start for before, after in pairs(path))
     assert not path or (0, cycles) == (path[0].start, path[-1].end)
-
-
-def _walk(lines: Timelines, starts: list[list[int]], unit: int, cycle: int) -> Root:
-    passed: set[int] = set()
-    while unit not in passed:
-        passed.add(unit)
-        at = bisect_right(starts[unit], cycle) - 1
-        wait = lines.waits[unit][at] if at >= 0 else None
-        if wait is None or cycle >= wait.end:
-            return Root("unit", unit) if cycle < lines.final[unit] else OPEN
-        if wait.peer < 0:
-            return Root(wait.cause, unit)
-        if cycle >= wait.until:
-            late = wait.cause == "empty" and wait.end > wait.until + 1
-            return Root("unit", wait.peer) if late else HOP
-        unit = wait.peer
-    return OPEN
 
 
 def drawn_timelines(seed: int) -> Timelines:

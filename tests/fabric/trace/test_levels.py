@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.analysis.trace.analysis.timeline import bandwidth, occupancy, slices, timelines
+from fabric.analysis.trace.analysis.timeline import bandwidth, slices, timelines
 from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.pages import page
-from fabric.analysis.trace.pages.figures import edges, most_held, states
+from fabric.analysis.trace.pages.figures import states
 from fabric.analysis.trace.pages.page import write_page
 from fabric.analysis.trace.reading.queries import QUERIES
 from fabric.messages.causes import SHOWN, Cause
@@ -92,19 +91,6 @@ def _windows(trace: Trace, peak: float) -> list[float]:
                 moved[at] -= over
                 moved[at + order.step] += over
     return moved.tolist()
-
-
-def test_stretch_has_its_highest_level(trace: Trace) -> None:
-    levels = dict(occupancy(trace))
-    at = edges(*trace.window, 20_000)
-    assert [] == most_held(trace, [], at)
-    for entry in most_held(trace, [0, 1], at):
-        held = np.zeros(trace.cycles + 1, np.int64)
-        for level in levels.get(entry["channel"], []):
-            held[level.cycle :] = level.value
-        assert entry["most"] == [
-            int(held[start : max(end, start + 1)].max()) for start, end in pairwise(at)
-        ]
 
 
 @pytest.mark.deep

@@ -81,34 +81,3 @@ def test_query_that_only_reads_is_answered(
 
     assert (0, "") == (status, err)
     assert len(out.splitlines()) > 1
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["run", ""],
-        ["run", "program.py", "--hardware", ""],
-        ["check", ""],
-        ["graph", "", "-o", "graph.svg"],
-        ["graph", "program.py", "-o", "graph.svg", "--run", ""],
-        *(["trace", name, ""] for name in ("summary", "stalls", "deadlock", "what-if")),
-        ["trace", "show", "", "--at", "1"],
-        ["trace", "query", "", "utilisation"],
-        ["trace", "diff", "", "{run}"],
-        ["trace", "export", "{run}", "--csv", "-o", ""],
-        ["trace", "report", "{run}", "-o", ""],
-    ],
-)
-def test_empty_path_is_refused(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    run: Path,
-    arguments: list[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    status = main([each.replace("{run}", str(run)) for each in arguments])
-    out, err = capsys.readouterr()
-
-    assert (2, "", []) == (status, out, list(tmp_path.iterdir()))
-    assert "'': expected a path, found an empty one" in err

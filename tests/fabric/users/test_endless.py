@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Program, simulate
-from tests.fabric.scripted import Charge, Relay, Ticks
+from fabric import simulate
 from tests.fabric.users import endless
 from tests.fabric.users.endless import LIVELOCKS, SILENT, STUBBORN, build
 from tests.profiles import spread
@@ -72,10 +71,3 @@ def test_charging_without_end_is_a_livelock(kind: str, order: str | int) -> None
     (loop,) = report.deadlock["loops"]
     assert ["wrong"] == [unit["unit"] for unit in loop["units"]]
     assert f"wrong repeats a loop in its code ({endless.__file__}:" in loop["cause"]
-
-
-def test_many_charges_between_elements_are_work() -> None:
-    with Program("works") as program:
-        Charge()(Relay()(Ticks(30_000)()))
-
-    assert "completed" == simulate(program, livelock_cycles=1_000).status

@@ -130,20 +130,6 @@ def test_output_of_another_shape_is_all_wrong() -> None:
     assert not compared(np.zeros((2, 2)), np.float64(0)).agrees
 
 
-def test_tolerances_of_several_calls() -> None:
-    program = storing()
-    program.expect(a=lambda: 1.0, b=lambda: 1.0, atol=0.5)
-    program.expect(c=lambda: 1.0, rtol=0, atol=0)
-    program.expect(d=lambda: math.nan, equal_nan=True)
-    verification = judged(
-        program,
-        {"a": np.array(1.4), "b": np.array(0.4), "c": np.array(1.1), "d": np.array(math.nan)},
-    )
-    assert verification is not None
-    assert [True, False, False, True] == [each.agrees for each in verification.outputs]
-    assert (4, 2) == (verification.elements, verification.mismatched)
-
-
 @pytest.mark.parametrize("elements", [1, 7, 64])
 def test_however_many_are_compared_at_once(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)

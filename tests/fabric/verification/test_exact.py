@@ -19,7 +19,6 @@ from fabric.graph.loading.program_file import load_program
 from fabric.shell.cli import main
 from tests.fabric.small_program import Count, Total
 from tests.fabric.verification.test_wrong_data import SHIPPED
-from tests.operators.driving import Emit, encode
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 
@@ -199,21 +198,3 @@ def test_expected_tiles_that_differ_are_reported(given: Any, sentence: str) -> N
     assert report.verification is not None
     assert report.verified is False
     assert report.verification.lines()[0].startswith(sentence)
-
-
-@pytest.mark.parametrize("shape", [(2, 5), (2, 3), (4, 5), (4, 3)])
-def test_expected_padding_may_be_left_out(shape: tuple[int, int]) -> None:
-    numbers = np.arange(20.0, dtype=np.float32).reshape(4, 5)
-    tile = fab.Tile(4, 5, numbers.dtype, numbers, valid_rows=2, valid_cols=3)
-    wanted = numbers[: shape[0], : shape[1]]
-    for wrong in (0, 1):
-        with fab.Program("padded", mode="functional") as program:
-            kind = fab.StreamType((1,), fab.TileType(4, 5, numbers.dtype))
-            tiles = Emit(kind, encode([tile], 1))()
-            tiles.expect(partial(list, [wanted + wrong]))
-            op.Consumer()(tiles)
-        report = fab.simulate(program)
-        assert report.verification is not None
-        assert report.verified is not bool(wrong)
-        of_all = f"{wanted.size} of {wanted.size} elements wrong"
-        assert bool(wrong) == (of_all in "".join(report.verification.lines()))

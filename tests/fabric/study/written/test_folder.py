@@ -12,7 +12,6 @@ import pytest
 
 from fabric.explore.study.written.folder import study_folder, write_folder, write_overview
 from fabric.explore.study.written.pictures import first_pictures
-from fabric.messages.files import beside
 from tests.fabric.study.written.made import design, hostile, one_metric, paper, three_metrics
 
 
@@ -70,19 +69,6 @@ def test_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     assert write_overview([design()], tmp_path / "study") == [
         f"{tmp_path / 'study' / 'index.html'}: Not a directory"
     ]
-
-
-def test_two_writers_of_one_file_leave_a_whole_one(tmp_path: Path) -> None:
-    path = tmp_path / "page"
-    with beside(path) as one:
-        one.write_text("first, and")
-        with beside(path) as other:
-            other.write_text("second")
-        assert path.read_text() == "second"
-        with one.open("a") as file:
-            file.write(" longer")
-    assert path.read_text() == "first, and longer"
-    assert set(files(tmp_path)) == {"page"}
 
 
 def test_folder_without_matplotlib_has_no_pictures(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,16 +10,8 @@ from fabric.display.terminal import plain_text
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import Pictures
-from tests.fabric.study.written.made import HOSTILE
 
 COLUMNS = ("tile", "cycles", "what became of it")
-
-
-def by_tile(findings: Findings) -> Iterator[tuple[object, ...]]:
-    for each in findings.outcomes:
-        tile_n = each.setting["tile_n"]
-        told = HOSTILE if tile_n == 1 else "holds"
-        yield tile_n, findings.value("cycles", tile_n=tile_n), told
 
 
 def result(table: StudyTable) -> StudyResult:
@@ -33,17 +25,6 @@ def result(table: StudyTable) -> StudyResult:
 
 def printed(found: StudyResult, width: int = 200) -> str:
     return plain_text(found.sheet(), width)
-
-
-def test_own_table_on_a_page_is_escaped() -> None:
-    page = page_html(
-        result(StudyTable("By <tile>", COLUMNS, by_tile, "Both run.")), Pictures((), ()), ""
-    )
-
-    assert "<h2>By &lt;tile&gt;</h2>" in page
-    assert "Both run.</span></p>" in page
-    assert "1,001</td>" in page
-    assert "<b>&amp;" not in page
 
 
 def short(_: Findings) -> Sequence[Sequence[object]]:
