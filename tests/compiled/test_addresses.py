@@ -47,11 +47,8 @@ def shipped(name: str, hardware: Hardware, parameters: dict[str, Any]) -> Progra
     spread(
         [
             ("ragged_attention", {}),
-            ("moe", {"batch": 4, "tile_n": 4}),
             ("moe", {"batch": 4, "tiling": "dynamic"}),
-            ("attention", {"requests": 8, "strategy": "dynamic"}),
-            ("attention", {"requests": 6, "strategy": "interleaved", "regions": 2}),
-            ("decoder", {"model": "tiny", "batch": 3, "regions": 2}),
+            ("attention", {"requests": 4, "strategy": "dynamic"}),
             ("breadth_first_search", {}),
             ("sparse_matrix", {"columns": 3}),
         ],

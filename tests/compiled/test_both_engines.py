@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hop, Program, StreamType, simulate
@@ -28,7 +28,6 @@ from tests.programs.loading import program
 from tests.schedules import SCHEDULES, schedule
 
 QUICK = examples(quick=5, deep=40)
-LONG = settings(QUICK, max_examples=20_000)
 
 SHIPPED: list[tuple[str, dict[str, Any]]] = [
     ("attention", {"requests": 8, "strategy": "dynamic"}),
@@ -169,22 +168,6 @@ class TestRandom:
     @examples(quick=7, deep=60)
     @given(network=networks(merging=True))
     def test_random_networks_are_equal_in_both_engines(
-        self, network: Network, tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
-        check_network(network, tmp_path_factory.mktemp("networks"))
-
-    @pytest.mark.exhaustive
-    @LONG
-    @given(data=st.binary(min_size=300, max_size=300))
-    def test_programs_at_length(
-        self, data: bytes, tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
-        check_program(data, tmp_path_factory.mktemp("programs"))
-
-    @pytest.mark.exhaustive
-    @LONG
-    @given(network=networks(merging=True))
-    def test_networks_at_length(
         self, network: Network, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         check_network(network, tmp_path_factory.mktemp("networks"))

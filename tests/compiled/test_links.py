@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Hardware, Program, StreamType, Tile, TileType, simulate
@@ -102,13 +102,6 @@ def check_placed(data: bytes, folder: Path) -> None:
 def test_random_placed_programs_are_equal_in_both_engines(
     data: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    check_placed(data, tmp_path_factory.mktemp("placed"))
-
-
-@pytest.mark.exhaustive
-@settings(QUICK, max_examples=2_000)
-@given(data=st.binary(min_size=300, max_size=300))
-def test_random_programs_at_length(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     check_placed(data, tmp_path_factory.mktemp("placed"))
 
 

@@ -48,6 +48,14 @@ def _late(*, reads: bool) -> Program:
 
 
 class TestRequests:
+    def test_request_from_the_start_is_retimed_as_run(self) -> None:
+        with Program("numbers") as program:
+            Consumer(name="end")(Metadata(np.arange(5))())
+        record = _record(program)
+        assert () == record.arbitrated
+        assert e.AT in record.events[:, 0] & e.KIND
+        assert timed(Retimer(record), [1]) == run(program, {"end.0": 1})
+
     def test_request_from_no_reading_is_arbitrated(self) -> None:
         record = _record(_late(reads=False))
         assert ("late sends for cycles that count from no reading",) == record.arbitrated

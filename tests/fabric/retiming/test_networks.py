@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -46,13 +45,4 @@ def _check(network: Network, data: st.DataObject) -> None:
 @SHORT
 @given(networks(), st.data())
 def test_retimed_random_network_equals_its_run(network: Network, data: st.DataObject) -> None:
-    _check(network, data)
-
-
-@pytest.mark.exhaustive
-@WHOLE
-@given(networks(), st.data())
-def test_retimed_random_network_equals_its_run_at_length(
-    network: Network, data: st.DataObject
-) -> None:
     _check(network, data)

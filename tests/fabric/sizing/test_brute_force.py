@@ -60,12 +60,6 @@ def test_exact_finds_the_least_bytes_and_search_nearly(goal: Goal) -> None:
     compare(some_cases(), goal)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("goal", GOALS, ids=str)
-def test_exact_finds_the_least_bytes_of_many_networks(goal: Goal) -> None:
-    compare(cases(10_000, first=1_000_000), goal)
-
-
 @pytest.mark.parametrize("goal", spread(GOALS, 1), ids=str)
 @pytest.mark.parametrize(
     "objective",

@@ -38,7 +38,7 @@ def test_states_of_programs_equal_the_trace(name: str, tmp_path: Path) -> None:
     check(wired, tmp_path, source, depths, hops, cycles=30)
 
 
-@examples(quick=5, deep=30)
+@examples(quick=3, deep=30)
 @given(networks(merging=True))
 def test_states_of_random_networks_equal_the_trace(network: Network) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import sys
 import threading
@@ -40,10 +39,7 @@ def build(act: str = "", number: int = 0, seconds: int = 0, once: str = "") -> P
             os.write(1, b"said by C\n")
         case "reads":
             input()
-        case "leaves a lot":
-            sys.modules[f"left_{number}"] = b"1" * 2**20  # type: ignore[assignment]
     with Program("ends") as program:
         LinearOffChipStore("y")(LinearOffChipLoad(Tensor((16, 16)), tile=(16, 16))())
     program.extra["process"] = os.getpid
-    program.extra["peak_kilobytes"] = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return program

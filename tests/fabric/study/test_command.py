@@ -189,24 +189,6 @@ def test_studies_with_one_name_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_several_studies_have_folders_and_an_overview(tmp_path: Path) -> None:
-    for name, tiles in (("one", [1, 2]), ("two", [2, 3])):
-        (tmp_path / f"{name}.py").write_text(
-            "from pathlib import Path\nfrom fabric import *; from fabric.extend import *\n"
-            f"def study(): return Study(program=Path({PROGRAM!r}), space=grid(tiles={tiles}))\n",
-            encoding="utf-8",
-        )
-    files = [str(tmp_path / f"{name}.py") for name in ("one", "two")]
-    done = study(*files, "--json", folder=tmp_path / "out")
-    assert done.returncode == 0
-    one, two = json.loads(done.stdout)["studies"]
-    assert one["points"][1]["cycles"] == two["points"][0]["cycles"]
-    assert (one["counts"]["resumed"], two["counts"]["resumed"]) == (0, 1)
-    for path in ("index.html", "one/index.html", "two/index.html"):
-        assert (tmp_path / "out" / path).is_file()
-
-
-@pytest.mark.deep
 def test_study_over_inputs_spares_runs_and_repeats_none(tmp_path: Path) -> None:
     asked = [PROGRAM, "--vary", "rows=16,32", "--over", "tiles=1..4", "--hold-out", "1"]
     asked += ["--minimize", "p95:cycles", "--where", "worst:extra.rows <= 100"]

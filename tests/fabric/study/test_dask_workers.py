@@ -122,14 +122,6 @@ def test_closed_workers_leave_nothing_on_the_cluster(address: str) -> None:
         assert not any(client.has_what().values())
 
 
-@pytest.mark.exhaustive
-def test_point_that_loses_every_worker_is_lost(address: str) -> None:
-    result = _conducted(_study("a", "reads nowhere", "b"), address)
-    ends = [(each.status, each.reason) for each in result.outcomes]
-    completed = ("completed", None)
-    assert ends == [completed, ("lost", "its worker ended (4 times)"), completed]
-
-
 @pytest.mark.deep
 def test_cluster_that_loses_all_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "_DESERTED_SECONDS", 1)
@@ -182,14 +174,3 @@ def test_worker_that_leaves_early_does_not_count(
     slots = workers.slots
     workers.close()
     assert slots == 1
-
-
-@pytest.mark.exhaustive
-def test_cluster_without_workers_is_refused() -> None:
-    with (
-        LocalCluster(
-            n_workers=0, host="127.0.0.1", dashboard_address=":0", silence_logs=logging.CRITICAL
-        ) as cluster,
-        pytest.raises(ConfigurationError, match="has no workers: expected one"),
-    ):
-        DaskWorkers(cluster.scheduler_address, None)

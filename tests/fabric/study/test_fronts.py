@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from fabric import Outcome, Point, Study, StudySession, grid, run_point, zipped
 from fabric.explore.study.evaluation import Job, known_before
-from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.outcome import Before
 from fabric.explore.study.space import Scalar, Setting, Space
 from tests.profiles import examples, of_profile
@@ -164,23 +163,6 @@ def test_front_of_drawn_studies_is_that_of_brute_force() -> None:
     print(f"{len(points)} studies of {sum(points)} points: {sum(saved)} runs saved")  # noqa: T201
     assert len(points) >= of_profile(quick=50, deep=200)
     assert sum(saved) > sum(points) / 10
-
-
-@pytest.mark.exhaustive
-def test_front_of_a_qwen_layer_is_that_of_brute_force() -> None:
-    study = open_study(Path("programs/questions/qwen_design.py"), StudyOptions())
-    session = StudySession(study)
-    while (point := session.ask()) is not None:
-        session.tell(run_point(study, point))
-    every = [run_point(study, study.point(index)) for index in range(len(study.space))]
-    values = {
-        each.index: [each.numbers[name] for name in study.minimize]
-        for each in every
-        if each.status == "completed"
-    }
-    assert list(session.front()) == undominated(values)
-    proved = [each for each in session.outcomes.values() if each.pruned_by is not None]
-    assert proved
 
 
 def _check_proof(study: Study, session: StudySession, proved: Outcome) -> None:

@@ -108,13 +108,3 @@ def test_interrupted_study_prints_the_points_it_kept(
     told = {each["index"] for each in json.loads(output)["points"]}
     assert told == _kept(tmp_path)
     assert 3 <= len(told) <= len(ran)
-
-
-@pytest.mark.exhaustive
-def test_endless_point_does_not_hold_an_interrupted_study(tmp_path: Path) -> None:
-    process = _started(tmp_path, ["--vary", "seconds=0,3600"])
-    _runs(process, 3)
-    os.killpg(process.pid, signal.SIGINT)
-    _runs(process)
-    process.communicate()
-    assert process.returncode == 130

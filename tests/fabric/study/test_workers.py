@@ -148,19 +148,3 @@ def test_worker_is_replaced_after_its_points(
     found = [workers.run(Job.of(study, study.point(n))).result() for n in range(3)]
     first, second, third = (each.numbers["extra.process"] for each in found)
     assert first == second != third
-
-
-@pytest.mark.exhaustive
-def test_memory_of_workers_stays_bounded() -> None:
-    study = Study(
-        program=PROGRAM, space=grid(act=("leaves a lot",), number=range(600)), name="ends"
-    )
-    workers = LocalWorkers(1, None)
-    try:
-        result = conduct(study, workers, NoStore(), lambda _: None)
-    finally:
-        workers.close()
-    peaks = [each.numbers["extra.peak_kilobytes"] for each in result.outcomes]
-    processes = {each.numbers["extra.process"] for each in result.outcomes}
-    assert len(processes) == 3
-    assert 150 * 2**10 < max(peaks) - min(peaks) < 300 * 2**10

@@ -101,13 +101,3 @@ def test_killed_runs_leave_beginnings_of_the_trace(
 ) -> None:
     kills = of_profile(quick=6, deep=25)
     assert _check(name, kills, tmp_path, capsys) >= kills // 6
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", _PROGRAMS)
-def test_many_killed_runs_leave_beginnings_of_the_trace(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with_rows = _check(name, 500, tmp_path, capsys)
-    print(f"{name}: {with_rows} of 500 killed runs left rows")  # noqa: T201
-    assert with_rows > 250

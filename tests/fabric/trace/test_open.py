@@ -52,7 +52,7 @@ def test_traces_in_threads_answer_as_alone(traces: list[Trace], folders: list[Pa
     assert alone == answers
 
 
-@pytest.mark.parametrize("name", spread(ASKED, 3))
+@pytest.mark.parametrize("name", spread(ASKED, 1))
 def test_closed_trace_is_refused(folders: list[Path], name: str) -> None:
     with open_trace(folders[0]) as trace:
         table = trace.tables["units"]
