@@ -15,8 +15,7 @@ import fabric as fab
 import operators as op
 from fabric.extend import Element
 from fabric.graph.hardware.description import OnChipDescription
-from fabric.timing.engine import on_chip
-from fabric.timing.engine.on_chip import AmountOverTime, OnChipMemory
+from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.machine import assembly
 from tests import definitions
 from tests.operators.driving import (
@@ -93,30 +92,7 @@ def test_a_buffer_waits_until_the_one_before_it_has_been_read() -> None:
     assert (3 * TILE_BYTES, 0) == (memory.peak_bytes, memory.held_bytes)
 
 
-def test_with_room_for_both_nobody_waits() -> None:
-    def wire() -> list[fab.Stream]:
-        return [op.Streamify()(op.Bufferize()(_source([[1, 2, 3], [4, 5, 6]], 2, 2, 3)))]
-
-    unlimited, found, free = _run(wire, None)
-    limited, _, _ = _run(wire, 6)
-    assert [[[1, 2, 3], [4, 5, 6]]] == found
-    assert ({}, unlimited.cycles) == (_waited(limited), limited.cycles)
-    assert 6 * TILE_BYTES >= free.peak_bytes > 3 * TILE_BYTES
-
-
-def test_a_buffer_with_two_readers_is_held_until_the_later_is_done() -> None:
-    def wire(count: int) -> list[fab.Stream]:
-        buffers = op.Bufferize()(_source([[1, 2], [3, 4]], 2, 2, 2))
-        return [op.Streamify((1,))(buffers), op.Streamify((count,))(buffers)]
-
-    even, _, _ = _run(lambda: wire(1), 2)
-    late, found, memory = _run(lambda: wire(5), 2)
-    assert [[[[1, 2]], [[3, 4]]], [[[1, 2]] * 5, [[3, 4]] * 5]] == found
-    assert 8 == _waited(late)["bufferize_1"] - _waited(even)["bufferize_1"]
-    assert (2 * TILE_BYTES, 0) == (memory.peak_bytes, memory.held_bytes)
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 4])
 def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> None:
     def wire(count: int) -> list[fab.Stream]:
         buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
@@ -130,7 +106,7 @@ def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> Non
     assert 2 * 2 * (count - 1) == _waited(report)["bufferize_1"] - _waited(once)["bufferize_1"]
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("count", [0, 3])
 def test_an_expanded_buffer_is_held_until_it_was_read_as_often(count: int) -> None:
     def wire(count: int) -> list[fab.Stream]:
         buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
@@ -146,7 +122,7 @@ def test_an_expanded_buffer_is_held_until_it_was_read_as_often(count: int) -> No
     assert more == 2 * 2 * (count - 1) if count else more < 0
 
 
-@pytest.mark.parametrize("hits", [(), (0,), (0, 1), (0, 1, 2)])
+@pytest.mark.parametrize("hits", [(), (0, 2)])
 def test_a_routed_buffer_is_held_by_all_it_is_routed_to(hits: tuple[int, ...]) -> None:
     def wire() -> list[fab.Stream]:
         buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
@@ -167,16 +143,6 @@ def test_buffers_that_are_left_over_are_given_back() -> None:
 
     report, found, memory = _run(wire, 4)
     assert ("completed", [[[[1, 2]]]], 0) == (report.status, found, memory.held_bytes)
-
-
-def test_buffers_that_are_only_a_reference_are_given_back() -> None:
-    def wire() -> list[fab.Stream]:
-        buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
-        loaded = op.LinearOffChipLoad(np.zeros((1, 1)), (1, 1))(buffers)
-        return [op.Flatten(0, 2)(loaded), op.Expand(1)(_source([7], 1, 1), buffers)]
-
-    report, found, memory = _run(wire, 7)
-    assert ("completed", [[0, 0, 0], [7, 7, 7]], 0) == (report.status, found, memory.held_bytes)
 
 
 def test_accumulators_take_room_while_they_are_filled() -> None:
@@ -225,7 +191,7 @@ def crowd(seed: int) -> tuple[Callable[[], Sequence[fab.Stream]], int]:
     return wire, longest + 3 + 3
 
 
-@pytest.mark.parametrize("seed", spread(range(12), 4))
+@pytest.mark.parametrize("seed", spread(range(8), 3))
 def test_waiting_for_room_changes_no_result_and_no_schedule_changes_it(seed: int) -> None:
     wire, room = crowd(seed)
     free, expected, _ = _run(wire, None)
@@ -239,21 +205,3 @@ def test_waiting_for_room_changes_no_result_and_no_schedule_changes_it(seed: int
         reports.append(counted(report))
     assert [reports[0]] * len(SCHEDULES) == reports
     assert reports[0]["elements"] == free.elements
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_most_at_once(seed: int) -> None:
-    # Within a cycle, what is given back is so before more is taken.
-    source = random.Random(seed)
-    now, changes = 0, list[tuple[int, int]]()
-    with mock.patch.object(on_chip, "_FOLD", 5):
-        amount = AmountOverTime(lambda: now)
-        for _ in range(60):
-            now += source.choice([0, 0, 1, 4])
-            count = source.choice([1, 3])
-            some = [(now + source.randrange(9), source.randint(-9, 12)) for _ in range(count)]
-            changes += some
-            amount.record(some)
-    assert amount.level == sum(change for _, change in changes)
-    assert amount.peak == max(0, *np.cumsum([change for _, change in sorted(changes)]))
-    assert (amount.peak, amount.level) == (amount.peak, sum(change for _, change in changes))

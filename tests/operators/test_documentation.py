@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
-import pydoc
 from pathlib import Path
 from typing import Any
 
@@ -92,25 +91,6 @@ def test_example_prints_what_it_says(entry: Entry) -> None:
     assert [] == [line for line in entry.example.splitlines() if len(line) > 100]
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_help_shows_the_docstring_and_the_call(name: str) -> None:
-    cls = ENTRIES[name].cls
-    shown = pydoc.plain(pydoc.render_doc(cls))
-
-    assert "Example:" in shown
-    assert "__call__(self" in shown or not issubclass(cls, Operator)
-    assert "Annotated[" not in shown.partition("Methods")[0]
-
-
-def test_command_lists_all_by_family(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == main(["operators"])
-    out = capsys.readouterr().out
-
-    for name in ENTRIES:
-        assert f"\n  {name} " in out
-    assert out.startswith("Off-chip memory (Table 3)\n  LinearOffChipLoad ")
-
-
 def test_command_prints_named_operators(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["operators", "map", "Zip"])
     out = capsys.readouterr().out
@@ -158,14 +138,3 @@ def test_command_prints_operators_of_a_file(
         "parameters\n  limit  a number, by default 0.5; the largest.\n"
     ) == capsys.readouterr().out
     assert 2 == main(["operators", str(file), "Map"])
-
-
-def test_command_wraps_words_at_40_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    assert 0 == main(["operators", "RandomOffChipStore"])
-    told, _, example = capsys.readouterr().out.partition("\nexample\n")
-
-    assert [] == [line for line in told.splitlines()[2:] if len(line) > 40]
-    assert "  import numpy as np\n" in example

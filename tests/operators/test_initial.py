@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import fabric as fab
 import operators as op
 from fabric.extend import BoolType, Element, ValueType
-from tests.operators.driving import FLOAT, Collect, Emit, number_in
+from tests.operators.driving import Collect, Emit
 from tests.profiles import examples
 
-TILES = fab.TileType(2, 3, np.dtype(ml_dtypes.bfloat16))
 INTEGERS = {
     f"{kind}{bits}": (first * 2 ** (bits - 1), (2 + first) * 2 ** (bits - 1) - 1)
     for bits in (4, 8, 16, 32, 64)
@@ -68,33 +67,6 @@ def test_running_sum_needs_no_selectors() -> None:
 )
 def test_initial_makes_booleans_and_selectors(given: Any, value: ValueType, expected: Any) -> None:
     assert [(expected, 0)] == found(op.Initial(given), (0,), value, [])
-
-
-@pytest.mark.parametrize(
-    ("given", "value"),
-    [(0, TILES), (2.5, TILES), (np.arange(6).reshape(2, 3), TILES), (7, op.INTEGER)],
-)
-def test_initial_fills_a_tile(given: Any, value: fab.TileType) -> None:
-    ((made, stop),) = found(op.Initial(given), (0,), value, [])
-
-    assert isinstance(made, fab.Tile)
-    assert (value.rows, value.cols, value.dtype, False, 0) == (
-        made.rows,
-        made.cols,
-        made.dtype,
-        made.in_memory,
-        stop,
-    )
-    np.testing.assert_array_equal(
-        np.broadcast_to(given, (value.rows, value.cols)), np.asarray(made.data, np.float64)
-    )
-
-
-def test_initial_makes_tuples() -> None:
-    value = fab.TupleType((FLOAT, fab.SelectorType(3), BoolType()))
-    ((made, _),) = found(op.Initial((4, 2, False)), (0,), value, [])
-
-    assert (4.0, fab.Selector((2,), 3), False) == (number_in(made[0]), *made[1:])
 
 
 @examples(quick=150)

@@ -40,18 +40,6 @@ def test_row_of_int4_takes_half_a_byte_a_column(rows: int, cols: int) -> None:
     assert moved_bytes == report.off_chip_traffic_bytes == report.hbm_bytes_moved
 
 
-def test_int4_takes_half_of_int8() -> None:
-    packed, whole = copied(4, 32, "int4"), copied(4, 32, "int8")
-
-    assert packed.off_chip_traffic_bytes is not None
-    assert packed.on_chip_requirement_bytes is not None
-    assert whole.off_chip_traffic_bytes == 2 * packed.off_chip_traffic_bytes
-    assert whole.on_chip_requirement_bytes == 2 * packed.on_chip_requirement_bytes
-    assert whole.cycles is not None
-    assert packed.cycles is not None
-    assert whole.cycles > packed.cycles
-
-
 def test_tiles_of_int4_begin_at_whole_bytes() -> None:
     with fab.Program("places") as program:
         op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 8), dtype="int4"), (2, 4))())
@@ -105,19 +93,6 @@ def test_product_with_int4_weights_is_numpys(seed: int, activations: str, transp
 
     assert report.verified
     assert activations == str(report.outputs["y"].dtype)
-
-
-def test_functions_take_int4_as_other_integers() -> None:
-    values = np.array([[-8, -5, -3, -8]])
-    with fab.Program("largest", mode="functional") as program:
-        tiles = op.LinearOffChipLoad(values.astype(INT4), tile=(1, 4))()
-        op.LinearOffChipStore("y")(op.Map(op.RowMaximum())(tiles))
-    program.expect(y=lambda: [[-3]])
-
-    report = fab.simulate(program)
-
-    assert report.verified
-    assert str(report.outputs["y"].dtype) == "int4"
 
 
 @given(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import operators as op
 from fabric import Layout, Program, ShapeError, Stream, simulate
-from fabric.extend import Loop
 from tests.fabric.layouts.layouts import streamed, tensor
 from tests.operators.test_convert import orders, tiles
 from tests.profiles import examples
@@ -152,17 +151,6 @@ def test_sum_of_all_blocks_is_as_wide_as_a_block() -> None:
     assert part.no_layout == "sum_2: its groups are parts of a dimension"
 
 
-def test_sum_of_two_tensors_has_the_layout_of_the_first() -> None:
-    with Program("two"):
-        whole = op.LinearOffChipLoad(np.ones((8, 4)), (4, 4))()
-        part = op.LinearOffChipLoad(np.ones((8, 8)), (4, 4), (2, 1), (2, 1))()
-        sums = op.Map(op.Add())(whole, part)
-        others = op.Map(op.Add())(part, whole)
-    assert whole.layout != part.layout
-    assert sums.layout == whole.layout
-    assert others.layout == part.layout
-
-
 def test_load_by_strides_has_the_layout_of_its_view() -> None:
     x = np.ones((8, 8))
     with Program("load"):
@@ -172,28 +160,6 @@ def test_load_by_strides_has_the_layout_of_its_view() -> None:
     assert columns.layout == Layout.tiled((8, 8), (4, 2), (1, 0))
     assert again.layout == Layout((8, 8), (4, 2), (3, 2, 4), (1, 4, 2), (None, 0, 1))
     assert backwards.no_layout == "backwards: its steps are not loops over the tensor"
-
-
-DOWN, ACROSS = Loop(4, 2, 0), Loop(4, 4, 1)
-
-
-def test_partition_has_no_layout() -> None:
-    with Program("partition"):
-        rows = op.Flatten(0, 2)(op.LinearOffChipLoad(np.ones((4, 4)), (1, 4))())
-        route = op.Flatten(0, 1)(op.Selectors(np.array([[0], [1], [1], [0]]), 2)())
-        even, _ = op.Partition(2, name="route")(rows, route)
-        later = op.Map(op.SiLU())(op.Promote(0)(even))
-    reason = "route: data decide which of its tiles come where"
-    assert even.layout is None
-    assert even.no_layout == later.no_layout == reason
-
-
-def test_stated_layout_holds_from_there() -> None:
-    with Program("stated"):
-        square = op.LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
-        product = op.Map(op.Matmul())(square, square).laid_out(Layout.tiled((4, 4), (2, 2)))
-        again = op.Repeat(2)(product.assume(1, 2, 2))
-    assert again.layout == Layout((4, 4), (2, 2), (2, 2, 2), (2, 2, 1), (0, 1, None))
 
 
 def test_stated_layout_changes_no_cycle() -> None:

@@ -237,24 +237,11 @@ def test_output_of_unknown_size_comes_last() -> None:
     assert region.size_bytes == 1 << 50
 
 
-def test_array_that_is_read_twice_has_one_place() -> None:
-    x = np.zeros((4, 4), np.float32)
-    with Program("twice") as program:
-        op.Consumer()(op.LinearOffChipLoad(x, (2, 2), name="first")())
-        op.Consumer()(op.LinearOffChipLoad(x, (4, 4), name="second")())
-        op.Consumer()(op.LinearOffChipLoad(op.Tensor.of(x), (4, 4), name="third")())
-
-    found = places(program)
-    assert found["first"] is found["second"]
-    assert found["third"].first_address == ALIGNMENT_BYTES
-
-
 @dataclass(frozen=True)
 class _Corners(ext.Operator):
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
     bursts: tuple[tuple[int, ...], ...]
-    describes: bool = True
     tile: tuple[int, int] | None = None
 
     def __call__(self) -> Stream:
@@ -268,8 +255,6 @@ class _Corners(ext.Operator):
     def off_chip_tensor(
         self, inputs: tuple[StreamType, ...], outputs: tuple[StreamType, ...]
     ) -> ext.OffChipTensor | None:
-        if not self.describes:
-            return None
         return ext.OffChipTensor((4, 8), np.dtype("int8"), source=self, tile=self.tile)
 
     @override
@@ -277,19 +262,6 @@ class _Corners(ext.Operator):
         for burst in self.bursts:
             await ports.burst(*burst)
         await ports.sink.send((True, 0))
-
-
-def test_users_burst_addresses_bytes_of_its_tensor() -> None:
-    with recorded() as bursts, Program("corners") as program:
-        op.LinearOffChipStore("y", name="y")(op.LinearOffChipLoad(op.Tensor((2, 2)), (2, 2))())
-        op.Consumer()(_Corners(((2, 3, 13), (1, 8), (0, 8), (4, 8)), name="corners")())
-        completed(program)
-
-    first = places(program)["corners"].first_address
-    assert first > 0
-    assert [(first + 13, 2, 3, 3), (first, 1, 8, 8), (first, 4, 8, 8)] == [
-        burst[:-1] for burst in bursts["corners"]
-    ]
 
 
 def test_users_burst_addresses_tiles_of_its_tensor() -> None:
@@ -304,16 +276,6 @@ def test_users_burst_addresses_tiles_of_its_tensor() -> None:
     assert [(first + 20, 2, 4, 8), (first, 2, 4, 8), (first + 16, 1, 3, 8)] == [
         burst[:-1] for burst in bursts["corners"]
     ]
-
-
-def test_operator_without_a_tensor_has_its_own_place() -> None:
-    with recorded() as bursts, Program("corners") as program:
-        op.Consumer()(_Corners(((9, 9),), describes=False, name="corners")())
-        op.LinearOffChipStore("y", name="y")(op.LinearOffChipLoad(op.Tensor((2, 2)), (2, 2))())
-        completed(program)
-
-    assert places(program)["corners"].tensor is None
-    assert places(program)["y"].first_address < bursts["corners"][0].address
 
 
 def test_burst_of_no_bytes_moves_nothing() -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -158,17 +157,6 @@ def test_padded_rows_of_a_power_of_two_are_further_apart(
     assert memory_map.tensors[0].size_bytes == matrix.size
 
 
-def test_tensor_with_rows_of_two_lengths_is_not_padded() -> None:
-    x = op.Tensor((4, 8), dtype="int8")
-    with placed(PlacementDescription(row_padding_bytes=2)), Program("rows") as program:
-        op.Consumer()(op.LinearOffChipLoad(x, (4, 8), name="rows")())
-        op.Consumer()(op.LinearOffChipLoad(x.viewed((2, 16)), (2, 16), name="view")())
-    found, _ = moved(program)
-
-    assert same(found["rows"], [np.arange(32).reshape(4, 8)])
-    assert same(found["view"], [np.arange(32).reshape(2, 16)])
-
-
 def test_placement_of_a_program_goes_before_the_file() -> None:
     mine = PlacementDescription(tiles="contiguous")
     file = PlacementDescription(stagger_bytes=64, alignment_bytes=16)
@@ -204,18 +192,6 @@ def test_tensor_begins_at_alignment_and_stagger(
     assert aligned == ends[:-1]
     for before, after in pairwise(tensors):
         assert before.first_address + (before.size_bytes or 0) <= after.first_address
-
-
-@pytest.mark.parametrize("engine", ["compiled", "tasks"])
-def test_compiled_operators_use_the_placement(engine: Literal["compiled", "tasks"]) -> None:
-    with placed(CONTIGUOUS), Program("tiles", mode="timing") as program:
-        places = op.Metadata(np.array([3, 0, 2]))()
-        op.Consumer()(
-            op.RandomOffChipLoad(op.Tensor((4, 8), dtype="int8"), (2, 4), name="load")(places)
-        )
-    assert simulate(program, engine=engine).status == "completed"
-    with recorded() as bursts:
-        assert [24, 0, 16] == [burst.address for burst in bursts["load"]]
 
 
 def test_tiles_without_rows_are_stored() -> None:

@@ -62,7 +62,7 @@ def _check(examples: int) -> None:
 
 
 def test_random_programs_are_as_composed() -> None:
-    _check(of_profile(quick=30, deep=200))
+    _check(of_profile(quick=20, deep=150))
 
 
 @pytest.mark.exhaustive

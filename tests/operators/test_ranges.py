@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +15,7 @@ from typing_extensions import override
 import fabric as fab
 import operators as op
 from fabric.extend import Ports
-from operators.tiles.integers import INTEGER
 from tests.bases import Sink
-from tests.operators.driving import Emit
 
 TENSOR = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(6, 16)
 """Three by four tiles of 2x4."""
@@ -77,27 +74,6 @@ def test_a_buffer_is_read_along_a_view_or_refused(
     ]
 
 
-def loaded(values: Any, dtype: Any = np.int32) -> fab.Stream:
-    array = np.asarray(values, dtype)[:, np.newaxis]
-    return op.Flatten(0, 2)(op.LinearOffChipLoad(array, (1, 1))())
-
-
-@pytest.mark.parametrize("mode", ["timing", "functional"])
-@pytest.mark.parametrize("dtype", [np.int32, np.uint64, np.uint8])
-def test_indices_in_memory(dtype: Any, mode: str) -> None:
-    with fab.Program("indices", mode=mode) as program:
-        tensor = op.Tensor(TENSOR.shape, TENSOR, dtype="float32")
-        tiles = op.RandomOffChipLoad(tensor, (2, 4))(loaded([7, 0, 7], dtype))
-        op.LinearOffChipStore("y")(tiles)
-    across = TENSOR.reshape(3, 2, 4, 4).swapaxes(1, 2).reshape(12, 2, 4)
-    program.expect(y=lambda: np.concatenate(across[[7, 0, 7]], axis=1))
-    report = fab.simulate(program)
-    assert report.status == "completed", report.error
-    assert (True if mode == "functional" else None) is report.verified
-    # Addresses come at 21; four bursts of 20 cycles, a hop, and the memory stops.
-    assert 21 + 3 * 20 + 1 + 20 + 3 == report.cycles
-
-
 def test_integers_without_data() -> None:
     for addressed in (False, True):
         with fab.Program("none", mode="timing") as program:
@@ -113,19 +89,6 @@ def test_integers_without_data() -> None:
             continue
         assert error is not None
         assert error["message"].startswith("load: ValueError: Tile(1x1 int32, in memory) has no")
-
-
-def test_no_number_to_go_by() -> None:
-    with fab.Program("unknown", mode="timing") as program:
-        addresses = Emit(fab.StreamType((1,), INTEGER), [(fab.Tile(1, 1, INTEGER.dtype), 0)])()
-        op.Consumer()(op.RandomOffChipLoad(TENSOR, (2, 4), name="load")(addresses))
-    error = fab.simulate(program).error
-    assert error is not None
-    assert error["message"] == (
-        "load: ValueError: Tile(1x1 uint64) has no number in timing mode: expected one from "
-        "Metadata, from an address generator or loaded from a tensor of integers, "
-        "at cycle 1, element 1"
-    )
 
 
 @dataclass(frozen=True)

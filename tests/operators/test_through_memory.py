@@ -185,16 +185,3 @@ def test_loaded_tensor_has_the_order_of_the_layout(data: st.DataObject) -> None:
     grouped = found.reshape(-1, layout.rows, inner, layout.cols).swapaxes(1, 2)
     assert grouped.reshape(-1, layout.cols).tolist() == rows_of(x, layout).tolist()
     assert len(places(layout)) == layout.count
-
-
-def test_loaded_slice_is_read_for_each_reference() -> None:
-    x = np.arange(64.0).reshape(8, 8)
-    part = Layout((8, 8), (2, 4), (2,), (2,), (0,), (4, 4))
-    with Program("slice", mode="functional") as program:
-        guide = op.Metadata(np.array([0, 0]))()
-        stream = op.loaded(op.Tensor.of(x), part, guide)
-        op.LinearOffChipStore("y")(stream)
-    assert stream.shape == (1, 2, 2)
-    expected = np.concatenate([x[4:6, 4:], x[6:, 4:]], axis=1)
-    program.expect(y=lambda: np.concatenate([expected, expected]))
-    assert simulate(program).verified

@@ -73,15 +73,6 @@ def test_a_scan_stores_every_element_and_an_accum_the_last(operator: Any, busy: 
     assert busy == _busy(_run(wire), "sum_1")
 
 
-def test_operands_in_memory_are_loaded() -> None:
-    block = fab.Tile(16, 16, LARGE.dtype, in_memory=True)
-
-    def wire() -> None:
-        op.Consumer()(op.Scan(op.Sum())(_emit([[block] * 2], 1, 2, value=LARGE)))
-
-    assert _busy(_run(wire), "sum_1") == 32
-
-
 @pytest.mark.parametrize(
     "routed",
     [

@@ -57,45 +57,6 @@ def test_a_function_is_rounded_once(name: str, function: op.Function, exact: Any
     np.testing.assert_allclose(_wide(found), expected, rtol=half_unit + 2e-6)
 
 
-@pytest.mark.parametrize("name", FLOATS)
-def test_a_matrix_product_is_summed_in_float32(name: str) -> None:
-    dtype = dtype_named(name)
-    random = np.random.default_rng(1)
-    a = _tile(random.uniform(-0.5, 0.5, (3, 64)), dtype)
-    b = _tile(random.uniform(-0.5, 0.5, (64, 5)), dtype)
-    exact = _wide(a) @ _wide(b)
-    sums = np.abs(_wide(a)) @ np.abs(_wide(b))
-    # Half a unit of the result, the least subnormal step, and float32's error in 64 sums.
-    unit, step = _info(dtype)
-    bound = unit / 2 * np.abs(exact) + step + 64 * 1.2e-7 * sums
-    assert np.all(np.abs(_wide(op.Matmul().apply(a, b)) - exact) <= bound)
-
-    total = op.MatmulSum()
-    state = None
-    for part in range(0, 64, 16):
-        left = _tile(a.data[:, part : part + 16], dtype)  # type: ignore[index]
-        right = _tile(b.data[part : part + 16], dtype)  # type: ignore[index]
-        state = total.update(state, left, right)
-    result = total.infer(1, *(_type(each) for each in (a, b)))
-    assert np.all(np.abs(_wide(total.finish(state, result, functional=True)) - exact) <= bound)
-
-
-def _type(tile: Tile) -> Any:
-    from fabric import TileType
-
-    return TileType(tile.rows, tile.cols, tile.dtype)
-
-
-@pytest.mark.parametrize("name", INTEGERS)
-def test_integers_are_summed_in_32_bits(name: str) -> None:
-    dtype = dtype_named(name)
-    a = _tile([[100, 100, -100]], dtype)
-    b = _tile([[2], [1], [2]], dtype)
-    assert [[100]] == _wide(op.Matmul().apply(a, b)).tolist()
-    assert [[100]] == _wide(op.RowSum().apply(a)).tolist()
-    assert [[100]] == _wide(op.RowMaximum().apply(a)).tolist()
-
-
 @pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
 def test_sizes_follow_the_type(name: str) -> None:
     size = dtype_named(name).itemsize
@@ -113,14 +74,3 @@ def test_sizes_follow_the_type(name: str) -> None:
     assert [2 * 4 * 96 * size // 64] == [
         unit.busy_cycles for unit in report.units if unit.name == "add_1"
     ]
-
-
-@pytest.mark.parametrize("name", FLOATS)
-def test_accumulators_are_rounded_when_they_are_emitted(name: str) -> None:
-    dtype = dtype_named(name)
-    x = np.full((256, 1), 0.0625)
-    with Program("sum", mode="functional") as program:
-        tiles = op.LinearOffChipLoad(op.Tensor((256, 1), x, dtype=name), (1, 1), (1, 256))()
-        op.LinearOffChipStore("y")(op.Accum(op.Sum())(tiles))
-    program.expect(y=lambda: np.array([[16.0]]).astype(dtype))
-    assert simulate(program).verified

@@ -187,15 +187,6 @@ def test_integers_put_to_places_are_exact_or_refused(
     outcome(lambda: computed(Chain(3, (step,)), [tiles], dtype), wanted, dtype, "Put")
 
 
-def test_products_beyond_64_bits_are_refused() -> None:
-    step = Along((0, 1, 2), INT64, Put("prod"), ((1, 1), (1, 2), (1, 2)), (1,), (1,))
-    tiles = [tile_of(each, INT64) for each in ([[2**21]], [[0, 0]], [[2**21, 2**22]])]
-    chain = Chain(3, (step,))
-    outcome(lambda: computed(chain, [tiles], INT64), [[2**64]], INT64, "Put")
-    tiles[2] = tile_of([[2**20, 2**21]], INT64)
-    assert [[2**62]] == computed(chain, [tiles], INT64)
-
-
 def test_convolution_of_large_integers_is_exact_or_refused() -> None:
     ones = (1, 1)
     windows = Windows((1, 2), ones, (0, 0), (0, 0), ones, ones)

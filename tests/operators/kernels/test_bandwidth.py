@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import ConfigurationError, Program, ProgramError, simulate
+from fabric import ConfigurationError, Program, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from operators.kernels.realise import Demand, demands_of, share_out, shares
 
@@ -54,11 +54,3 @@ def test_run_reports_the_shares_of_its_units() -> None:
     units = {each.name: each for each in report.units}
     assert units["first"].flops_per_cycle == 16
     assert units["first"].busy_cycles == demands_of(wired())["first"].cycles(16)
-
-
-def test_only_compute_operators_are_allotted_bandwidth() -> None:
-    with pytest.raises(
-        ProgramError,
-        match="allot gives bandwidth to 'third': expected a compute operator's name",
-    ):
-        wired().allot({"third": 3})

@@ -140,11 +140,3 @@ def test_a_kernel_that_never_fits_is_named() -> None:
         CapacityError, match=rf": rows \(planned\) needs buffers of 1,001 bytes: {expected}"
     ):
         fused(Model([kernel, reader]), needs, 1_000)
-
-
-ROWS = Layout.tiled((4, 6), (2, 6))
-
-
-def given_rows(name: str, shape: tuple[int, ...] = (4, 6)) -> Operand:
-    view = View.of(Stored.of(name, shape, FLOAT, None)).expanded((4, 6))
-    return Operand(view, ROWS, broadcasts=(0, 1))

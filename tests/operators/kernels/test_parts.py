@@ -81,37 +81,6 @@ def test_views_of_parts_equal_views_of_the_whole(data: st.DataObject) -> None:
     np.testing.assert_array_equal(_seen(view, whole), np.concatenate(shown, axis=along))
 
 
-@pytest.mark.parametrize(
-    ("shapes", "dim", "rows", "tile"),
-    [
-        # Rows of a tile divide all parts; dimensions in front of rows come one by one.
-        (((2, 4, 6), (2, 2, 6)), 1, 16, (1, 2, 6)),
-        (((2, 4, 6), (2, 3, 6)), 1, 16, (1, 1, 6)),
-        (((8, 6), (4, 6)), 0, 16, (4, 6)),
-        (((8, 6), (12, 6)), 0, 2, (2, 6)),
-        (((6, 6), (3, 6)), 0, 2, (1, 6)),
-        (((2, 4, 6), (4, 4, 6)), 0, 8, (2, 4, 6)),
-        # Columns of single rows.
-        (((2, 4, 6), (2, 4, 9)), 2, 16, (1, 1, 3)),
-        (((4, 6), (4, 12), (4, 8)), 1, 16, (1, 2)),
-        (((4, 12), (4, 8)), 1, 16, (1, 4)),
-    ],
-)
-def test_tiles_of_the_whole_are_tiles_of_its_parts(
-    shapes: tuple[tuple[int, ...], ...], dim: int, rows: int, tile: tuple[int, ...]
-) -> None:
-    parts = [View.of(_computed(shape)) for shape in shapes]
-    kernel = Concatenate.of("y", parts, dim, Schedule(tile_rows=rows))
-    (result,) = kernel.results
-    assert isinstance(result, Concatenated)
-    size = sum(shape[dim] for shape in shapes)
-    whole = (*shapes[0][:dim], size, *shapes[0][dim + 1 :])
-    assert result.layout == Layout.tiled(whole, tile)
-    assert [each.layout for each in kernel.operands] == [
-        Layout.tiled(shape, tile) for shape in shapes
-    ]
-
-
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_parts_of_two_sizes_are_joined_tile_by_tile(dim: int, rows: int) -> None:

@@ -79,19 +79,6 @@ def test_tiles_are_read_only_parts_of_the_mapped_file(tmp_path: Path) -> None:
     assert all(np.shares_memory(each, mapped) for each in parts)
 
 
-def test_only_the_header_is_read_while_wiring(tmp_path: Path) -> None:
-    many = 1 << 34
-    file = write(
-        tmp_path / "w", {"w": {"dtype": "F32", "shape": [1, many], "data_offsets": [0, 4 * many]}}
-    )
-    with file.open("r+b") as opened:
-        opened.truncate(file.stat().st_size + 4 * many)
-    with Program("large") as program:
-        Collect([])(LinearOffChipLoad(Tensor.in_file(file, "w"), (1, 64), (1,), (1,))())
-
-    assert simulate(program, mode="timing").status == "completed"
-
-
 def test_changed_file_is_read_again(tmp_path: Path) -> None:
     file = saved(tmp_path / "w", w=np.zeros((2, 2), np.int8))
     assert (2, 2) == Tensor.in_file(file, "w").shape

@@ -52,12 +52,6 @@ class TestElements:
 
         assert (1, 0) == (made.times, made.held)
 
-    def test_timing_mode_makes_no_data(self) -> None:
-        made = Made()
-        run(loads(op.Tensor((4, 4), made), 2), "timing")
-
-        assert made.times == 0
-
     @pytest.mark.parametrize(
         ("dtype", "tile", "times"),
         [
@@ -78,15 +72,6 @@ class TestElements:
             op.Consumer()(op.LinearOffChipLoad(op.Tensor((2, 2), data, dtype=dtype), tile)())
         run(program, "timing")
         assert times == len(made)
-
-    def test_unread_data_are_not_made(self) -> None:
-        made = Made()
-        with Program("none") as program:
-            none = op.Metadata(np.zeros(0, np.int64))()
-            op.Consumer()(op.RandomOffChipLoad(op.Tensor((4, 4), made), (2, 2))(none))
-        run(program)
-
-        assert made.times == 0
 
     def test_store_does_not_change_data_of_loads(self) -> None:
         made = Made()
