@@ -2,11 +2,10 @@
 
 The processes are forks of one that has imported everything.
 
-    python -m tests.benchmarks.published [--only TEXT] [--closed-forms] [--jobs N] [--profile]
+    python -m tests.benchmarks.published [--only TEXT] [--closed-forms] [--jobs N]
 
 ``--only`` runs the points whose label contains TEXT; ``--closed-forms`` adds the rows of which only
-bytes and operations are published; ``--jobs`` sets the processes at a time, by default one a core;
-``--profile`` prints where the host's time goes instead.
+bytes and operations are published; ``--jobs`` sets the processes at a time, by default one a core.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from fabric import Hardware, simulate
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.collector import imports_stay
 from fabric.shell.cli import main as fabric
-from tests.benchmarks.host_profile import profile
 from tests.benchmarks.points import (
     Bound,
     Point,
@@ -67,7 +65,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="run points with this in their label")
     parser.add_argument("--closed-forms", action="store_true", help="add rows without cycles")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time")
-    parser.add_argument("--profile", action="store_true", help="print where the host's time goes")
     options = parser.parse_args(arguments)
     points = [
         point
@@ -79,11 +76,6 @@ def main(arguments: Sequence[str]) -> int:
         )
         if options.only in point.label
     ]
-    if options.profile:
-        for point in points:
-            sys.stdout.write(profile(point, ROOT) + "\n")
-            sys.stdout.flush()
-        return 0
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(HEAD)
     started = time.perf_counter()

@@ -75,7 +75,7 @@ EXPERTS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters"), [*CASES, *spread(SPARSE, 9), *spread(EXPERTS, 5)], ids=str
+    ("name", "parameters"), [*spread(CASES, 7), *spread(SPARSE, 5), *spread(EXPERTS, 3)], ids=str
 )
 def test_outputs_are_verified_and_cycles_equal_in_all_engines(
     name: str, parameters: dict[str, Any]

@@ -61,16 +61,3 @@ def test_coarse_attention_takes_the_closed_form_of_cycles(tmp_path: Path) -> Non
     tiles = sum(value // 32 + 1 for value in values)
 
     assert run(lengths(tmp_path, values), "coarse", "timing").cycles == 82 * tiles + 169 * 3 + 4
-
-
-def test_coarse_attention_builds_regions_with_requests_only(tmp_path: Path) -> None:
-    two, four = (
-        run(lengths(tmp_path, [9] * count), "coarse", "timing").operators for count in (17, 49)
-    )
-    assert two is not None
-    assert two * 2 == four
-
-
-def test_attention_lengths_depend_on_the_seed_only() -> None:
-    cycles = [simulate(program("attention", requests=4, seed=seed)).cycles for seed in (0, 0, 1)]
-    assert cycles[0] == cycles[1] != cycles[2]

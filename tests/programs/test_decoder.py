@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from fabric import Hardware, Report, hardware_scope, simulate
 from fabric.extend import TileDescription
 from tests.profiles import examples, spread
-from tests.programs.loading import DATA, program
-from tests.schedules import SCHEDULES, schedule
+from tests.programs.loading import program
 
 FLOAT32 = replace(Hardware(), tile=TileDescription(dtype="float32"))
 
@@ -21,8 +20,6 @@ LENGTHS = [40, 3, 0, 32, 65, 31, 7, 12]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "all dynamic, one region": {"regions": 1},
-    "all dynamic, a region each": {"attention_regions": 3},
-    "static tiles, in turn": {"tiling": "static", "tile_n": 4, "parallelisation": "interleaved"},
     "static tiles, blocks": {"tiling": "static", "tile_n": 3, "parallelisation": "coarse"},
     "shared regions, static tiles, blocks": {
         "tiling": "static",
@@ -31,7 +28,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "parallelisation": "coarse",
         "attention_regions": 3,
     },
-    "dynamic tiles, in turn": {"regions": 4, "parallelisation": "interleaved"},
     "more regions than pairs": {"batch": 1, "attention_regions": 5},
     "fewer requests than blocks": {"batch": 2, "parallelisation": "coarse"},
     "two layers": {"layers": 2, "regions": 2},
@@ -87,15 +83,14 @@ def test_decoder_is_verified_in_the_cycles_of_timing_mode(lengths: Path, setting
     assert timing.channels_counters == functional.channels_counters
 
 
-@pytest.mark.parametrize("seed", spread(range(3), 1))
-def test_decoder_in_bfloat16_is_verified(lengths: Path, seed: int) -> None:
-    report = run(lengths, hardware=Hardware(), layers=2, seed=seed)
+def test_decoder_in_bfloat16_is_verified(lengths: Path) -> None:
+    report = run(lengths, hardware=Hardware())
 
     assert report.verified is True
-    assert run(lengths, "timing", Hardware(), layers=2, seed=seed).cycles == report.cycles
+    assert run(lengths, "timing", Hardware()).cycles == report.cycles
 
 
-@examples(quick=5, deep=100)
+@examples(quick=2, deep=30)
 @given(
     values=st.lists(st.integers(0, 70), min_size=1, max_size=6),
     tiling=st.sampled_from(["static", "dynamic"]),
@@ -117,15 +112,6 @@ def test_decoder_of_any_small_size_is_verified_or_deadlocks(
     )
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_decoder_report_is_the_same_for_any_order_of_tasks(lengths: Path, name: str | int) -> None:
-    with schedule(name):
-        report = run(lengths, "timing", regions=2)
-
-    expected = run(lengths, "timing", regions=2)
-    assert replace(expected, wall_seconds=report.wall_seconds) == report
-
-
 def test_layers_one_by_one_take_as_many_cycles(lengths: Path) -> None:
     both = run(lengths, "timing", layers=2)
     alone = [run(lengths, "timing", first_layer=layer) for layer in range(2)]
@@ -135,23 +121,7 @@ def test_layers_one_by_one_take_as_many_cycles(lengths: Path) -> None:
     assert 0 <= saved <= 2 * len(LENGTHS) * (4 + 18)
 
 
-def test_routing_of_further_layers_permutes_the_record() -> None:
-    from layers.layer_routing import layer_routing
-    from layers.models import MODELS
-
-    file = DATA / "traces" / "expert_routing" / "qwen_b64" / "032_012.npz"
-    size = MODELS["qwen3-30b-a3b"]
-    first, second, third = (layer_routing(file, size, 64, layer, 0) for layer in (0, 1, 2))
-
-    assert (first == np.load(file)["data"]).all()
-    assert not (second == third).all()
-    counts = [np.sort(np.bincount(each.flat, minlength=128)) for each in (first, second, third)]
-    assert (counts[0] == counts[1]).all()
-    assert (counts[0] == counts[2]).all()
-
-
-@pytest.mark.parametrize("regions", [8, 2])
-@pytest.mark.parametrize("tiling", ["static", "dynamic"])
+@pytest.mark.parametrize(("regions", "tiling"), [(8, "dynamic"), (2, "static")])
 def test_idle_experts_bytes_equal_those_of_moe(tmp_path: Path, tiling: str, regions: int) -> None:
     file = tmp_path / "routing.npz"
     np.savez(file, data=np.tile([0, 3], (6, 1)))

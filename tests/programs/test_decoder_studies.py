@@ -110,19 +110,6 @@ def test_claims_of_made_up_points() -> None:
     ) == found[0].note
 
 
-def test_claims_without_a_run_have_no_value() -> None:
-    study = opened("figure_17")
-    qwen = {name: each for name, each in CYCLES["qwen3-30b-a3b"].items() if name != "64"}
-    result = ended(study, {**CYCLES, "qwen3-30b-a3b": qwen})
-
-    assert {"", "a run of Qwen3-30B-A3B did not complete"} == {
-        each.trouble for each in result.judged_claims
-    }
-    assert ["1.5000", None, None, None, "70.12 %", None, "1.0500", None] == [
-        each.judgement and each.judgement.found for each in result.judged_claims
-    ]
-
-
 @given(st.lists(st.floats(0.1, 10), min_size=8, max_size=8))
 def test_effects_equal_their_definition(values: list[float]) -> None:
     from decoders.factorial import effects

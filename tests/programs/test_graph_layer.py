@@ -16,7 +16,7 @@ WIDE = Hardware(tile=TileDescription(dtype="float32"))
 TILINGS = ["dynamic", "static", "padded"]
 
 
-@examples(quick=5, deep=12)
+@examples(quick=3, deep=12)
 @given(
     name=named,
     side=st.integers(2, 4),
@@ -41,8 +41,7 @@ def test_graph_layer_equals_a_sparse_product(
     np.testing.assert_allclose(np.asarray(report.outputs["y"]), wanted, 1e-3, 1e-3)
 
 
-@pytest.mark.parametrize("vertices", [0, 1, 6])
-@pytest.mark.parametrize("tiling", TILINGS)
+@pytest.mark.parametrize(("vertices", "tiling"), [(0, "dynamic"), (1, "static"), (6, "padded")])
 def test_graph_layer_of_few_vertices_is_verified(vertices: int, tiling: str) -> None:
     report = simulate(program("graph_layer", vertices=vertices, tiling=tiling))
 
@@ -50,7 +49,7 @@ def test_graph_layer_of_few_vertices_is_verified(vertices: int, tiling: str) -> 
 
 
 def test_graph_layer_costs_follow_the_degrees() -> None:
-    degrees = np.diff(adjacency("power-law", 8, 0).indptr)
+    degrees = np.diff(adjacency("power-law", 4, 0).indptr)
     padded = np.full(len(degrees), degrees.max())
     multiplied = {
         "dynamic": degrees,
@@ -58,11 +57,11 @@ def test_graph_layer_costs_follow_the_degrees() -> None:
         "padded": -(-padded // 4) * 4,
     }
     for tiling, rows in multiplied.items():
-        report = simulate(program("graph_layer", graph="power-law", vertices=64, tiling=tiling))
+        report = simulate(program("graph_layer", graph="power-law", vertices=16, tiling=tiling))
         gathered = padded if tiling == "padded" else degrees
-        own = 64 * (2 * 32 * 64 + 64)
+        own = 16 * (2 * 32 * 64 + 64)
         messages = int(rows.sum()) * (2 * 32 * 64 + 8 * 64) + int(gathered.sum()) * 64
-        read = (int(gathered.sum()) + 64) * 32 + 2 * 32 * 64
+        read = (int(gathered.sum()) + 16) * 32 + 2 * 32 * 64
 
         assert own + messages == report.flops
-        assert 2 * (read + 64 * 64) == report.off_chip_traffic_bytes
+        assert 2 * (read + 16 * 64) == report.off_chip_traffic_bytes

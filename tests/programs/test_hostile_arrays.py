@@ -78,7 +78,7 @@ def test_hostile_array_file_is_refused(name: str, tmp_path: Path) -> None:
         assert str(path) in refused.value.message
 
 
-@pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
 def test_compressed_bomb_is_refused_in_little_memory(how: int, tmp_path: Path) -> None:
     path = tmp_path / "it.npz"
     with zipfile.ZipFile(path, "w", how, compresslevel=1) as file, file.open("data.npy", "w") as it:
@@ -112,7 +112,7 @@ FILES: Final[list[tuple[bytes, Callable[[Path], NDArray[Any]], NDArray[Any] | No
 ]
 
 
-@examples(quick=75)
+@examples(quick=30, deep=500)
 @given(
     st.sampled_from(FILES),
     st.lists(st.tuples(st.integers(0, 1 << 12), st.binary(max_size=6)), min_size=1, max_size=3),

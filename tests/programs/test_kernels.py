@@ -42,8 +42,9 @@ def _silu(x: Array) -> Array:
 M, K, N = 32, 48, 64
 
 
-@pytest.mark.parametrize("on_chip", [False, True])
-@pytest.mark.parametrize("tile", [(16, 16, 64), (16, 48, 16), (16, 16, 16)])
+@pytest.mark.parametrize(
+    ("tile", "on_chip"), [((16, 16, 64), False), ((16, 48, 16), True), ((16, 16, 16), False)]
+)
 def test_linear_of_any_tiles_equals_numpy(tile: tuple[int, int, int], on_chip: bool) -> None:
     m, k, n = tile
     x, w = _random(M, K), _random(K, N, seed=1)
@@ -100,8 +101,9 @@ def _schedule(cut: str) -> tuple[int, int, int]:
     return 2 if "m" in cut else 1, 2 if "k" in cut else 1, 4 if "n" in cut else 1
 
 
-@pytest.mark.parametrize("gate_cut", ["m", "mk", "mn", "mkn"])
-@pytest.mark.parametrize("down_cut", ["k", "n", "kn", ""])
+@pytest.mark.parametrize(
+    ("gate_cut", "down_cut"), [("m", "k"), ("mk", "n"), ("mn", ""), ("mkn", "kn")]
+)
 def test_swiglu_of_any_cut_equals_numpy(gate_cut: str, down_cut: str) -> None:
     batch, hidden, inter = 8, 16, 32
     x, gate, up = _random(batch, hidden), _random(hidden, inter), _random(hidden, inter, seed=1)

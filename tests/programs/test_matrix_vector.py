@@ -38,7 +38,7 @@ def test_matrix_vector_is_verified(**parameters: Any) -> None:
     assert (timing.cycles, timing.units) == (report.cycles, report.units)
 
 
-@pytest.mark.parametrize("tile_n", [1, 4, 16])
+@pytest.mark.parametrize("tile_n", [4, 16])
 def test_matrix_vector_costs_of_one_matrix(tile_n: int) -> None:
     tiles = -(-9 // tile_n)
     report = run(batch=9, matrices=1, tile_n=tile_n)
@@ -47,26 +47,9 @@ def test_matrix_vector_costs_of_one_matrix(tile_n: int) -> None:
     assert 2 * (tiles * 32 * 64 + 9 * (32 + 64)) == report.off_chip_traffic_bytes
 
 
-def test_dynamic_tile_reads_a_matrix_once() -> None:
-    dynamic, large, small = (
-        run(batch=24, **given) for given in (DYNAMIC, {"tile_n": 24}, {"tile_n": 1})
-    )
-
-    assert large.off_chip_traffic_bytes == dynamic.off_chip_traffic_bytes
-    assert small.flops == dynamic.flops
-    assert (dynamic.cycles or 0) <= (large.cycles or 0)
-
-
-def test_skewed_choice_reads_fewer_matrices() -> None:
-    even, uneven = (run(batch=32, matrices=64, skew=skew, **DYNAMIC) for skew in (0, 16))
-
-    assert even.flops == uneven.flops
-    assert (even.off_chip_traffic_bytes or 0) > 10 * (uneven.off_chip_traffic_bytes or 0)
-
-
 def test_headers_add_their_bytes() -> None:
     without = run(batch=9, **DYNAMIC)
-    for header_bytes in (0, 8, 96):
+    for header_bytes in (0, 96):
         report = run(batch=9, header_bytes=header_bytes, **DYNAMIC)
 
         moved = (report.off_chip_traffic_bytes or 0) - (without.off_chip_traffic_bytes or 0)
@@ -83,7 +66,3 @@ def test_headers_add_the_cycles_of_the_slowest_stage() -> None:
     # A header of 6,400 bytes takes 100 cycles. The vector and the result wait for one each, and 20
     # copies of the vector with their products for 21. Three requests read, pass on and store.
     assert 100 * (1 + 21 + 1) + 100 * 3 == second - first
-
-
-def test_static_tiles_have_no_headers() -> None:
-    assert run(tile_n=4).cycles == run(tile_n=4, header_bytes=64).cycles

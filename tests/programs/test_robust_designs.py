@@ -8,6 +8,7 @@ from fabric.explore.study.evaluation import Job, ProgramQuestion, known_before
 from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult, design_outcome
 from fabric.explore.study.written.words import varying
+from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 
 QUESTIONS = ("robust_design", "robust_design_mixtral", "one_batch", "one_batch_mixtral")
@@ -35,7 +36,7 @@ def test_recorded_batches_of_64_are_all_inputs(name: str) -> None:
     assert len(study.held_out) == (8 if name.startswith("robust") else 0)
 
 
-@pytest.mark.parametrize("name", ["robust_design", "robust_design_mixtral"])
+@pytest.mark.parametrize("name", spread(["robust_design", "robust_design_mixtral"], 1))
 def test_designs_can_run_on_the_first_and_last_batch(name: str) -> None:
     study = opened(name)
     for index in (0, len(study.runs) - 1):

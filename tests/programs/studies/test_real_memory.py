@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from paper.memories import BANKED, FLAT, LAYERS, VARIATIONS, VARIED, View
-from paper.memory_ratios import RATIOS, became, rows
+from paper.memory_ratios import RATIOS, rows
 from paper.memory_tables import lost
 
-from fabric import Outcome, Study, load_hardware, run_point, simulate
+from fabric import Outcome, Study, load_hardware, run_point
 from fabric.explore.study.evaluation import ProgramQuestion
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.space import Scalar
@@ -108,25 +108,6 @@ def test_ratios_of_made_up_points_hold_if_equally_slower(study: Study, slower: f
     assert f"{2008 / 1000:.4f}" == found["Qwen b64 dynamic vs tile=8 speedup"][3]
 
 
-@pytest.mark.parametrize(
-    ("flat", "banked", "in_percent", "told"),
-    [
-        ([1.65], [1.64], False, "holds"),
-        ([1.65], [1.32], False, "shrinks by 20 %"),
-        ([1.5], [1.8], False, "grows by 20 %"),
-        ([1.2], [0.9], False, "turns round"),
-        ([0.5], [5.5], True, "grows by 5 %"),
-        ([0.5], [-0.5], True, "holds"),
-        ([1.1, 1.5], [1.1, 1.2], False, "least holds, largest shrinks by 20 %"),
-        ([1.1, 1.5], [1.5, 1.1], False, "holds"),
-    ],
-)
-def test_change_of_a_ratio_is_named(
-    flat: list[float], banked: list[float], in_percent: bool, told: str
-) -> None:
-    assert told == became(flat, banked, in_percent=in_percent)
-
-
 def test_tables_of_made_up_points(study: Study) -> None:
     result = made(study, lambda setting: numbers(setting, 3))
     filled = result.filled_tables
@@ -160,19 +141,3 @@ def test_lost_bus_cycles_of_a_run_add_up(study: Study) -> None:
     requests = sum(banked.numbers[f"hbm.row_{each}"] for each in ("hits", "misses", "conflicts"))
     assert requests == moved / 64
     assert not [name for name in flat.numbers if name.startswith("hbm.")]
-
-
-@pytest.mark.parametrize(
-    ("part", "parameters"),
-    [
-        ("moe", {"model": "tiny", "batch": 8, "tile_n": 4, "tile_f": 16, "regions": 2}),
-        ("attention", {"strategy": "coarse", "requests": 3, "regions": 2, "channel_depth": 2}),
-    ],
-)
-def test_program_of_the_study_equals_its_parts(
-    study: Study, part: str, parameters: Mapping[str, Any]
-) -> None:
-    both = executed(study.program or "").build(part=part, **parameters)
-    alone = executed(PROGRAMS / f"{part}.py").build(**parameters)
-
-    assert simulate(alone) == simulate(both)

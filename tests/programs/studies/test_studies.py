@@ -7,7 +7,6 @@ import pytest
 from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.published import attention, closed_forms, hdl, multiplexing, swiglu, tiling
-from paper.workloads import cache_traces
 
 from tests.programs.studies.made import made, opened
 
@@ -102,10 +101,3 @@ def test_printed_annotations_follow_from_the_equations(
 
     assert told == [each for each in texts if each.endswith("x")]
     assert {"off-chip traffic (GB)"} == {axes.get_ylabel() for axes in figure.axes}
-
-
-def test_cache_traces_have_three_of_each_class() -> None:
-    for batch in (16, 64, 80):
-        classes = [each.kv_class for each in cache_traces(batch)]
-        assert ["low"] * 3 + ["med"] * 3 + ["high"] * 3 == classes
-        assert {batch} == {each.batch for each in cache_traces(batch)}

@@ -62,15 +62,6 @@ def test_claims_add_up_parts() -> None:
     assert "199.51 tokens/s" == result.study.claims[1].published
 
 
-def test_claims_without_a_run_have_no_value() -> None:
-    result = made(
-        opened("streamtensor_gpt2"),
-        lambda setting: None if setting["part"] == "layers" else seconds(setting),
-    )
-
-    assert {""} == {each.judge(result).found for each in result.study.claims}
-
-
 def test_rates_of_models_add_up_parts() -> None:
     study = opened("torch_models")
     rates = executed(PROGRAMS / "studies/torch_models.py").rates
