@@ -100,13 +100,6 @@ def loop_of_40() -> Program:
     return program
 
 
-@case("FAB-D001", depths={"a_join.1": 300}, loops=(3,))
-def deep_remedy() -> Program:
-    with Program("deep-remedy") as program:
-        sink("y", fork_join("a", size=300, relays=0, count=600))
-    return program
-
-
 @case("FAB-D001", depths={"reader.0": 10}, loops=(2,))
 def loop_of_2() -> Program:
     with Program("loop-of-2") as program:
@@ -153,14 +146,6 @@ def two_at_once() -> Program:
     with Program("two-at-once") as program:
         sink("y", fork_join("a", size=4, relays=0))
         sink("z", fork_join("b", size=6, relays=1, count=60))
-    return program
-
-
-@case("FAB-D001", depths={f"lane_{lane}_join.1": 4 for lane in range(12)}, loops=(3,) * 12)
-def twelve_alike() -> Program:
-    with Program("twelve-alike") as program:
-        for lane in range(12):
-            sink(f"y_{lane}", fork_join(f"lane_{lane}", size=4, relays=0))
     return program
 
 
@@ -239,13 +224,6 @@ def ring_of_7(begun: int = 0) -> Program:
     return program
 
 
-@case("FAB-D002", loops=(40,), begun=1)
-def ring_of_40(begun: int = 0) -> Program:
-    with Program("ring-of-40") as program:
-        ring("relay", 40, begun)
-    return program
-
-
 @case("FAB-D002", loops=(2, 3, 2), begun=1)
 def three_rings(begun: int = 0) -> Program:
     with Program("three-rings") as program:
@@ -293,14 +271,6 @@ def three_at_a_time(begun: int = 0) -> Program:
     return program
 
 
-@case("FAB-D001", depths={"a_join.1": 4}, loops=(3, 1), begun=1)
-def slots_and_a_first(begun: int = 0) -> Program:
-    with Program("slots-and-a-first") as program:
-        sink("z", fork_join("a", size=4, relays=0))
-        rounds_of_a_loop(begun)
-    return program
-
-
 @case("FAB-D002", depths={"initial_1.0": 2}, loops=(1,), begun=4)
 def slots_for_what_goes_round(begun: int = 0) -> Program:
     with Program("slots-for-what-goes-round", channel_depth=1) as program:
@@ -325,15 +295,6 @@ def attention_without_selectors() -> Program:
 
 
 # ----------------------------------------------------------------- streams that end
-
-
-@case("FAB-D003", loops=(1,))
-def selector_of_an_ended_stream() -> Program:
-    choice = np.array([[0], [1], [1], [0]])
-    with Program("selector-of-an-ended-stream") as program:
-        route = Flatten(0, 1)(Selectors(choice, width=2)())
-        sink("y", Reassemble()([source("a", 4), source("b", 1)], route))
-    return program
 
 
 @case("FAB-D003", loops=(1,))

@@ -42,14 +42,7 @@ def explained(report: Report) -> DeadlockReport:
     return found
 
 
-# Twelve loops take 15 seconds.
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(name for name in CASES if name != "twelve_alike"),
-        pytest.param("twelve_alike", marks=pytest.mark.deep),
-    ],
-)
+@pytest.mark.parametrize("name", CASES)
 class TestCase:
     def test_report_fits_on_a_screen(self, name: str) -> None:
         lines = report_lines(stuck(name))

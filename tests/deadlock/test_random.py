@@ -232,7 +232,7 @@ def _check_remedy(network: Network, plan: Plan, report: Report, *, merges: bool)
         assert less is None or merges or {False} == {outcome.completed for outcome in less}
 
 
-QUICK = examples(quick=25, deep=1000)
+QUICK = examples(quick=20, deep=500)
 LONG = settings(QUICK, max_examples=200_000)
 
 
@@ -242,7 +242,7 @@ def test_networks_end_as_the_model_does(network: Network) -> None:
     check(network)
 
 
-@examples(quick=20, deep=300)
+@examples(quick=15, deep=150)
 @given(networks(merging=True))
 def test_networks_with_merges_end_as_some_schedule_does(network: Network) -> None:
     check(network)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.analysis.deadlock.cause import Need, blocked, cores
+from fabric.analysis.deadlock.cause import Need, blocked
 
 NODES = 7
 
@@ -31,19 +31,3 @@ class TestBlocked:
             }
 
         assert set(needs) - free == blocked(needs, live)
-
-
-class TestCores:
-    def test_core_excludes_the_tail(self) -> None:
-        needs = needs_of((2,), (0,), (3,), (2,), (1,))
-
-        assert [[2, 3]] == cores(needs, {0, 1, 2, 3, 4})
-
-    def test_cores_of_separate_loops_are_separate(self) -> None:
-        assert [[0, 2], [1, 3]] == cores(needs_of((2,), (3,), (0,), (1,)), {0, 1, 2, 3})
-
-    def test_core_excludes_a_loop_behind_it(self) -> None:
-        assert [[2, 3]] == cores(needs_of((1, 2), (0,), (3,), (2,)), {0, 1, 2, 3})
-
-    def test_node_behind_a_finished_one_is_a_core(self) -> None:
-        assert [[1]] == cores(needs_of((1,), (9,)), {0, 1})

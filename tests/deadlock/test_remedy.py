@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from fabric import Program, simulate
@@ -66,12 +65,3 @@ def test_merge_without_effort_left_proposes_every_channel() -> None:
     ) == short.why_not
     assert not short.irreducible
     assert short.every_channel is not None
-
-
-def test_depths_that_are_stuck_are_deepened_by_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_record = found(deep(lanes=2, size=5))
-    monkeypatch.setattr(remedy, "_depths_of", lambda *_: {})
-    by_runs = found(deep(lanes=2, size=5))
-
-    assert by_record.depths == by_runs.depths
-    assert by_record.trials < by_runs.trials

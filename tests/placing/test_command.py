@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import pytest
 import operators as op
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
 from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
-from fabric.analysis.placing.picture import floor_svg
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.hardware.latency import Site
 from fabric.graph.loading.program_file import load_program
@@ -102,16 +100,6 @@ def test_nets_have_the_bytes_that_a_run_sends() -> None:
     assert sum(sent) == fifo.amount
 
 
-def test_broadcast_joins_the_net_of_its_producer() -> None:
-    plan = elaborate(small())
-    netlist = netlist_of(plan)
-    broadcasts = [node.name for node in plan.nodes if type(node.operator).__name__ == "Broadcast"]
-    assert broadcasts
-    assert sorted(name for unit in netlist.units for name in unit.follows) == sorted(broadcasts)
-    assert len(netlist.units) + len(broadcasts) == len(plan.nodes)
-    assert any(len(net.targets) > 1 for net in netlist.nets)
-
-
 @pytest.mark.deep
 def test_site_memory_limits_the_plan() -> None:
     needs = sorted(unit.on_chip_bytes for unit in netlist_of(elaborate(small())).units)
@@ -149,21 +137,6 @@ def test_place_command_writes_a_site_for_each_operator(
     assert told["cost_bytes"] == told["byte_hops"] + told["worst_link_bytes"]
 
 
-def test_floor_picture_names_the_worst_link_and_all_units() -> None:
-    plan = place(join(), Mesh(columns=4, rows=3, units_per_site=2))
-    assert plan.worst is not None
-    assert sum(plan.worst.users.values()) == plan.worst.size_bytes == plan.cost.worst_link_bytes
-    drawn = ET.fromstring(floor_svg(plan))
-    texts = ["".join(each.itertext()) for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    first, *_ = plan.worst.users
-    assert any(first in text for text in texts)
-    titles = [each.text or "" for each in drawn.iter("{http://www.w3.org/2000/svg}title")]
-    for name, site in plan.sites.items():
-        where = f"column {site.column}, row {site.row}: "
-        if not name.startswith("broadcast"):
-            assert any(title.startswith(where) and name in title for title in titles), name
-
-
 @pytest.mark.deep
 def test_simulate_reads_a_placement_file(tmp_path: Path) -> None:
     with_mesh = small(replace(PAPER, network=Mesh(columns=10, rows=10, link_bytes_per_cycle=64)))
@@ -178,11 +151,6 @@ def test_simulate_reads_a_placement_file(tmp_path: Path) -> None:
 def test_place_command_without_a_network_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["place", JOIN]) == 2
     assert "the hardware has no sites: expected [network] in its file" in capsys.readouterr().err
-
-
-def test_exact_plan_of_a_large_program_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="units: expected at most 30"):
-        place(small(), Mesh(columns=8, rows=8), exactly=True)
 
 
 def test_data_dependent_sizes_count_as_unknown_channels() -> None:

@@ -39,7 +39,7 @@ def found(floor: Floor) -> list[int]:
     return annealed(floor, partitioned(floor, 0), 0, lambda _: None)
 
 
-@examples(5, 60)
+@examples(3, 40)
 @given(floors())
 def test_bound_exact_and_found_cost_enclose_the_cheapest_plan(floor: Floor) -> None:
     least, plan = cheapest(floor), found(floor)
@@ -85,14 +85,6 @@ def drawn_tree(units: int, seed: int) -> Floor:
 def test_plan_of_thirty_units_is_within_2_percent_of_the_bound(seed: int) -> None:
     floor = drawn_tree(30, seed)
     assert cost(floor, found(floor)) <= 1.02 * lower_bound(floor).bytes
-
-
-def test_plan_depends_on_its_seed_only() -> None:
-    floor = drawn_tree(8, 0)
-    start = partitioned(floor, 3)
-    assert start == partitioned(floor, 3)
-    plans = [annealed(floor, start, seed, lambda _: None) for seed in (3, 3, 4)]
-    assert plans[0] == plans[1] != plans[2]
 
 
 @pytest.mark.parametrize(
@@ -146,24 +138,6 @@ def test_partition_without_room_is_refused() -> None:
     assert random_sites(floor, 0) is None
 
 
-def test_units_with_much_traffic_share_a_die() -> None:
-    groups = [range(4), range(4, 8)]
-    nets = [(a, [b], 100) for its in groups for a in its for b in its if a < b]
-    mesh = Mesh(columns=4, rows=2, die_columns=2, crossing_cycles=20)
-    floor = Floor.of(replace(mesh, units_per_site=1), netlist(8, [*nets, (0, [7], 10)]))
-    plan = found(floor)
-    dies = [{site % 4 // 2 for site in (plan[unit] for unit in its)} for its in groups]
-    assert sorted(map(sorted, dies)) == [[0], [1]]
-    # A crossing counts as the 20 hops that its cycles are.
-    loads = floor.link_bytes(plan)
-    crossing = [link for link, hops in enumerate(floor.hops) if hops == 20]
-    assert sum(loads[link] for link in crossing) == 10
-    assert (
-        floor.cost(plan).byte_hops
-        == sum(load for link, load in enumerate(loads) if link % 6 < 4) + 19 * 10
-    )
-
-
 def test_narrow_crossing_costs_in_proportion() -> None:
     mesh = Mesh(
         columns=2,
@@ -184,16 +158,6 @@ def test_narrow_crossing_costs_in_proportion() -> None:
     assert replace(floor, mesh=endless).cost([0, 1]).worst_link_bytes == 7
 
 
-def test_plan_keeps_the_memory_of_sites() -> None:
-    floor = Floor.of(
-        Mesh(columns=2, rows=2, units_per_site=4), netlist(6, [(0, [1, 2, 3, 4, 5], 9)]), 200
-    )
-    plan = found(floor)
-    assert floor.broken_rule(plan) is None
-    assert max(plan.count(site) for site in plan) == 2
-    assert floor.broken_rule([0, 0, 0, 1, 1, 2]) == "300 bytes on column 0, row 0"
-
-
 def test_exact_plan_equals_brute_force() -> None:
     nets = netlist(3, [(0, [1, 2], 14), (1, [2], 21), (2, [0], 7)], on_edge=[2])
     for mesh, each, site_bytes in (
@@ -211,15 +175,6 @@ def test_exact_plan_equals_brute_force() -> None:
             assert floor.broken_rule(answer.sites) is None
             assert (cost(floor, answer.sites), answer.bound) == (least, least)
         assert exact(floor, least) == (None, least)
-
-
-def test_broken_names_the_site() -> None:
-    floor = Floor.of(
-        Mesh(columns=3, rows=3, units_per_site=1), netlist(2, [(0, [1], 9)], on_edge=[1])
-    )
-    assert floor.broken_rule([4, 0]) is None
-    assert floor.broken_rule([0, 0]) == "2 units on column 0, row 0"
-    assert floor.broken_rule([0, 4]) == "unit_1 on column 1, row 1, off the edge"
 
 
 @pytest.mark.parametrize(
