@@ -142,16 +142,6 @@ def test_kept_runs_are_resumed_unless_the_question_changed(tmp_path: Path) -> No
     assert conduct_serving(serving, workers, folder).resumed == 2
 
 
-def test_serve_reports_each_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    more = {"designs.short": "layers = 1", 'designs."long one"': "layers = 9"}
-    status, printed, _ = told(capsys, config(tmp_path, **more), "--json")
-    designs = json.loads(printed)["designs"]
-    assert status == 0
-    assert [each["design"] for each in designs] == ["short", "long one"]
-    short, long = (each["runs"][0]["latency"]["mean"] for each in designs)
-    assert long > short
-
-
 def test_serve_runs_a_users_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.py").write_text(OWN)
     theirs = json.loads(told(capsys, config(tmp_path), "--json")[1])

@@ -243,18 +243,6 @@ def result(kept: Path, folder: Path) -> tuple[ServingResult, Here]:
     return conduct_serving(serving, workers, folder, situations=kept), workers
 
 
-def test_situations_folder_is_created(tmp_path: Path) -> None:
-    (tmp_path / "requests.csv").write_text("arrival_seconds,prompt_tokens,output_tokens\n0,20,5\n")
-    serving = Serving(
-        requests=RequestDescription(file=tmp_path / "requests.csv"),
-        server=SERVER,
-        designs={"one": replace(DESCRIBED, decode_requests=())},
-    )
-    with pytest.raises(ConfigurationError):
-        conduct_serving(serving, Here(), None, situations=tmp_path / "a" / "b")
-    assert (tmp_path / "a" / "b").is_dir()
-
-
 def test_serving_on_the_fabric_is_resumed(kept: Path, tmp_path: Path) -> None:
     found, workers = result(kept, tmp_path)
     assert len(workers.jobs) <= 2 * 2 + 4

@@ -19,7 +19,7 @@ AXES = ([0.0, 1.0, 4.0], [16.0, 64.0], [0.0, 2.0, 3.0, 9.0])
 
 
 @given(st.integers(0, 99), st.tuples(*(st.floats(each[0], each[-1]) for each in AXES)))
-@examples(quick=30)
+@examples(quick=15, deep=300)
 def test_lookup_equals_scipy(seed: int, point: tuple[float, float, float]) -> None:
     values = np.random.default_rng(seed).uniform(1, 9, tuple(map(len, AXES)))
     points: Points = dict(zip(itertools.product(*AXES), values.ravel().tolist(), strict=True))
@@ -53,19 +53,6 @@ def test_lookup_outside_is_refused_or_at_the_edge() -> None:
     assert taken(0.5, 1.0) == 4.0
     assert taken.taken_outside() == 2
     assert taken.taken_outside() == 0
-
-
-def test_axis_with_one_value_is_ignored() -> None:
-    found = Lookup("flat", ("x", "y"), {(0.0, 5.0): 1.0, (2.0, 5.0): 2.0}, edge=False)
-    assert found(1.0, 77.0) == 1.5
-
-
-def test_lookup_in_a_hole_is_refused() -> None:
-    points: Points = {(x, y): 1.0 for x in (0.0, 1.0) for y in (0.0, 1.0, 2.0)}
-    del points[1.0, 2.0]
-    found = Lookup("holed", ("x", "y"), points, edge=False)
-    with pytest.raises(ConfigurationError, match=r"nothing on both sides of x=0\.5, y=1\.5"):
-        found(0.5, 1.5)
 
 
 @pytest.mark.parametrize(

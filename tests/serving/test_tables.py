@@ -48,30 +48,6 @@ def written(folder: Path) -> TableDescription:
     )
 
 
-def test_step_cost_adds_dense_and_attention_layers(tmp_path: Path) -> None:
-    cost = LayerTables(written(tmp_path))
-    step = batch([(4, 2), (1, 7)], [10, 30])
-    # 5 tokens whose caches are 3 on the average, 2 decodes with 20.
-    layer = 2 * 7 + 5 * (1 + 3) + 2 * 20
-    assert cost.cost([step]).seconds == pytest.approx(1e-6 * (3 * layer + 2 * 7))
-    assert cost.cost([step]).joules is None
-
-
-def test_step_cost_adds_experts_and_sequences(tmp_path: Path) -> None:
-    described = replace(
-        written(tmp_path),
-        moe=tmp_path / "moe.csv",
-        per_sequence=tmp_path / "per_sequence.csv",
-        experts=8,
-        experts_of_a_token=2,
-    )
-    cost = LayerTables(described)
-    active = 8 * (1 - (6 / 8) ** 3)
-    layer = 2 * 3 + 3 * 10 + (3 + 100 * active)
-    once = 2 * 3 + 10 * 3
-    assert cost.cost([batch([], [10] * 3)]).seconds == pytest.approx(1e-6 * (3 * layer + once))
-
-
 def test_step_cost_of_ranks_adds_the_exchange(tmp_path: Path) -> None:
     described = replace(
         written(tmp_path),

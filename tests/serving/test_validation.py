@@ -4,14 +4,7 @@ import json
 
 import pytest
 
-from tests.serving.validation import ASKED, DATA, SERVER, differences, log_times, served
-
-
-def test_log_equals_its_summary() -> None:
-    times = log_times()
-    assert 1e3 * times["time to first token"].mean() == pytest.approx(1086.0, abs=0.05)
-    assert 1e3 * times["time per token"].mean() == pytest.approx(47.3, abs=0.05)
-    assert 1e3 * times["latency"].mean() == pytest.approx(32344.6, abs=0.05)
+from tests.serving.validation import ASKED, DATA, SERVER, differences
 
 
 def test_server_equals_the_logged_one() -> None:
@@ -20,10 +13,6 @@ def test_server_equals_the_logged_one() -> None:
     assert SERVER.max_num_seqs == told["max_num_seqs"]
     assert SERVER.max_num_batched_tokens == told["max_num_batched_tokens"]
     assert SERVER.lockstep == told["enable_expert_parallel"]
-
-
-def test_logged_requests_are_all_served() -> None:
-    assert served().done.all()
 
 
 @pytest.mark.parametrize(
