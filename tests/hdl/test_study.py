@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from matplotlib.figure import Figure
 
 from tests.hdl.test_design import COUNTED
@@ -40,9 +39,3 @@ def test_table_and_picture_have_a_row_for_each_tiling() -> None:
     assert means[-2:] == ("100.00 %, at worst 100.0 %", "0.00 %, at worst 0.0 %")
     study.pictures[0].draw(result, figure := Figure())
     assert figure.axes[0].get_ylabel() == "off by (%)"
-
-
-@pytest.mark.deep
-def test_picture_of_no_runs_is_drawn() -> None:
-    study = opened("hdl")
-    study.pictures[0].draw(made(study, lambda _: None), Figure())

@@ -30,7 +30,7 @@ from operators.rtl import compute, sequences, tools
 from operators.rtl.blocks import packed
 from operators.rtl.hardware import Design, beside, compared, cost, design, run, write
 from operators.rtl.netlist import Channel, Instance, Netlist
-from operators.rtl.verilog import Written, modules_of, top
+from operators.rtl.verilog import Written, modules_of
 from tests.programs.loading import PROGRAMS, program
 
 PROGRAM = str(PROGRAMS / "simplified_moe.py")
@@ -40,30 +40,6 @@ WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 @pytest.fixture(scope="module")
 def moe() -> Design:
     return design(program("simplified_moe", "wires.toml"))
-
-
-def log_of(expected: np.ndarray) -> np.ndarray:
-    sent = [(0, channel, cycle, stop) for channel, _, cycle, _, stop in expected.tolist()]
-    taken = [(1, channel, cycle, 0) for channel, _, _, cycle, _ in expected.tolist() if cycle >= 0]
-    return np.array(sent + taken, np.int64)
-
-
-class TestComparison:
-    def test_equal_log_has_no_difference(self, moe: Design) -> None:
-        found = compared(moe.expected, log_of(moe.expected), moe.netlist, moe.cycles)
-
-        assert str(found) == "equal: 172 transfers on 31 channels"
-        assert found.as_json()["equal"]
-
-    def test_first_fault_is_reported_by_unit_and_cycle(self, moe: Design) -> None:
-        late = [[2, 3, 1_234_567, 0], [2, 2, 5, 0]]
-        rows = np.concatenate([log_of(moe.expected), np.array(late, np.int64)])
-        found = compared(moe.expected, rows, moe.netlist, moe.cycles)
-
-        assert not found.equal
-        unit = moe.netlist.units[3].name
-        said = f"{unit} is given what its module is not built for, in cycle 1,234,567"
-        assert str(found) == f"different: {said}"
 
 
 # A channel. Its run sends a stop of 1, then a bare stop that is never taken.
@@ -147,10 +123,9 @@ class TestRefused:
             with pytest.raises(ProgramError, match="a mesh with link limits"):
                 design(wired)
 
-    @pytest.mark.parametrize("given", [(), ("--json",)])
     @pytest.mark.parametrize(
-        ("folder", "message"),
-        [("file", "is a file"), ("file/inside", "Not a directory"), ("", "found an empty one")],
+        ("folder", "message", "given"),
+        [("file", "is a file", ()), ("", "found an empty one", ("--json",))],
     )
     def test_folder_that_cannot_be_written_is_a_usage_error(
         self,
@@ -243,18 +218,6 @@ def test_an_interrupted_build_leaves_nothing(
     finally:
         signal.signal(signal.SIGINT, before)
     assert [] == [*folder.iterdir(), *(tmp_path / "scratch").iterdir()]
-
-
-@pytest.mark.deep
-def test_units_of_a_kind_share_one_module(moe: Design) -> None:
-    first, *others = moe.netlist.units
-    netlist = Netlist([replace(first, name="a-b.c"), *others], moe.netlist.channels)
-    written = modules_of(netlist)
-    text = top(netlist, written)
-
-    assert "Load_0 u0_a_b_c (" in text
-    assert text.count("  Flatten u") == 6
-    assert written.rtlil.count("module \\Flatten\n") == 1
 
 
 def test_page_shows_text_of_the_shipped_programs() -> None:
@@ -430,16 +393,6 @@ def test_command_names_an_operator_without_hardware(
     assert status == 2
     assert found["status"] == "error"
     assert "Map has no hardware module for Clip" in found["error"]["message"]
-
-
-def test_command_names_an_operator_that_has_no_pieces(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = main(["rtl", PROGRAM, "--pieces", "16x16", "-o", str(tmp_path), "--json"])
-    found = json.loads(capsys.readouterr().out)
-
-    assert status == 2
-    assert "flatten_1: Flatten cannot be lowered to pieces" in found["error"]["message"]
 
 
 def _small(folder: Path) -> str:

@@ -9,7 +9,6 @@ from amaranth.lib import data
 
 from operators.rtl import blocks, compute, memory, pieces, routing, sequences
 from operators.rtl.blocks import FIELDS, Unit
-from tests.profiles import spread
 from tests.rtl.driving import driven, tokens
 
 SEEDS = (None, 1, 2, 3, 4)
@@ -58,33 +57,6 @@ MODULES: dict[str, Case] = {
         8,
         {"chunk": 3, "dimension": 2},
     ),
-    # Tokens that are not kept are taken, tokens after the last group are not.
-    "Initial keeps one of two": Case(
-        sequences.initial,
-        "1. 2 3. 4.",
-        "2x3. 1.",
-        "0 1",
-        2,
-        {"rank": 1, "count": 1, "size_0": 1, "rows": 2, "cols": 3, "kept": 1, "groups": 2},
-        taken="0-2",
-    ),
-    "Initial keeps nothing": Case(
-        sequences.initial,
-        "1..",
-        "#1 #1. #1 #1..",
-        "0-3",
-        3,
-        {"rank": 2, "count": 1, "size_0": 2, "size_1": 2, "control": 1, "groups": 1},
-        taken="3",
-    ),
-    "SplitCols of valid columns": Case(
-        partial(sequences.flat_map, "SplitCols"),
-        "5x4(3x2)m.",
-        "1x5(1x3)m 1x5(1x3)m.",
-        "0 1",
-        1,
-        {"valid_only": 1},
-    ),
     "FlatMap told": Case(
         partial(sequences.flat_map_told, sequences.Parts(2, 3)),
         "9. 8 7. -1.. 6 5..",
@@ -93,22 +65,6 @@ MODULES: dict[str, Case] = {
         7,
         {},
         given="3 0 0 2 1",
-    ),
-    "SplitTiles of three columns": Case(
-        sequences.split_tiles,
-        "6x12(3x9)",
-        "2x4 2x4 2x4(2x1). 2x4(1x4) 2x4(1x4) 2x4(1x1). 2x4(0x4) 2x4(0x4) 2x4(0x1).",
-        "0-8",
-        8,
-        {"rows": 2, "cols": 4, "across": 3},
-    ),
-    "FilterLastTile": Case(
-        sequences.filter_last,
-        "3 1. 0.. -0.",
-        "#2 #2 #1. #1.. -0... -1..",
-        "0-5",
-        5,
-        {},
     ),
     "RandomStore": Case(
         partial(memory.random_store, 1),
@@ -121,43 +77,6 @@ MODULES: dict[str, Case] = {
         asked="0 2",
         taken="1 4 5 / 1 4 5",
     ),
-    "RandomStore without a reader": Case(
-        partial(memory.random_store, 0),
-        "5 6. -1.. / 2x4 2x4. -1..",
-        "",
-        "",
-        5,
-        {},
-        latencies=(1, 2),
-        asked="0 2",
-        taken="1 4 5 / 1 4 5",
-    ),
-    "Streamify by references": Case(
-        partial(memory.streamify, 2),
-        "2x3#2 2x3#1 4x5#1. / 0 1. -0. 5..",
-        "2x3 2x3. 2x3 2x3.. -1.. 4x5...",
-        "0-3 5 6",
-        7,
-        {"rank": 1, "repeats": 1},
-        taken="4 5 7 / 0 2 5 6",
-    ),
-    # Places 2 and 5 are both in bank 2 of three.
-    "Scatter into three banks": Case(
-        partial(memory.scatter, 3),
-        "2 5 1. / 1x2 1x2 1x2.",
-        "1x2 1x2.",
-        "8 10",
-        12,
-        {
-            "rank": 1,
-            "words": 2,
-            "width": 2,
-            "word_cycles": 2,
-            "load_cycles": 9,
-            "rows": 1,
-            "cols": 2,
-        },
-    ),
     "Intersect with payloads": Case(
         partial(routing.intersect, (0, 1, 2), (2, 2)),
         f"#{7 << 64 | 4} #{8 << 64 | 6}. / #{9 << 64 | 4}.",
@@ -165,55 +84,6 @@ MODULES: dict[str, Case] = {
         "0 2 / 0 2 / 0 2",
         2,
         {},
-    ),
-    "Map a tuple": Case(
-        partial(compute.map_, compute.FUNCTIONS["Binary"], [2]),
-        f"2x4m#{second(2, 1, 2, 1, 1)} 2x4#{second(2, 4, 1, 4)}",
-        "2x4 2x4",
-        "3 5",
-        5,
-        {"rate": 8, "bytes_0": 2, "bytes_1": 2, "bandwidth": 8},
-    ),
-    "Map CacheWriteAddress": Case(
-        partial(compute.map_, compute.FUNCTIONS["CacheWriteAddress"], [1, 1]),
-        "3 4. -0. / 2 1. -0.",
-        "31 40. -0.",
-        "1 3 4",
-        4,
-        {"rate": 1, "stride": 10},
-    ),
-    "Map OneHot": Case(
-        partial(compute.map_, compute.FUNCTIONS["OneHot"], [1]),
-        "1x8 1x8. -0.",
-        "4 2. -0.",
-        "1 3 4",
-        4,
-        {"rate": 1},
-        given="4 2",
-    ),
-    "Map SelectorOf": Case(
-        partial(compute.map_, compute.FUNCTIONS["SelectorOf"], [1, 1]),
-        "1x8 1x8. -0. / #5 #3. -0.",
-        "#5 #3. -0.",
-        "1 3 4",
-        4,
-        {"rate": 1},
-    ),
-    "Map SetOffset": Case(
-        partial(compute.map_, compute.FUNCTIONS["SetOffset"], [1, 1]),
-        "4x8 4x7(4x6). / 3 2.",
-        "4x8(3x8) 4x7(2x6).",
-        "1 3",
-        3,
-        {"rate": 1},
-    ),
-    "Accum RetileCol of two dimensions": Case(
-        partial(compute.fold, compute.ACCUMULATIONS["RetileCol"], [1], every=False),
-        "4x1 4x2(4x1). 4x3.. 4x1.. -2... -1..",
-        "4x6(4x5) 4x1 -0. 4x0",
-        "2-5",
-        5,
-        {"rank": 2, "rate": 1, "rows": 4},
     ),
     "Accum RunningMaximum": Case(
         partial(compute.fold, compute.ACCUMULATIONS["RunningMaximum"], [1], every=False),
@@ -232,26 +102,10 @@ MODULES: dict[str, Case] = {
             "cols": 1,
         },
     ),
-    "Accum RescaledSum": Case(
-        partial(compute.fold, compute.ACCUMULATIONS["RescaledSum"], [1, 1, 2], every=False),
-        f"2x4(1x4). / 4x3. / 2x1#{second(2, 1, 2, 1)}.",
-        f"2x3#{second(2, 1, 2, 1)}",
-        "2",
-        2,
-        {"rank": 1, "rate": 32},
-    ),
-    "Accum SignalAllRead": Case(
-        partial(compute.fold, compute.ACCUMULATIONS["SignalAllRead"], [1], every=False),
-        "2x3 2x3. 2x3. -1.. -0.",
-        "1 1 -0. 1",
-        "3 5 6 7",
-        7,
-        {"rank": 1, "rate": 1, "rows": 1, "cols": 1},
-    ),
 }
 
 
-@pytest.mark.parametrize("name", spread(MODULES, 7))
+@pytest.mark.parametrize("name", MODULES)
 def test_module_sends_these_tokens_in_these_cycles(name: str) -> None:
     case = MODULES[name]
     inputs, outputs, told = streams(case.inputs), streams(case.outputs), tokens(case.given)
