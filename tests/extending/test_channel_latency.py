@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabric import ConfigurationError, Hop, Program, simulate
+from fabric import Hop, Program, simulate
 from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.schedules import SCHEDULES, schedule
 
@@ -26,7 +26,7 @@ def _placed() -> dict[str, Hop]:
 
 
 @pytest.mark.parametrize("order", SCHEDULES)
-@pytest.mark.parametrize("depth", [1, 2, 3, 14, 100])
+@pytest.mark.parametrize("depth", [1, 3, 14])
 def test_element_takes_the_latencies_of_all_channels(depth: int, order: str | int) -> None:
     # Seven cycles there and seven back: a channel of depth K passes K elements in 14 cycles.
     with schedule(order):
@@ -35,8 +35,3 @@ def test_element_takes_the_latencies_of_all_channels(depth: int, order: str | in
     last = rounds * max(14, depth) + rest
     assert "completed" == report.status
     assert PLACES["sink"] + last + 1 == report.cycles
-
-
-def test_no_hop_at_all() -> None:
-    with pytest.raises(ConfigurationError, match=r"backward_cycles is 0: expected .* at least 1"):
-        Hop(forward_cycles=3, backward_cycles=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,13 +12,6 @@ import operators as op
 from fabric import FabricError, Program, StreamType, TileType, dtype_named, simulate
 from fabric.extend import Bounds
 from tests.mistakes.users import Half
-
-
-def program() -> Program:
-    with Program("accepted", mode="functional") as made:
-        x = np.ones((32, 32), np.float32)
-        op.LinearOffChipStore("y")(op.Map(op.SiLU())(op.LinearOffChipLoad(x, tile=(16, 16))()))
-    return made
 
 
 @pytest.mark.parametrize("one", [np.int64(1), np.uint8(1), np.array(1)])
@@ -84,28 +76,6 @@ def test_field_of_a_subclass_is_checked_beside_inherited_fields() -> None:
         Named(2, wrong)
     with pytest.raises(FabricError, match=r"Named: nth is 2\.5: expected an integer$"):
         Named(2.5)  # type: ignore[arg-type]
-
-
-def test_log_folder_may_be_text(tmp_path: Path) -> None:
-    report = simulate(program(), log_dir=str(tmp_path), trace="events")
-
-    assert report.log_dir is not None
-    assert (tmp_path / "accepted-1" / "trace").is_dir()
-    assert report.log_dir == str(tmp_path / "accepted-1")
-
-
-def test_trace_counters_writes_no_trace(tmp_path: Path) -> None:
-    simulate(program(), log_dir=tmp_path, trace="counters")
-
-    assert not (tmp_path / "accepted-1" / "trace").exists()
-
-
-def test_program_run_twice_gives_equal_reports() -> None:
-    once = program()
-    first, second = simulate(once), simulate(once)
-
-    assert "completed" == first.status
-    assert first.as_json() | {"wall_seconds": 0} == second.as_json() | {"wall_seconds": 0}
 
 
 def test_program_block_may_be_opened_again() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +29,6 @@ WRAPS: dict[str, Wrap] = {
     "tuple": tuple,
     "iter": iter,
     "generator": lambda items: (each for each in items),
-    "map": lambda items: map(copy, items),
-    "values": lambda items: dict(enumerate(items)).values(),
-    "deque": deque,
     "array": np.array,
     "objects": lambda items: np.fromiter(items, object),
     "unmasked": lambda items: np.ma.array(np.array(items), mask=False),
@@ -64,10 +59,11 @@ TAKERS: dict[str, Callable[[Wrap], Any]] = {
 }
 
 
-@pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("taker", TAKERS)
-def test_iterables_are_lists(taker: str, wrap: str) -> None:
-    assert TAKERS[taker](WRAPS[wrap]) == TAKERS[taker](list)
+def test_iterables_are_lists(taker: str) -> None:
+    take = TAKERS[taker]
+    wanted = take(list)
+    assert [wanted] * len(WRAPS) == [take(wrap) for wrap in WRAPS.values()]
 
 
 MASKED = np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])

@@ -9,90 +9,18 @@ limit of a refusal are accepted: their answer is ``(type)`` and the stream's typ
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-import fabric
-import fabric.extend
-import operators
 from fabric import FabricError, simulate
 from fabric.analysis.symbolic.check import check
 
 HERE: Final = Path(__file__).parent
 USERS: Final = HERE / "users.py"
 
-UNCALLED: Final = {
-    # raised by the fabric
-    *("CapacityError", "ConfigurationError", "Deadlock", "FabricError", "OperatorError"),
-    *("ProgramError", "ShapeError", "VerificationError"),
-    # made by the fabric, or the words of annotations
-    *("Allocation", "Arrivals", "BufferReference", "Burst", "Channel", "Check"),
-    *(
-        "ComputeUnit",
-        "KnownBefore",
-        "MemoryUnit",
-        "Observer",
-        "OffChip",
-        "OutputShape",
-        "Outputs",
-        "Ports",
-        "Rates",
-        "Report",
-        "Source",
-        "Stream",
-        "Table",
-        "Trace",
-    ),
-    *("Unit", "Wait", "Watched", "Wiring"),
-    # results of a study
-    *("DesignOutcome", "Findings", "Outcome", "Point", "Space", "StudySession", "run_point"),
-    # costs in a report
-    *("CostPart", "Spending"),
-    # errors of numbers, for the operators and functions of the package
-    *("TrackedArray", "carried", "off_from", "one_step", "tracks_errors"),
-    # the answer of sizing
-    "Sizing",
-    # results of a memory
-    *("BusCycles", "ChannelTraffic", "ClientTraffic", "MemoryCounters"),
-    # extended by users' memories
-    "StandIn",
-    # answers of a trace
-    *("CriticalPath", "Moment", "Stalls", "TraceDiff", "TraceSummary"),
-    # parts of results
-    *("Fold", "Result", "Rows", "Title"),
-    # answers about layouts
-    *("Conversion", "ConvertBytes", "Loop", "Matrix", "Viewed"),
-    # made by Tensor.elements
-    "Elements",
-    # used while a program runs
-    *(
-        "Tile",
-        "check_converts",
-        "converted",
-        "drop",
-        "items_of",
-        "kept_as",
-        "number_in",
-        "users_code",
-        "row_bytes",
-        "share",
-    ),
-    # true or false of anything
-    *("holds_buffers", "holds_integers", "is_constant", "is_ragged", "is_static"),
-    # about types
-    *("limits", "without_ragged", "block_format", "filled", "numbers_of"),
-    # results about floor plans
-    *("Area", "FloorPlan", "Site"),
-    # caught in conversions
-    "ValueChangedError",
-    # tools of the classes above
-    *("Bounds", "Described", "checked", "refuse"),
-}
-"""Public names that no statement of a program calls."""
 
 PROGRAM: Final = """\
 import numpy as np
@@ -173,20 +101,3 @@ def test_accepted_stream_has_the_type(statement: str, expected: str) -> None:
     names: dict[str, Any] = {}
     exec(f"{PROGRAM}    found = {statement}\n", names)
     assert expected == f"(type) {names['found'].type}"
-
-
-def test_public_class_or_function_is_called_wrongly_in_the_table() -> None:
-    called = {
-        node.id
-        for mistake, _ in MISTAKES
-        for node in ast.walk(ast.parse(mistake))
-        if isinstance(node, ast.Name)
-    }
-    public = {
-        name
-        for module in (fabric, fabric.extend, operators)
-        for name in module.__all__
-        if callable(getattr(module, name))
-    }
-
-    assert UNCALLED == public - called

@@ -45,6 +45,22 @@ def written(text: str, *shape: Any) -> fab.Stream:
     return Emit(fab.StreamType(shape, NUMBER), read(text))()
 
 
+def _traced() -> fab.Trace:
+    with fab.Program("traced") as program:
+        tiles = op.LinearOffChipLoad(np.ones((32, 32), np.float32), tile=(16, 16), name="tiles")()
+        others = (
+            op.Selectors(np.array([[0], [1]]), 2, name="selectors")(),
+            op.Metadata(np.array([1, 2]), name="integers")(),
+        )
+        for each in (tiles, *others):
+            op.Consumer()(each)
+        op.LinearOffChipStore("y", name="store")(tiles)
+    return fab.simulate(program, trace="events").trace()
+
+
+TRACE = _traced()
+
+
 def addresses(values: Any) -> fab.Stream:
     array = np.asarray(values, np.int32)[:, np.newaxis]
     return op.Flatten(0, 2)(op.LinearOffChipLoad(array, (1, 1))())
