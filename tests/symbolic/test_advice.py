@@ -37,19 +37,6 @@ def test_requests_wider_than_rows_are_reported() -> None:
     assert [f"x: {rest}", f"y: {rest}"] == told(program)
 
 
-def test_wasted_requests_of_random_stores() -> None:
-    with Program("p") as program:
-        rows = op.Flatten(0, 1)(load(4, 48, (1, 48)))
-        addresses = op.Metadata(np.arange(4))()
-        op.RandomOffChipStore("y", op.Tensor((4, 48)), (1, 48), name="y")(addresses, rows)
-
-    assert [
-        f"{name}: rows of 1x48 bfloat16 are 96 bytes, but 128 are moved for each (25 % wasted): "
-        "expected a multiple of 64"
-        for name in ("x", "y")
-    ] == told(program)
-
-
 def test_read_per_row() -> None:
     weight = np.zeros((32, 64), np.float32)
     with Program("p") as program:
@@ -117,18 +104,6 @@ def test_undecided_dimensions_are_reported() -> None:
         "matmul_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. The run will check; "
         "to state it now: stream.assume(...)"
     ) in told(program)
-
-
-def test_repeated_operators_are_told_once() -> None:
-    with Program("p") as program:
-        routed = op.Partition(8)(
-            op.Flatten(0, 1)(load(8, 48, (1, 48))),
-            op.Selectors(np.arange(8)[:, np.newaxis], 8, name="route")(),
-        )
-        for number, stream in enumerate(routed):
-            op.LinearOffChipStore(f"y{number}", name=f"store_{number}")(stream)
-
-    assert [False, True] == [text.startswith("store_0..7 (x8): rows") for text in told(program)]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 from typing_extensions import override
 
 from fabric import Program, Stream, StreamType, simulate
-from fabric.extend import BoolType, Costs
+from fabric.extend import Costs
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Partition, Selectors
-from tests.fabric.scripted import Charge, Ticks
 from tests.profiles import spread
 from tests.symbolic.programs import wired
 
@@ -56,13 +55,6 @@ class WrongStore(LinearOffChipStore):
 
 
 @dataclass(frozen=True)
-class NotNone(Ticks):
-    @override
-    def infer(self, wiring: Any, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType((0,), BoolType()),)
-
-
-@dataclass(frozen=True)
 class WrongShape(Flatten):
     @override
     def infer(self, wiring: Any, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -91,16 +83,6 @@ def test_operator_that_sends_fewer_elements_is_reported() -> None:
         "wrong_shape_1.0 -> linear_off_chip_store_1.0: 2 elements measured, 3 expected: this "
         "is a fault of the fabric, or of an operator's shapes"
     ) in report.warnings
-
-
-def test_operator_that_sends_elements_of_an_empty_shape_is_reported() -> None:
-    with Program("p") as program:
-        Charge()(NotNone(3)())
-
-    assert (
-        "not_none_1.0 -> charge_1.0: 3 elements measured, 0 expected: this is a fault of the "
-        "fabric, or of an operator's shapes",
-    ) == simulate(program).warnings
 
 
 def test_wrong_bound_size_is_reported() -> None:

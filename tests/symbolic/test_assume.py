@@ -9,7 +9,6 @@ import fabric as fab
 import operators as op
 from fabric.analysis.symbolic.check import check
 from fabric.graph.values.dims import symbol
-from fabric.graph.wiring.elaborate import elaborate
 from tests.compiled.both import Engine
 from tests.definitions import at_depth
 from tests.operators.driving import Emit, encode
@@ -21,16 +20,6 @@ def routed(choice: list[list[int]]) -> tuple[fab.Stream, ...]:
     x = np.arange(32.0 * len(choice), dtype=np.float32).reshape(len(choice), 32)
     rows = op.Flatten(0, 1)(op.LinearOffChipLoad(x, (1, 32))())
     return op.Partition(2)(rows, op.Selectors(array, 2, name="route")())
-
-
-def test_assumed_shape_adds_no_operator() -> None:
-    with fab.Program("p") as program:
-        left, right = routed([[0], [1], [0]])
-        known = left.assume(2)
-        op.LinearOffChipStore("y")(known)
-        op.LinearOffChipStore("z")(right)
-
-    assert ("[2] of 1x32 bfloat16", 6) == (str(known.type), len(elaborate(program).nodes))
 
 
 def test_needless_assumption_is_reported() -> None:
@@ -48,15 +37,6 @@ def test_needless_assumption_is_reported() -> None:
     assert first.endswith(
         "partition_1.1: the assumed shape [1] is used by no operator: expected no assume(...)"
     )
-
-
-def test_stated_layout_is_no_assumption() -> None:
-    with fab.Program("p") as program:
-        tiles = op.LinearOffChipLoad(np.ones((32, 32), np.float32), (16, 32))()
-        tiles.laid_out(fab.Layout.tiled((32, 32), (16, 32)))
-        op.LinearOffChipStore("y")(tiles.laid_out(fab.Layout.tiled((32, 32), (16, 32))))
-
-    assert check(program, {}, data=False).warnings == ()
 
 
 def test_true_assumption_changes_no_cycle() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import operators as op
-from fabric import Program, Stream, hardware_scope, lower_bounds, simulate
+from fabric import Program, Stream, hardware_scope, simulate
 from tests.operators.driving import Choices
 from tests.profiles import examples
 from tests.symbolic.bounded import compared, drawn_hardware, drawn_options
@@ -175,11 +175,3 @@ def test_wrong_mean_is_reported_if_there_are_groups(
     warnings = simulate(built).warnings
     assert wrong * sum(map(bool, taken)) == len(warnings)
     assert all("the program binds D_cache_read_addresses_" in each for each in warnings)
-
-
-def test_unbound_shares_give_the_last_row_to_one_unit() -> None:
-    with Program("p") as built:
-        parts = two(0, 1, 1, 0, 1, cols=512)
-        op.Consumer()(op.EagerMerge()([slow(part) for part in parts])[0])
-
-    assert 512 < lower_bounds(built).cycles["routing"].cycles < 2 * 512

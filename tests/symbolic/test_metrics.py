@@ -6,23 +6,15 @@ import numpy as np
 import sympy
 
 import operators as op
-from fabric import Program, Stream, check
-from fabric.analysis.symbolic.metrics import metrics_of
-from fabric.analysis.symbolic.substitution import Substitution, chosen_sizes
-from fabric.graph.values.dims import dim_text
+from fabric import Program, check
+from fabric.analysis.symbolic.substitution import chosen_sizes
 from fabric.graph.wiring.elaborate import elaborate
-from tests.symbolic.programs import data_metrics, symbolic_metrics, wired
+from tests.symbolic.programs import data_metrics, wired
 from tests.symbolic.small_operators import HitList
 
 
 def ones(rows: int, cols: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     return np.ones((rows, cols), np.float32)
-
-
-def split(choice: list[list[int]]) -> tuple[Stream, Stream]:
-    rows = op.Flatten(0, 1)(op.LinearOffChipLoad(ones(len(choice), 32), (1, 32))())
-    left, right = op.Partition(2)(rows, op.Selectors(np.array(choice), 2, name="route")())
-    return left, right
 
 
 def test_metrics_of_a_product_follow_the_equations() -> None:
@@ -49,31 +41,6 @@ def test_metrics_of_a_product_follow_the_equations() -> None:
     assert 1000 == metrics.allocated_flops_per_cycle
 
 
-def test_rows_of_a_gathered_tile_are_the_size_of_its_group() -> None:
-    with Program("p") as program:
-        for number, stream in enumerate(split([[0], [1], [0]])):
-            grouped = op.Accum(op.RetileRow())(HitGroup()(stream))
-            op.LinearOffChipStore(f"y{number}")(op.Map(op.SiLU())(grouped))
-    metrics = symbolic_metrics(program)
-
-    assert () == metrics.on_chip_bytes
-    assert "64*D_route[0] + 64*D_route[1]" == dim_text(metrics.paper.store_bytes)
-    assert "256*D_route[0] + 256*D_route[1]" == dim_text(metrics.flops)
-
-
-def test_merged_stream_counts_mean_traffic_and_largest_room() -> None:
-    with Program("p") as program:
-        tiles = [op.Accum(op.RetileRow())(HitGroup()(stream)) for stream in split([[0], [1], [0]])]
-        op.LinearOffChipStore("y")(op.EagerMerge()(tiles)[0])
-    plan = elaborate(program)
-    given = {"D_route[0]": 2, "D_route[1]": 5}
-    metrics = metrics_of(plan, Substitution(chosen_sizes(plan, given, data=False)))
-    (store,) = [each for each in metrics.operators if "store" in each.node.name]
-
-    assert (2 + 5) * 64 == metrics.paper.store_bytes
-    assert 2 * 5 * 64 == store.costs.on_chip_bytes
-
-
 def test_formulas_of_sympy_have_the_totals_of_the_data() -> None:
     program = wired("simplified_moe")
     known = check(program, data=True)
@@ -98,8 +65,3 @@ def test_flattened_ragged_dimension_has_a_new_symbol() -> None:
     assert {"D_reassemble_1~": 3, "D_flatten_2~": 6} == {
         symbol.name: size for symbol, size in sizes.items()
     }
-
-
-class HitGroup:
-    def __call__(self, source: Stream) -> Stream:
-        return op.Promote()(source)

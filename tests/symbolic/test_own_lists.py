@@ -34,23 +34,3 @@ def test_sizes_that_the_programs_lists_decide_are_known() -> None:
     known = checked.as_json()["metrics"]
     assert isinstance(known, dict)
     assert known["paper"]["off_chip_traffic_bytes"] == report.off_chip_traffic_bytes
-
-
-def test_lengths_of_requests() -> None:
-    lengths = np.array([3, 0, 2])
-    with Program("caches") as program:
-        requests, tiles = op.Metadata(np.arange(3))(), op.Metadata(lengths)()
-        rows = op.RandomOffChipLoad(np.ones((12, 4)), tile=(1, 4))(
-            op.CacheReadAddresses(4)(requests, tiles)
-        )
-        op.LinearOffChipStore("y")(rows)
-        op.Consumer()(op.FilterLastTile()(tiles))
-
-    checked = check(program, {}, data=True)
-    assert {str(symbol): size for symbol, size in checked.sizes.items()} == {
-        "D_cache_read_addresses_1~": Fraction(5, 3),
-        "D_filter_last_tile_1~": Fraction(5, 3),
-    }
-    known = checked.as_json()["metrics"]
-    assert isinstance(known, dict)
-    assert known["paper"]["off_chip_traffic_bytes"] == simulate(program).off_chip_traffic_bytes
