@@ -24,14 +24,9 @@ _ENCODER = torch.nn.TransformerEncoder(
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "centred rows": (lambda x: x - x.mean(1, keepdim=True), (random(16, 128) + 100,)),
-    "centred columns": (lambda x: x - x.mean(0), (random(16, 128) + 100,)),
     "layer norm": (lambda x: functional.layer_norm(x, (128,)), (random(16, 128) + 100,)),
     "sure logarithm": (lambda x: functional.log_softmax(x, 1), (_SURE,)),
     "tail of gelu": (functional.gelu, (torch.linspace(-5, -3, 128).reshape(2, 64),)),
-    "near vectors": (
-        lambda x: 1 - functional.cosine_similarity(x, x + 1e-3 * x.flip(1)),
-        (random(8, 64),),
-    ),
     "orthogonal rows": (lambda x: x @ x.T - torch.eye(16), (torch.linalg.qr(random(16, 16))[0],)),
     "masked encoder": (
         lambda x, mask: _ENCODER(x, src_key_padding_mask=mask),

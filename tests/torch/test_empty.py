@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
+from tests.profiles import spread
 from tests.torch.test_capture import Computing
 
 X = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
@@ -91,7 +92,7 @@ CASES: dict[str, tuple[nn.Module, tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", spread(CASES, 9))
 def test_imports_with_nothing_to_compute_equal_pytorch(name: str) -> None:
     module, given = CASES[name]
     program = from_torch(module.eval(), given)

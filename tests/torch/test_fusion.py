@@ -7,6 +7,7 @@ from torch import nn
 from fabric import CapacityError, Report, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from tests.profiles import spread
 
 
 class Block(nn.Module):  # type: ignore[misc, unused-ignore]
@@ -34,7 +35,7 @@ def ran(schedule: Schedule) -> Report:
     return report
 
 
-@pytest.mark.parametrize("order", ["weight", "row", "output"])
+@pytest.mark.parametrize("order", spread(["weight", "row", "output"], 1))
 def test_smaller_budget_spills_more(order: str) -> None:
     tiles = dict.fromkeys(("tile_rows", "tile_cols", "tile_inner"), 8)
     whole = ran(Schedule(order=order, **tiles))  # type: ignore[arg-type]

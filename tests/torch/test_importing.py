@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from operators.kernels.product import Product
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Stored, View
 from operators.torch import registry
@@ -35,19 +34,6 @@ def a_call(target: str, *args: Any, results: Sequence[Spec] = ()) -> Call:
 
 def stored(*shape: int) -> View:
     return View.of(Stored.of("x", shape, FLOAT, lambda: np.zeros(shape, FLOAT)))
-
-
-def test_weights_in_a_loop_stay_on_chip() -> None:
-    target = "aten.linear.default"
-    importer = importer_of(target)
-    assert importer is not None
-    for in_loop in (False, True):
-        importing = importing_with(tile_rows=2, tile_cols=2, order="output")
-        importing.in_loop = in_loop
-        results = [Spec((8, 6), FLOAT)]
-        importer(importing, a_call(target, stored(8, 4), stored(6, 4), results=results))
-        (product,) = (each for each in importing.model.kernels if isinstance(each, Product))
-        assert all(each.resident for each in product.operands) == in_loop
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from torch.export import Dim
 
 from fabric import ProgramError, simulate
 from operators.torch import from_torch
-from operators.torch.lengths import kept_trace
 
 
 class Decoding(nn.Module):
@@ -129,62 +128,3 @@ def test_replaced_buffer_makes_a_new_trace(traces: list[None]) -> None:
         module.table = torch.randn(4)
         from_torch(module, (torch.randn(3, 4),), dynamic_shapes={"x": {0: Dim.AUTO}})
     assert len(traces) == 2
-
-
-class Scaled(nn.Module):
-    def forward(self, x: Any, number: Any, y: Any) -> Any:
-        return x * (2 if self.training else 1) * number + y[:1]
-
-
-@pytest.mark.parametrize(
-    ("changed", "again"),
-    [
-        ({}, False),
-        ({"x": torch.randn(9, 4)}, False),
-        ({"x": torch.randn(4, 9).t()}, True),
-        ({"number": 3}, True),
-        ({"number": None}, True),
-        ({"x": torch.randn(5, 4).bfloat16(), "y": torch.randn(3, 4).bfloat16()}, True),
-        ({"y": torch.randn(7, 4)}, True),
-        ({"y": torch.randn(3, 1)}, True),
-        ({"number": torch.tensor(2.0)}, True),
-        ({"number": torch.ones(4)}, True),
-        ({"number": 2.0}, True),
-        ({"training": True}, True),
-        ({"dynamic_shapes": {"x": {0: Dim.AUTO}, "number": None, "y": None}}, True),
-        ({"dynamic_shapes": {"x": {0: Dim("other")}, "number": None, "y": None}}, True),
-    ],
-    ids=lambda each: " ".join(each) if isinstance(each, dict) else str(each),
-)
-def test_kept_trace_is_reused_only_for_equal_types_and_constants(
-    changed: dict[str, Any], again: bool
-) -> None:
-    its = {"x": torch.randn(5, 4), "number": 2, "y": torch.randn(3, 4), "training": False}
-    its["dynamic_shapes"] = {"x": {0: Dim("rows")}, "number": None, "y": None}
-    module = Scaled()
-    made: list[None] = []
-
-    def kept(x: Any, number: Any, y: Any, dynamic_shapes: Any, training: bool) -> Any:
-        module.train(training)
-        leaves, structure = torch.utils._pytree.tree_flatten(((x, number, y), {}))
-
-        def trace() -> Any:
-            made.append(None)
-            given = x, 2 if number is None else number, y
-            return torch.export.export(module, given, dynamic_shapes=dynamic_shapes, strict=False)
-
-        return kept_trace(module, leaves, structure, dynamic_shapes, trace)
-
-    first = kept(**its)
-    its |= changed
-    found = kept(**its)
-    assert (found is not first) == again
-    assert len(made) == 1 + again
-
-
-def test_meta_weights_share_a_trace(traces: list[None]) -> None:
-    module = nn.Linear(4, 4, device="meta")
-    for rows in (3, 5):
-        program = from_torch(module, (torch.randn(rows, 4),), dynamic_shapes=({0: Dim("rows")},))
-        assert [each.shape for each in simulate(program).outputs.values()] == [(rows, 4)]
-    assert len(traces) == 1

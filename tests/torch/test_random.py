@@ -12,26 +12,16 @@ from operators.torch import from_torch
 
 DRAWN: dict[str, Callable[[Any], Any]] = {
     "randn": lambda x: x + torch.randn(4, 8),
-    "rand": lambda x: x + torch.rand(4, 8),
-    "randint": lambda x: x + torch.randint(0, 9, (4, 8)),
     "randperm": lambda x: x[torch.randperm(4)],
-    "normal": lambda x: x + torch.normal(0.0, 1.0, (4, 8)),
-    "rand_like": lambda x: x + torch.rand_like(x),
     "randn_like": lambda x: x + torch.randn_like(x),
-    "randint_like": lambda x: x + torch.randint_like(x, 0, 9),
-    "bernoulli": lambda x: x + torch.bernoulli(torch.full((4, 8), 0.5)),
     "bernoulli of data": torch.bernoulli,
-    "multinomial": lambda x: x[torch.multinomial(torch.ones(4), 2)],
     "multinomial of data": lambda x: x + torch.multinomial(x, 8),
-    "poisson": lambda x: x + torch.poisson(torch.ones(4, 8)),
     "dropout": lambda x: torch.nn.functional.dropout(x, 0.5, training=True),
-    "alpha_dropout": lambda x: torch.nn.functional.alpha_dropout(x, 0.5, training=True),
     "rrelu": lambda x: torch.nn.functional.rrelu(x, training=True),
     "attention with dropout": lambda x: torch.nn.functional.scaled_dot_product_attention(
         x[None, None], x[None, None], x[None, None], dropout_p=0.5
     ),
     "in place": lambda x: x + torch.empty(4, 8).uniform_(),
-    "exponential": lambda x: x + torch.empty(4, 8).exponential_(),
 }
 FIXED: dict[str, Callable[[Any], Any]] = {
     "dropout of nothing": lambda x: torch.nn.functional.dropout(x, 0.5, training=False),
@@ -88,20 +78,21 @@ class Scaled(torch.nn.Module):
         return self.function(x, self.number)
 
 
-@pytest.mark.parametrize("kind", ["buffer", "parameter"])
-@pytest.mark.parametrize("name", ["mul", "add", "sub", "div", "maximum", "gt", "eq", "where"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("mul", "buffer"), ("sub", "parameter"), ("eq", "buffer"), ("where", "buffer")],
+)
 def test_single_float64_number_equals_pytorch(name: str, kind: str) -> None:
     function: Any = getattr(torch, name)
     if name == "where":
         function = lambda x, number: torch.where(x > 1, x, number)  # noqa: E731
     x = torch.tensor([[0.1, 1 / 3, 2.0, -5.5], [16777216.0, 1.0, 0.25, 3e30]])
-    for number in (0.1, 1 / 3, 1e300, 16777217.0):
+    for number in (0.1, 1e300, 16777217.0):
         module = Scaled(function, number, kind)
         assert np.array_equal(_stored(module, x), module(x), equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("name", ["eq", "ge", "gt", "le", "lt", "ne"])
+@pytest.mark.parametrize(("name", "dtype"), [("eq", torch.bfloat16), ("lt", torch.float16)])
 def test_comparison_with_a_number_rounds_like_pytorch(name: str, dtype: Any) -> None:
     x = torch.tensor([[0.1, 1 / 3, 2.0, 0.0999, 0.1001]]).to(dtype)
     compare = getattr(torch, name)
@@ -114,17 +105,13 @@ def test_comparison_with_a_number_rounds_like_pytorch(name: str, dtype: Any) -> 
     "function",
     [
         lambda x, number: x[0, 0] * number,
-        lambda x, number: x[0, 0] == number,
-        lambda x, number: x * number[None],
         lambda x, number: (x, number),
         lambda x, number: (x > 0).int() * number,
-        lambda x, number: x.bfloat16() * number,
     ],
 )
-@pytest.mark.parametrize("kind", ["buffer", "parameter"])
-def test_float64_results_are_refused(function: Callable[[Any, Any], Any], kind: str) -> None:
+def test_float64_results_are_refused(function: Callable[[Any, Any], Any]) -> None:
     with pytest.raises(ProgramError, match="its element type is float64"):
-        from_torch(Scaled(function, 0.1, kind), (torch.ones(4, 8),))
+        from_torch(Scaled(function, 0.1, "buffer"), (torch.ones(4, 8),))
 
 
 @pytest.mark.parametrize("name", ["and", "or", "not"])

@@ -411,7 +411,7 @@ def calls(draw: st.DrawFn, targets: list[str]) -> tuple[str, tuple[Any, ...], di
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@examples(quick=25, deep=200)
+@examples(quick=10, deep=150)
 @given(st.data())
 def test_kernel_numbers_equal_pytorch(name: str, data: st.DataObject) -> None:
     target, args, kwargs = data.draw(calls(FUNCTIONS[name]))

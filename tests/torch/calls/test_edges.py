@@ -22,7 +22,7 @@ from operators.kernels.schedule import Schedule
 from operators.torch.capture import array_of
 from tests.profiles import examples
 from tests.torch.calls import test_calls, test_places, test_products
-from tests.torch.calls.calling import SIZES, Single, called
+from tests.torch.calls.calling import SIZES, Single
 from tests.torch.calls.evaluating import evaluated
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
@@ -133,7 +133,7 @@ def _check_close(found: np.ndarray, wanted: np.ndarray, scale: float, left_out: 
 
 
 @pytest.mark.parametrize("target", sorted(CASES))
-@examples(quick=4, deep=100)
+@examples(quick=2, deep=50)
 @given(data=st.data())
 def test_a_call_gives_what_pytorch_gives_for_numbers_at_the_edge(
     target: str, data: st.DataObject
@@ -150,16 +150,3 @@ def test_a_call_gives_what_pytorch_gives_for_numbers_at_the_edge(
     for found, wanted in _found(target, args, kwargs):
         if unit_of(wanted.dtype) or "places" not in left_out:
             _check_close(found, wanted, 100.0 if sums else 0.0, left_out)
-
-
-@pytest.mark.parametrize("target", sorted(CASES))
-@examples(quick=2, deep=50)
-@given(data=st.data())
-def test_a_call_is_near_what_pytorch_gives_in_float64(target: str, data: st.DataObject) -> None:
-    args, kwargs = _changed(CASES[target](cast("st.DrawFn", data.draw)), torch.Tensor.float)
-    exact = called(target, *_changed((args, kwargs), torch.Tensor.double))
-    for (found, wanted), number in zip(_found(target, args, kwargs), exact, strict=False):
-        if wanted.dtype == np.float32:
-            scale = float(number.abs().nan_to_num(0, 0, 0).max())
-            truth = number.to(torch.float64).numpy()
-            np.testing.assert_allclose(found, truth, rtol=1e-4, atol=1e-5 * (1 + scale))

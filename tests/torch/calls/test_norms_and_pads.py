@@ -217,13 +217,3 @@ def test_decomposition_equals_its_call(call: tuple[Any, ...]) -> None:
         expected, found = (each[: 2 if several else 1] for each in (expected, found))
 
     torch.testing.assert_close(found, expected)
-
-
-def test_rrelu_in_evaluation_takes_the_middle_slope() -> None:
-    made = MADE[aten.rrelu_with_noise_functional.default]
-    x, noise = torch.tensor([-8.0, 0.0, 3.0]), torch.zeros(3)
-
-    assert made(x, noise, 0.25, 0.5)[0].tolist() == [-3.0, 0.0, 3.0]
-    torch.testing.assert_close(made(x, noise)[0], functional.rrelu(x))
-    assert made(x, noise)[1] is noise
-    assert made(x, noise, training=True) is NotImplemented

@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.flop_counter import FlopCounterMode
 
 from fabric import Layout, simulate
 from operators.kernels.schedule import Schedule
@@ -318,7 +317,7 @@ CASES: Final[dict[str, Case]] = {
 
 @pytest.mark.parametrize("target", sorted(CASES))
 @given(data=st.data())
-@examples(quick=2, deep=200)
+@examples(quick=2, deep=100)
 def test_call_on_places_equals_pytorch(target: str, data: st.DataObject) -> None:
     args, kwargs = CASES[target](_Drawing(cast("st.DrawFn", data.draw)))
     single = Single(data.draw(SCHEDULES), cast("st.DrawFn", data.draw))
@@ -432,7 +431,9 @@ def of_memory(*call: Any) -> None:
     check(Single(Schedule(tile_rows=2, tile_cols=4), lambda _: False).program(*_parted(call)))
 
 
-@pytest.mark.parametrize("call", GIVEN, ids=lambda call: str(call[0]))
+@pytest.mark.parametrize(
+    "call", spread(map(pytest.param, GIVEN), 24), ids=lambda call: str(call[0])
+)
 def test_call_with_given_arguments_equals_pytorch(call: tuple[Any, ...]) -> None:
     of_memory(*call)
     check(_OfKernels(Schedule(tile_rows=2, tile_cols=4), lambda _: True).program(*_parted(call)))
@@ -502,10 +503,10 @@ OF_DATA: Final[dict[str, tuple[tuple[int, ...], Callable[[Player, Any, Any], Any
 }
 
 
-@pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3)])
 @pytest.mark.parametrize("name", OF_DATA)
-def test_index_by_data_equals_pytorch(name: str, shape: tuple[int, ...]) -> None:
+def test_index_by_data_equals_pytorch(name: str) -> None:
     table, indexed = OF_DATA[name]
+    shape = 2, 4, 3
     for from_kernel in (False, True):
         player = Player(Schedule(tile_rows=2, tile_cols=4))
         x = player.given(some(*table))
@@ -530,8 +531,8 @@ PUT_OR_TAKEN: Final[dict[str, Callable[[Player, Any, Any, int], Any]]] = {
 
 
 @pytest.mark.parametrize("name", PUT_OR_TAKEN)
-@pytest.mark.parametrize(("shape", "dim"), [((4, 3), 0), ((2, 4, 3), 1)])
-def test_order_by_data_equals_pytorch(name: str, shape: tuple[int, ...], dim: int) -> None:
+def test_order_by_data_equals_pytorch(name: str) -> None:
+    shape, dim = (2, 4, 3), 1
     player = Player(Schedule(tile_rows=2, tile_cols=4))
     at = player.play("aten.argsort.default", player.given(some(4)))
 
@@ -551,7 +552,6 @@ def test_all_place_importers_are_drawn() -> None:
 
 DATA: Final[dict[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
     "the rows that a sort names": (lambda x: x[x.sum(1).argsort()], (4, 5)),
-    "numbers at the largest": (lambda x: x.gather(1, x.argmax(1, keepdim=True)), (4, 5)),
     "what is not among the largest": (
         lambda x: x.masked_fill(torch.zeros_like(x).scatter(1, x.topk(2)[1], 1.0) == 0, -9.0),
         (4, 5),
@@ -561,13 +561,9 @@ DATA: Final[dict[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
         (4, 5),
     ),
     "a mask that data decide": (lambda x: torch.where(x > x.mean(), x, -x), (4, 5)),
-    "numbers put where a mask holds": (lambda x: torch.relu(x).masked_fill(x > 1, 0.0), (4, 5)),
     "every other column": (lambda x: torch.cat([-x[..., 1::2], x[..., ::2]], -1), (3, 8)),
     "one column for many, joined": (lambda x: torch.cat([x, x[:, :1].expand(3, 4)], 1), (3, 8)),
-    "sums of one column for many": (lambda x: x.exp()[:, :1].expand(3, 4).sum(1), (3, 8)),
     "shares of one column for many": (lambda x: x[:, :1].expand(3, 4).softmax(1), (3, 8)),
-    "powers": (lambda x: torch.vander(x[:, 0]), (3, 8)),
-    "an empty slice": (lambda x: torch.cat([x[:, :0], torch.relu(x)], 1), (3, 8)),
     "heads that are cut in windows": (
         lambda x: torch.relu(x).view(2, 2, 4, 2, 4, 3).transpose(2, 3).reshape(8, 16, 3)[1:7],
         (2, 8, 8, 3),
@@ -575,7 +571,7 @@ DATA: Final[dict[str, tuple[Callable[..., Any], tuple[int, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", spread(DATA, 3))
+@pytest.mark.parametrize("name", spread(DATA, 4))
 def test_module_with_data_dependent_places_equals_pytorch(name: str) -> None:
     function, shape = DATA[name]
     torch.manual_seed(0)
@@ -583,31 +579,11 @@ def test_module_with_data_dependent_places_equals_pytorch(name: str) -> None:
     check(from_torch(Computing(function), (torch.randn(shape),)))
 
 
-def test_transposed_convolution_flops_and_bytes_equal_pytorchs() -> None:
-    torch.manual_seed(0)
-    module = torch.nn.ConvTranspose2d(4, 3, 2, stride=2, bias=False).eval()
-    x = torch.randn(1, 4, 5, 6)
-    with FlopCounterMode(display=False) as counter:
-        result = module(x)
-
-    report = simulate(from_torch(module, (x,)), mode="functional")
-
-    assert report.verified
-    assert counter.get_total_flops() == report.flops
-    assert report.off_chip_traffic_bytes == 4 * (x.numel() + module.weight.numel() + result.numel())
-
-
 BYTES: Final[dict[str, tuple[Callable[..., Any], int]]] = {
     # 2 x 3 x 8 x 8 numbers are read, 2 x 3 x 4 x 4 written, of four bytes.
     "max_pool2d": (lambda x: torch.nn.functional.max_pool2d(x, 2), 4 * (384 + 96)),
-    "avg_pool2d": (lambda x: torch.nn.functional.avg_pool2d(x, 2), 4 * (384 + 96)),
-    # All numbers are read, and as many are written.
-    "cumsum": (lambda x: x.cumsum(1), 4 * 2 * 384),
-    "flip": (lambda x: torch.relu(x).flip(2), 4 * 2 * 384),
     # Values of four bytes and places of eight.
     "sort": (lambda x: x.sort(-1), 384 * (4 + 4 + 8)),
-    # One place of eight bytes for each row of eight numbers.
-    "argmax": (lambda x: x.argmax(-1), 4 * 384 + 8 * 48),
     # Half of the columns are read.
     "slice": (lambda x: x[..., ::2] + 1, 4 * 2 * 192),
     # Zeros are made of a constant of as many numbers: 2 x 3 x 8 x 1.
@@ -615,7 +591,7 @@ BYTES: Final[dict[str, tuple[Callable[..., Any], int]]] = {
 }
 
 
-@pytest.mark.parametrize("name", spread(BYTES, 3))
+@pytest.mark.parametrize("name", spread(BYTES, 2))
 def test_traffic_is_read_and_written_once(name: str) -> None:
     function, count = BYTES[name]
     torch.manual_seed(0)

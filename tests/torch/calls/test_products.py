@@ -14,7 +14,7 @@ from operators.kernels.tensors import Stored, View
 from operators.torch import from_torch
 from operators.torch.capture import array_of
 from operators.torch.registry import importer_of, supported
-from tests.profiles import examples
+from tests.profiles import examples, spread
 from tests.torch.calls.calling import DTYPES, Single, check, maybe_repeated
 from tests.torch.test_capture import Computing
 
@@ -217,7 +217,7 @@ class _FromMemory(Single):
 
 @pytest.mark.parametrize("target", sorted(CALLS))
 @given(data=st.data())
-@examples(quick=25, deep=200)
+@examples(quick=6, deep=150)
 def test_product_equals_pytorch(target: str, data: st.DataObject) -> None:
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = CALLS[target](given)
@@ -227,7 +227,7 @@ def test_product_equals_pytorch(target: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("target", sorted(TABLES))
 @given(data=st.data())
-@examples(quick=25, deep=200)
+@examples(quick=6, deep=100)
 def test_table_in_memory_equals_pytorch(target: str, data: st.DataObject) -> None:
     given = _Drawing(cast("st.DrawFn", data.draw))
     args, kwargs = TABLES[target](given)
@@ -275,7 +275,7 @@ class _Embedded(torch.nn.Module):
         return self.head(torch.nn.functional.silu(self.layer(x)))
 
 
-@pytest.mark.parametrize("order", ["row", "weight", "output"])
+@pytest.mark.parametrize("order", spread(["row", "weight", "output"], 1))
 def test_embedding_model_equals_pytorch(order: Any) -> None:
     torch.manual_seed(0)
     ids = torch.randint(0, 97, (2, 6))

@@ -16,7 +16,7 @@ from tests.profiles import examples
 from tests.torch.calls.calling import DTYPES, SCHEDULES, Single
 
 
-@examples(quick=25, deep=200)
+@examples(quick=10, deep=100)
 @given(data=st.data())
 def test_topk_is_verified(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.sampled_from([1, 2, 3, 5]), min_size=1, max_size=3))
@@ -34,7 +34,7 @@ def test_topk_is_verified(data: st.DataObject) -> None:
     assert report.verified, report.verification
 
 
-@examples(quick=100)
+@examples(quick=30, deep=500)
 @given(
     # PyTorch has no topk of uint64.
     dtype=st.sampled_from([each for each in TYPES.values() if each.name != "uint64"]),

@@ -9,7 +9,7 @@ import torch
 from fabric import ConfigurationError, ProgramError, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
-from tests.torch.experts.modules import filled, mixtral, qwen, qwen_experts
+from tests.torch.experts.modules import filled, mixtral, qwen
 
 SCHEDULES = {
     "default": Schedule(),
@@ -18,9 +18,14 @@ SCHEDULES = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("made", [qwen, mixtral])
+@pytest.mark.parametrize(
+    ("made", "schedule", "dtype"),
+    [
+        (qwen, "default", torch.float32),
+        (mixtral, "static", torch.bfloat16),
+        (qwen, "shared", torch.bfloat16),
+    ],
+)
 def test_sparse_moe_layer_is_verified(made: object, schedule: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     module = filled(made(32, 16, 4, 2), dtype)  # type: ignore[operator]
@@ -49,16 +54,6 @@ def test_stated_routing_takes_the_cycles_of_the_data() -> None:
 
     assert told.cycles == chosen.cycles
     assert told.off_chip_traffic_bytes == chosen.off_chip_traffic_bytes
-
-
-def test_drawn_routing_is_the_same_again() -> None:
-    with torch.device("meta"):
-        module, x = qwen(32, 16, 8, 2), torch.empty(1, 12, 32)
-
-    first, second = (simulate(from_torch(module, (x,)), mode="timing") for _ in range(2))
-
-    assert first.status == "completed"
-    assert first.cycles == second.cycles
 
 
 @pytest.mark.parametrize(
@@ -141,11 +136,6 @@ class Groups(torch.nn.Module):
         return torch.nn.functional.grouped_mm(x, self.weights, offs=self.ends)
 
 
-class ByData(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x[x[:, 0].argsort()]
-
-
 @pytest.mark.parametrize("ragged", ["static", "dynamic"])
 @pytest.mark.parametrize("module", [AddedToTokens(), Groups([3, 0, 2]), Groups([5])])
 def test_grouped_products_are_verified(module: torch.nn.Module, ragged: str) -> None:
@@ -154,22 +144,5 @@ def test_grouped_products_are_verified(module: torch.nn.Module, ragged: str) -> 
     program = from_torch(module.eval().bfloat16(), (x,), schedule=schedule)
 
     report = simulate(program, mode="functional")
-
-    assert report.verified, report.verification
-
-
-def test_rows_sorted_by_data_are_verified() -> None:
-    report = simulate(from_torch(ByData(), (torch.randn(4, 3),)), mode="functional")
-
-    assert report.verified, report.verification
-
-
-def test_experts_of_a_known_choice_are_verified() -> None:
-    torch.manual_seed(2)
-    module = filled(qwen_experts(32, 16, 4, 2), torch.bfloat16)
-    choice = torch.rand(7, 4).topk(2)[1]
-    x, gates = torch.randn(7, 32).bfloat16(), torch.rand(7, 2).bfloat16()
-
-    report = simulate(from_torch(module, (x, choice, gates)), mode="functional")
 
     assert report.verified, report.verification

@@ -166,7 +166,7 @@ def attentions(draw: st.DrawFn) -> Attended:
     )
 
 
-@examples(quick=25, deep=200)
+@examples(quick=12, deep=150)
 @given(attentions())
 def test_attention_equals_pytorch(drawn: Attended) -> None:
     report = simulate(drawn.program(), mode="functional")
@@ -184,17 +184,6 @@ def test_attention_takes_the_same_cycles_without_data(drawn: Attended) -> None:
     assert functional.cycles == timing.cycles
     assert functional.off_chip_traffic_bytes == timing.off_chip_traffic_bytes
     assert functional.flops == timing.flops
-
-
-def test_rows_that_see_nothing_are_zero() -> None:
-    mask = np.ones((1, 1, 4, 6), np.bool_)
-    mask[..., 1:3, :] = False
-    drawn = attended(*_operands(1, 2, 2, 4, 6), mask, schedule=Schedule(tile_rows=2))
-
-    report = simulate(drawn.program(), mode="functional")
-
-    assert not drawn.wanted[:, :, 1:3].any()
-    assert report.verified, report.verification
 
 
 def test_unknown_bias_reads_all_tiles() -> None:
@@ -273,21 +262,6 @@ def test_traffic_follows_the_mask(data: st.DataObject) -> None:
     assert streamed + read == report.off_chip_traffic_bytes
 
 
-def test_traffic_follows_lengths() -> None:
-    lengths = np.array([3, 17, 8])
-    tiles = (lengths + 3) // 4
-    found = []
-    for room in (20, 40):
-        mask = (np.arange(room) < lengths[:, None])[:, None, None]
-        operands = _operands(3, 4, 2, 1, room)
-        drawn = attended(*operands, mask, schedule=Schedule(tile_keys=4))
-        found.append(simulate(drawn.program(), mode="timing").off_chip_traffic_bytes)
-
-    keys_and_values = 2 * tiles.sum() * 4 * 16 * F32.itemsize
-    masks = 2 * 2 * 4  # of two key heads, for the two requests whose last tile is not full
-    assert [2 * 3 * 4 * 8 * F32.itemsize + keys_and_values + masks] * 2 == found
-
-
 def test_new_keys_are_not_read_from_memory() -> None:
     room, lengths = 8, np.array([2, 5])
     mask = np.concatenate([np.arange(room) < lengths[:, None], np.ones((2, 1), np.bool_)], 1)
@@ -309,18 +283,6 @@ def test_new_keys_are_not_read_from_memory() -> None:
     new = 2 * 2 * 16 * F32.itemsize
     masks = 2 * 2 * 4
     assert 2 * queries.nbytes + cache + new + masks == report.off_chip_traffic_bytes
-
-
-def test_expanded_heads_cost_as_much_as_shared_ones() -> None:
-    queries, keys, values = _operands(2, 6, 2, 4, 8)
-    spelled = [attended(queries, keys, values, expanded=each) for each in (False, True)]
-
-    reports = [simulate(each.program(), mode="functional") for each in spelled]
-
-    assert all(each.verified for each in reports)
-    assert reports[0].cycles == reports[1].cycles
-    assert reports[0].off_chip_traffic_bytes == reports[1].off_chip_traffic_bytes
-    assert [3, 3] == [each.kernel.heads.group for each in spelled]
 
 
 def test_regions_are_quicker() -> None:

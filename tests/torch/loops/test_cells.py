@@ -9,14 +9,14 @@ from torch import nn
 from fabric import Program, ProgramError, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
-from operators.torch.loops.cells import behind, loop_cells, states
-from tests.torch.loops.rounds import Rounds
+from operators.torch.loops.cells import behind, states
+from tests.profiles import crossed, spread
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN}
 FORMS: dict[str, dict[str, Any]] = {
     "one": {},
     "no biases": {"bias": False},
-    "two layers": {"num_layers": 2},
+    "three layers": {"num_layers": 3},
     "both directions, batch first": {"bidirectional": True, "batch_first": True},
 }
 
@@ -40,8 +40,7 @@ def assert_right(program: Program) -> None:
     assert timing.cycles == functional.cycles
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize(("cell", "form"), crossed([*CELLS], [*FORMS], 2))
 def test_recurrent_layer_is_verified(cell: str, form: str) -> None:
     torch.manual_seed(1)
     options = FORMS[form]
@@ -81,7 +80,7 @@ def test_lstm_is_verified_for_every_schedule(schedule: Schedule) -> None:
     assert_right(imported(nn.LSTM(8, 16, num_layers=2), torch.randn(4, 6, 8), schedule=schedule))
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", spread(CELLS, 1))
 def test_recurrent_layer_has_the_same_units_for_more_steps(cell: str) -> None:
     torch.manual_seed(5)
     layer = CELLS[cell](8, 16)
@@ -102,51 +101,3 @@ def test_step_that_reads_a_later_one_is_refused() -> None:
     with pytest.raises(ProgramError, match="does not take them one after the other") as caught:
         from_torch(Sums().eval(), (torch.randn(3, 8),))
     assert caught.value.file == __file__
-
-
-FUNCTIONS: dict[str, Any] = {
-    "lstm": torch.ops.aten.lstm.input,
-    "gru": torch.ops.aten.gru.input,
-    "tanh": torch.ops.aten.rnn_tanh.input,
-    "relu": torch.ops.aten.rnn_relu.input,
-}
-
-
-@pytest.mark.parametrize("batched", [True, False])
-@pytest.mark.parametrize("biases", [True, False])
-@pytest.mark.parametrize(
-    ("layers", "both", "batch_first"), [(1, False, False), (2, True, True), (3, False, True)]
-)
-@pytest.mark.parametrize("cell", FUNCTIONS)
-def test_cells_equal_pytorch(
-    cell: str,
-    layers: int,
-    both: bool,
-    batch_first: bool,
-    biases: bool,
-    batched: bool,
-    rounds: Rounds,
-) -> None:
-    torch.manual_seed(6)
-    options: dict[str, Any] = {"nonlinearity": "relu"} if cell == "relu" else {}
-    module = {**CELLS, "relu": nn.RNN}[cell](
-        4, 3, layers, bias=biases, bidirectional=both, batch_first=batch_first, **options
-    )
-    x = torch.randn((2, 5, 4) if batch_first else (5, 2, 4)) if batched else torch.randn(5, 4)
-    sizes = (layers * (1 + both), *([2] if batched else []), 3)
-    first = [torch.randn(sizes) for _ in range(1 + (cell == "lstm"))]
-    given = first if cell == "lstm" else first[0]
-    target = FUNCTIONS[cell]
-    its = target, x, given, module._flat_weights, biases, layers, 0.0, False, both, batch_first
-
-    with torch.no_grad():
-        expected = torch.utils._pytree.tree_leaves(
-            module(x, tuple(first) if cell == "lstm" else given)
-        )
-        found = rounds.settled(lambda: loop_cells()[target](*its[1:]))
-
-    torch.testing.assert_close(list(found), expected)
-    assert rounds.loops == dict.fromkeys(range(layers * (1 + both)), (5, len(first)))
-    gates = {"lstm": 12, "gru": 9}.get(cell, 3)
-    assert set(map(tuple, rounds.entered.values())) == {((5, 2 if batched else 1, gates),)}
-    assert len(rounds.entered) == len(rounds.loops)

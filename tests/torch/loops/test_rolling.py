@@ -14,9 +14,8 @@ from torch.fx import GraphModule
 
 from fabric import Program, ProgramError, simulate
 from operators.torch import Schedule, from_torch
-from operators.torch.loops.rolling import Rolled, repeats_of
+from operators.torch.loops.rolling import Rolled
 from tests.profiles import spread
-from tests.torch.loops.rounds import Rounds
 
 
 def cells(self: Any, x: Any) -> Any:
@@ -259,6 +258,16 @@ def test_linear_layer_of_all_steps_stays_one_call() -> None:
     assert not any("mm" in each or "matmul" in each for each in targets)
 
 
+def one_behind_another(self: Any, x: Any) -> Any:
+    del self
+    h = x[:, 0]
+    for step in range(1, 9):
+        h = torch.sin(torch.cos(h) + x[:, step])
+    for step in range(9, 17):
+        h = torch.sin(h + x[:, step])
+    return h
+
+
 def one_too_few(self: Any, x: Any) -> Any:
     del self
     h = x[:, 0]
@@ -291,6 +300,7 @@ ROLLED = [
     alike_in_all_steps,
     weights_that_move,
     chunks,
+    one_behind_another,
 ]
 
 
@@ -299,45 +309,25 @@ UNROLLED = [
     other_tensors,
     of_two_sums,
 ]
-SHAPES: dict[Any, tuple[int, ...]] = {weights_that_move: (10, 4, 4), parts_of_the_first: (10, 3, 4)}
+SHAPES: dict[Any, tuple[int, ...]] = {
+    weights_that_move: (10, 4, 4),
+    parts_of_the_first: (10, 3, 4),
+    one_behind_another: (3, 17, 4),
+}
 
 
-@pytest.mark.parametrize("function", [*ROLLED, *UNROLLED], ids=lambda each: each.__name__)
-def test_rolled_steps_give_pytorchs_numbers(
-    function: Callable[[Any, Any], Any], rounds: Rounds
-) -> None:
+@pytest.mark.parametrize(
+    "function", spread([*ROLLED, *UNROLLED], 4), ids=lambda each: each.__name__
+)
+def test_rolled_steps_give_pytorchs_numbers(function: Callable[[Any, Any], Any]) -> None:
     torch.manual_seed(1)
     steps = 18 if function in UNROLLED else 9 if function is from_the_last else 10
     x = torch.randn(SHAPES.get(function, (3, steps, 4)))
-    module = traced(function, x)
-    rolled = Rolled(module)
 
-    with torch.no_grad():
-        found = rounds.settled(lambda: rolled(x))
-        expected = torch.utils._pytree.tree_leaves(module(x))
+    program = from_torch(Looping(function).eval(), (x,))
 
-    torch.testing.assert_close(list(found), expected)
-    assert bool(rolled.repeats) == (function in ROLLED)
-
-
-def test_consecutive_loops_share_no_step(rounds: Rounds) -> None:
-    def function(self: Any, x: Any) -> Any:
-        del self
-        h = x[:, 0]
-        for step in range(1, 9):
-            h = torch.sin(torch.cos(h) + x[:, step])
-        for step in range(9, 17):
-            h = torch.sin(h + x[:, step])
-        return h
-
-    x = torch.randn(3, 17, 4)
-    module = traced(function, x)
-    (repeat,) = repeats_of(module.graph)
-    assert [len(step) for step in repeat.steps] == [4] * 8
-    rolled = Rolled(module)
-    with torch.no_grad():
-        (found,) = rounds.settled(lambda: rolled(x))
-        torch.testing.assert_close(found, function(None, x))
+    assert_right(program)
+    assert goes_round(program) == (function in ROLLED)
 
 
 def ended_by_data(_: Any, x: Any) -> Any:

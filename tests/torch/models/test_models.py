@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from itertools import product
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from layers.torch_weights import model_of
 
 from fabric import Report, simulate
 from operators.torch import Schedule, from_torch
+from tests.profiles import crossed, spread
 
 Phase = Literal["prefill", "decode"]
+PHASES = get_args(Phase)
 
 SCHEDULES = {
     "default": Schedule(),
@@ -49,9 +52,9 @@ def run(name: ModelName, phase: Phase, dtype: str, schedule: str, mode: str) -> 
     return simulate(from_torch(module, args, schedule=SCHEDULES[schedule]), mode=mode)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("phase", ["prefill", "decode"])
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    ("name", "phase", "schedule"), crossed([*product(FAMILIES, PHASES)], [*SCHEDULES], 1)
+)
 def test_tiny_model_is_verified(name: ModelName, phase: Phase, schedule: str) -> None:
     report = run(name, phase, "float32", schedule, "functional")
 
@@ -59,7 +62,7 @@ def test_tiny_model_is_verified(name: ModelName, phase: Phase, schedule: str) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "phase"), [*zip(FAMILIES, 3 * ("decode", "prefill"), strict=True)]
+    ("name", "phase"), spread(zip(FAMILIES, 3 * ("decode", "prefill"), strict=True), 2)
 )
 def test_tiny_model_in_bfloat16_is_verified(name: ModelName, phase: Phase) -> None:
     report = run(name, phase, "bfloat16", "default", "functional")

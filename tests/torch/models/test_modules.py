@@ -9,6 +9,7 @@ import torch
 from fabric import simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from tests.profiles import crossed
 from tests.torch.models.modules import MODULES
 
 SCHEDULES = {
@@ -26,8 +27,7 @@ def called(name: str) -> tuple[Any, tuple[Any, ...]]:
     return module, tuple(torch.randn(shape) for shape in shapes)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(("name", "schedule"), crossed([*MODULES], [*SCHEDULES], 1))
 def test_small_module_is_verified_for_every_schedule(name: str, schedule: str) -> None:
     module, args = called(name)
 

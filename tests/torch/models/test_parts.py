@@ -12,6 +12,7 @@ from layers.torch_weights import model_of
 from safetensors.torch import save_file, save_model
 
 from fabric import ConfigurationError
+from tests.profiles import spread
 
 NAMES = list(FAMILIES)
 
@@ -35,7 +36,7 @@ def test_prefill_equals_the_model(name: ModelName) -> None:
     assert 2 * layers_of(TINY[name]) == len(added)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", spread(NAMES, 3))
 def test_decode_continues_prefill(name: ModelName) -> None:
     model = tiny(name)
     lengths = np.array([5, 2, 7])
@@ -57,7 +58,7 @@ def test_decode_continues_prefill(name: ModelName) -> None:
     torch.testing.assert_close(logits[:, 0], torch.stack(expected))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", spread(NAMES, 2))
 def test_parts_equal_the_whole_model(name: ModelName, tmp_path: Path) -> None:
     model = tiny(name)
     file = tmp_path / "weights.safetensors"
@@ -81,7 +82,7 @@ def test_parts_equal_the_whole_model(name: ModelName, tmp_path: Path) -> None:
     torch.testing.assert_close(logits, expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", spread(NAMES, 1))
 def test_weights_are_mapped_from_their_file(name: ModelName, tmp_path: Path) -> None:
     model = tiny(name)
     file = tmp_path / "weights.safetensors"

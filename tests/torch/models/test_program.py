@@ -7,9 +7,6 @@ from typing import Any
 import layers.torch_parts  # noqa: F401 - one test takes it away
 import numpy as np
 import pytest
-from layers.torch_sizes import FAMILIES, FULL, TINY, ModelName, alike, layers_of
-from layers.torch_weights import model_of
-from safetensors.torch import save_model
 
 from fabric import ConfigurationError, Cost, Report, simulate
 from tests.programs.loading import DATA, program
@@ -65,16 +62,6 @@ def test_torch_model_reads_caches_up_to_their_lengths(tmp_path: Path) -> None:
     assert unread * 2 * 8 * 2 * 4 - masks * 2 == saved
 
 
-def test_torch_model_with_a_weight_file_is_verified(tmp_path: Path) -> None:
-    file = tmp_path / "weights.safetensors"
-    model = model_of("llama", TINY["llama"], range(2), "bfloat16", weights=None, seed=5)
-    save_model(model, file)
-
-    report = run("functional", model="llama", part="layers", first_layer=1, weights=file)
-
-    assert report.verified
-
-
 def test_torch_model_routing_decides_which_experts_are_read(tmp_path: Path) -> None:
     file = tmp_path / "routing.npz"
     np.savez(file, data=np.tile([3, 0], (6, 1)))
@@ -116,17 +103,6 @@ def test_cost_of_a_whole_model_reads_all_weights_once() -> None:
     assert 1 == cost.tokens
     assert read == pytest.approx(cost.off_chip_traffic_bytes, rel=0.02)
     assert cost.off_chip_traffic_bytes >= 2 * 595_776_000
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_alike_layers_have_one_type(name: ModelName) -> None:
-    every = range(layers_of(FULL[name]))
-    whole = model_of(FAMILIES[name], FULL[name], every, "bfloat16", weights=None, seed=None)
-    types = getattr(whole.config, "layer_types", None) or ["full"] * layers_of(FULL[name])
-
-    for layer in (0, 5):
-        same = [number for number, each in enumerate(types) if each == types[layer]]
-        assert same == alike(FULL[name], layer)
 
 
 @pytest.mark.parametrize(
