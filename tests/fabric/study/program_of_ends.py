@@ -12,7 +12,7 @@ from fabric import Program
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
 
 
-def build(act: str = "", number: int = 0, seconds: int = 0, once: str = "") -> Program:  # noqa: C901
+def build(act: str = "", number: int = 0, once: str = "") -> Program:  # noqa: C901
     match act:
         case "exits":
             sys.exit(3)
@@ -33,7 +33,6 @@ def build(act: str = "", number: int = 0, seconds: int = 0, once: str = "") -> P
             threading.Thread(target=time.sleep, args=(3600,)).start()
         case "says its number":
             print(f"this is {number}\n", end="", flush=True)  # noqa: T201
-            time.sleep(seconds)
         case "prints":
             print("said by Python")  # noqa: T201
             os.write(1, b"said by C\n")

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -28,9 +27,9 @@ STUDY = Study(
 )
 
 
-def _started(folder: Path, more: Sequence[str] = ()) -> subprocess.Popen[str]:
+def _started(folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json", "--jobs", "2"]
-    command += ["--vary", f"number=0..{POINTS - 1}", "-p", "act=says its number", *more]
+    command += ["--vary", f"number=0..{POINTS - 1}", "-p", "act=says its number"]
     return subprocess.Popen(
         [*command, "--storage", file_url(folder / "study.db")],
         stdout=subprocess.PIPE,
@@ -56,11 +55,8 @@ def _kept(folder: Path) -> set[int]:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 10))]
-)
-def test_killed_study_keeps_its_points_and_resumes(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
+def test_killed_study_keeps_its_points_and_resumes(tmp_path: Path) -> None:
+    chance = random.Random(0)
     kept: set[int] = set()
     for _ in range(2):
         process = _started(tmp_path)
@@ -90,21 +86,13 @@ def test_killed_study_keeps_its_points_and_resumes(tmp_path: Path, seed: int) ->
     }
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)]
-)
-def test_interrupted_study_prints_the_points_it_kept(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_interrupted_study_prints_the_points_it_kept(tmp_path: Path) -> None:
     process = _started(tmp_path)
     ran = _runs(process, 5)
-    if number == signal.SIGINT:
-        os.killpg(process.pid, number)
-    else:
-        process.send_signal(number)
+    os.killpg(process.pid, signal.SIGINT)
     ran += _runs(process)
     output, _ = process.communicate()
-    assert process.returncode == 128 + number
+    assert process.returncode == 128 + signal.SIGINT
     told = {each["index"] for each in json.loads(output)["points"]}
     assert told == _kept(tmp_path)
     assert 3 <= len(told) <= len(ran)

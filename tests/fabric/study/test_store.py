@@ -25,7 +25,7 @@ from fabric.explore.study.session import NoStore, OutcomeStore
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
 from fabric.timing.machine.terminations import Terminations
-from tests.profiles import examples, spread
+from tests.profiles import examples
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 
@@ -270,14 +270,11 @@ def test_damaged_storage_is_used_or_refused(kept: tuple[Study, bytes], data: st.
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("search", spread([[], ["--search", "random", "--points", "6"]], 1))
-def test_full_disk_ends_the_command_and_keeps_the_storage(
-    tmp_path: Path, url: str, search: list[str]
-) -> None:
+def test_full_disk_ends_the_command_and_keeps_the_storage(tmp_path: Path, url: str) -> None:
     Store(replace(_study(), name="program_of_fronts"), url)
     most = (tmp_path / "study.db").stat().st_size + 4096
     command = [sys.executable, "-m", "fabric", "study", str(PROGRAM), "--json"]
-    command += ["--vary", "rows=8,16,24,32,48,96", "--storage", url, "--jobs", "1", *search]
+    command += ["--vary", "rows=8,16,24,32,48,96", "--storage", url, "--jobs", "1"]
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))

@@ -45,15 +45,11 @@ class Run(NamedTuple):
 PROGRAMS: Final[dict[str, tuple[str, ...]]] = {
     "simplified_moe": (),
     "swiglu": ("batch=32", "hidden=64", "inter=64"),
-    "moe": ("model=tiny", "batch=16", "tiling=dynamic"),
     "moe regions": ("model=tiny", "batch=16", "tile_n=4", "regions=2"),
     "attention": ("requests=4", "regions=2"),
     "ragged_attention": ("requests=4", "longest=3"),
-    "dynamic_tiling": ("sequences=4", "longest=6"),
     "buffer_twice": ("size=32",),
     "top2_moe": ("tokens=8",),
-    "graph_layer": (),
-    "own_function": (),
     "own_operator": (),
 }
 
@@ -67,7 +63,7 @@ RUNS: Final = [
     Run("simplified_moe", "deadlock", ("--depth", "reassemble_1.2=2", *ON_A_MESH)),
     *(
         Run(name, ends, ON_A_MESH)
-        for name in ("swiglu", "moe", "moe regions", "attention")
+        for name in ("swiglu", "moe regions")
         for ends in ("completed", "error", "interrupted")
     ),
     *(Run(name, "killed") for name in ("simplified_moe", "attention", "own_operator")),

@@ -69,7 +69,7 @@ def check(build: Build, folder: Path, **settings: Any) -> Trace:
     return compiled
 
 
-@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED, 1))
+@pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED[::4], 1))
 def test_trace_of_a_program_is_equal_in_both_engines(
     name: str, parameters: dict[str, Any], folder: Path
 ) -> None:
@@ -105,7 +105,7 @@ def test_trace_of_a_run_that_began_again_is_one_of_tasks(build: Build, folder: P
     check(build, folder, on_deadlock="describe")
 
 
-@pytest.mark.parametrize("name", spread(CASES, 1))
+@pytest.mark.parametrize("name", spread([*CASES][::4], 1))
 def test_trace_of_a_deadlock_is_equal_in_both_engines(name: str, folder: Path) -> None:
     case = CASES[name]
     check(case.build, folder, depths=case.given, on_deadlock="describe", livelock_cycles=10_000)

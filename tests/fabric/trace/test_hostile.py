@@ -124,7 +124,7 @@ class _Page(HTMLParser):
 
 @pytest.mark.deep
 def test_commands_with_hostile_paths_print_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    paths = HOSTILE_PATHS[:: of_profile(quick=6, deep=1)]
+    paths = HOSTILE_PATHS[:: of_profile(quick=6, deep=2)]
     wanted = _said(capsys, Path("tame"))
     found = {name: _said(capsys, Path(name)) for name in ("aXb", *paths)}
     _said(capsys, Path("aYb"))
