@@ -63,7 +63,7 @@ class Accumulating(ComputeOperator):
         return self.reduction.fixed_cycles is None
 
     def operand_types(self, inputs: tuple[Stream, ...]) -> tuple[TileType, ...]:
-        """Return what the reduction is given.
+        """Return the operand types of the reduction.
 
         Raises:
             ShapeError: the inputs do not fit each other, the rank or the reduction.
@@ -106,12 +106,12 @@ class Accumulating(ComputeOperator):
         )
 
     def elements_before(self, source: StreamType) -> Dim:
-        """Return how many elements it takes before it sends the first one."""
+        """Return the number of elements that it takes before it sends the first one."""
         raise NotImplementedError
 
 
 class Accumulator:
-    """The state of one operator, its room on chip and the cycles it takes."""
+    """The accumulator of one operator, with its room on chip and its cycles."""
 
     __slots__ = (
         "_cycles",
@@ -171,7 +171,7 @@ class Accumulator:
         return self._state, self._held_bytes
 
     def value(self) -> Value:
-        """Return what has been accumulated."""
+        """Return the result for the current state."""
         value = self._finish(self._state, self._result, self._functional)
         value = tracked_as(value, self._last)
         if self._reduction.keeps_placement:
@@ -268,7 +268,7 @@ class Accum(Accumulating):
 
 @dataclass(frozen=True)
 class Scan(Accumulating):
-    """Replace every element by what has been accumulated so far, including the element.
+    """Replace every element by the accumulation up to and including the element.
 
     Shapes:
         inputs: [D_a, ..., D_0], the items of tuples being operands of their own; output: the same.

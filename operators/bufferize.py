@@ -322,7 +322,7 @@ class Streamify(Operator):
         return replace(source.nested((*outer, *again, *inner)), start=start)
 
     def _repeated(self, types: Types) -> int:
-        """Return how many dimensions the readings of one buffer have."""
+        """Return the number of dimensions of the readings of one buffer."""
         return len(self.repeats) if len(types) == 1 else types[1].rank - types[0].rank
 
     @override

@@ -122,7 +122,7 @@ def _reordered(stream: Stream, source: Layout, wanted: Layout) -> Stream:
 
 
 def _suffix(stream: Stream, tiles: int) -> int | None:
-    """Return how many of the innermost dimensions, but not all, have ``tiles`` elements."""
+    """Return the number of innermost dimensions, but not all, that have ``tiles`` elements."""
     product = 1
     for rank, dim in enumerate(reversed(stream.shape[1:]), 1):
         assert isinstance(dim, int)

@@ -48,7 +48,8 @@ class Map(ComputeOperator):
         is sent.
 
     Memory:
-        On chip, what the function holds. Matmul holds its second operand and 16 numbers for each
+        On chip, the operands of the function. Matmul holds its second operand and 16 numbers for
+        each
         column of its first.
 
     Attributes:

@@ -43,7 +43,7 @@ class _MergeJoin(Operator):
     no_order = "coordinates decide which tiles it passes on"
 
     def _wired(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        """Return the coordinates, and what belongs to them on the left and on the right."""
+        """Return the coordinates, and their payloads on the left and on the right."""
         coordinates, of_left, of_right = self.wire(left, right)
         return coordinates, of_left, of_right
 
@@ -123,11 +123,11 @@ class _MergeJoin(Operator):
 
 @dataclass(frozen=True)
 class Intersect(_MergeJoin):
-    """The coordinates that two sorted streams have in common, with what belongs to each.
+    """The coordinates that two sorted streams have in common, with the payloads of both.
 
-    Within a group coordinates ascend, and none comes twice; anything else is an error. If a
-    stream has coordinates alone, they are its payload. Several payloads come as a tuple. A payload
-    may be an address: a RandomOffChipLoad behind the join then loads only what both sides have.
+    Within a group coordinates ascend, without repetitions; anything else is an error. If a stream
+    has coordinates alone, they are its payload. Several payloads form a tuple. A payload may be an
+    address: a RandomOffChipLoad behind the join then loads only the common tiles.
 
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
@@ -154,7 +154,7 @@ class Intersect(_MergeJoin):
     conducted = True
 
     def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        """Return the coordinates, and what belongs to them on the left and on the right."""
+        """Return the coordinates, and their payloads on the left and on the right."""
         return self._wired(left, right)
 
     @override
@@ -175,10 +175,10 @@ class Intersect(_MergeJoin):
 
 @dataclass(frozen=True)
 class Union(_MergeJoin):
-    """The coordinates of either of two sorted streams, with what belongs to each, or a filler.
+    """The coordinates of either of two sorted streams, with their payloads, or a filler.
 
-    Within a group coordinates ascend, and none comes twice; anything else is an error. If a
-    stream has coordinates alone, they are its payload. Several payloads come as a tuple.
+    Within a group coordinates ascend, without repetitions; anything else is an error. If a stream
+    has coordinates alone, they are its payload. Several payloads form a tuple.
 
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
@@ -208,7 +208,7 @@ class Union(_MergeJoin):
     filler: float = 0.0
 
     def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        """Return the coordinates, and what belongs to them on the left and on the right."""
+        """Return the coordinates, and their payloads on the left and on the right."""
         return self._wired(left, right)
 
     @override
@@ -265,7 +265,7 @@ class Union(_MergeJoin):
 
 
 _Item = tuple[Tile, Value]
-"""A coordinate and what belongs to it."""
+"""A coordinate and its payload."""
 
 
 class _Fiber(Track):
@@ -333,7 +333,7 @@ def _item(value: Value) -> _Item:
 
 
 def _payload_type(value: ValueType) -> ValueType:
-    """Return the type of what belongs to a coordinate."""
+    """Return the type of a payload."""
     if not isinstance(value, TupleType):
         return value
     rest = value.items[1:]

@@ -1,6 +1,6 @@
 """LinearOffChipLoad and RandomOffChipLoad: read the tiles of a tensor from off-chip memory.
 
-The first one reads affinely, the other one what a stream of addresses names.
+The first one reads affinely, the second one at addresses from a stream.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """

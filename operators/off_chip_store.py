@@ -1,6 +1,6 @@
 """LinearOffChipStore and RandomOffChipStore: write tiles to off-chip memory.
 
-The first one writes them in order, the other one to the places that a stream of addresses names.
+The first one writes tiles in order, the second one to addresses from a stream.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """

@@ -217,7 +217,7 @@ class Parallelize(Operator):
         source: [D, D_rank-1, ..., D_0]; output i: [ceil((D - i) / consumers), D_rank-1, ..., D_0].
 
     Timing:
-        No cycles. An element becomes visible ``switch_cycles`` after it came, at the earliest.
+        No cycles. An element is visible ``switch_cycles`` after its arrival, at the earliest.
 
     Attributes:
         consumers: how many outputs there are, at least 1.

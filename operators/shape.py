@@ -170,7 +170,7 @@ class Promote(Operator):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        # In one dimension each element may be the last: whether another comes has to be seen.
+        # In one dimension each element may be the last: the next one has to be seen first.
         (source,) = inputs
         is_new_outermost = len(source.shape) == 1 and self.dimension in (None, 1)
         return Work(passes=True, in_memory=rates.in_memory[0], holds=is_new_outermost)
@@ -306,7 +306,7 @@ class Reshape(Operator):
         in_memory = rates.in_memory[0] and self.pad is None
         # Of one group, the padding comes last.
         pads = self.pad is not None
-        # The last element closes the outermost dimension: whether another comes has to be seen.
+        # The last element closes the outermost dimension: the next one has to be seen first.
         return Work(
             in_memory=in_memory,
             passes=not pads or len(inputs[0].shape) == 1,

@@ -118,7 +118,7 @@ def _interleaved(data: _Data, regions: int, program: Program) -> None:
 
 
 def _dynamic(data: _Data, regions: int, program: Program) -> None:
-    """A request goes to the region that was the first to read all keys of its request before."""
+    """A request goes to the first region that has read all keys of its request before."""
     count = data.count
     # Every region starts with one request and asks for the next with one token a request.
     tokens = [
@@ -247,7 +247,7 @@ class _Data:
         return self._after(self._values(), self._new_values())
 
     def output(self) -> NDArray[np.float64]:
-        """[requests * queries, d], what the program computes."""
+        """Return the expected output, [requests * queries, d]."""
         queries = self._queries().reshape(self.count, self.heads, self.head_dim).astype(np.float64)
         room = self._stride * self._rows
         keys = self.keys_after().reshape(self.count, room, self.head_dim)

@@ -1,6 +1,6 @@
 """Vectors times matrices, each vector times a chosen one, in static and in dynamic tiles.
 
-That is what remains of a mixture of experts, or of adapters that requests share, when batches are
+This remains of a mixture of experts, or of adapters that requests share, when batches are
 small: every matrix is read for the few vectors that are multiplied by it. With static tiling
 ``tile_n`` vectors make up a tile, the last tile of a matrix padded; with dynamic tiling all vectors
 of a matrix do. How unevenly the matrices are chosen is the exponent of a power law.

@@ -1,4 +1,4 @@
-"""PageRank: every vertex sends its rank along its edges, and what arrives is added up on chip.
+"""PageRank: every vertex sends its rank along its edges, and arriving ranks are summed on chip.
 
 An iteration expands each rank to the vertex's list of neighbours and adds it up where these say
 (Scatter). Iterations are wired one behind the other. ``dense`` multiplies the row of all ranks by
@@ -51,7 +51,7 @@ DAMPING = 0.85
 
 @dataclass(frozen=True)
 class Damped(Function):
-    """A rank out of what arrived: two operations.
+    """A damped rank from the sum of arriving ranks: two operations.
 
     Attributes:
         vertices: of the graph.

@@ -2,8 +2,8 @@
 
 A summary has the mean of the keys of each tile of 32 tokens. The scores of a request's query with
 it, added up over the eight heads that share keys and values, choose ``kept`` tiles, and only their
-keys and values are gathered: attention that is sparse by what the data say, as Quest has it (Tang
-et al., ICML 2024), with means in the place of its bounds. ``dense`` reads the whole cache.
+keys and values are gathered: attention that the data make sparse, as in Quest (Tang et al., ICML
+2024), with means in the place of its bounds. ``dense`` reads the whole cache.
 
 Timing mode has no scores: there the tiles that the numbers would choose are given.
 

@@ -82,7 +82,7 @@ class _Computing(Described):
         return 0
 
     def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
-        """Count the work on ``unit`` and return the cycles it takes there."""
+        """Count the work on ``unit`` and return its cycles there."""
         fixed = self.fixed_cycles
         return unit.compute(self.flops(*inputs)) if fixed is None else fixed
 
@@ -198,7 +198,7 @@ class Reduction(_Computing):
 
     @property
     def keeps_placement(self) -> bool:
-        """Whether the result keeps the flag ``in_memory`` of the inputs, whatever Accum says."""
+        """Whether the result keeps the flag ``in_memory`` of the inputs, overriding Accum."""
         return False
 
     def infer(self, group: Dim, *inputs: Operand) -> ValueType:
@@ -319,7 +319,7 @@ class Sum(Reduction):
 
 @dataclass(frozen=True)
 class SignalAllRead(Reduction):
-    """The number 1 when all values of a group have come; one cycle per value.
+    """The number 1 when all values of a group have arrived; one cycle per value.
 
     Shapes:
         values of a group: any, acknowledgements of stores, too; result: 1 x 1, an integer.

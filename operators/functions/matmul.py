@@ -132,7 +132,7 @@ class MatmulSum(Reduction):
 
     Attributes:
         transposed: the second operand is stored by rows of its columns.
-        unrounded: the sum is emitted as it is, in float32 where the operands have 16 bits.
+        unrounded: the sum is emitted unrounded, in float32 if the operands have 16 bits.
 
     Example:
         >>> a, b = np.ones((4, 16)), np.ones((16, 8))
@@ -453,7 +453,7 @@ class Windows:
     spread: tuple[int, ...]
 
     def count(self, space: Sequence[int]) -> tuple[int, ...]:
-        """Return how many windows there are along each dimension of space."""
+        """Return the number of windows along each dimension of space."""
         return tuple(
             (spread * (have - 1) + 1 + before + after - step * (size - 1) - 1) // stride + 1
             for have, size, stride, before, after, step, spread in zip(

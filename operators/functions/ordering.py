@@ -43,7 +43,6 @@ class Along(Step):
     """A computation along dimensions of a tile.
 
     Attributes:
-        function: the computation.
         grids: for each operand, the dimensions of its tile, the last one in its columns; they
             differ in ``axes`` only.
         axes: the dimensions, in ascending order; whole in every tile.
@@ -98,7 +97,7 @@ class Taken(OnAxes):
     """The numbers at known places of one dimension; no operations.
 
     Attributes:
-        places: for each number of the result, which one it is.
+        places: for each number of the result, its place in the operand.
     """
 
     places: tuple[int, ...]
@@ -118,7 +117,6 @@ class Tap:
     """One number of a result as a weighted sum of numbers along one dimension.
 
     Attributes:
-        places: of the numbers.
         weights: the factor of each number.
     """
 
@@ -243,9 +241,6 @@ class SortedPlaces(OnAxes):
     """The order that sorts numbers; equal numbers keep their order, and a NaN is largest.
 
     n * ceil(log2(n)) comparisons for n numbers.
-
-    Attributes:
-        descending: the largest comes first.
     """
 
     descending: bool = False

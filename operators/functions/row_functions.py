@@ -106,7 +106,7 @@ class Variance(_Reducing):
     """A variance or its root: four operations a number, and two or three more.
 
     Attributes:
-        correction: taken from how many numbers there are, by which the sum of squares is divided.
+        correction: subtracted from the number of summands, which divides the sum of squares.
         root: give the standard deviation.
     """
 

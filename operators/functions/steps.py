@@ -91,11 +91,7 @@ Shape: TypeAlias = tuple[Dim, Dim]
 
 @dataclass(frozen=True)
 class Number:
-    """A number that a step reads in the place of an array.
-
-    Attributes:
-        value: the number.
-    """
+    """A number that a step reads in the place of an array."""
 
     value: int | float
 
@@ -133,7 +129,7 @@ class Step:
         raise NotImplementedError
 
     def flops(self, *shapes: Shape) -> Dim:  # noqa: ARG002 - a default
-        """Return the operations that it takes."""
+        """Return the operations of the step."""
         return 0
 
     def apply(self, *arrays: Array) -> Array:
@@ -218,11 +214,7 @@ class Pointwise(Step):
 
 @dataclass(frozen=True)
 class Cut(Step):
-    """Some columns of an array; no operations.
-
-    Attributes:
-        first, count: which.
-    """
+    """Some columns of an array; no operations."""
 
     first: int
     count: int
@@ -243,7 +235,7 @@ class Columns(Step):
     """The columns of an array at known places; no operations.
 
     Attributes:
-        places: for each column of the result, which one it is.
+        places: for each column of the result, its place in the operand.
     """
 
     places: tuple[int, ...]

@@ -82,22 +82,11 @@ def attend(
     scale: float,
     dtype: np.dtype,
 ) -> Stream:
-    """Return ``softmax(scale * queries @ keys.T + mask) @ values`` for each task.
+    """Return ``softmax(scale * queries @ keys.T + mask) @ values``, [1, tasks] of R x e.
 
-    A task that sees no key gives zeros.
-
-    Args:
-        name: what the names of its operators start with.
-        queries: [1, tasks] of R x d.
-        keys: [1, tasks, n] of N x d.
-        values: [1, tasks, n] of N x e.
-        masks: of the scores.
-        sizes: that known data give to dimensions are added to.
-        scale: of the scores.
-        dtype: that the result is rounded to.
-
-    Returns:
-        [1, tasks] of R x e.
+    A task that sees no key gives zeros. ``queries`` are [1, tasks] of R x d, ``keys`` [1, tasks, n]
+    of N x d, ``values`` [1, tasks, n] of N x e. ``sizes`` collects the sizes of dimensions that
+    known data decide.
     """
     values = values.assume(*keys.shape)
     repeated = Expand(name=f"{name}_queries")(Promote(0)(queries), keys)  # [1, tasks, n] of R x d
@@ -136,9 +125,6 @@ class Attention(Kernel):
 
     A task is a tile of queries of all heads that share keys; the tiles of keys it sees pass by it.
     Tasks come request by request, tile of queries by tile of queries, key head by key head.
-
-    Attributes:
-        heads: its tiles.
     """
 
     family: ClassVar = "attention"
@@ -156,18 +142,10 @@ class Attention(Kernel):
         scale: float,
         regions: int,
     ) -> None:
-        """Attend to ``keys`` and ``values``, which come from the same places.
+        """Attend to ``keys`` and ``values``, which come from the same sources.
 
-        Args:
-            name: of its operators.
-            heads: its tiles.
-            queries: [batch, heads, queries, d].
-            keys: where they come from, [batch, heads, their number, d].
-            values: of as many, [batch, heads, their number, e].
-            visits: what each task reads.
-            result: in the layout ``heads_layout``.
-            scale: of the scores.
-            regions: that share the tasks, in turn.
+        All are [batch, heads, their number, columns]. ``regions`` share the tasks in turn;
+        ``result`` is in the layout ``heads_layout``.
         """
         self.name = name
         self.results = (result,)
@@ -226,7 +204,7 @@ class Attention(Kernel):
         return Accum(RetileRow(), name=f"{self.name}_rows")(groups)
 
     def _shares(self, stream: Stream, inner: tuple[int, ...]) -> list[Stream]:
-        """Deal what belongs to tasks, ``inner`` of each, out to the regions: [1, tasks, *inner]."""
+        """Deal the tasks' streams out to the regions, each as [1, tasks, *inner]."""
         tasks, regions = self.heads.tasks, self._regions
         stream = redimensioned(stream, (1, tasks, *inner))
         if regions == 1:
@@ -296,16 +274,9 @@ def plan_attention(
 ) -> Attention:
     """Return the kernel of an attention.
 
-    Args:
-        name: of its operators.
-        queries: [batch, heads, queries, d].
-        keys: [batch, key heads, keys, d] in one or more parts along the keys; the key heads divide
-            the heads.
-        values: [batch, key heads, keys, e] in the same number of parts.
-        mask: None if every query sees every key.
-        scale: of the scores.
-        dtype: of the result.
-        schedule: the wanted tile sizes.
+    ``queries`` are [batch, heads, queries, d]. ``keys`` are [batch, key heads, keys, d] in one or
+    more parts along the keys, ``values`` [batch, key heads, keys, e] in equal parts; the key heads
+    divide the heads. Without a ``mask`` every query sees every key.
     """
     batch, many, count, _ = queries.shape
     steps = [_alike(each) for each in (*keys, *values)]
@@ -336,7 +307,7 @@ def plan_attention(
 
 
 def _alike(view: View) -> int:
-    """Return how many neighbouring heads are equal because an expand repeated one head."""
+    """Return the number of equal neighbouring heads, which an expand made of one head."""
     probe = Layout(view.shape, (1,) * 4, trips=(view.shape[1],), steps=(1,), map=(1,))
     pulled = view.pull(probe)
     loops = pulled.layout.canonical().loops if pulled is not None else ()

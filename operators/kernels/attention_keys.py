@@ -123,7 +123,6 @@ class Reader:
 
     Attributes:
         name: the prefix of its operators' names.
-        heads: the attention.
         tasks: the numbers of the tasks.
         tiles: for each task the seen tiles, numbered through all sources.
         sizes: collects the sizes of ragged dimensions.
@@ -217,8 +216,6 @@ class Heads:
     """Attention in tiles.
 
     Attributes:
-        batch: requests.
-        key_heads: heads of keys and values.
         group: query heads per key head; their queries share a tile.
         queries: of each head.
         rows: queries of each head in a tile.
@@ -253,7 +250,6 @@ class Part:
     """Consecutive keys from one source.
 
     Attributes:
-        count: keys.
         rows: keys in a tile; the last tile may have fewer.
         knows_rows: a shorter tile carries its valid rows; otherwise the mask hides the padding.
     """
@@ -292,7 +288,6 @@ class Visits:
         tiles: for each task the key tiles that it sees, numbered through all parts.
         masks: for each of those key tiles the tile of ``table`` that it takes; -1 without a mask.
         count, rows: the number of tiles in the table, and the rows of each.
-        dtype: the element type of the table.
         table: [count * rows, columns].
     """
 
@@ -311,12 +306,10 @@ def causal(queries: int, keys: int) -> Mask:
 
 
 def visits(heads: Heads, parts: tuple[Part, ...], mask: Mask | None) -> Visits:
-    """Return which tiles of keys each task reads, and with which mask.
+    """Return the tiles of keys that each task reads, with their masks.
 
-    Args:
-        heads: the tiles.
-        parts: the keys, in the order of the mask's last dimension.
-        mask: None if every query sees every key.
+    ``parts`` are in the order of the mask's last dimension. Without a ``mask`` every query sees
+    every key.
     """
     total = sum(part.count for part in parts)
     if mask is None:

@@ -26,7 +26,6 @@ class Concatenated(Computed):
     """Tensors one behind the other; readers may also read each part directly.
 
     Attributes:
-        parts: the tensors.
         dim: along which they follow one another.
     """
 

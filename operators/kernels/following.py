@@ -35,13 +35,8 @@ def followed(
     """Return a layout of ``shape``, if possible the layout in which an operand arrives.
 
     The operand must be computed, have the shape and read no element twice. The last such operand is
-    followed, because its tiles arrive last.
-
-    Args:
-        views: the operands.
-        shape: of the result.
-        schedule: the wanted tile sizes if no operand is followed.
-        whole_rows: tiles have to hold whole rows of the last dimension.
+    followed, because its tiles arrive last. Without one, ``schedule`` decides the tiles. With
+    ``whole_rows`` tiles hold whole rows of the last dimension.
     """
     for view in reversed(views):
         layout = view.layout
@@ -56,10 +51,7 @@ def followed(
 def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Schedule) -> Layout:
     """Return a layout of ``shape`` in tiles of whole rows, if possible in an operand's order.
 
-    Args:
-        views: the operands, with the rows of ``shape`` and any number of columns.
-        shape: of the result.
-        schedule: the wanted tile sizes if no operand is followed.
+    ``views`` have the rows of ``shape`` and any number of columns.
     """
     for view in reversed(views):
         layout = view.layout
@@ -81,10 +73,7 @@ def followed_whole(
 ) -> tuple[Layout, ...]:
     """Return layouts with tiles whole along ``dims``, if possible in the order of a view.
 
-    Args:
-        views: the operands; their shapes differ in ``dims`` only.
-        dims: some of the dimensions.
-        schedule: the wanted tile sizes if no view is followed.
+    The shapes of ``views`` differ in ``dims`` only.
     """
     shape = views[0].shape
     for view in reversed(views):

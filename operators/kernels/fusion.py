@@ -221,7 +221,7 @@ def merge_chains(model: Model) -> None:
     """Merge each kernel of steps into its only reader, if both have the same tiles.
 
     So a norm spelled as powers, means and products is one unit, and so are the halves of a rotary
-    embedding: what all readers of a tensor come down to reads it as often as it is needed.
+    embedding: their common source is read as often as the merged kernel needs it.
     """
     for kernel in reversed(list(model.kernels)):
         if isinstance(kernel, RowLocal) and kernel in model.kernels:

@@ -124,11 +124,7 @@ def _loaded(
 
 
 class RaggedMap(Kernel):
-    """A Map over routed rows, which come in one form.
-
-    Attributes:
-        chain: of the Maps.
-    """
+    """A Map over routed rows, which come in one form."""
 
     family: ClassVar = "elementwise"
 

@@ -25,7 +25,6 @@ class Operand:
     """A tensor that a kernel reads.
 
     Attributes:
-        view: the tensor.
         layout: the reading order, over the view's shape; a loop along no dimension reads again.
             None for an opaque form, which is read as it is.
         resident: tiles that are read again stay on chip; otherwise a stored tensor is loaded again.

@@ -27,7 +27,7 @@ class Edge:
     """One reading of another kernel's result.
 
     Attributes:
-        producer: the kernel that gives it.
+        producer: the kernel that computes it.
         consumer: the kernel that reads it.
         operand: which of the consumer's operands.
     """
@@ -44,7 +44,6 @@ class Model:
     Attributes:
         kernels: in topological order.
         outputs: the stored tensors, by name.
-        loops: of the model, by number.
     """
 
     kernels: list[Kernel] = field(default_factory=list)
@@ -72,7 +71,7 @@ class Model:
             giving.update(dict.fromkeys(kernel.results, kernel))
 
     def readers(self) -> dict[Source, int]:
-        """How often each result is read, outputs included."""
+        """The number of readings of each result, including outputs."""
         count: dict[Source, int] = defaultdict(int)
         for kernel in self.kernels:
             for operand in kernel.operands:
@@ -155,16 +154,10 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
 
 
 def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> Wired:
-    """Wire the kernels of ``model`` in the open ``program``.
+    """Wire the kernels of ``model`` in the open ``program``; return their operators.
 
-    Args:
-        program: the open program.
-        model: the kernels.
-        spilled: operands that are loaded from off-chip memory each time they are read. A kernel's
-            result is stored there first, even if a converter were enough.
-
-    Returns:
-        The operators of each kernel and each operand.
+    Operands in ``spilled`` are loaded from off-chip memory each time they are read. A kernel's
+    result is stored there first, even if a converter were enough.
     """
     wired = Wired()
     joints = _Joints(program, wired, frozenset(spilled))
@@ -186,7 +179,7 @@ class _Joints:
     """Joins the results of kernels to their readers.
 
     Attributes:
-        streams: what has been given so far.
+        streams: the results so far.
     """
 
     def __init__(self, program: Program, wired: Wired, spilled: Collection[Operand]) -> None:
@@ -357,12 +350,7 @@ def load(name: str, operand: Operand) -> Stream:
 
 
 def times_loaded(operand: Operand, *, spilled: bool) -> int:
-    """Return how often the tiles of a stored operand are loaded.
-
-    Args:
-        operand: of a kernel.
-        spilled: the operand is not kept on chip.
-    """
+    """Return how often the tiles of a stored operand are loaded; again if ``spilled``."""
     layout = operand.pulled().layout
     loaded = _loaded(replace(operand, resident=operand.resident and not spilled), layout)
     return loaded.count // _once(layout).count

@@ -36,7 +36,6 @@ class Gather(Kernel):
 
     Attributes:
         table: ``[V, D]``.
-        numbers: of its rows, of any shape.
     """
 
     family: ClassVar = "gather"
@@ -44,7 +43,7 @@ class Gather(Kernel):
     def __init__(
         self, name: str, table: Stored, numbers: NDArray[np.int64], schedule: Schedule
     ) -> None:
-        """Give ``[*numbers.shape, D]``, in tiles of the schedule's rows."""
+        """Return ``[*numbers.shape, D]``, in tiles of the schedule's rows."""
         self.name, self.table, self.numbers = name, table, numbers
         self.operands = ()
         shape = (*numbers.shape, table.shape[1])

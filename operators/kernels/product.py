@@ -1,11 +1,9 @@
 """Matrix products: a Map over pairs of tiles or sums over them, and how they are tiled.
 
-The layouts of a product follow from the order of its loops. B counts batches, M rows and N columns
-of the result, K is the inner dimension; tiles have tm rows, tn columns and tk of the inner
-dimension.
-
-Weights are in off-chip memory; two tensors come as they please, batch by batch. B counts batches,
-M rows and N columns of the result (the output features), K is the inner dimension.
+The layouts of a product follow from the order of its loops. Weights are in off-chip memory;
+products of two computed tensors take them in any order, batch by batch. B counts batches, M rows
+and N columns of the result (the output features), K is the inner dimension; tiles have tm rows, tn
+columns and tk of the inner dimension.
 """
 
 from __future__ import annotations
@@ -58,7 +56,6 @@ class Product(Kernel):
     tiles are merged in turn.
 
     Attributes:
-        nest: the loops.
         transposed: the right operand is stored as ``[*B, N, K]``.
         added: the factors of the product and of the addend.
         keeps: the columns of the result without the padding of the right operand.
@@ -81,17 +78,9 @@ class Product(Kernel):
     ) -> None:
         """Multiply in the order of ``nest``.
 
-        Args:
-            name: of its operators.
-            nest: the loops.
-            left: ``[*B, *M, K]``.
-            right: ``[*B, N, K]``, or ``[*B, K, N]`` if not ``transposed``; ``[N, K]`` for several
-                units.
-            dtype: of the result.
-            transposed: the right operand is stored as ``[*B, N, K]``.
-            added: an addend of a shape that broadcasts to the result's.
-            factors: of the product and of the addend.
-            keeps: the columns of the result; the rest of the N columns is padding.
+        ``left`` is ``[*B, *M, K]``; ``right`` is ``[*B, N, K]``, or ``[*B, K, N]`` if not
+        ``transposed``, and ``[N, K]`` for several units. ``added`` broadcasts to the result.
+        ``keeps`` are the columns of the result; the rest of the N columns is padding.
         """
         self.name, self.nest, self.transposed = name, nest, transposed
         self.factors, self.keeps = factors, keeps
@@ -324,21 +313,13 @@ def linear(
 ) -> Product:
     """Return ``x @ weight.T``, with a bias that is added before rounding.
 
-    Weights are read as PyTorch stores them, by rows of an output feature. So the rows of a tile are
-    as long as possible, and the memory fills all its requests.
+    ``x`` is ``[*rows, K]``, ``weight`` ``[N, K]`` in off-chip memory; ``bias`` broadcasts to
+    ``[*rows, N]``. Weights are read as PyTorch stores them, by rows of an output feature. So the
+    rows of a tile are as long as possible, and the memory fills all its requests.
 
     Rows that arrive in tiles of columns are summed in their order: in ``row`` order; with one tile
-    of rows in sums of whole rows, if these are not much wider than the rows. If no tile near
-    the wish divides N, weights and bias are padded with rows of zeros.
-
-    Args:
-        name: of its operators.
-        x: ``[*rows, K]``.
-        weight: ``[N, K]``, in off-chip memory.
-        bias: of a shape that broadcasts to ``[*rows, N]``.
-        dtype: of the result.
-        schedule: tiles and order.
-        factors: of the product, and of the bias.
+    of rows in sums of whole rows, if these are not much wider than the rows. If no tile near the
+    wish divides N, weights and bias are padded with rows of zeros.
     """
     size, inner = weight.shape
     stored_as = schedule.weight_dtype_of(name)
@@ -386,17 +367,12 @@ def _joins(operand: Operand) -> bool:
 
 
 def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
-    """Return the tiles in which a left operand is read, each once.
+    """Return the tiles in which a left operand ``[*batches, *rows, K]`` is read, each once.
 
-    Those in which it comes, if they have rows of one batch only and not far fewer than the schedule
-    wishes: a product with weights takes 16 rows as soon as one. Else tiles of the schedule's rows,
-    with whole rows where a converter can put them together.
-
-    Args:
-        x: ``[*batches, *rows, K]``.
-        batch: dimensions of batches.
-        schedule: says the tiles.
-        whole: the inner dimension is not tiled, unless it comes so.
+    The arriving tiles are followed if they have rows of one batch only and not far fewer than the
+    schedule wishes: a product with weights takes 16 rows as fast as one. Otherwise tiles have the
+    schedule's rows, as whole rows if a converter can put them together. With ``whole`` the inner
+    dimension is tiled only if it arrives so.
     """
     inner = x.shape[-1]
     cols = inner if whole else tile_of(inner, schedule.tile_inner) or inner
@@ -447,17 +423,9 @@ def batched(
 ) -> Product:
     """Return ``left @ right``, with an addend before rounding.
 
+    ``left`` is ``[*B, *M, K]``, ``right`` ``[*B, K, N]``; ``added`` broadcasts to ``[*B, *M, N]``.
     The tiles follow the tiles of the left operand and the columns of the right one. The right
     operand is read transposed if it arrives so, which saves a transposition.
-
-    Args:
-        name: of its operators.
-        left: ``[*B, *M, K]``.
-        right: ``[*B, K, N]``.
-        added: of a shape that broadcasts to ``[*B, *M, N]``.
-        dtype: of the result.
-        schedule: tiles and order.
-        factors: of the product and of the addend.
     """
     batch, size, order = len(right.shape) - 2, right.shape[-1], schedule.order_of(name)
     by_columns = right.permuted((*range(batch), batch + 1, batch))

@@ -148,9 +148,7 @@ class Again:
     """A tensor that moves more than once.
 
     Attributes:
-        tensor: its name.
         size_bytes: the bytes beyond moving it once; all bytes if it should stay on chip.
-        why: the reason, in words.
     """
 
     tensor: str
@@ -256,8 +254,8 @@ def realised(name: str, model: Model, schedule: Schedule) -> Program:
     """Return the program ``name`` that computes ``model``, fused as ``schedule`` says.
 
     Raises:
-        CapacityError: a kernel takes more on chip than there is.
-        ConfigurationError: there are more compute units than FLOPs per cycle for them.
+        CapacityError: a kernel needs more on-chip memory than available.
+        ConfigurationError: more compute units than FLOPs per cycle.
     """
     if schedule.on_chip_bytes is None:
         fusion = Fusion((tuple(model.kernels),), frozenset())

@@ -79,14 +79,13 @@ class States(Kernel):
     """The state before each step: the initial state, then the result of each step but the last.
 
     Attributes:
-        steps: their number.
         going: the feedback of the state, in the open program.
     """
 
     family: ClassVar = "recurrence"
 
     def __init__(self, name: str, first: View, steps: int, rows: int) -> None:
-        """Begin with ``first``; give ``[steps, *first.shape]`` in tiles of about ``rows`` rows."""
+        """Begin with ``first``; return ``[steps, *first.shape]`` in tiles of ``rows`` rows."""
         self.name: str = name
         self.steps: Final = steps
         step = _step_layout(first.shape, rows)
@@ -163,7 +162,7 @@ class Entrance(Kernel):
     family: ClassVar = "recurrence"
 
     def __init__(self, name: str, given: View, steps: int, rows: int) -> None:
-        """Give ``given``, ``[steps, *shape]``, in tiles of about ``rows`` rows of one step."""
+        """Return ``given``, ``[steps, *shape]``, in tiles of about ``rows`` rows of one step."""
         self.name: str = name
         layout = by_steps(steps, _step_layout(given.shape[1:], rows))
         self.operands = (Operand(given, layout),)
@@ -180,7 +179,7 @@ class Reversed(Kernel):
     family: ClassVar = "recurrence"
 
     def __init__(self, name: str, given: View, rows: int) -> None:
-        """Give ``given``, ``[places, *shape]``, in tiles of about ``rows`` rows of one place."""
+        """Return ``given``, ``[places, *shape]``, in tiles of about ``rows`` rows of one place."""
         self.name: str = name
         layout = by_steps(given.shape[0], _step_layout(given.shape[1:], rows))
         self.operands = (Operand(given, layout),)
@@ -216,7 +215,7 @@ def _without_steps(layout: Layout) -> Layout:
 def _one_of(turns: np.ndarray, width: int, name: str) -> Stream:
     """Return selectors of one of ``width`` streams each, [1, len(turns)].
 
-    The outermost dimension is there from the beginning: what adds one has to see the end of the
-    stream before it can hand on its last element, and would hold up the loop.
+    The outermost dimension exists from the start. An operator that adds one would hold up the loop:
+    it sends its last element only after the end of the stream.
     """
     return Selectors(turns[:, np.newaxis], width, name=name)()

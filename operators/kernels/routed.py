@@ -185,7 +185,6 @@ class Routed:
     """Rows of tokens at their experts; the form of an ``Opaque``.
 
     Attributes:
-        routing: of the layer.
         spread: the form of the streams.
         packing: of tiles; None for rows.
         cols: columns of a tile; 0 if rows are whole.
@@ -206,7 +205,6 @@ class RoutedStreams:
     """The streams of routed rows.
 
     Attributes:
-        form: of the streams.
         data: [D_i] of 1xC for each expert, [n_r] of NxC or [n_r, J] of Nxc for each region.
         origins: of tiles, for each region [n_r]: the expert of each tile; in a region of one
             expert, the packed tiles. Loads of weights follow them.
@@ -287,7 +285,6 @@ class Deal(Kernel):
     """Send rows to the experts that a choice names: one Partition.
 
     Attributes:
-        routing: of the layer.
         places: of the selectors, one for each row.
     """
 
@@ -304,13 +301,7 @@ class Deal(Kernel):
     ) -> None:
         """Deal ``rows``; each row has the columns of the result.
 
-        Args:
-            name: of its operators.
-            routing: of the layer.
-            rows: the rows.
-            places: as attribute.
-            indices: integers that name the experts of each row, if data choose them.
-            result: the routed rows.
+        ``indices`` are integers that name the experts of each row, if data choose them.
         """
         self.name = name
         self.routing = routing
@@ -346,7 +337,6 @@ class Collect(Kernel):
     to finish.
 
     Attributes:
-        routing: of the layer.
         places: of the selectors: one for each row of the result, or one for all rows of a token.
         adds_up: the rows of a token are added up.
     """

@@ -23,11 +23,7 @@ from operators.shape import redimensioned
 
 
 class RowLocal(Kernel):
-    """A Map of a chain of steps over the tiles of operands that come in one order.
-
-    Attributes:
-        chain: the steps.
-    """
+    """A Map of a chain of steps over the tiles of operands that come in one order."""
 
     family: ClassVar = "elementwise"
 
@@ -121,13 +117,9 @@ def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[i
 def placed(
     value: int, tile: TileType, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]
 ) -> Placed | None:
-    """Return the step that moves the elements of a tile to ``places``; None if not needed.
+    """Return the step that moves the elements of tile ``value`` to ``places``; None if not needed.
 
-    Args:
-        value: the number of the tile in a chain.
-        tile: the tile's type.
-        places: as in ``rearranged``.
-        broadcasts: as in ``rearranged``.
+    ``places`` and ``broadcasts`` are as in ``rearranged``.
     """
     for axis in broadcasts:
         places = _single(places, axis)

@@ -111,7 +111,7 @@ class Schedule(Described):
         """Return a schedule that is searched when a program is made under it.
 
         As in StreamTensor on three levels: tiles, order and compute bandwidth for the slowest
-        unit; fusion of what fits on chip; depths of channels.
+        unit; fusion of the kernels that fit on chip; depths of channels.
 
         Args:
             on_chip_bytes: the most bytes for buffers of kernels that are on chip together.
@@ -124,7 +124,7 @@ class Schedule(Described):
         return cls(on_chip_bytes=on_chip_bytes, flops_per_cycle=flops_per_cycle, tuned=True)
 
     def regions_of(self, layer: int, experts: int) -> int:
-        """Return how many regions share the groups of a ragged layer.
+        """Return the number of regions that share the groups of a ragged layer.
 
         Raises:
             ConfigurationError: ``regions`` has no number for the layer, or not a divisor.
@@ -212,8 +212,6 @@ class _Tried:
     """A program under one of the candidates.
 
     Attributes:
-        schedule: the candidate.
-        program: under that schedule.
         at_least: a lower bound on its cycles.
         elements: the elements that its operators take, as far as the program knows.
     """

@@ -35,13 +35,7 @@ from operators.tiles.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A tensor that is somewhere.
-
-    Attributes:
-        name: for operators and messages.
-        shape: in elements.
-        dtype: of its elements.
-    """
+    """A tensor that is somewhere."""
 
     name: str
     shape: tuple[int, ...]
@@ -165,7 +159,6 @@ class View:
     """An operand of a call: a source seen through views.
 
     Attributes:
-        source: the tensor.
         shape: of the view.
         steps: the views, the first one next to the source; each with its input shape.
     """

@@ -390,7 +390,6 @@ class StorePieces(Pieces):
     """Writes pieces; takes the next one when those before have been handed over.
 
     Attributes:
-        output: its name.
         by_columns: the pieces of a tile come column by column.
         shape: of the stored tensor; None for the shape of the tiles side by side.
     """

@@ -47,7 +47,6 @@ class Pieces(Operator):
 
     Attributes:
         shapes: of the outputs.
-        piece: the type of a piece.
     """
 
     shapes: tuple[tuple[Dim, ...], ...]
@@ -308,7 +307,7 @@ class _Sets:
     """The free sets, and the chosen one.
 
     Attributes:
-        forgotten_cycle: the latest one in which a token was forgotten.
+        forgotten_cycle: the latest cycle in which a token was dropped.
     """
 
     def __init__(self, cycle: int) -> None:
@@ -370,7 +369,7 @@ def _token(kind: object, data: np.ndarray | None = None) -> Tile:
 class TokenPieces(Pieces):
     """The half of a buffer that stores: takes pieces, and receives the sets that are free again.
 
-    Nothing is stored in the cycle in which a token is forgotten, and in the first 256.
+    Nothing is stored in the cycle in which a token is dropped, and in the first 256.
 
     Attributes:
         inner: dimensions of a token.

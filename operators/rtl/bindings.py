@@ -500,7 +500,7 @@ def binding_of(place: Place) -> Binding:
                 return module, build, parameters
         raise ProgramError(
             f"{place.name}: {type(place.operator).__name__}.hardware returns {found!r}: expected "
-            "a name, what builds the module, and a dictionary of parameters"
+            "a name, a builder of the module, and a dictionary of parameters"
         )
     bind = _BINDINGS.get(type(place.operator))
     if bind is None:

@@ -80,7 +80,6 @@ class Function(NamedTuple):
     """A function of Map.
 
     Attributes:
-        operands: their number.
         sizes: of the result.
         operations: their number; for a function with fixed cycles the cycles, at a rate of 1.
         number: the result, if it is a number or a selector.
@@ -269,7 +268,6 @@ class Accumulation(NamedTuple):
     """A function of Accum and Scan.
 
     Attributes:
-        operands: their number.
         first, more: the sizes of the accumulator after the first element, and after a further one.
         operations: per element; for fixed cycles the cycles, at a rate of 1.
         stays: the result is in memory if the operands are.

@@ -30,9 +30,7 @@ class Design:
     """Hardware of a program, and the fabric's run of the program.
 
     Attributes:
-        netlist: units and channels.
         expected: the fabric's transfers; see ``comparing.transfers_of``.
-        cycles: of the fabric's run.
     """
 
     netlist: Netlist
@@ -87,7 +85,7 @@ def write(designed: Design, folder: Path) -> Written:
 
 @contextlib.contextmanager
 def _built_whole(folder: Path) -> Iterator[None]:
-    """Remove what tools have built in ``folder`` if they are interrupted.
+    """Remove the files of tools in ``folder`` if they are interrupted.
 
     ``make`` would take half an object file of an earlier ``obj_dir`` for a whole one.
     """
@@ -104,7 +102,7 @@ def _built_whole(folder: Path) -> Iterator[None]:
 
 
 def run(designed: Design, written: Written, folder: Path) -> Comparison:
-    """Build and run what ``write`` has written; compare it with the fabric's run."""
+    """Build and run the files of ``write``; compare the run with the fabric's."""
     with _built_whole(folder):
         if len(designed.netlist.channels) > _TOGETHER:
             cycles = designed.cycles + _MORE
@@ -161,7 +159,6 @@ class Difference(NamedTuple):
 
     Attributes:
         unit: the sender or receiver of the element.
-        channel: its name.
         element: its number on the channel.
         what: ``sent``, ``taken``, ``stop``, or ``fault`` for an input that a module is not built
             for.
@@ -183,7 +180,7 @@ class Difference(NamedTuple):
             "never" if each == NEVER else f"{each:,}" for each in (self.fabric, self.hardware)
         )
         if self.what == "fault":
-            return f"{self.unit} is given what its module is not built for, in cycle {self.cycle:,}"
+            return f"{self.unit} gets an input that its module refuses, in cycle {self.cycle:,}"
         unit = "stop" if self.what == "stop" else "cycle"
         return (
             f"{self.unit}: element {self.element:,} of {self.channel}, {self.what}: "
@@ -198,7 +195,6 @@ class Comparison:
     Attributes:
         transfers: elements and bare stops of the fabric's run.
         channels: of the transfers.
-        cycles: of the fabric's run.
         first_difference: None if the runs are equal.
     """
 

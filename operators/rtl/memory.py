@@ -1,9 +1,8 @@
 """Modules of operators that move tiles: from and to off-chip memory, and through on-chip buffers.
 
-Off-chip memory itself is outside: a module asks for its next tile in one cycle (``request``) and is
-told in a later one that it is there (``answer``). Tiles stay outside, too. What a unit keeps of a
-buffer is the size of its tiles, which all have to be alike, and how many its outermost dimension
-has.
+Off-chip memory itself is outside: a module requests its next tile in one cycle (``request``) and
+gets an ``answer`` in a later one. Tiles stay outside, too. A unit keeps the size of a buffer's
+tiles, which are all alike, and the size of its outermost dimension.
 """
 
 from __future__ import annotations

@@ -103,7 +103,6 @@ class Instance:
     """A unit.
 
     Attributes:
-        name: of the operator.
         module, build: the name of its module, and the builder of the module.
         parameters: tied to its ports.
         inputs, outputs: numbers of channels, in port order.

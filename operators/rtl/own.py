@@ -82,7 +82,7 @@ def text_of(module: Any, signals: list[Any], name: str) -> str:
 
 
 Binding = tuple[str, Callable[[], Unit], dict[str, int]]
-"""The name of a module, what builds it, and the parameters of one instance."""
+"""The name of a module, its builder, and the parameters of one instance."""
 
 
 class Place(NamedTuple):

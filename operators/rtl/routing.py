@@ -1,7 +1,7 @@
 """Modules of operators that route or join streams.
 
-Routing says which way an element goes, and which one goes first. Joins put the numbers of two
-streams into tuples, or find the coordinates that they have in common.
+Routing chooses the output and the order of elements. Joins put the numbers of two streams into
+tuples, or find their common coordinates.
 """
 
 from __future__ import annotations

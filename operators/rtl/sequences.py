@@ -390,11 +390,7 @@ def _sequence(u: Unit, part: _Part) -> Unit:
 
 
 class Parts(NamedTuple):
-    """The parts of a tile; their number comes from outside.
-
-    Attributes:
-        rows, cols: of each.
-    """
+    """The parts of a tile; their number comes from outside."""
 
     rows: int = 1
     cols: int = 1

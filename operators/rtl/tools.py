@@ -202,7 +202,6 @@ class ModuleCost(NamedTuple):
 
     Attributes:
         module: its name; ``fabric_top`` is the whole program.
-        instances: in the netlist.
         luts: four-input look-up tables, including carry chains and small memories.
         flip_flops: registers of one bit.
         multipliers: DSP blocks of 18 x 18 bits.

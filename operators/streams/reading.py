@@ -383,7 +383,7 @@ class Guided(Generic[V]):
         self._values.source.take()
 
     async def _pass_on(self) -> None:
-        """Read the bare stop of the groups that belongs to the one of the values."""
+        """Read the groups' bare stop that belongs to the values' bare stop."""
         values, groups = self._values, self._groups
         groups.passed(await groups.source.receive())
         if groups.empty_dimension != values.empty_dimension:
@@ -443,7 +443,7 @@ class Track:
         self._place = [0] * len(ports.input_types[port].shape)
 
     def passed(self, element: Element | None) -> None:
-        """Note that ``element``, or the end, comes next."""
+        """Note that ``element``, or the end, is next."""
         stop = self.stop
         if stop >= 0:
             place = self._place

@@ -1,3 +1,3 @@
-"""Tensors, how they are cut into tiles and walked, and what single tiles hold."""
+"""Tensors, their cutting into tiles and their walks, and the contents of single tiles."""
 
 from __future__ import annotations

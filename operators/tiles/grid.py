@@ -62,7 +62,7 @@ def positions(shape: Sequence[int]) -> Iterator[Position]:
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return how many elements apart neighbours are along each dimension."""
+    """Return the distance of neighbours along each dimension, in elements."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 

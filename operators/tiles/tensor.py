@@ -163,7 +163,7 @@ class Tensor:
     @classmethod
     @checked
     def of(cls, data: Tensor | np.ndarray) -> Tensor:
-        """Return a tensor as it is; wrap an array.
+        """Return a tensor unchanged; wrap an array.
 
         Raises:
             ProgramError: it is neither.

@@ -1,4 +1,4 @@
-"""``python -m operators.torch``: what can be imported of a module, and what cannot."""
+"""``python -m operators.torch``: the calls of a module that can and that cannot be imported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A module as a graph of calls, by ``torch.export``, and its tensors as numpy's.
 
-Composite calls that are imported (linear, attention, norms) stay whole, others are taken apart;
-calls in place become calls that return.
+Composite calls with an importer (linear, attention, norms) stay whole, others are decomposed; calls
+in place become calls that return a result.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ class Captured:
     """A module traced by torch.
 
     Attributes:
-        calls: in order.
         tensors: the tensor of each placeholder: parameters, buffers and inputs.
         data: placeholders with data at run time only: inputs of floating-point numbers. Inputs of
             integers and booleans decide where data go, so they are constants of the trace.

@@ -1,7 +1,7 @@
-"""from_torch: a PyTorch module becomes a program, and what PyTorch computes beside it.
+"""from_torch: a program from a PyTorch module, with PyTorch's results as expected outputs.
 
-Some calls of PyTorch round sums of 16-bit numbers at each summand, or have no form for such
-numbers at all. Others may return equal numbers in any order, and do.
+Some calls of PyTorch round sums of 16-bit numbers at each summand, or do not support such numbers.
+Others may return equal numbers in any order.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class _Trace:
 
 
 def _kind(leaf: Any) -> object:
-    """Return all that a trace depends on, except the lengths and strides of tensors."""
+    """Return everything that a trace depends on, except the lengths and strides of tensors."""
     return (leaf.dtype, leaf.ndim) if isinstance(leaf, torch.Tensor) else (type(leaf), repr(leaf))
 
 
@@ -71,18 +71,14 @@ def kept_trace(
     dynamic_shapes: object,
     trace: Callable[[], ExportedProgram],
 ) -> ExportedProgram | None:
-    """Return a trace of ``module`` for ``leaves``: the last one, or a new one.
+    """Return a trace of ``module`` for ``leaves``: the last one, or a new one from ``trace``.
 
-    Args:
-        module: the last trace is kept as long as the module.
-        leaves: the arguments.
-        structure: the structure of the arguments.
-        dynamic_shapes: which lengths are symbols, as torch.export has it.
-        trace: makes a new one.
+    The last trace is kept as long as the module. ``structure`` is the structure of the arguments,
+    and ``dynamic_shapes`` names the lengths that are symbols, as for torch.export.
 
     Returns:
-        None if these lengths need a trace without symbols: PyTorch made every symbol constant,
-        or cannot trace the module with symbols.
+        None if these lengths need a trace without symbols: PyTorch made every symbol constant, or
+        cannot trace the module with symbols.
 
     Raises:
         DynamicShapesError: the arguments contradict ``dynamic_shapes``.

@@ -269,9 +269,6 @@ class _Planning:
     """The state of planning: the nodes so far.
 
     Attributes:
-        captured: the module.
-        importing: the state for importers.
-        constants: tensors that do not depend on data.
         rows: of the tiles of calls within loops.
         values: the result of each node: a view, several, or None for a tensor without a reader.
         behind: nodes that depend on an unsupported call; their values are placeholders.

@@ -45,12 +45,7 @@ def imports(*targets: str, of: type | None = None) -> Callable[[Importer], Impor
 
 
 def importer_of(target: str, forms: Iterable[type] = ()) -> Importer | None:
-    """Return the importer of calls of ``target``; None if it has no importer.
-
-    Args:
-        target: of the call.
-        forms: types of the opaque forms of its arguments.
-    """
+    """Return the importer of calls of ``target`` on ``forms``; None if it has no importer."""
     return next((_IMPORTERS[key] for key in _keys(target, forms)), _IMPORTERS.get((target, None)))
 
 

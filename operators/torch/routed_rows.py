@@ -34,13 +34,7 @@ def deal(
 ) -> View:
     """Send the rows of ``x``, along its first dimension, to experts.
 
-    Args:
-        model: that grows.
-        name: of the kernel.
-        x: the rows.
-        routing: of the layer.
-        places: the experts of each row.
-        indices: the same as data choose it, [tokens, hits].
+    ``places`` are the experts of each row; ``indices`` if data choose them, [tokens, hits].
     """
     cols = math.prod(x.shape[1:])
     flat = (x.shape[0], cols)
@@ -103,14 +97,10 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
 def on_routed_rows(
     model: Model, name: str, operands: Sequence[View], steps: Sequence[Step], *, whole: bool
 ) -> View:
-    """Apply ``steps`` to routed rows, in the form in which they meet.
+    """Append a kernel that applies ``steps`` to routed rows, in the form in which they meet.
 
-    Args:
-        model: the kernel is appended to it.
-        name: of the kernel.
-        operands: at least one is routed.
-        steps: they read operands, numbered from 0, and earlier steps.
-        whole: tiles have to hold whole rows.
+    At least one operand is routed. Steps read operands, numbered from 0, and earlier steps. With
+    ``whole`` tiles hold whole rows.
 
     Raises:
         UnsupportedError: an operand beside routed rows cannot go to their experts.
@@ -148,7 +138,6 @@ class Control:
     """Integers that follow from a choice; the form of an ``Opaque`` that no kernel computes.
 
     Attributes:
-        routing: of the layer.
         indices: the experts of each token, [tokens, hits].
         says: their meaning.
     """
@@ -184,7 +173,6 @@ class Gathered:
     Attributes:
         rows: the source, indexed along its first dimension.
         order: the index of each row.
-        call: the indexing call.
     """
 
     rows: View

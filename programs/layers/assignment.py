@@ -10,7 +10,7 @@ from operators import Consumer, Flatten, Partition, Reassemble, Selectors
 
 
 def assigned(free: Stream, count: int, regions: int) -> Stream:
-    """Return the region of each of ``count`` requests: the first ones, then whichever is free.
+    """Return the region of each of ``count`` requests: all in turn, then the first free one.
 
     Args:
         free: [count], a one-hot selector for each request that a region is done with.

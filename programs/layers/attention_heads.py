@@ -39,17 +39,9 @@ from operators import (
 def attend(
     program: Program, step: Step, layer: Layer, layout: Layout, projected: Sequence[Stream]
 ) -> list[Stream]:
-    """Attend to the caches of all pairs.
+    """Attend to the caches of all pairs; return per head [1] of B x (G * d).
 
-    Args:
-        program: that is wired.
-        step: what the layers share.
-        layer: with the caches.
-        layout: the number of regions, and how pairs are assigned to them.
-        projected: queries, [1, H] of B x (G * d), keys and values, [1, H] of B x d.
-
-    Returns:
-        Per head [1] of B x (G * d).
+    ``projected`` are queries, [1, H] of B x (G * d), keys and values, [1, H] of B x d.
     """
     requests, heads = len(step.lengths), step.attention.key_heads
     pairs, regions = requests * heads, layout.attention_regions

@@ -41,7 +41,6 @@ class Caches:
 
     Attributes:
         keys, values: [requests * stride * rows, d]: every request has room for ``stride`` tiles.
-        rows: of a cache tile.
         stride: tiles from one request's cache to the next one's.
         outputs: the names under which keys and values are stored.
     """
@@ -76,14 +75,9 @@ class Requests:
 def attention_region(name: str, given: Requests, caches: Caches) -> tuple[Stream, Stream]:
     """Compute ``softmax(q @ k.T) @ v`` for every request; no scaling, no maximum.
 
-    Args:
-        name: what the names of the region's operators start with.
-        given: its requests.
-        caches: of all requests.
-
     Returns:
-        The key tiles of all requests as they are loaded, [b, n] of N x d, and the results, [b] of
-        h x d in memory.
+        The key tiles of all requests as they are loaded, [b, n] of N x d, and the results, [b] of h
+        x d in memory.
     """
     loaded, keys = _cache(f"{name}_keys", given, given.keys, 0, caches)  # [b, n] of N x d
     _, values = _cache(f"{name}_values", given, given.values, 1, caches, loaded.shape)

@@ -31,9 +31,8 @@ class DecoderData:
     directions, and a token lies far in the directions of its experts.
 
     Attributes:
-        x: [B, D], what the first layer reads.
-        step: what the layers share.
-        layers: one after the other.
+        x: [B, D], the input of the first layer.
+        step: the inputs that all layers share.
     """
 
     def __init__(
@@ -50,16 +49,8 @@ class DecoderData:
     ) -> None:
         """Draw nothing yet.
 
-        Args:
-            size: of the mixture of experts.
-            attention: of the attention.
-            lengths: [B], tokens in the caches.
-            choices: of each layer, [B, k], the experts of each token.
-            regions: how many share the experts.
-            cache_rows: of a cache tile.
-            dtype: as which the weights are in memory.
-            first_layer: the number of the first one.
-            seed: of all numbers.
+        ``lengths`` are the tokens in the caches, [B]; ``choices`` the experts of each token, [B,
+        k], for each layer.
         """
         self._size, self._attention, self._seed = size, attention, seed
         self._choices, self._first = choices, first_layer

@@ -26,15 +26,7 @@ from operators import Accum, Add, Flatten, Map, Reassemble, RetileRow
 
 
 def decoder_layer(program: Program, step: Step, layer: Layer, layout: Layout, x: Stream) -> Stream:
-    """Compute one layer: [1, B] of 1xD -> [1, B] of 1xD.
-
-    Args:
-        program: that is wired.
-        step: what the layers share.
-        layer: with weights, caches and routing.
-        layout: how it is tiled and spread over units.
-        x: the result of the layer before.
-    """
+    """Compute one layer: [1, B] of 1xD -> [1, B] of 1xD."""
     name = layer.name
     width = layer.router.shape[0]
     projected = _projected(step, layer, layout, _normalised(f"{name}attention", x, width))

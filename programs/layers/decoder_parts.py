@@ -50,7 +50,6 @@ class Layer:
         keys, values: per key-value head, [D, d].
         output: per key-value head, [G * d, D].
         router: [D, E].
-        experts: per region.
         caches: of the pairs (head, request), head by head.
     """
 
@@ -70,7 +69,6 @@ class Step:
     """The inputs that all layers of a decode step share.
 
     Attributes:
-        attention: of the attention.
         lengths: [B], tokens in the caches before the step, which are also the new positions.
         positions: the same in off-chip memory, [B, 1].
     """

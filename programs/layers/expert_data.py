@@ -21,7 +21,6 @@ class LayerData:
     held for it.
 
     Attributes:
-        x: [B, D].
         router: [B, k], a softmax over the experts of each token.
         weights: of each region, the same number of neighbouring experts.
     """
@@ -29,15 +28,7 @@ class LayerData:
     def __init__(
         self, size: Model, choice: NDArray[np.int64], regions: int, dtype: np.dtype, seed: int
     ) -> None:
-        """Draw nothing yet.
-
-        Args:
-            size: of the model.
-            choice: [B, k], the experts of each token.
-            regions: how many share the experts.
-            dtype: as which the weights are in memory.
-            seed: of all numbers.
-        """
+        """Draw nothing yet; ``choice`` are the experts of each token, [B, k]."""
         self._size = size
         self._choice = choice
         self._dtype = dtype
@@ -57,7 +48,7 @@ class LayerData:
         self._kept = [_held(each) for each in self.weights]
 
     def y(self) -> NDArray[np.float64]:
-        """[B, D], what the layer computes; the weights of a region are dropped when it is done."""
+        """The expected result, [B, D]; the weights of a region are dropped after use."""
         x, router = self.x.array.astype(np.float64), self.router.array.astype(np.float64)
         result = np.zeros_like(x)
         # One set for all experts: fresh matrices would take as long as the products.

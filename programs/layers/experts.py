@@ -72,7 +72,7 @@ def experts(
         packed: per expert, [n_i] of NxD.
         weights: per region, for ``len(packed) / len(weights)`` neighbouring experts.
         tile_f: columns of a weight tile; it divides F.
-        prefix: what the names of the operators start with.
+        prefix: of the operators' names.
 
     Returns:
         Per expert, [D_i] of 1xD.

@@ -30,14 +30,7 @@ from operators import (
 def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> Stream:
     """Compute the experts that the router chooses for each token, and add them up by its gates.
 
-    Args:
-        program: that is wired.
-        layer: with the weights.
-        layout: how experts are tiled; ``layer.experts`` has the regions.
-        packed: all tokens, [1] of BxD.
-
-    Returns:
-        [1, B] of 1xD.
+    ``packed`` are all tokens, [1] of BxD; the result is [1, B] of 1xD.
     """
     prefix, count = layer.name, layer.router.shape[1]
     top_k = layer.choice.shape[1]

@@ -90,11 +90,7 @@ def attends(
 ) -> Attention:
     """Return the attention of a model's layers; given sizes replace the model's.
 
-    Args:
-        model: the model.
-        heads: query heads, of all key-value heads together.
-        key_heads: key-value heads.
-        head_dim: columns of a head.
+    ``heads`` are the query heads of all ``key_heads`` together, of ``head_dim`` columns each.
 
     Raises:
         ConfigurationError: one is not positive, or key-value heads do not share the query heads

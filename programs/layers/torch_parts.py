@@ -109,15 +109,9 @@ def prefilling(model: Any, part: Part, requests: int, tokens: int, seed: int) ->
 
 
 def decoding(model: Any, part: Part, lengths: NDArray[np.int64], seed: int) -> Called:
-    """Return the arguments if every request brings one token.
+    """Return the arguments if every request brings one token, behind a cache of ``lengths`` tokens.
 
     A shorter request is padded on the left to the longest length, as in transformers.
-
-    Args:
-        model: transformers' model of the layers that the part has.
-        part: the part.
-        lengths: tokens in each request's cache, [requests].
-        seed: of all data.
     """
     requests, longest = len(lengths), int(lengths.max())
     held = torch.from_numpy(lengths)

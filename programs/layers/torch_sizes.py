@@ -152,11 +152,11 @@ TINY: Final[Mapping[ModelName, Sizes]] = MappingProxyType(
         "mixtral": {**_TINY, "num_local_experts": 4, "num_experts_per_tok": 2},
     }
 )
-"""Small, with all that is special to each: grouped heads, tied tables, a window that slides."""
+"""Small, with the special features of each: grouped heads, tied tables, a sliding window."""
 
 
 def layers_of(sizes: Sizes) -> int:
-    """Return how many layers a model has."""
+    """Return the number of layers of a model."""
     return int(sizes["num_hidden_layers"])
 
 

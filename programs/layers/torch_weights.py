@@ -26,13 +26,9 @@ def model_of(
 ) -> Any:
     """Return transformers' model of some layers, with embedding and head.
 
-    Args:
-        family: as transformers calls it.
-        sizes: of its configuration.
-        layers: which ones it has.
-        dtype: of all weights.
-        weights: a safetensors file, or a folder of several, which is mapped.
-        seed: of drawn weights; None for none, on the meta device. Ignored if ``weights`` is given.
+    ``family`` and ``sizes`` are as in transformers' configurations. ``weights`` is a safetensors
+    file, or a folder of several, which is mapped. Without it, ``seed`` draws weights; None for
+    none, on the meta device.
 
     Raises:
         ConfigurationError: a file cannot be read or has not all weights.

@@ -53,7 +53,7 @@ def mapped(findings: Findings, model: str, tiling: str, page_bytes: int) -> floa
 
 
 def slowdown(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
-    """Return how many times the cycles without a limit a run with 8 MiB takes."""
+    """Return the cycles of a run with 8 MiB over the cycles without a limit."""
     at = {"model": model, "tiling": tiling, PAGE: page_bytes}
     limited = findings.value("cycles", **at, **{CAPACITY: SMALL_BYTES})
     free = findings.value("cycles", **at, **{CAPACITY: None})

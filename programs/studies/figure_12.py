@@ -50,7 +50,7 @@ def study() -> Study:
 
 
 def static_gain(findings: Findings) -> Found:
-    """Return how many times more static tiles use of 32 regions than of 128."""
+    """Return the use of 32 regions over the use of 128, with static tiles."""
     return Found((ratio(findings, "compute_utilization", "static"),))
 
 
@@ -70,7 +70,7 @@ def both_gains(findings: Findings) -> Found:
 
 
 def static_overhead(findings: Findings) -> Found:
-    """Return how many per cent more cycles static tiles take in 32 regions than in 128."""
+    """Return the percentage of cycles that 32 regions add over 128, with static tiles."""
     return Found((overhead_percent(findings, "static", 32),))
 
 
@@ -80,7 +80,7 @@ def dynamic_overhead(findings: Findings) -> Found:
 
 
 def more_flops(findings: Findings) -> Found:
-    """Return how many times more operations padded tiles have."""
+    """Return the operations of padded tiles over those without padding."""
     counts = [
         number(findings, "extra.flops_artifact", tiling=each, regions=128)
         for each in ("static", "dynamic")

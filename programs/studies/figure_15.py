@@ -52,9 +52,9 @@ def study() -> Study:
 
 
 def batch_16(findings: Findings) -> Found:
-    """Return how many times faster dynamic parallelisation is with 16 requests.
+    """Return the speed-up of dynamic parallelisation with 16 requests.
 
-    These are one block, on which one region works, beside four that share them dynamically.
+    These requests are one block, on which one region works; four regions share them dynamically.
     """
     in_turn = _speedup(findings, BLOCK, "interleaved")
     return Found(

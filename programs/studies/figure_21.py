@@ -50,14 +50,14 @@ def study() -> Study:
 
 
 def over_interleaved(findings: Findings) -> Found:
-    """Return how many times faster dynamic parallelisation is than interleaved, in the mean."""
+    """Return the mean speed-up of dynamic over interleaved parallelisation."""
     return Found((mean(speedups(findings, "interleaved", TRACES)),))
 
 
 def over_coarse(findings: Findings) -> Found:
-    """Return how many times faster it is than coarse.
+    """Return the mean speed-up of dynamic over coarse parallelisation.
 
-    Of a batch of 16 requests coarse parallelisation makes one block, on which one region works.
+    With a batch of 16 requests coarse parallelisation makes one block, on which one region works.
     """
     shared = [each for each in TRACES if each.batch > BLOCK]
     return Found(
@@ -71,7 +71,7 @@ def over_coarse(findings: Findings) -> Found:
 
 
 def over_both(findings: Findings) -> Found:
-    """Return how many times faster it is than both static ones."""
+    """Return the mean speed-up of dynamic over both static parallelisations."""
     ratios = [
         each
         for strategy in ("coarse", "interleaved")

@@ -55,7 +55,6 @@ class Workload:
     Attributes:
         title: in tables.
         side: columns of its mesh, and rows.
-        fixed: parameters of all designs.
         designs: parameters of each, by name; the last is the paper's proposal.
     """
 

@@ -74,7 +74,7 @@ def _found(findings: Findings, tiling: tuple[int, int], pieces: int) -> float:
 
 
 def _off(cycles: float, tiling: tuple[int, int]) -> float:
-    """Return by how many percent cycles are off."""
+    """Return the error of cycles, in percent."""
     return 100 * (cycles / PRINTED[tiling] - 1)
 
 

@@ -59,7 +59,6 @@ class Times:
     Attributes:
         first_ms: to the first token.
         speed: tokens a second, from then on.
-        latency_ms: of all.
         tokens_per_joule: while tokens are generated.
     """
 

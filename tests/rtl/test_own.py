@@ -81,7 +81,7 @@ def raises() -> Any:
 @pytest.mark.parametrize(
     ("hardware", "message"),
     [
-        (lambda *_: 1, r"hardware returns 1: expected a name, what builds the module, and a"),
+        (lambda *_: 1, r"hardware returns 1: expected a name, a builder of the module, and a"),
         (lambda *_: ("A", 2, {}), r"hardware returns \('A', 2, \{\}\): expected a name"),
         (lambda *_: raises(), "EverySecond.hardware raised KeyError: 'no'"),
         (lambda *_: ("A", raises, {}), "the hardware of every_second_1 raised KeyError: 'no'"),

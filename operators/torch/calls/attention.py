@@ -77,12 +77,7 @@ def _mask(
 ) -> Mask:
     """Return a mask as [batch, heads, queries, keys], of size 1 along equal dimensions.
 
-    Args:
-        importing: the model.
-        mask: of a shape that broadcasts to [*outer, queries, keys].
-        outer: the leading dimensions of the call's queries.
-        lead: ``outer`` as batch and heads.
-        keys: their number.
+    ``mask`` broadcasts to [*outer, queries, keys]; ``lead`` is ``outer`` as batch and heads.
     """
     if not isinstance(mask.source, Stored):
         importing.unsupported(

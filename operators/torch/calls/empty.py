@@ -1,4 +1,4 @@
-"""Calls that are given tensors without elements beside others."""
+"""Calls with tensors without elements among their arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cat(importing: Importing, call: Call) -> View:
 @imports("aten.scatter.reduce", "aten.scatter.value_reduce", of=NoElements)
 @imports("aten.scatter_reduce.two", "aten.slice_scatter.default", of=NoElements)
 def put(importing: Importing, call: Call) -> View:
-    """No number is put anywhere: the tensor stays as it is."""
+    """No number is written: the tensor stays unchanged."""
     return call.tensor()
 
 

@@ -89,7 +89,7 @@ def _parts(
     found = importing.products.get(x.source)
     if found is None or dim % len(x.shape) != 1 or not x.is_plain:
         importing.unsupported(
-            "it takes parts of rows of experts: expected columns of what a grouped product gives"
+            "it takes parts of rows of experts: expected columns of a grouped product's result"
         )
     routed, weights = found
     parts = []

@@ -70,7 +70,7 @@ def _along(
 
 
 def sorted_along(importing: Importing, call: Call) -> tuple[View, View]:
-    """Numbers in ascending or descending order, and which one each was."""
+    """Numbers in ascending or descending order, and the original place of each."""
     dim = int(call.argument(1, "dim", -1))
     descending = bool(call.argument(2, "descending", False))
     return _picked(importing, call, call.tensor(), dim, SortedPlaces(descending))
@@ -84,15 +84,9 @@ def _picked(
     function: OnAxes,
     count: int | None = None,
 ) -> tuple[View, View]:
-    """Return the numbers at the places that ``function`` finds along a dimension, and the places.
+    """Return the numbers at the places that ``function`` finds along ``dim``, and the places.
 
-    Args:
-        importing: the model.
-        call: the imported call.
-        x: the numbers.
-        dim: the dimension.
-        function: finds the places.
-        count: the number of places; the size of the dimension if None.
+    It finds ``count`` places; one per number if None.
     """
     x = importing.once(call, x.reshaped(x.shape or (1,)))
     dim %= len(x.shape)

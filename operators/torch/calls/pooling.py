@@ -151,7 +151,7 @@ def _tap(weights: torch.Tensor, reached: torch.Tensor) -> Tap:
 
 
 def _rank(call: Call) -> int:
-    """Return how many dimensions of space a call names itself after."""
+    """Return the number of dimensions of space in a call's name."""
     return int(next(each for each in call.target.split(".")[1] if each in "123"))
 
 

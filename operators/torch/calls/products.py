@@ -76,13 +76,8 @@ def product(
 ) -> View:
     """Plan ``left @ right`` with an addend: ``[*B, M, N]``.
 
-    Args:
-        importing: the model.
-        call: the imported call.
-        left: ``[*B, M, K]``, or ``[K]``.
-        right: ``[*B, K, N]``, or ``[K]``; batches broadcast.
-        added: an addend of a shape that broadcasts to the result's.
-        factors: of the product and of the addend.
+    ``left`` is ``[*B, M, K]`` or ``[K]``, ``right`` ``[*B, K, N]`` or ``[K]``; batches broadcast,
+    and ``added`` broadcasts to the result. ``factors`` are of the product and of the addend.
     """
     if len(left.shape) == 1:
         left = left.reshaped((1, *left.shape))
@@ -217,17 +212,9 @@ def convolve(
 ) -> View:
     """Plan a convolution: ``[B, O, *windows]``.
 
-    A tile has the channels of one group of an image, or the weights of some outputs; with several
-    groups, of some groups with all their outputs. Everything is read once.
-
-    Args:
-        importing: the model.
-        call: the imported call.
-        x: ``[B, C, *space]``.
-        weight: ``[O, C / groups, *places]``.
-        bias: ``[O]``.
-        windows: the places where weights and input meet.
-        groups: of channels, each with separate weights.
+    ``x`` is ``[B, C, *space]``, ``weight`` ``[O, C / groups, *places]``, ``bias`` ``[O]``. A tile
+    has the channels of one group of an image, or the weights of some outputs; with several groups,
+    of some groups with all their outputs. Everything is read once.
     """
     batch, channels, *space = x.shape
     inner, outputs = channels // groups, weight.shape[0] // groups

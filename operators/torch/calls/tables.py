@@ -64,11 +64,7 @@ def embedding(importing: Importing, call: Call) -> View:
 def rows_of(importing: Importing, call: Call, x: View, given: list[Any]) -> View:
     """Plan ``x[given]``: rows of a table, from the dimensions that are not indexed.
 
-    Args:
-        importing: the model.
-        call: the imported call.
-        x: the table.
-        given: for each dimension the numbers of its places, or None for the whole dimension.
+    ``given`` has the numbers of the places of each dimension, or None for the whole dimension.
     """
     if any(isinstance(each, View) and not isinstance(each.source, Stored) for each in given):
         return rows_by_data(importing, call, x, given)

@@ -107,7 +107,7 @@ def sliced(importing: Importing, call: Call) -> View:
 
 @imports("aten.select.int")
 def select(importing: Importing, call: Call) -> View:
-    """One place of a dimension, which goes away."""
+    """One place of a dimension, which is removed."""
     x = call.tensor()
     dim, index = call.args[1:]
     dim, size = dim % len(x.shape), x.shape[dim]
@@ -137,7 +137,7 @@ def split(importing: Importing, call: Call) -> tuple[View, ...]:
 
 @imports("aten.unbind.int")
 def unbind(importing: Importing, call: Call) -> tuple[View, ...]:
-    """The places of a dimension, which goes away."""
+    """The places of a dimension, which is removed."""
     x = call.tensor()
     dim = call.argument(1, "dim", 0) % len(x.shape)
     parts = (importing.part(call, x, dim, index, 1) for index in range(x.shape[dim]))

@@ -31,11 +31,7 @@ _CHECKS: Final = (
 
 
 class NeedsLengthError(Exception):
-    """A call needs a length that data decide.
-
-    Attributes:
-        node: the call.
-    """
+    """A call needs a length that data decide."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node.name)
@@ -72,12 +68,7 @@ class Settled(torch.nn.Module):
     """A traced module with constant lengths."""
 
     def __init__(self, traced: GraphModule, given: Sequence[Any]) -> None:
-        """Compute the lengths that follow from known arguments.
-
-        Args:
-            traced: the module.
-            given: its arguments, one after the other.
-        """
+        """Compute the lengths that follow from the known arguments among ``given``."""
         super().__init__()
         self.traced = traced
         known = _Knowing(traced)
@@ -86,7 +77,7 @@ class Settled(torch.nn.Module):
         self.places: Final = known.places
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the module returns.
+        """Return the module's result.
 
         Raises:
             NeedsLengthError: a call needs to know a length that data decide.
@@ -103,7 +94,6 @@ class _Knowing(Interpreter):
     """Computes calls that depend only on integers and booleans among the arguments.
 
     Attributes:
-        known: results of calls.
         places: the places that a call's constant masks or repeats select.
     """
 

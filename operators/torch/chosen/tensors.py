@@ -52,7 +52,6 @@ class Chosen:
 
     Attributes:
         tensor: with all places.
-        choice: of places.
         dim: the dimension, from 0 on.
         is_place: whether its elements are the numbers of the places.
     """

@@ -14,13 +14,9 @@ from operators.torch.loops.cells import BEHIND, EACH, STATES
 
 
 def rows_in_loops(calls: Sequence[Node], wish: int) -> dict[Node, int]:
-    """Return for each call within a loop how many rows its tiles have.
+    """Return the rows of the tiles of each call within a loop; ``wish`` is their number outside.
 
     They divide the rows of each state, so that no tile has rows of two steps.
-
-    Args:
-        calls: in order.
-        wish: the rows of tiles outside.
     """
     states, behind = defaultdict[int, list[Node]](list), defaultdict[int, list[Node]](list)
     entrances = defaultdict[int, list[Node]](list)

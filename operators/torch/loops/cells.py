@@ -203,7 +203,7 @@ def states(first: Any, steps: int, loop: int, state: int) -> Any:
 
 
 def behind(given: Any, loop: int, state: int) -> Any:
-    """Return the state behind the last step; ``given`` has the one behind each step."""
+    """Return the state behind the last step, from ``given``, the states behind all steps."""
     if _is_single(given.shape[0]):
         return given.squeeze(0)
     return torch.ops.step_loop.behind.default(given, loop, state)

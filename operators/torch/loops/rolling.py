@@ -66,7 +66,7 @@ class Repeat:
 
     @property
     def count(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return len(self.steps)
 
 
@@ -272,7 +272,7 @@ class Rolled(torch.nn.Module):
         }
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the module returns."""
+        """Return the module's result."""
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         with preserve_node_meta():
             return _Rolling(self).run(*leaves, enable_io_processing=False)
@@ -483,7 +483,6 @@ class _Counted(NamedTuple):
     """A loop with a number of steps that known integers decide.
 
     Attributes:
-        steps: their number.
         counts: the carried integers before each step, by number.
         last: the carried integers behind the last step.
     """

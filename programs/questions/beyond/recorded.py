@@ -18,10 +18,9 @@ class Layer:
     """A layer of experts.
 
     Attributes:
-        name: of the model.
         model: as ``moe.py`` takes it.
         short, long: recorded routings of 64 and of 1,024 tokens.
-        regions: among how many its experts are shared out.
+        regions: the numbers of regions that share its experts.
     """
 
     name: str

@@ -25,7 +25,6 @@ class Published:
     """A number of the text.
 
     Attributes:
-        decoder: the model.
         against: the static tile of the comparison.
         what: speed-up, bytes saved or compute bandwidth saved.
         text: as the table of claims has it.

@@ -23,8 +23,6 @@ class Layer:
     """The costs of a layer in one layout; the mean if a study has several layers.
 
     Attributes:
-        setting: the layout.
-        cycles: of the layer.
         bytes_: on chip, by accounting.
         active_bytes: the bytes of ``ARTIFACT`` without experts and regions that get no token.
         compute: FLOPs per cycle of all units together.
@@ -74,10 +72,7 @@ def compared(
 ) -> Comparison | None:
     """Compare the layouts of a decoder; None if a run did not complete.
 
-    Args:
-        findings: of a study with ``decoder.space(assumed)``.
-        decoder: the model.
-        assumed: the other parameters.
+    ``findings`` are of a study with ``decoder.space(assumed)``.
     """
     common = decoder.named | assumed
     ours = _layer(findings, common, decoder.ours)

@@ -7,7 +7,7 @@ attention has four regions. ``tests/symbolic/test_published.py`` derives this. E
 assumed, each assumption as a parameter:
 
 * cache lengths are from the median class, as the caption says, one of three such traces;
-* every layer routes as the one recorded layer of the model does, under other names of its experts;
+* every layer routes like the one recorded layer of the model, with renamed experts;
 * the units of attention and of projections have 1,024 FLOPs a cycle, too;
 * heads have 128 columns, as the models have; the authors' attention has 64;
 * static parallelisation deals requests out in turn, as in figure 14;
@@ -48,8 +48,6 @@ class Decoder:
     Attributes:
         title: in pictures.
         model: as ``decoder.py`` takes it.
-        layers: of the model.
-        experts: of a layer.
         regions: that share them with all three optimisations.
         tile_f: columns of a weight tile of an expert.
         memory_matched, performance_matched: rows of the static tiles of figure 17.

@@ -16,13 +16,9 @@ def speedups(
     traces: Sequence[CacheTrace],
     read: Callable[..., float] = number,
 ) -> list[float]:
-    """Return how many times faster dynamic parallelisation is than another, for each trace.
+    """Return the speed-up of dynamic parallelisation over ``strategy``, for each trace.
 
-    Args:
-        findings: have the runs.
-        strategy: the other.
-        traces: the traces of the batches.
-        read: ``number``, which raises if a run is missing, or ``found``, which does not.
+    ``read`` is ``number``, which raises if a run is missing, or ``found``, which does not.
 
     Raises:
         ConfigurationError: a run did not complete.

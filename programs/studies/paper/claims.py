@@ -56,7 +56,6 @@ class PublishedClaim:
     """A row of the table of claims.
 
     Attributes:
-        text: of the claim.
         location: in the paper.
         value: the number, as it is printed there.
         of_points: the value from the published points, for a range both ends; empty without such
@@ -115,12 +114,9 @@ def published_claim(text: str, value: str = "") -> PublishedClaim:
 def claim(
     text: str, compute: Callable[[Findings], Found | Judgement], published: str = ""
 ) -> Claim:
-    """Return a claim of the table.
+    """Return a claim of the table, computed again by ``compute``.
 
-    Args:
-        text: of the claim in the table.
-        compute: computes it again.
-        published: its value in the table; needed if one text has several.
+    ``published`` is its value in the table; needed if one text has several.
 
     Raises:
         LookupError: the number of such claims is not 1.
@@ -137,13 +133,7 @@ def claim(
 
 
 def compared(found: Found, printed: Printed, of_points: Sequence[float] = ()) -> Judgement:
-    """Judge a claim by the rule above.
-
-    Args:
-        found: the computed values.
-        printed: the number in the text.
-        of_points: the values from the published points; empty without such points.
-    """
+    """Judge a claim by the rule above; ``of_points`` are the values from the published points."""
     notes = [found.note, found.unpublished]
     notes += [f"With {how}: {printed.told([value])}." for how, value in found.equal.items()]
     notes += [f"The published points give {printed.told(of_points)}."] if of_points else []

@@ -48,12 +48,8 @@ def bars(
 ) -> None:
     """Draw groups of bars beside each other.
 
-    Args:
-        axes: where.
-        groups: below each group.
-        series: a colour and a height in each group, by label.
-        form: of the number above each bar; empty for no number.
-        turn_degrees: of those numbers.
+    ``series`` has a colour and a height in each group, by label; ``form`` is the format of the
+    number above each bar, empty for no number, turned by ``turn_degrees``.
     """
     width = 0.8 / len(series)
     for at, (label, (colour, heights)) in enumerate(series.items()):

@@ -84,7 +84,6 @@ class Variation:
     """A change of the memory with banks, or of its requests.
 
     Attributes:
-        title: in a table.
         keys: of the hardware, beside ``BANKED``.
         tile_f: columns of a weight tile.
         on_both: whether it affects the flat memory, too.
@@ -142,7 +141,6 @@ class View:
     """The findings of a study on one memory.
 
     Attributes:
-        findings: of all.
         keys: all hardware keys of the selected points.
         setting: their further parameters.
     """

@@ -27,8 +27,6 @@ class Ratio:
     """A ratio that the paper compares.
 
     Attributes:
-        figure: its number.
-        what: the comparison.
         published: the number; empty if not published.
         compute: computes it, for a range all its values.
         setting: further parameters of its points.

@@ -74,7 +74,7 @@ def by_variation(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def row_hits_percent(view: View, setting: Setting) -> float:
-    """Return how many per cent of the requests find their row open."""
+    """Return the percentage of requests that find their row open."""
     hits, misses, conflicts = (
         number(view, f"hbm.row_{each}", **setting) for each in ("hits", "misses", "conflicts")
     )

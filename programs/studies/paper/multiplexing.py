@@ -1,4 +1,4 @@
-"""Regions that share the experts: what the text claims of figures 12 and 13."""
+"""Regions that share the experts: the text's claims about figures 12 and 13."""
 
 from __future__ import annotations
 

@@ -38,7 +38,6 @@ class Published:
         table: its file.
         setting: the parameters that name the point.
         metric: the metric of the value.
-        value: the number.
         seconds: that the authors' simulator took for it; None if unknown.
     """
 

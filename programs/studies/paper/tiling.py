@@ -1,4 +1,4 @@
-"""Static tiles against the dynamic one: what the text claims of figures 9 and 10.
+"""Static tiles against the dynamic one: the text's claims about figures 9 and 10.
 
 The authors give a compute unit of static tiles 4096 operations a cycle, one of dynamic tiles 6400.
 They count the memory of all of Qwen's 128 experts for static tiles, and only of experts with tokens
@@ -31,12 +31,7 @@ PUBLISHED_FLOPS: Final = 6400
 
 @dataclass(frozen=True)
 class Design:
-    """The costs of a tiling.
-
-    Attributes:
-        cycles: of the layer.
-        on_chip_bytes: its on-chip requirement.
-    """
+    """The costs of a tiling."""
 
     cycles: float
     on_chip_bytes: float
@@ -51,12 +46,7 @@ def designs(
 ) -> tuple[dict[int, Design], Design]:
     """Return the static designs of a layer, by the rows of a tile, and the dynamic one.
 
-    Args:
-        findings: have them.
-        layer: the layer.
-        static: the experts counted for static tiles, see ``MEMORY``.
-        dynamic: the experts counted for the dynamic one.
-        flops_per_cycle: of the dynamic design's compute units.
+    ``static`` and ``dynamic`` name the experts that are counted, see ``MEMORY``.
 
     Raises:
         ConfigurationError: a run did not complete.
@@ -76,8 +66,6 @@ class Comparison:
     """A number that compares static tiles with the dynamic one.
 
     Attributes:
-        layer: the layer.
-        measure: computes it.
         of_cycles, of_memory: whether it compares cycles, and memory.
         counted: the experts that the authors count for static tiles, see ``MEMORY``.
         unpublished: missing information in the text.
@@ -111,7 +99,7 @@ class Comparison:
 
 
 def speedup(layer: Layer, tile_n: int) -> Comparison:
-    """Return how many times faster the dynamic tile is than a static one."""
+    """Return the speed-up of the dynamic tile over a static one."""
 
     def measure(fixed: Mapping[int, Design], ours: Design) -> float:
         return fixed[tile_n].cycles / ours.cycles

@@ -29,7 +29,6 @@ class Measured:
     """The metric that is drawn over the bytes on chip.
 
     Attributes:
-        metric: its name.
         label: beside its axis.
         unit: how many of the metric's units are 1 there.
     """
@@ -50,7 +49,6 @@ class Dynamic:
     Attributes:
         label: in the legend.
         counted: the experts with counted memory, see ``MEMORY``.
-        flops_per_cycle: of its compute units.
         filled: whether the star is.
         colour: of the star, a name of ``COLOURS``.
     """
@@ -87,14 +85,7 @@ def tradeoff(
     measured: Measured = CYCLES,
     annotations: Sequence[Annotation] = (),
 ) -> Callable[[Findings, Figure], None]:
-    """Return the drawing of layers in the paper's comparison.
-
-    Args:
-        layers: a panel for each.
-        values: the printed values.
-        measured: the metric over the bytes on chip.
-        annotations: ratios that the picture points out.
-    """
+    """Return the drawing of layers in the paper's comparison, with ``values`` as printed."""
     theirs = _places(values, measured)
 
     def draw(findings: Findings, figure: Figure) -> None:
@@ -140,13 +131,7 @@ def draw_layer(
 ) -> None:
     """Draw the designs of a layer.
 
-    Args:
-        axes: where.
-        findings: have the designs.
-        layer: the layer.
-        statics: the experts with counted memory, by the label of the static tiles.
-        dynamics: the stars.
-        measured: the metric over the bytes on chip.
+    ``statics`` are the experts with counted memory, see ``MEMORY``, by the label of the tiles.
     """
     named(axes, layer.title, "on-chip memory (MB)", measured.label)
     for (label, counted), style in zip(statics.items(), ("o-", "s:"), strict=False):

@@ -83,7 +83,7 @@ QWEN_1024: Final = Layer(
 )
 
 REGIONS: Final = {"static": (128, 64, 32, 16, 8, 4), "dynamic": (128, 64, 32, 16, 8, 4, 2)}
-"""Among how many the experts of Qwen's layer are shared out, by the tiling."""
+"""The numbers of regions that share the experts of Qwen's layer, by the tiling."""
 
 
 def multiplexed(tiling: str) -> Space:
@@ -118,7 +118,6 @@ class CacheTrace:
     """The key-value caches of the requests of one batch.
 
     Attributes:
-        batch: how many requests.
         kv_class: ``low``, ``med`` or ``high``: how much their lengths vary.
         path: of the lengths, as ``attention.py`` takes it.
     """

@@ -19,7 +19,7 @@ PARTS: Final[dict[str, dict[int, int]]] = {
     "qwen3-moe": {0: 48},
     "mixtral": {0: 32},
 }
-"""The layers of each model that are unlike others, by their numbers, and how many are like them."""
+"""The different layers of each model, by number, and the number of layers equal to each."""
 
 
 def parts_of(model: str) -> list[tuple[Setting, int]]:
