@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.critical import CriticalPath
     from fabric.analysis.trace.analysis.diff import TraceDiff
     from fabric.analysis.trace.analysis.moment import Moment
+    from fabric.analysis.trace.analysis.other_memory import MemoryKey
     from fabric.analysis.trace.analysis.stalled import Stalls
     from fabric.analysis.trace.analysis.summary import TraceSummary
     from fabric.analysis.trace.analysis.what_if_result import WhatIf
@@ -199,26 +200,37 @@ class Trace(RecordedRun, Shown):
         depths: Mapping[str, int] | None = None,
         work: Mapping[str, float] | None = None,
         links: float = 1,
+        *,
+        hbm_bandwidth: float = 1,
+        hbm_latency: float = 1,
+        hbm_ports: float = 1,
     ) -> WhatIf:
-        """Return the cycles of the run with other depths, work or links.
+        """Return the cycles of the run with other depths, work, links, or another HBM.
 
         No program runs: the recorded operations are timed again. The result is exact if the order
         of operations cannot change; otherwise ``reasons`` lists the possible changes.
 
         Args:
             depths: of channels, by ``consumer.input`` or a pattern such as ``load_*.0``.
-            work: factors of working times of units, by name, by a pattern of names, or by the
-                title of a family in the tables, such as ``load_0..127``.
+            work: factors of the working times of units, and of their waits for the HBM, by name,
+                by a pattern of names, or by the title of a family, such as ``load_0..127``.
             links: factor of the bytes a cycle on links of the network; ``math.inf`` for unlimited
                 links.
+            hbm_bandwidth: factor of the bytes a cycle of the HBM.
+            hbm_latency: factor of the cycles from a request to its answer.
+            hbm_ports: factor of the requests a cycle that a unit hands over.
 
         Raises:
             ConfigurationError: an unknown channel or unit, a number out of range, ``links``
-                without limited links, a run that did not complete, or an incomplete trace.
+                without limited links, a memory that does not state its latency or ports, a run
+                that did not complete, or an incomplete trace.
         """
         from fabric.analysis.trace.analysis.what_if import what_if_of
 
-        return what_if_of(self, depths or {}, work or {}, links)
+        hbm: dict[MemoryKey, float] = {
+            "bandwidth": hbm_bandwidth, "latency": hbm_latency, "ports": hbm_ports
+        }  # fmt: skip
+        return what_if_of(self, depths or {}, work or {}, links, hbm)
 
     @checked
     def tell(self, log: Log) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -76,6 +76,7 @@ class Recorder:
             "request_bytes": memory.request_bytes,
             "peak_bytes_per_cycle": float(plan.peak_bytes_per_cycle),
             "clients": list(plan.clients),
+            "tensors": list(_tensors(plan, memory.request_bytes)),
         }
         about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
         # For pictures: operators with their functions, and labels of streams.
@@ -162,6 +163,15 @@ class Recorder:
 
     def _json(self, name: str, value: dict[str, object]) -> None:
         write_whole(self._folder / f"{name}.json", json_text(value))
+
+
+def _tensors(plan: Plan, request_bytes: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield the bytes of requests that read a tensor once, and its readers."""
+    for placed in plan.memory_map.tensors:
+        once_bytes = placed.bytes_once(request_bytes)
+        readers = [node.index for node in placed.nodes if node.operator.off_chip == "read"]
+        if once_bytes and readers:
+            yield once_bytes, readers
 
 
 def _shared_links(machine: Machine) -> JsonObject:

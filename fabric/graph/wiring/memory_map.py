@@ -116,6 +116,17 @@ class Placed(NamedTuple):
     size_bytes: int | None
     layout: TensorLayout
 
+    def bytes_once(self, request_bytes: int) -> int | None:
+        """Return the bytes of the requests that read each tile once; None if data decide."""
+        tensor = self.tensor
+        if tensor is None or tensor.tile is None or not tensor.columns:
+            return None
+        elements, columns, cols = product(tensor.shape), tensor.columns, tensor.tile[1]
+        if not isinstance(elements, int) or not isinstance(columns, int):
+            return None
+        requests = -(-row_bytes(cols, tensor.dtype) // request_bytes)
+        return elements // cols * requests * request_bytes
+
 
 class MemoryMap(NamedTuple):
     """The off-chip tensors of a program by address; unknown sizes are last."""

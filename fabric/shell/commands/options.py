@@ -138,8 +138,8 @@ def factors(
     return _by_name(given, factor, form)
 
 
-def links_factor(_context: click.Context, parameter: click.Parameter, given: str) -> float:
-    """Parse the factor of link bandwidth; inf for unlimited."""
+def single_factor(_context: click.Context, parameter: click.Parameter, given: str) -> float:
+    """Parse ``FACTORx``; inf for unlimited."""
     if given == "unlimited":
         return math.inf
     if not _FACTOR.fullmatch(given) or not float(given.removesuffix("x")):

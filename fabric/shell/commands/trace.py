@@ -17,7 +17,7 @@ from fabric.shell.commands.options import (
     depth_option,
     factors,
     file_option,
-    links_factor,
+    single_factor,
 )
 from fabric.shell.completing import runs
 from fabric.shell.groups import Group
@@ -129,6 +129,12 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     _show(run_a, lambda trace: trace.diff(other).sheet(rows))
 
 
+def _hbm_option(key: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        f"--hbm-{key}", metavar="FACTORx", default="1x", callback=single_factor, help=text
+    )
+
+
 @command.command("what-if")
 @_RUN
 @depth_option(
@@ -139,26 +145,34 @@ def diff(run_a: Path, run_b: Path, rows: int) -> None:
     metavar="UNIT=FACTORx",
     multiple=True,
     callback=factors,
-    help="Multiply the work of a unit: 0.5x is half, 2x is double. UNIT may be a pattern, or a "
-    "family as the tables name it: 'load_0..127'.",
+    help="Multiply the work of a unit and its waits for the HBM: 0.5x is half, 2x is double. UNIT "
+    "may be a pattern, or a family as the tables name it: 'load_0..127'.",
 )
+@_hbm_option("bandwidth", "Multiply the bytes a cycle of the HBM.")
+@_hbm_option("latency", "Multiply the cycles from a request to its answer.")
+@_hbm_option("ports", "Multiply the requests a cycle that a unit hands over to the HBM.")
 @click.option(
     "--links",
     metavar="FACTORx|unlimited",
     default="1x",
-    callback=links_factor,
+    callback=single_factor,
     help="Multiply the bytes a cycle of the network's links, or remove their limit.",
 )
 @_ROWS
 def what_if(
-    run: Path, depths: dict[str, int], work: dict[str, float], links: float, rows: int
+    run: Path,
+    depths: dict[str, int],
+    work: dict[str, float],
+    links: float,
+    rows: int,
+    **hbm: float,
 ) -> None:
-    """Compute the run's cycles with other depths, work or links, without running it again.
+    """Compute the run's cycles with other depths, work, links or HBM, without running it again.
 
     The recorded operations of each unit are timed again. This is exact if the changes affect only
     the timing of operations. The hops stay as they were.
     """
-    _show(run, lambda trace: trace.what_if(depths, work, links).sheet(rows))
+    _show(run, lambda trace: trace.what_if(depths, work, links, **hbm).sheet(rows))
 
 
 @command.command("export")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.graph.hardware.least_cycles import least_burst_cycles
 from fabric.messages.text import families
 from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters
@@ -22,6 +23,8 @@ from fabric.timing.state.run_state import ChannelFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from fabric.graph.hardware.description import OffChipDescription
 
 
 class RecordedChannel(ChannelFacts, frozen=True):
@@ -61,7 +64,8 @@ class Record:
         events: [events, 2]: channel and operation, see ``log.SHIFT``, and an amount: cycles worked
             before for operations up to LAST_WORKED; their own cycles for WORK and BURST;
             cycles after the reading for LATE, and after the element is visible for IDLE; otherwise
-            that of the log. LATE has the number of events since its reading as its channel.
+            that of the log. LATE has the number of events since its reading as its channel, and
+            BURST its requests; 0 for on-chip memory.
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
         choosers: units with work that depends on which input came first.
@@ -207,6 +211,32 @@ class Record:
             return replace(self, links=None, shares_links=self.shares_links and links is None)
         wider = tuple(max(1, round(each * times)) for each in links.capacities)
         return replace(self, links=links._replace(capacities=wider))
+
+    def with_memory(self, before: OffChipDescription, after: OffChipDescription) -> Record:
+        """Return a copy with another off-chip memory, estimated.
+
+        A burst waits for its least cycles, which its requests and the memory decide, and for
+        requests of other bursts. The second part is scaled by the peak bytes per cycle.
+        """
+        its = ((self.events[:, 0] & e.KIND) == e.BURST) & (self.events[:, 0] > e.BURST)
+        requests, which = np.unique(self.events[its, 0] >> e.SHIFT, return_inverse=True)
+
+        def least(memory: OffChipDescription, requests: list[int]) -> Counters:
+            return np.array([least_burst_cycles(memory, each, write=False) for each in requests])
+
+        alone, then_alone = (least(each, requests.tolist())[which] for each in (before, after))
+        answer, then_answer = (least(each, [1]) for each in (before, after))
+        scale = float(before.peak_bytes_per_cycle / after.peak_bytes_per_cycle)
+        waited = self.events[its, 1]
+        queued = np.maximum(waited - alone, 0)
+        shared = then_answer + np.rint((waited - answer) * scale).astype(np.int64)
+        events = self.events.copy()
+        events[its, 1] = np.where(
+            queued > alone,
+            np.maximum(then_alone, shared),
+            then_alone + np.rint(queued * scale).astype(np.int64),
+        )
+        return replace(self, events=events)
 
     def with_waits(self, units: Sequence[int], factor: float) -> Record:
         """Return a copy in which memory waits of ``units`` take ``factor`` as long."""

@@ -154,7 +154,8 @@ def _part(rows: Entries, units: int, forward_cycles: Counters) -> tuple[Counters
     """Return the number of events by unit, and the events of some units."""
     notes = _notes_of(rows)
     late = np.flatnonzero(rows["operation"] == log.LATE)
-    rows["operation"][rows["operation"] == log.ALLOCATE] = log.BURST
+    allocated = rows["operation"] == log.ALLOCATE
+    rows["operation"][allocated], rows["amount"][allocated] = log.BURST, 0
     is_event = (rows["operation"] < log.CHOICE) & (rows["operation"] != log.NOTE)
     is_event[notes] = True
     place = np.cumsum(is_event) - 1
@@ -167,11 +168,12 @@ def _part(rows: Entries, units: int, forward_cycles: Counters) -> tuple[Counters
     on = np.maximum(rows["channel"], 0, dtype=np.int64)
     amount[late] -= read_cycle
     on[late] = since
+    bursts = kind == log.BURST
+    on[bursts] = amount[bursts]
     work = np.diff(cycle, prepend=0)
     begins = np.flatnonzero(np.diff(unit, prepend=-1))
     work[begins] = cycle[begins]
     work -= waited
-    bursts = kind == log.BURST
     amount[bursts] = waited[bursts]
     idle = kind == log.IDLE
     amount[idle] = cycle[idle] - amount[idle] - forward_cycles[on[idle]]

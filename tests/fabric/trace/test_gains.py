@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from fabric import Hardware, Trace, simulate
+from fabric import Hardware, Program, Trace, simulate
+from fabric.analysis.trace.analysis.what_if import Gain, by_change
 from fabric.extend import OnChipDescription
+from fabric.graph.hardware.description import FlatDescription
+from fabric.graph.loading.program_file import load_program
+from tests.benchmarks.processes import ROOT
 from tests.fabric.test_pages import buffers_on
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
@@ -30,16 +34,54 @@ def test_gain_of_half_the_work_is_that_of_a_run(slow: Trace) -> None:
     assert simulate(none).cycles == family.cycles
 
 
-def test_gain_of_the_memory_comes_first(tmp_path: Path) -> None:
-    trace = record(program("moe static"), tmp_path)[1]
-    stalls = trace.stalls()
-    kinds = [gain.kind for gain in stalls.gains or ()]
+def _moe(hbm: FlatDescription, tile_n: int = 8) -> Program:
+    parameters = ["model=tiny", "batch=32", f"tile_n={tile_n}"]
+    return load_program(ROOT / "programs/moe.py", parameters, Hardware(hbm=hbm)).program
 
-    assert "memory" == kinds[0]
-    assert {"memory", "family", "depth"} >= {*kinds}
+
+def test_gains_of_another_memory_are_near_those_of_runs(tmp_path: Path) -> None:
+    trace = record(_moe(FlatDescription()), tmp_path)[1]
+    changes = {
+        "the HBM had twice the bandwidth": FlatDescription(channels=64),
+        "the HBM had half the latency": FlatDescription(startup_cycles=7, latency_cycles=1),
+        "units had ports of twice the width to the HBM": FlatDescription(requests_per_bundle=2),
+    }
+    found = {gain.change: gain.cycles for gain in trace.stalls().gains or () if gain.kind == "hbm"}
+
+    for change, hbm in changes.items():
+        cycles = simulate(_moe(hbm), mode="timing").cycles
+        assert cycles is not None
+        assert found[change] == pytest.approx(cycles, rel=0.1), change
+    assert trace.what_if(hbm_latency=0.5).cycles == found["the HBM had half the latency"]
+    assert trace.what_if(hbm_bandwidth=2, hbm_latency=0.5).cycles < min(found.values())
+
+
+def test_memory_without_time_bounds_the_run(tmp_path: Path) -> None:
+    stalls = record(program("moe static"), tmp_path)[1].stalls()
+
     (memory,) = (gain for gain in stalls.gains or () if gain.kind == "memory")
-    assert "the HBM answered at once" == memory.change
-    assert memory.changed_cycles == memory.cycles < trace.cycles
+    assert "the HBM took no time" == memory.change
+    assert memory.cycles == min(gain.cycles for gain in stalls.gains or ())
+    assert stalls.verdict.startswith("Bound by the HBM: ")
+
+
+def test_small_gains_are_one_sentence() -> None:
+    gains = [Gain("family", f"unit_{saved}", 0, 1000 - saved, True) for saved in (10, 9, 400)]
+
+    large, sentence = by_change(gains, 1000)
+
+    assert ["unit_400", "unit_10"] == [gain.name for gain in large]
+    change = "unit_9 took half as long"
+    assert f"1 more change would save less than 1 % each: at most 0.9 %, if {change}." == sentence
+
+
+def test_tensors_that_are_read_again_are_counted(tmp_path: Path) -> None:
+    report, trace = record(_moe(FlatDescription(), tile_n=1), tmp_path)
+    once = simulate(_moe(FlatDescription(), tile_n=32), mode="timing").hbm_bytes_moved
+    sentence = trace.stalls().repeats
+
+    assert sentence.startswith(f"{report.hbm_bytes_moved:,} bytes moved by the HBM, {once:,} of ")
+    assert sentence.endswith("load_down_0..7 reads 917,504 bytes again (8 units).")
 
 
 def test_gain_of_capacity_is_a_run_without_limit(tmp_path: Path) -> None:

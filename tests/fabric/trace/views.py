@@ -94,16 +94,15 @@ def _summary(folder: Path, told: Told) -> Seen:
 
 def _stalls(folder: Path, told: Told) -> Seen:
     text = told("trace", "stalls", folder, "--rows", 10_000, "--unfold")
-    head, _, rest = text.partition("\n\n")[2].partition("\n")
-    found = re.search(r"each row sums to ([\d,]+) cycles?", head)
+    found = re.search(r"each row sums to ([\d,]+) cycles?", text)
     assert found is not None
     columns = {
         row["unit"]: _kept(
             {_COLUMNS[title]: _number(row[title]) for title in row.keys() & _COLUMNS}
         )
-        for row in _table(rest.split("\n\n")[0].splitlines())
+        for row in _table(text[found.end() + 1 :].split("\n\n")[0].splitlines())
     }
-    verdict = text.rpartition("\n\n")[2].strip()
+    verdict = text.partition("\n")[0]
     return Seen(cycles=_number(found[1]), columns=columns, verdict=verdict)
 
 

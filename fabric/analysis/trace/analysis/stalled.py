@@ -96,6 +96,7 @@ class Stalls(Result):
         hbm: reasons for a slow HBM; None without waits for it or without counters.
         gains: changes that shorten the run, the largest first; None if the run cannot be timed
             again, because it did not complete or not all was traced.
+        repeats: a sentence about off-chip tensors that are read more than once; may be empty.
         verdict: a sentence with the bound of the run, or its end if it did not complete.
         folded: the same accounts by family.
     """
@@ -107,6 +108,7 @@ class Stalls(Result):
     hbm: SlowMemory | None = field(repr=False)
     gains: tuple[Gain, ...] | None = field(repr=False)
     verdict: str
+    repeats: str
     folded: FoldedStalls = field(repr=False)
 
     @property
@@ -115,10 +117,15 @@ class Stalls(Result):
         return sum(each.cycles for each in self.roots)
 
     def sheet(self, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
-        """Yield the tables, the critical path and the verdict; at most ``shown`` rows of each.
+        """Yield the verdict, the gains, the tables and the critical path.
 
-        A row is a family of units; with ``unfold`` it is a unit.
+        Each table has at most ``shown`` rows: families of units, or units with ``unfold``.
         """
+        yield line((self.verdict, "bold"))
+        if self.repeats:
+            yield line(self.repeats)
+        if self.gains:
+            yield from _gains(self.gains, self.cycles, shown)
         yield from _stages(self, shown)
         unfold = unfold or all(len(family.units) == 1 for family in self.folded.families)
         accounts = self if unfold else self.folded
@@ -129,10 +136,6 @@ class Stalls(Result):
         yield from accounts.critical_path.sheet(shown)
         if self.hbm is not None:
             yield from self.hbm.sheet(shown)
-        if self.gains:
-            yield from _gains(self.gains, self.cycles, shown)
-        yield line()
-        yield line((self.verdict, "bold"))
 
     def cycles_sheet(self, shown: int | None = ROWS, *, unfold: bool = False) -> Sheet:
         """Yield a row for each unit, or for each family with its median unit and its spread."""
@@ -211,6 +214,7 @@ def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
 
 
 def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
+    large, sentence = by_change(gains, cycles)
     rows = [
         (
             gain.change,
@@ -218,7 +222,10 @@ def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
             percent(cycles - gain.changed_cycles, cycles),
             "estimated" if gain.estimated else "exact",
         )
-        for gain in by_change(gains)
+        for gain in large
     ]
     yield Title("What would help", "; `trace what-if` answers more")
-    yield Rows(("if", "cycles", "fewer, %", ""), rows, shown)
+    if rows:
+        yield Rows(("if", "cycles", "fewer, %", ""), rows, shown)
+    if sentence:
+        yield line(sentence)

@@ -127,9 +127,10 @@ class Accounts:
             return "The run took no cycles."
         if self.gains is None:
             return self._mostly()
-        if not self.gains:
+        gains = [gain for gain in self.gains if gain.kind != "hbm"]
+        if not gains:
             return "Nothing alone bounds it: no memory, unit or channel by itself makes it shorter."
-        first, *others = self.gains[:2]
+        first, *others = gains[:2]
         bound = first.cycles <= (1 - _BOUND_SHARE) * self.cycles
         sentence = f"{'Bound by' if bound else 'Nothing alone bounds it, not even'} "
         sentence += f"{_called(first)}: {_gain_text(first, self.cycles)}."

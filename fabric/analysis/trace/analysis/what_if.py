@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
+from fabric.analysis.trace.analysis.other_memory import MemoryKey, memory_of, scaled
 from fabric.analysis.trace.analysis.what_if_result import (
     BlockedUnit,
     ChannelWaits,
@@ -19,9 +20,9 @@ from fabric.analysis.trace.analysis.what_if_result import (
 )
 from fabric.analysis.trace.reading.reader import refused
 from fabric.analysis.trace.reading.record_in import record_in, stopped_in
-from fabric.analysis.trace.reading.wording import Names
+from fabric.analysis.trace.reading.wording import Names, percent
 from fabric.messages.errors import ConfigurationError
-from fabric.messages.text import close_to
+from fabric.messages.text import close_to, counted
 from fabric.timing.engine import log as e
 from fabric.timing.retiming.retimer import Retimer, Waits, waits_of
 
@@ -33,25 +34,32 @@ if TYPE_CHECKING:
     from fabric.timing.retiming.record import Record
     from fabric.timing.retiming.retimer import Blocked
 
-_KINDS: Final = ("memory", "links", "family", "depth")
-
 _LINKS: Final = "the links of the network"
+
+_THE_HBM: Final = "the HBM"
 
 _DEEPEST: Final = 1 << 60
 
+_HBM: Final[tuple[tuple[MemoryKey, float, str], ...]] = (
+    ("bandwidth", 2, "the HBM had twice the bandwidth"),
+    ("latency", 0.5, "the HBM had half the latency"),
+    ("ports", 2, "units had ports of twice the width to the HBM"),
+)
+
 
 class Gain(NamedTuple):
-    """A run without the time of one resource.
+    """A run without the time of one resource, or with a faster HBM.
 
     Attributes:
-        kind: a memory, the links of a network, a family of units, or the depth of channels.
-        cycles: of the run if the resource took no time.
-        half_cycles: if it took half as long, or links carried twice as much; None for depths.
+        kind: a memory, the HBM with another number, the links of a network, a family of units, or
+            the depth of channels.
+        cycles: of the run if the resource took no time, or with the faster HBM.
+        half_cycles: if it took half as long, or links carried twice as much; else None.
         estimated: the order of arrivals may change, and the cycles with it.
         file, line: where the units were wired; empty and 0 if not a family.
     """
 
-    kind: Literal["memory", "links", "family", "depth"]
+    kind: Literal["memory", "hbm", "links", "family", "depth"]
     name: str
     cycles: int
     half_cycles: int | None
@@ -64,12 +72,11 @@ class Gain(NamedTuple):
         """The change of the program or the hardware, in words."""
         if self.kind == "depth":
             return "every channel were unbounded"
-        if self.kind == "links":
-            return f"{self.name} were unlimited"
-        if self.kind == "memory":
-            answers = self.name == "the HBM"
-            return f"{self.name} answered at once" if answers else f"{self.name} were unlimited"
-        return f"{self.name} took half as long"
+        if self.kind == "hbm":
+            return self.name
+        if self.kind == "family":
+            return f"{self.name} took half as long"
+        return f"{self.name} {'took no time' if self.name == _THE_HBM else 'were unlimited'}"
 
     @property
     def changed_cycles(self) -> int:
@@ -79,9 +86,16 @@ class Gain(NamedTuple):
         return self.cycles
 
 
-def by_change(gains: Iterable[Gain]) -> list[Gain]:
-    """Return ``gains`` in the order of memories, links, families, and all channels."""
-    return sorted(gains, key=lambda gain: (_KINDS.index(gain.kind), gain.changed_cycles))
+def by_change(gains: Iterable[Gain], cycles: int) -> tuple[list[Gain], str]:
+    """Return the changes that save 1 % of ``cycles`` or more, and a sentence about all others."""
+    ranked = sorted(gains, key=lambda gain: gain.changed_cycles)
+    large = [gain for gain in ranked if 100 * (cycles - gain.changed_cycles) >= cycles]
+    small = ranked[len(large) :]
+    if not small:
+        return large, ""
+    most = f"at most {percent(cycles - small[0].changed_cycles, cycles)} %, if {small[0].change}"
+    many = counted(len(small), "more change" if large else "change")
+    return large, f"{many} would save less than 1 % each: {most}."
 
 
 def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple[Gain, ...] | None:
@@ -94,15 +108,27 @@ def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple
         record = record_in(trace)
     except ConfigurationError:
         return None
-    gains = [gain for gain in _tried(record, names, families) if gain.cycles < record.cycles]
+    tried = [*_with_other_hbm(trace, record), *_tried(record, names, families)]
+    gains = [gain for gain in tried if gain.cycles < record.cycles]
     return tuple(sorted(gains, key=lambda gain: gain.cycles))
+
+
+def _with_other_hbm(trace: RecordedRun, record: Record) -> Iterator[Gain]:
+    memory = memory_of(trace)
+    if memory is None or not record.clients:
+        return
+    for key, factor, name in _HBM:
+        changed = scaled(memory, key, factor)
+        if changed is not None:
+            after = record.with_memory(memory, changed)
+            yield Gain("hbm", name, _cycles(after, after.depths), None, estimated=True)
 
 
 def _tried(record: Record, names: Names, families: Iterable[int]) -> Iterator[Gain]:
     estimated = not record.determinate
     if record.clients:
         without = partial(record.with_waits, record.clients)
-        yield Gain("memory", "the HBM", *_less_of(without), bool(record.choosers))
+        yield Gain("memory", _THE_HBM, *_less_of(without), bool(record.choosers))
     if record.shares_on_chip:
         others = sorted(set(range(len(record.units))) - set(record.clients))
         without = partial(record.with_waits, others)
@@ -132,13 +158,18 @@ def _cycles(record: Record, depths: Counters) -> int:
 
 
 def what_if_of(
-    trace: RecordedRun, depths: Mapping[str, int], work: Mapping[str, float], links: float
+    trace: RecordedRun,
+    depths: Mapping[str, int],
+    work: Mapping[str, float],
+    links: float,
+    hbm: Mapping[MemoryKey, float],
 ) -> WhatIf:
     """Return the cycles of ``trace`` with the changes.
 
     ``depths``: by ``consumer.input``, or by a pattern; later ones override earlier ones. ``work``:
     time factors of units by name, pattern or title of a family; later ones override earlier ones.
-    ``links``: factor of the links' capacity; inf for unlimited links.
+    ``links``: factor of the links' capacity; inf for unlimited links. ``hbm``: factors of its
+    numbers.
     """
     if not links > 0:
         raise refused(f"links is {links}: expected how many times as much, above 0")
@@ -147,7 +178,8 @@ def what_if_of(
     stopped = trace.status == "deadlock"
     record, waiting = stopped_in(trace) if stopped else (record_in(trace), ())
     changed, names = _changed(record, depths), Names(trace)
-    after = Retimer(_worked(record, names, work).with_links(links))
+    changed_record = _with_hbm(trace, _worked(record, names, work), hbm)
+    after = Retimer(changed_record.with_links(links))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
     cycles = None if stopped else retimed.cycles
@@ -163,15 +195,31 @@ def what_if_of(
         depths=changed,
         work=dict(work),
         links=links,
+        hbm={key: factor for key, factor in hbm.items() if factor != 1},
         cycles_before=record.cycles,
         cycles=cycles,
-        reasons=_reasons(record, work, links, ended=moved is not None),
+        reasons=_reasons(record, work, links, hbm, ended=moved is not None),
         units=_units(names, *moved) if moved else (),
         channels=_channels(record, vector, *moved) if moved else (),
         loop=tuple(_blocked(record, vector, each) for each in after.loop_of(retimed.blocked)),
         stopped=stopped,
         released=tuple(sorted(released, key=lambda unit: (unit.cycle, unit.name))),
     )
+
+
+def _with_hbm(trace: RecordedRun, record: Record, hbm: Mapping[MemoryKey, float]) -> Record:
+    memory = memory_of(trace)
+    for key, factor in hbm.items():
+        if not (math.isfinite(factor) and factor > 0):
+            raise refused(f"hbm_{key} is {factor}: expected how many times as much, above 0")
+        if factor == 1:
+            continue
+        changed = None if memory is None else scaled(memory, key, factor)
+        if memory is None or changed is None:
+            models = "a memory of the model flat, banked or fixed that states it"
+            raise refused(f"hbm_{key}: expected the trace of a run with {models}")
+        record, memory = record.with_memory(memory, changed), changed
+    return record
 
 
 def _released(record: Record, after: Retimer, unit: int) -> ReleasedUnit:
@@ -196,7 +244,7 @@ def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:
             )
         factors |= dict.fromkeys(its, factor)
     for factor in dict.fromkeys(factors.values()):
-        record = record.with_work([unit for unit in factors if factors[unit] == factor], factor)
+        record = record.with_pace([unit for unit in factors if factors[unit] == factor], factor)
     return record
 
 
@@ -219,19 +267,26 @@ def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
 
 
 def _reasons(
-    record: Record, work: Mapping[str, float], links: float, *, ended: bool
+    record: Record,
+    work: Mapping[str, float],
+    links: float,
+    hbm: Mapping[MemoryKey, float],
+    *,
+    ended: bool,
 ) -> tuple[str, ...]:
     # With fixed orders of operations, times do not decide whether a run completes.
     if not ended and record.orders_are_fixed:
         return ()
-    scaled = [
-        f"{called} works {factor:g} times as long, rounded to cycles"
+    times = [
+        f"{called} takes {factor:g} times as long, rounded to cycles"
         for called, factor in work.items()
     ]
+    if any(factor != 1 for factor in hbm.values()):
+        times.append("bursts to the HBM wait for others in proportion to its bandwidth")
     capacities = () if record.links is None or math.isinf(links) else record.links.capacities
     if any(each * links % 1 for each in capacities):
-        scaled.append(f"links carry {links:g} times as much, rounded to bytes a cycle")
-    return (*record.arbitrated, *scaled)
+        times.append(f"links carry {links:g} times as much, rounded to bytes a cycle")
+    return (*record.arbitrated, *times)
 
 
 def _units(names: Names, before: Waits, after: Waits) -> tuple[UnitEnd, ...]:

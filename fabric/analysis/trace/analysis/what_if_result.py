@@ -73,6 +73,7 @@ class WhatIf(Result):
     depths: Mapping[str, int]
     work: Mapping[str, float]
     links: float
+    hbm: Mapping[str, float]
     cycles_before: int
     cycles: int | None
     reasons: tuple[str, ...]
@@ -105,9 +106,10 @@ def _changes(result: WhatIf) -> str:
     depths = [f"{option} {depth:,} deep" for option, depth in result.depths.items()]
     if len(depths) > _DEPTHS_SHOWN:
         depths[_DEPTHS_SHOWN:] = [f"{counted(len(depths) - _DEPTHS_SHOWN, 'more channel')}"]
-    work = [f"{unit} works {factor:g} times as long" for unit, factor in result.work.items()]
+    work = [f"{unit} takes {factor:g} times as long" for unit, factor in result.work.items()]
+    hbm = [f"the HBM has {factor:g} times the {key}" for key, factor in result.hbm.items()]
     links = [] if result.links == 1 else [_links(result.links)]
-    return "; ".join(depths + work + links) or "as it was run"
+    return "; ".join(depths + work + hbm + links) or "as it was run"
 
 
 def _links(factor: float) -> str:
@@ -166,7 +168,7 @@ def _exactness(result: WhatIf) -> Sheet:
     yield line(f"Estimated: a run may not {ends}, since")
     for reason in result.reasons:
         yield line(f"  {reason}")
-    if any(reason.startswith("the HBM ") for reason in result.reasons):
+    if not result.hbm and any(reason.startswith("the HBM ") for reason in result.reasons):
         yield line("Waits for the HBM are as long here as they were in the run.")
 
 

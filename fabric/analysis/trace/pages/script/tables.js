@@ -54,7 +54,7 @@ function makeTables() {
 
 /** Stages with their time, traffic and memory; and changes that would help. */
 function makeStages() {
-  const { stages, help, run } = data;
+  const { stages, help, help_notes: notes, run } = data;
   const share = (cycles) => (100 * cycles) / Math.max(1, run.cycles);
   const search = (title) => {
     const of = data.units.family.flatMap((each, unit) => (each === title ? [unit] : []));
@@ -73,7 +73,8 @@ function makeStages() {
       { title: "wired at", value: ([, , , , , , place]) => place },
     ],
   });
-  byId("help-of").hidden = !help.length;
+  byId("help-of").hidden = !help.length && !notes.length;
+  byId("help-of").append(...notes.map((note) => make("p", {}, note)));
   makeTable(byId("help-table"), {
     rows: help,
     columns: [
