@@ -344,12 +344,11 @@ def analysed(trace: RecordedRun) -> DeadlockReport | None:
     A trace cannot run with other depths: the remedy of a deadlock and the report of a livelock are
     read from the run's own report next to the trace.
     """
-    written = _written(trace)
-    known = trace.has_state and trace.status != "livelock"
-    if written is not None and not known and trace.status != "completed":
-        return written
-    if not trace.has_state:
+    if trace.status == "completed":
         return None
+    written = _written(trace)
+    if not trace.has_state or (written is not None and trace.status == "livelock"):
+        return written
     state = state_in(trace)
     stuck = find_stuck(state)
     if not stuck.cores:
