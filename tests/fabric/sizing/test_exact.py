@@ -22,7 +22,7 @@ SAME = Goal.parse("same-cycles")
 @pytest.mark.parametrize("goal", spread(GOALS, 1), ids=str)
 def test_exact_for_two_records_costs_the_least(goal: Goal) -> None:
     more_than_one = 0
-    for first, second in pairs(of_profile(quick=12, deep=40)):
+    for first, second in pairs(of_profile(quick=40, deep=40)):
         most = tuple(map(max, first.most, second.most))
         variables = tuple(
             Variable(slot.option, (slot,), 1, depth)
@@ -45,7 +45,7 @@ def test_exact_for_two_records_costs_the_least(goal: Goal) -> None:
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_exact_with_shared_depths_costs_the_least(goal: Goal) -> None:
-    for seed, case in enumerate(cases(of_profile(quick=10, deep=40))):
+    for seed, case in enumerate(cases(of_profile(quick=12, deep=40))):
         its = Random(seed).choices("abc", k=len(case.most))
         groups = {name: [at for at, each in enumerate(its) if each == name] for name in its}
         slots = case.slots()
