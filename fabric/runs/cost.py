@@ -41,7 +41,7 @@ class Cost(Result):
     """The sum of several runs, each multiplied by the number of runs that it represents.
 
     Attributes:
-        seconds, joules: None if a part has none.
+        seconds, joules: None if unknown for a part.
         joules_by_cause: None if nothing has a price; a cause without a price has None.
         tokens, token_phase: of the programs of the parts.
     """
@@ -62,8 +62,8 @@ class Cost(Result):
         """Add up runs that completed.
 
         Raises:
-            ProgramError: no report, one of a run that did not complete, or programs that say other
-                tokens.
+            ProgramError: no report, a report of a run that did not complete, or programs that
+                state different tokens.
         """
         if not reports:
             refuse("Cost.of is given nothing: expected reports")
@@ -80,8 +80,8 @@ class Cost(Result):
                 if each.tokens is not None
             )
             refuse(
-                f"Cost.of: programs say other tokens: {stated}: expected the same of all that say "
-                "some"
+                f"Cost.of: programs state different tokens: {stated}: expected equal tokens of all "
+                "programs that state them"
             )
         tokens, phase = next(iter(said), (None, None))
         runs = [each.stands_for_runs or 1 for each in reports]
@@ -119,7 +119,7 @@ class Cost(Result):
         return self.seconds if self.token_phase == "prefill" else None
 
     def as_json(self) -> JsonObject:
-        """Return it as plain data; ``parts`` are measured, all else is multiplied and added."""
+        """Return plain data; ``parts`` are measured, other fields are sums over all runs."""
         return asdict(self) | {
             "tokens_per_second": self.tokens_per_second,
             "tokens_per_joule": self.tokens_per_joule,
@@ -133,7 +133,7 @@ class Cost(Result):
         if self.tokens is not None:
             sums.append(("tokens", f"{self.tokens:,}", self.token_phase or ""))
         yield Rows(("", "", ""), sums, right=frozenset({1}))
-        yield Title("Runs", ", each with what one of it takes")
+        yield Title("Runs", ", each row for a single run")
         parts = []
         for part in self.parts:
             prices = (each and f"{each:,.4g}" for each in (part.seconds, part.joules))

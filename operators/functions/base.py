@@ -1,7 +1,7 @@
 """Base classes: a ``Function`` maps tiles to a tile, a ``Reduction`` folds tiles into a result.
 
 Users write their own in the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
-Source: cycle counts as the authors' simulator; Streaming Tensor Programs, section 3.2.
+Source: cycle counts as in the authors' simulator; Streaming Tensor Programs, section 3.2.
 
 Two reductions are here: the sum of a group's tiles, and a signal after the last tile.
 """
@@ -53,7 +53,7 @@ class _Computing(Described):
     effects: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        """Return the types of the operands, which ``name`` can take.
+        """Return the types of the operands, checked; ``name`` is the operator in error texts.
 
         Raises:
             ShapeError: another number of operands, or other types.
@@ -70,15 +70,15 @@ class _Computing(Described):
 
     @property
     def fixed_cycles(self) -> Annotated[int, Bounds(0)] | None:
-        """Cycles per element whatever its size; None if ``flops`` decides."""
+        """Cycles per element of any size; None if they follow from ``flops``."""
         return None
 
     def flops(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
-        """Return the operations for one element, from rows and cols of tiles or tile types."""
+        """Return the number of operations per element, from the sizes of tiles or tile types."""
         return 0  # for functions with fixed cycles; other functions override it
 
     def operand_bytes(self, *inputs: Operand) -> Dim:  # noqa: ARG002 - a default
-        """Return the bytes of operands that stay on chip (the paper's equations)."""
+        """Return the on-chip bytes for the operands, by the paper's equations."""
         return 0
 
     def cycles(self, unit: ComputeUnit, *inputs: Operand) -> int:
@@ -98,9 +98,9 @@ class Function(_Computing):
     Attributes:
         operands: number of operands; None for any number.
         mixed_types: operands may be tiles of different element types.
-        block_scaled: numbers of the operands may share scales.
+        block_scaled: operands may be in a block format, whose numbers share scales.
         floats: operands are floating-point numbers: integers have no exact result.
-        elementwise: each number of the result depends on the numbers in its place.
+        elementwise: each number of the result depends only on the operands' numbers at its place.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
     """
 
@@ -127,9 +127,9 @@ def check_flops(function: Described, flops: object) -> None:
     """Refuse operations of ``function`` that are not a number or an expression.
 
     Raises:
-        ProgramError: a whole sentence; the caller adds the place.
+        ProgramError: otherwise, with a whole sentence to which the caller adds the line.
     """
-    # Mean sizes are fractions.
+    # Operations on tiles of a mean size may be a fraction.
     if flops < 0 if isinstance(flops, Rational) else not hasattr(flops, "free_symbols"):
         raise ProgramError(
             f"{type(function).__name__}.flops returns {flops!r}: expected an integer of at least "
@@ -176,9 +176,9 @@ def tile_types(
 class Reduction(_Computing):
     """A function that an Accum or a Scan applies to the elements of a group.
 
-    ``start`` and ``update`` return the state. ``finish`` turns it into a value, and a Scan calls it
-    after every element. The operands are tiles of one element type, unless a subclass overrides
-    ``check``.
+    ``start`` and ``update`` return the state. ``finish`` turns it into a value; a Scan calls
+    ``finish`` after every element. The operands are tiles of one element type, unless a subclass
+    overrides ``check``.
 
     Attributes:
         operands: number of operands; None for any number.
@@ -218,7 +218,7 @@ class Reduction(_Computing):
         return result.size_bytes if isinstance(result.size_bytes, int) else 0
 
     def growth_bytes(self, state: State, *inputs: Operand) -> int:  # noqa: ARG002 - a default
-        """Return the bytes by which an update makes an accumulator larger than its start."""
+        """Return the bytes that an update adds to an accumulator with ``start_bytes`` of 0."""
         return 0
 
     def update(self, state: State, *inputs: Operand) -> State:
@@ -239,15 +239,15 @@ class Reduction(_Computing):
 
         Args:
             layout: of the tiles.
-            outer: its loops over the groups.
-            inner: its loops over the tiles of one group.
+            outer: the layout's loops over the groups.
+            inner: the layout's loops over the tiles of one group.
         """
         return f"{type(self).__name__} makes another tensor"
 
 
 @dataclass(frozen=True)
 class Sum(Reduction):
-    """The sum of the tiles of a group, one operation per element; in float32 until it is emitted.
+    """The sum of the tiles of a group, one operation per number; kept in float32 until emitted.
 
     Shapes:
         tiles of a group: R x C; result: R x C.
@@ -322,7 +322,7 @@ class SignalAllRead(Reduction):
     """The number 1 when all values of a group have arrived; one cycle per value.
 
     Shapes:
-        values of a group: any, acknowledgements of stores, too; result: 1 x 1, an integer.
+        values of a group: of any type, also acknowledgements of stores; result: 1 x 1, an integer.
 
     Example:
         >>> with Program("example") as program:

@@ -1,4 +1,4 @@
-"""The largest numbers of a row, and selectors that name streams by them: the steps of a router."""
+"""The steps of a router: find the largest numbers of a row, and select streams by their places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from operators.tiles.integers import count_in, is_integer
 
 @dataclass(frozen=True)
 class TopPlaces(Step):
-    """The places of the ``k`` largest numbers of each row, the largest first; k comparisons each.
+    """The places of the ``k`` largest numbers of each row, largest first; k operations a number.
 
     PyTorch's topk finds them. Router scores in bfloat16 often are equal, and PyTorch's choice
     among equal scores follows no documented rule. A NaN is the largest number.
@@ -56,7 +56,7 @@ class TopPlaces(Step):
 
 @dataclass(frozen=True)
 class TakenAlong(Step):
-    """The numbers of each row at the places that another array names; one operation each."""
+    """The numbers of each row at the places that another array names; one operation per place."""
 
     @override
     def shape(self, *shapes: Shape) -> Shape:
@@ -78,10 +78,10 @@ class TakenAlong(Step):
 class SelectorOf(Function):
     """The selector of the streams that a row of integers names; one cycle.
 
-    Timing mode has no integers, so there the second operand states the choice.
+    Timing mode does not compute the integers, so the second operand gives the selector there.
 
     Shapes:
-        places: 1 x k, integers, none twice; given: a selector; result: a selector.
+        places: 1 x k, different integers; given: a selector; result: a selector.
 
     Example:
         >>> x, which = np.array([[5.0, 6.0]]), np.array([[1], [0]])
@@ -128,7 +128,7 @@ class SelectorOf(Function):
         hits = sorted(places.data[0].tolist())
         width = given.width
         if (hits and not 0 <= hits[0] <= hits[-1] < width) or len(set(hits)) < len(hits):
-            raise ValueError(f"streams {hits} are named: expected different ones below {width}")
+            raise ValueError(f"streams {hits} are named: expected different numbers below {width}")
         return Selector(tuple(map(int, hits)), width)
 
 

@@ -1,7 +1,7 @@
 """Chains of steps as hardware: one pipeline per chain, one stage per step.
 
-A stage states the shape and the operations of its step as Amaranth values. Steps on single numbers
-take their operations per number from ``NUMBERS``.
+A stage computes the shape of its step's result and the number of operations as Amaranth values.
+Pointwise steps look up their operations per number in ``NUMBERS``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 
-# Any: amaranth has no types, and steps of all kinds are looked at.
+# Any: amaranth has no types, and a step may be of any class.
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from amaranth import Const, Mux
@@ -29,10 +29,10 @@ class _Stage(NamedTuple):
     """A step of a pipeline.
 
     Attributes:
-        name: in the name of the module.
+        name: a part of the module's name.
         numbers: further numbers that its hardware depends on.
-        shape: of the result, from the shapes of the operands.
-        operations: their number.
+        shape: returns the shape of the result, from the shapes of the operands.
+        operations: returns the number of operations, from the shapes of the operands.
     """
 
     name: str
@@ -51,7 +51,7 @@ def _elements(shape: Shape) -> Any:
 
 
 def _stretched(*shapes: Shape) -> Shape:
-    """Return the shape of arrays of one size, some with one row or one column."""
+    """Return the broadcast shape of arrays; a size of 1 is stretched to the others' size."""
     found: list[Any] = []
     for sizes in zip(*shapes, strict=True):
         size, *others = sizes
@@ -122,7 +122,7 @@ def _softmax(step: Any) -> _Stage:
 
 
 def _norm(name: str, each: int, more: int) -> Callable[[Any], _Stage]:
-    """Return a norm: ``each`` operations a column, one per further operand, ``more`` a row."""
+    """Return a norm: ``each`` + further operands operations per number, ``more`` per row."""
 
     def operations(x: Shape, *others: Shape) -> Any:
         return x[0] * (x[1] * (each + len(others)) + more)
@@ -167,7 +167,7 @@ def refusal(found: Chain) -> str | None:
 def chain(found: Chain) -> tuple[str, Function]:
     """Return the name of a chain's pipeline, and its function.
 
-    The name has the first steps and a checksum of everything that the hardware depends on.
+    The name joins the names of the first four steps and a checksum of all that the hardware needs.
     """
     stages = [_STAGES[type(step)](step) for step in found.steps]
     reads = [step.arrays for step in found.steps]
@@ -201,7 +201,7 @@ def _shapes(
 
 
 def _valid_rows(rows: Any, tiles: Sequence[Any]) -> Any:
-    """Return the most valid rows of an operand with the result's rows; all if none has them."""
+    """Return the most valid rows of the operands with ``rows`` rows; ``rows`` if there are none."""
     most, is_any = Const(0), Const(0, 1)
     for each in tiles:
         fits = each.rows == rows

@@ -1,4 +1,4 @@
-"""Modules of operators that change the shape of a stream, or send several elements for one."""
+"""Hardware of operators that change a stream's shape, or send several elements for each input."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def flatten() -> Unit:
 
 
 def promote() -> Unit:
-    """Add a dimension of 1 outside of ``inside`` dimensions.
+    """Add a dimension of size 1 around the ``inside`` innermost dimensions.
 
-    If it is outermost, an element that may be the last waits for the next one, or the end.
+    If it is the outermost, an element that may be the last is held until the next one or the end.
     """
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
@@ -67,7 +67,7 @@ def promote() -> Unit:
     known = is_held & (head.valid | head.end)
     last = changed(m, held, "last", level=Mux(head.valid, held.level, inside))
     left = emitter.push(known & emitter.free, last)
-    # The unit's clock is in this cycle: no element is held or waits for a credit.
+    # Take an element if no other stays held or waits for a credit after this cycle.
     goes_on = Signal()
     m.d.comb += goes_on.eq(emitter.free & (~is_held | known) & left)
     m.d.comb += head.take.eq(head.valid & goes_on)
@@ -82,10 +82,10 @@ def promote() -> Unit:
 
 
 def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
-    """Split the innermost dimension into chunks, the last one padded; the second output are flags.
+    """Split the innermost dimension into chunks; pad the last one, and flag padding on output 1.
 
-    With ``outermost`` the last chunk closes one dimension more, so the last element of a chunk
-    waits for the next element, or the end.
+    With ``outermost`` the last chunk also closes the added dimension. So the last element of each
+    chunk is held until the next element or the end.
     """
     u = Unit(1, outputs)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
@@ -107,7 +107,7 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     is_full = count + 1 == chunk
     fills_first = ends | (head.take & bare & (count != 0))
 
-    # The first element, and the number of paddings behind it.
+    # The first element of this cycle, and the number of padding elements after it.
     behind, closing = Signal(SIZE_BITS), Signal(LEVEL_BITS)
     m.d.comb += closing.eq(Mux(ends, outermost + 1, stop + 1))
     with m.If(is_filling):
@@ -185,7 +185,7 @@ def reshape_outer(outputs: int) -> Unit:
 
 
 def repeat() -> Unit:
-    """Send each element ``count`` times, one copy a cycle; the last one frees it."""
+    """Send each element ``count`` times, one copy per cycle; the last copy frees its slot."""
     u = Unit(1, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
     count = u.parameter("count", SIZE_BITS)
@@ -219,7 +219,7 @@ def broadcast(outputs: int) -> Unit:
 
 
 def consumer() -> Unit:
-    """Take everything, a value a cycle."""
+    """Take one element per cycle."""
     u = Unit(1, 0)
     head = u.inputs[0]
     u.m.d.comb += head.take.eq(head.valid)
@@ -270,7 +270,7 @@ def zip_() -> Unit:
 
 
 def initial() -> Unit:
-    """Send ``count`` sub-tensors of one value first, then the first ``kept`` of the input.
+    """Send ``count`` sub-tensors of one value, then the first ``kept`` sub-tensors of the input.
 
     ``size_0`` is the innermost dimension of a sub-tensor. The unit ends with sub-tensor number
     ``groups`` of the input, or with the input if ``groups`` is 0.
@@ -286,8 +286,8 @@ def initial() -> Unit:
     m.d.comb += front.control.eq(u.parameter("control", CONTROL_BITS))
     m.d.comb += front.level.eq(counted(u, DIMENSIONS, rank, pushes))
 
-    # Front elements leave one a cycle; the first input element may come with the last front
-    # element.
+    # One front element leaves per cycle. In the cycle of the last one, the first input element
+    # may leave too.
     made, begun = Signal(SIZE_BITS), Signal()
     is_front = made != count
     m.d.comb += pushes.eq(emitter.free & is_front)
@@ -315,9 +315,9 @@ class _Part(NamedTuple):
 
     Attributes:
         count: the number of parts.
-        fields: of part ``at``, without its level.
-        level: of a part that is not the last one; constant, or a function of the part's number.
-        adds: dimensions that the parts of an element make.
+        fields: the token's fields of part ``at``, except its level.
+        level: the level of each part but the last; constant, or a function of the part's number.
+        adds: the number of dimensions that the parts add to the stream.
         skips: an element without parts sends nothing if it closes no dimension.
     """
 
@@ -390,19 +390,19 @@ def _sequence(u: Unit, part: _Part) -> Unit:
 
 
 class Parts(NamedTuple):
-    """The parts of a tile; their number comes from outside."""
+    """The sizes of a part of a tile."""
 
     rows: int = 1
     cols: int = 1
 
 
 def flat_map_told(parts: Parts) -> Unit:
-    """Send the parts of each tile; their number comes from outside."""
+    """Send the parts of each tile; the testbench supplies their number, which data decide."""
     u = Unit(1, 1)
     told, uses = u.told()
     size = {"rows": parts.rows, "cols": parts.cols}
     valid = {"valid_rows": parts.rows, "valid_cols": parts.cols}
-    # The number is requested when the tile comes, and kept until the next tile.
+    # The number is requested in the cycle that takes the tile, and kept until the next tile.
     kept = Signal(SIZE_BITS)
     head = u.inputs[0]
     begins = head.take & ~head.token.bare
@@ -421,7 +421,7 @@ SPLITS: Final = frozenset({"SplitRows", "SplitCols", "SplitTiles"})
 
 
 def flat_map(function: str) -> Unit:
-    """Send the rows or columns of each tile; with ``valid_only`` without padding."""
+    """Send the rows or columns of each tile; ``valid_only`` skips padding."""
     u = Unit(1, 1)
     valid_only = u.parameter("valid_only", 1)
 
@@ -448,10 +448,7 @@ def flat_map(function: str) -> Unit:
 
 
 def split_tiles() -> Unit:
-    """Send the parts of each tile, ``rows`` x ``cols`` each, ``across`` parts side by side.
-
-    The parts of a row end a dimension.
-    """
+    """Send each tile as ``rows`` x ``cols`` parts, row by row; ``across`` parts end a dimension."""
     u = Unit(1, 1)
     rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
     across = u.parameter("across", SIZE_BITS)
@@ -483,7 +480,7 @@ _NUMBER: Final = {"rows": 1, "cols": 1, "valid_rows": 1, "valid_cols": 1}
 
 
 def read_addresses() -> Unit:
-    """Send the addresses of a request's tiles: input 0 are requests, input 1 their lengths."""
+    """Send the addresses of a request's tiles: input 0 has requests, input 1 their lengths."""
     u = Unit(2, 1)
     stride = u.parameter("stride", 32)
     return _sequence(
@@ -498,7 +495,7 @@ def read_addresses() -> Unit:
 
 
 def filter_last() -> Unit:
-    """Send, for each length n, n - 1 selectors of stream 1 and one of stream 0."""
+    """Send, for each length n, n - 1 selectors of stream 1, then one of stream 0."""
     u = Unit(1, 1)
     return _sequence(
         u,

@@ -1,4 +1,4 @@
-"""Graphs with any number of neighbours per vertex: of a club, of a novel, and drawn ones.
+"""Graphs whose vertices differ in their number of neighbours: two data sets, a grid, random ones.
 
 Zachary's karate club: W. Zachary, An Information Flow Model for Conflict and Fission in Small
 Groups, Journal of Anthropological Research, 1977. Les Miserables: D. Knuth, The Stanford GraphBase,
@@ -29,18 +29,18 @@ def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
     """Return an undirected graph of networkx without loops; its vertices are 0, 1, and so on.
 
     Args:
-        name: ``grid`` is a square of points, each beside up to four; ``power-law`` grows by
-            vertices that prefer those with many neighbours; in ``random`` every fourth vertex has
-            no neighbour, and any two others are neighbours with one chance.
-        vertices: of a drawn graph or a grid; the two others have 34 and 77.
-        seed: of a drawn graph.
+        name: ``grid`` is a square whose vertices have up to four neighbours; in ``power-law`` each
+            new vertex prefers neighbours that have many; in ``random`` every fourth vertex has no
+            neighbour, and any two others are neighbours with equal probability.
+        vertices: their number, except for ``karate-club`` (34) and ``les-miserables`` (77).
+        seed: of ``power-law`` and ``random``.
 
     Raises:
-        ConfigurationError: no such graph has that many vertices.
+        ConfigurationError: the graph cannot have that many vertices, or ``seed`` is negative.
     """
     least = NEIGHBOURS + 1 if name == "power-law" else 0
     if vertices < least:
-        raise ConfigurationError(f"vertices is {vertices}: expected at least {least} of {name}")
+        raise ConfigurationError(f"vertices is {vertices}: expected at least {least} for {name}")
     if seed < 0:
         raise ConfigurationError(f"seed is {seed}: expected at least 0")
     if name == "karate-club":
@@ -60,7 +60,7 @@ def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
 
 
 def _random(vertices: int, seed: int) -> Graph:
-    """Return a graph in which a vertex has about NEIGHBOURS neighbours, or none."""
+    """Return a graph of about NEIGHBOURS neighbours per vertex; every fourth has none."""
     random = np.random.default_rng(seed)
     chance = 2 * NEIGHBOURS / max(vertices, 1)
     near = np.triu(random.random((vertices, vertices)) < chance, 1)

@@ -1,4 +1,4 @@
-"""Figure 19: off-chip traffic of the runs of figure 9, over the bytes that they need on chip.
+"""Figure 19: off-chip traffic of the runs of figure 9, plotted against their on-chip bytes.
 
 Run: python -m fabric study programs/studies/figure_19.py -o figure_19
 """
@@ -17,7 +17,7 @@ ANNOTATIONS = (
     Annotation(QWEN_64, 8, "traffic"),
     Annotation(QWEN_64, 64, "bytes"),
 )
-"""The paper's 1.33, 2.1, 1.58 and 5.05."""
+"""The factors 1.33, 2.1, 1.58 and 5.05 that the paper prints in the figure."""
 
 
 def study() -> Study:

@@ -1,4 +1,4 @@
-"""Figure 20: off-chip traffic of the runs of figure 10, over the bytes that they need on chip.
+"""Figure 20: off-chip traffic of the runs of figure 10, plotted against their on-chip bytes.
 
 Run: python -m fabric study programs/studies/figure_20.py -o figure_20
 """
@@ -16,7 +16,7 @@ ANNOTATIONS = (
     Annotation(QWEN_1024, 64, "traffic"),
     Annotation(QWEN_1024, 1024, "bytes"),
 )
-"""The paper's 1.37, 2.21 and 12.5."""
+"""The factors 1.37, 2.21 and 12.5 that the paper prints in the figure."""
 
 
 def study() -> Study:

@@ -1,4 +1,4 @@
-"""Depths of least cost that keep limits of cycles, and an oracle that times records with them."""
+"""The problem of least-cost depths under cycle limits, and an oracle that times given depths."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ UNBOUNDED: Final = 1 << 40
 """A depth that no run reaches."""
 
 Cut = frozenset[int]
-"""Variables; one of them has to be deeper. Empty if no depths help."""
+"""Numbers of variables, at least one of which has to be deeper; empty if no depths help."""
 
 
 class Slot(NamedTuple):
-    """A channel and the size of its elements; ``option`` is ``consumer.input``."""
+    """A channel and its element size; ``option`` names the channel: ``consumer.input``."""
 
     option: str
     element_bytes: int
@@ -49,7 +49,7 @@ class Variable:
 
 
 class Limit(NamedTuple):
-    """A record and its limit of cycles; ``retimer.NO_LIMIT`` if it only has to end."""
+    """A record and its limit of cycles; ``retimer.NO_LIMIT`` if the run only has to end."""
 
     record: Record
     cycles: int
@@ -105,7 +105,7 @@ class Oracle:
     """Times the records of a problem, each vector of depths once.
 
     Depths change only the timing of a record, so shallower depths fail if deeper ones do. If depths
-    fail because of a cut, all depths that are at most equal in the cut's variables fail.
+    violate a cut, so do all depths that are no deeper in the cut's variables.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -1,4 +1,4 @@
-"""Search of depths that keep limits of cycles, and that cannot be lowered one by one."""
+"""Search for depths that keep cycle limits, and none of which can be lowered on its own."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _last_failing(oracle: Oracle, depths: Depths, number: int, low: int, high: i
 
 
 def _suspects(oracle: Oracle) -> list[int]:
-    # Variables that may have to be deeper than their least depth. The least depth of every other
-    # variable keeps the limits if these are deepest. A cut yields several in one evaluation.
+    # Variables that may have to be deeper than their least depth: with the suspects deepest, all
+    # others keep the limits at their least depth. A cut yields several suspects per evaluation.
     problem = oracle.problem
     depths = list(problem.least)
     suspects: list[int] = []
@@ -69,7 +69,7 @@ def _suspects(oracle: Oracle) -> list[int]:
 
 
 def search(oracle: Oracle, lower: Depths) -> Found:
-    """Return depths near the least cost that cannot be lowered one by one.
+    """Return depths of nearly least cost, none of which can be lowered on its own.
 
     ``lower`` are lower bounds, from ``lower_bounds``.
     """
@@ -105,7 +105,7 @@ def raised(oracle: Oracle, depths: Depths) -> Depths:
 def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
     """Lower ``depths``, which keep the limits, until none can be lowered by one.
 
-    Each is lowered once, the most expensive first: lowering other depths never helps it.
+    Each depth is lowered once, the most expensive first; lowering others never lets it go lower.
     """
     problem = oracle.problem
     above = [number for number, depth in enumerate(depths) if depth > lower[number]]

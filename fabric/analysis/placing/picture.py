@@ -56,9 +56,9 @@ def _texts(
     plan: FloorPlan, families: Counter[str], colours: Mapping[str, str]
 ) -> Iterator[tuple[str, str | None, str]]:
     load = counted(0 if plan.worst is None else plan.worst.size_bytes, "byte")
-    yield f"links: the redder, the nearer to the worst one's {load}", STUCK, FAINT
+    yield f"links: the more bytes, the redder; the worst link has {load}", STUCK, FAINT
     yield "", None, INK
-    yield "sites, by what most of their units are", None, INK
+    yield "sites, coloured by the commonest family of their units", None, INK
     names: dict[str, list[str]] = {}
     for unit in plan.floor.netlist.units:
         names.setdefault(without_numbers(unit.name), []).append(unit.name)
@@ -100,7 +100,7 @@ def _links(plan: FloorPlan) -> Iterator[Link]:
     most = max(weighed)
     for ends, load, weight in zip(plan.mesh.link_ends, loads, weighed, strict=True):
         if ends is not None and weight:
-            # A tenth of the worst load is still visible.
+            # With the square root, a tenth of the worst load is still visible.
             yield Link(*ends, math.sqrt(weight / most), counted(load, "byte"))
 
 

@@ -1,4 +1,4 @@
-"""The goal of sizing, and its task: the inputs and the channels."""
+"""The goal of sizing, and the task of sizing: the goal, the inputs and the channels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Goal:
         raise ConfigurationError(f"--goal {text}: expected {_EXPECTED}")
 
     def limit_cycles(self, unbounded_cycles: int) -> int:
-        """Return the limit of a run from its cycles with unbounded channels."""
+        """Return the limit on a run's cycles, from its cycles with unbounded channels."""
         if self.kind == "deadlock-free":
             return NO_LIMIT
         cycles = self.bound if self.kind == "cycles" else unbounded_cycles * self.bound
@@ -78,7 +78,7 @@ class Asked:
 
     @property
     def unbounded(self) -> tuple[Record, ...]:
-        """The records of the runs without limits."""
+        """The records of the runs with unbounded channels."""
         return tuple(case.unbounded.record for case in self.cases)
 
     def problem(self, records: Sequence[Record]) -> Problem:
@@ -121,7 +121,7 @@ class Asked:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Sentences on the orders of events that the records do not decide."""
+        """Sentences, one for each order of events that the records leave open."""
         sentences = (each for record in self.unbounded for each in record.arbitrated)
         return tuple(dict.fromkeys(sentences))
 

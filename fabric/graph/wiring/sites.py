@@ -20,7 +20,7 @@ _EXPECTED: Final = "a placement: the program's name, and [units] with a site for
 
 
 class Placement(NamedTuple):
-    """Sites of units, from a TOML file or, with ``line``, from the program."""
+    """Sites of units, from a TOML file, or from the program if ``line`` is not None."""
 
     file: str
     program: str
@@ -37,7 +37,7 @@ class Floor(NamedTuple):
     """Sites of units; a Broadcast without a site is at the site of its producer.
 
     Attributes:
-        stated: the file or the program; None for the default rule.
+        stated: the placement that states the sites; None if units are placed row by row.
     """
 
     mesh: Mesh
@@ -45,7 +45,7 @@ class Floor(NamedTuple):
     stated: Placement | None
 
     def site_of(self, node: Node) -> Site:
-        """Return the site of a unit, also of an inferred unit."""
+        """Return the site of a unit; an inferred Broadcast has the site of its producer."""
         at: Producer = node
         while at.name not in self.sites:
             producer = at.inputs[0].resolve().node

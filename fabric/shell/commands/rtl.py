@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _COMPARED: Final = ("equal", "transfers", "channels", "cycles", "first_difference", "cost")
-"""Fields of the JSON object that are null without --run or costs."""
+"""Fields of the JSON object that are null without --run, --cost or --place."""
 
 
 @click.command("rtl")
@@ -34,13 +34,13 @@ _COMPARED: Final = ("equal", "transfers", "channels", "cycles", "first_differenc
     metavar="DIR",
     required=True,
     type=NamedPath(path_type=Path, file_okay=False),
-    help="The folder of the files.",
+    help="The folder to write the files to.",
 )
 @click.option(
     "--run",
     "runs",
     is_flag=True,
-    help="Build it with Verilator and compare the cycle of every transfer with the fabric's.",
+    help="Build the design with Verilator; compare the cycle of every transfer with the fabric's.",
 )
 @click.option(
     "--cost",
@@ -52,7 +52,7 @@ _COMPARED: Final = ("equal", "transfers", "channels", "cycles", "first_differenc
     "--place",
     "places",
     is_flag=True,
-    help="Also place and route each module, and the whole, with nextpnr; print the clock.",
+    help="Also place and route each module, and the whole design, with nextpnr; print the clock.",
 )
 @pieces_option
 @json_option()
@@ -72,7 +72,7 @@ def command(
 ) -> int:
     """Write PROGRAM.py as SystemVerilog, with channels that take one element per cycle.
 
-    The exit status is 1 if a transfer is in another cycle than the fabric says.
+    The exit status is 1 if the hardware makes a transfer in another cycle than the fabric.
     """
     known.update(program=program)
     from fabric.graph.loading.program_file import load_on

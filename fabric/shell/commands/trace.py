@@ -31,7 +31,7 @@ _ROWS = click.option(
     type=Whole(min=1),
     default=SHOWN,
     show_default=True,
-    help="Most rows of each table.",
+    help="Print at most this many rows of each table.",
 )
 
 
@@ -103,7 +103,7 @@ def show(run: Path, cycle: int, node: str | None) -> None:
 def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> None:
     """Print the rows of QUERY, a ready query's name or SQL over the trace's tables.
 
-    A ready query has a row for each family; in SQL, the column `family` has its name.
+    A ready query prints a row for each family. In SQL, the column `family` names the family.
     """
     from fabric.analysis.trace.reading.queries import describe
     from fabric.messages.output import PIPED_COLUMNS, print_text
@@ -148,15 +148,15 @@ def _hbm_option(key: str, text: str) -> Callable[[Callable[..., None]], Callable
     help="Multiply the work of a unit and its waits for the HBM: 0.5x is half, 2x is double. UNIT "
     "may be a pattern, or a family as the tables name it: 'load_0..127'.",
 )
-@_hbm_option("bandwidth", "Multiply the bytes a cycle of the HBM.")
+@_hbm_option("bandwidth", "Multiply the bytes per cycle of the HBM.")
 @_hbm_option("latency", "Multiply the cycles from a request to its answer.")
-@_hbm_option("ports", "Multiply the requests a cycle that a unit hands over to the HBM.")
+@_hbm_option("ports", "Multiply the requests per cycle that a unit hands over to the HBM.")
 @click.option(
     "--links",
     metavar="FACTORx|unlimited",
     default="1x",
     callback=single_factor,
-    help="Multiply the bytes a cycle of the network's links, or remove their limit.",
+    help="Multiply the bytes per cycle of the network's links, or remove their limit.",
 )
 @_ROWS
 def what_if(

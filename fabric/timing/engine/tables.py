@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counters: TypeAlias = NDArray[np.int64]
-"""Integers [size], one beside the other."""
+"""Contiguous integers [size]."""
 
 
 class Row:
@@ -60,7 +60,7 @@ class Row:
         self._first = first
 
     def __deepcopy__(self, _: object) -> Row:
-        """Return the only row of another table."""
+        """Return a copy of the row, in cells of its own."""
         return type(self)(next(cells_of(self)).copy().data, 0)
 
     def __init_subclass__(cls) -> None:
@@ -88,7 +88,7 @@ class Table(Generic[R]):
     Attributes:
         row: the class of a row.
         cells: the integers, row after row.
-        memory: the cells, which Python reads faster in this form.
+        memory: the cells as a memoryview, which Python reads faster.
         rows: the cells as a numpy array with named columns: ``table.rows["sent"]``.
         size: number of rows.
     """
@@ -117,28 +117,28 @@ class Table(Generic[R]):
         return row
 
     def __deepcopy__(self, _: object) -> Table[R]:
-        """Return a copy without the rows that were made."""
+        """Return a copy of the cells, without the cached row objects."""
         return Table(self.row, self.cells.copy())
 
     def copies(self) -> Iterator[R]:
-        """Yield copies of all rows, to be read; faster than the rows."""
+        """Yield read-only copies of all rows, faster than indexing them one by one."""
         copy = namedtuple("copy", self.row.__annotations__)  # type: ignore[misc]  # noqa: PYI024
         return map(cast("Any", copy)._make, self.rows.tolist())
 
 
 @cache
 def parts(kind: Any) -> Mapping[str, Any]:
-    """Return the kinds of a world's fields; empty if ``kind`` is not a world."""
+    """Return the type of each field of a world; empty if ``kind`` is not a world."""
     return get_type_hints(kind) if hasattr(kind, "_fields") else {}
 
 
 def width(kind: Any) -> int:
-    """Return how many integers of a frame describe a world, a table, an array or a row."""
+    """Return how many integers ``kind`` takes in a frame: an address and a size for each array."""
     return sum(map(width, parts(kind).values())) if parts(kind) else 2
 
 
 def row_of(kind: Any) -> type[Row] | None:
-    """Return the class of a table's rows, or ``kind`` if it is one."""
+    """Return the row class of a table, or ``kind`` if it is a row class; None otherwise."""
     row = get_args(kind)[0] if get_origin(kind) is Table else kind
     return row if isinstance(row, type) and issubclass(row, Row) else None
 

@@ -1,4 +1,4 @@
-"""The flat model of high-bandwidth memory: channels without banks, independent of addresses.
+"""The flat model of high-bandwidth memory: no banks, and cycles do not depend on addresses.
 
 The inner loop is compiled: tens of millions of requests a run are normal.
 """
@@ -23,7 +23,7 @@ SHUTDOWN_CYCLES: Final = 3
 """The memory stops this long after its last client (the authors' simulator, observed)."""
 
 REQUESTS_PER_CALL: Final = 1 << 22
-"""Some 20 milliseconds of the host's time."""
+"""They take about 20 milliseconds on the host."""
 
 REQUESTS_PER_SECOND: Final = 200_000_000
 """The compiled loop serves 226 to 264 million on one core of a server, measured."""
@@ -33,11 +33,11 @@ MOST_REQUESTS: Final = 86_400 * REQUESTS_PER_SECOND
 
 
 class Client(Row):
-    """A port."""
+    """The port of one client."""
 
     next_bundle: int  # The cycle in which its next requests are handed over
     left: int  # Requests not yet handed over
-    ready: int  # When its latest request is ready
+    ready: int  # The cycle in which all requests handed over so far are ready
     asked: int  # Requests of its latest burst
     stage: int  # Its number in the compiled loop; negative for a task
 
@@ -51,10 +51,10 @@ class Progress(Row):
     interval_cycles: int
     offset: int
     requests: int
-    silent_until: int  # A cycle before which no unfinished burst is seen complete
+    silent_until: int  # No burst under way completes before this cycle
     finished: int
-    seen_cycle: int  # When the first finished burst is seen complete, or NEVER
-    now_cycle: int  # The latest such cycle, in the compiled loop
+    seen_cycle: int  # The cycle in which a client sees the first finished burst, or NEVER
+    now_cycle: int  # The latest seen_cycle, in the compiled loop
 
 
 class FlatWorld(NamedTuple):
@@ -68,7 +68,7 @@ class FlatWorld(NamedTuple):
 
 
 NEVER: Final = 1 << 62
-"""An infinite cycle."""
+"""A cycle that no run reaches."""
 
 
 def _world(clients: int, channels: int) -> FlatWorld:
@@ -84,7 +84,7 @@ NO_MEMORY: Final = _world(0, 0)
 
 
 class FlatMemory:
-    """Memory channels of fixed-size requests behind one port per client.
+    """Memory channels that serve requests of one size; each client has one port.
 
     Tasks and the compiled loop share the tables.
 
@@ -114,7 +114,7 @@ class FlatMemory:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of all requests that the memory has taken, whole requests each."""
+        """Bytes of the requests taken so far; each request counts in full."""
         taken = self._progress.requests - int(self.world.clients.rows["left"].sum())
         return taken * self._progress.request_bytes
 
@@ -158,7 +158,7 @@ class FlatMemory:
         return self.answered(self._progress.finished)
 
     def answered(self, count: int) -> list[Unit]:
-        """Answer the units of the first ``count`` of ``done``, and return them."""
+        """Answer the first ``count`` clients in ``done``, and return their units."""
         ports = sorted(self.world.done[:count].tolist())
         for port in ports:
             self._clients[port].answered(self.world.clients[port].ready + 1)
@@ -171,7 +171,7 @@ def _too_long(burst: Burst, requests: int) -> str:
     return (
         f"a tile of {counted(burst.rows, 'row')} of {counted(burst.row_bytes, 'byte')} takes "
         f"{counted(requests, 'request')} to the HBM, {counted(days, 'day')} of simulation at "
-        f"{REQUESTS_PER_SECOND:,} requests a second: expected at most {MOST_REQUESTS:,}"
+        f"{REQUESTS_PER_SECOND:,} requests a second: expected at most {MOST_REQUESTS:,} requests"
     )
 
 
@@ -186,7 +186,7 @@ def begin(w: FlatWorld, port: int, cycle: int, requests: int) -> None:
 
 
 def note_silence(progress: Progress, client: Client) -> None:
-    """Note when a burst is seen complete at the earliest: a bundle is handed over in a cycle."""
+    """Note the earliest cycle in which the burst completes: one bundle leaves per cycle."""
     seen = client.next_bundle - (-client.left // progress.bundle) + progress.answer_cycles
     progress.silent_until = min(progress.silent_until, seen)
 
@@ -201,8 +201,8 @@ def advance_flat(w: FlatWorld, horizon: int, budget: int) -> int:  # noqa: C901 
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
     Returns:
-        The rest of ``budget``, in requests. If it is negative, the function has returned earlier,
-        so that signals are handled: call it again.
+        The rest of ``budget``, in requests. If it is negative, the function has returned early
+        so that Python can handle signals: call the function again.
     """
     channels = w.free.size
     progress = w.progress

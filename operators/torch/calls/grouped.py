@@ -1,4 +1,4 @@
-"""Grouped products: rows of experts times the weights of each, and parts of the result."""
+"""Grouped products: routed rows times their expert's weights, and parts of the result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def grouped_product(importing: Importing, call: Call) -> View:
     rows, weights = call.tensor(0), call.tensor(1)
     offsets = call.argument(2, "offs")
     if call.argument(3, "bias") is not None:
-        importing.unsupported("it adds a bias: expected none")
+        importing.unsupported("it adds a bias: expected a product without a bias")
     if len(rows.shape) != 2 or len(weights.shape) != 3 or call.result.dtype != rows.dtype:
         importing.unsupported(
             f"it multiplies {list(rows.shape)} and {list(weights.shape)}: expected rows [S, K] and "
@@ -59,14 +59,14 @@ def grouped_product(importing: Importing, call: Call) -> View:
     of=Routed,
 )
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
-    """Parts of the columns of a grouped product: products with parts of the weights."""
+    """Column blocks of a grouped product, each a product with a column block of the weights."""
     dim = call.argument(2, "dim", 0)
     return _parts(importing, call, dim, 0, [each.shape[-1] for each in call.results])
 
 
 @imports("aten.slice.Tensor", "aten.narrow.default", of=Routed)
 def sliced(importing: Importing, call: Call) -> View:
-    """Some columns of rows of experts: of a grouped product, one with some of the weights."""
+    """Some columns of routed rows; for a grouped product, a product with those of the weights."""
     x, size = call.tensor(), call.tensor().shape[-1]
     dim, first = call.argument(1, "dim", 0), call.argument(2, "start") or 0
     step = call.argument(4, "step", 1) if call.target == "aten.slice.Tensor" else 1
@@ -100,10 +100,10 @@ def _parts(
 
 
 def _routed(importing: Importing, call: Call, rows: View, offsets: object, groups: int) -> View:
-    """Return rows at their experts, as tiles for a product.
+    """Return rows routed to their experts, packed into tiles for a product.
 
     Raises:
-        UnsupportedError: they are not in the order of the experts.
+        UnsupportedError: the rows are not sorted by expert, or the groups are not the rows' groups.
     """
     form = rows.source.form if isinstance(rows.source, Opaque) else None
     control = offsets.source if isinstance(offsets, View) else None
@@ -116,11 +116,13 @@ def _routed(importing: Importing, call: Call, rows: View, offsets: object, group
             known = form.routing.rows
             fits = known is not None and np.array_equal(experts, known.experts)
         if not fits:
-            importing.unsupported("its groups differ from its rows' groups: expected one choice")
+            importing.unsupported(
+                "its groups differ from its rows' groups: expected the choice that routed the rows"
+            )
         if form.routing.experts != groups:
             importing.unsupported(
-                f"it has groups, {groups}, for experts, {form.routing.experts}: expected one "
-                f"for each"
+                f"the number of groups is {groups}, of experts {form.routing.experts}: expected "
+                "equal numbers"
             )
         return _packed(importing, rows)
     source = rows.source
@@ -134,8 +136,8 @@ def _experts(importing: Importing, offsets: object, count: int, groups: int) -> 
     ends = importing.known(offsets)
     if ends is None:
         importing.unsupported(
-            "data decide which rows belong to which group: expected the groups of a choice, or "
-            "constant groups"
+            "data decide which rows belong to which group: expected constant groups, or groups "
+            "of a choice of experts"
         )
     counts: NDArray[np.int64] = np.diff(ends.astype(np.int64), prepend=0).astype(np.int64)
     if len(ends) != groups or (counts < 0).any() or int(ends[-1]) != count:
@@ -155,8 +157,8 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
     places = known.places(order, tokens)
     if places is None:
         importing.unsupported(
-            "rows come often in one group, or in groups of different numbers: expected each row in "
-            "an equal number of groups, and each group in the order of the rows"
+            "a group has a row twice or out of order, or rows are in different numbers of groups: "
+            "expected each row in equally many groups, and each group in the order of the rows"
         )
     found: NDArray[np.int64] = places
     number = len(importing.routings)
@@ -167,7 +169,7 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
 
 
 def _packed(importing: Importing, rows: View) -> View:
-    """Return tiles of routed rows; existing tiles stay unchanged."""
+    """Return routed rows packed into tiles; rows that already are tiles are returned unchanged."""
     source = rows.source
     assert isinstance(source, Opaque)
     form = source.form
@@ -204,7 +206,7 @@ def _multiplied(
         inner, cols = each.shape[1:]
         tiled = inner if summed else cols
         if tiled % tile:
-            importing.unsupported(f"parts {tile} and {tiled} wide: expected equal ones")
+            importing.unsupported(f"parts {tile} and {tiled} columns wide: expected equal widths")
         spread = Spread.PACKED if summed else Spread.TILED
         given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
         results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, given))

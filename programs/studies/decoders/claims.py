@@ -1,8 +1,8 @@
 """The claims of section 5.5 about figure 17, computed again.
 
-The authors publish its bars, but neither graph nor traces: a ratio of ours that is near theirs
-proves as little as one that is not. Every claim comes with the value from the bars, with our value,
-and with its computation.
+The authors publish the bars, but neither the graph nor the traces. So our ratio proves nothing,
+whether it is near the authors' ratio or not. Every claim comes with the value from the bars, with
+our value, and with the computation of our value.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Published:
     """A number of the text.
 
     Attributes:
-        against: the static tile of the comparison.
+        against: how the static tile was chosen: equal memory or equal performance.
         what: speed-up, bytes saved or compute bandwidth saved.
-        text: as the table of claims has it.
+        text: the claim's text in the table of claims.
     """
 
     decoder: Decoder
@@ -37,18 +37,18 @@ class Published:
 
     @property
     def claim(self) -> Claim:
-        """The sentence."""
+        """The claim of this number."""
         return claim(self.text, self._computed)
 
     @property
     def value(self) -> float:
-        """The number in the text; a saving as a part of 1."""
+        """The number in the text; a saving as a fraction."""
         (end,) = Printed.parse(published_claim(self.text).value).ends
         return end / self._scale
 
     @property
     def of_bars(self) -> float:
-        """The same, as the printed bars have it."""
+        """The number from the printed bars; a saving as a fraction."""
         (value,) = published_claim(self.text).of_points
         return value / self._scale
 
@@ -57,7 +57,7 @@ class Published:
         return 1 if self.what == "speed-up" else 100
 
     def found(self, comparison: Comparison) -> float:
-        """Return our number, bytes by the paper's equations, the same for both sides."""
+        """Return our number; bytes follow the paper's equations on both sides."""
         other = self._other(comparison)
         if self.what == "bytes saved":
             return comparison.saved_bytes(other, PAPER)

@@ -3,15 +3,15 @@
 One rule decides all claims, in this order (``compared``):
 
 1. A claim that the published points contradict is *inconsistent*, whatever our points say. Printed
-   points are used if available, otherwise earlier runs; for the first version its own points.
-2. If the text leaves the comparison open, or the graph behind it is not public, our points decide
-   nothing: the claim is *true of the published points*, or not reproducible without such points. A
-   guess of ours that gives the number does not reproduce it.
-3. A claim that our points miss by more than 1.2 % is *contradicted*. A ratio has two cycles, and
-each
-   of ours is held to 0.6 % of the authors' (``tests/programs/test_published.py``).
-4. If the authors give one side more than the other, or count it in another way, the number has to
-   hold for every way of equal terms; otherwise it is reproduced *only on unequal terms*.
+   points are used if available, otherwise earlier runs; the first version has points of its own.
+2. If the text leaves the comparison open, or the graph is not public, our points decide nothing.
+   The claim is *true of the published points*; without such points it is not reproducible. A
+   guessed comparison that gives the number does not reproduce the claim.
+3. A claim that our points miss by more than 1.2 % is *contradicted*: a ratio compares two runs, and
+   our cycles of each are within 0.6 % of the authors' (``tests/programs/test_published.py``).
+4. If the authors give one side more resources than the other, or count them in another way, the
+   number has to hold for each way of equal resources. Otherwise the claim is reproduced *only on
+   unequal terms*.
 5. It is *reproduced* if all these numbers match the printed one (``printed.py``). If a number does
    not, but is within 1.2 %, the published points decide as in 2.
 """
@@ -38,7 +38,7 @@ class Found:
     """The computed values of a claim.
 
     Attributes:
-        values: computed as the authors did; for a range all its values.
+        values: computed as by the authors; for a range, the value of each of its points.
         equal: if the authors compare unequal resources, the value with equal resources, by
             resource.
         note: how it was computed.
@@ -69,7 +69,7 @@ class PublishedClaim:
 
 
 def number(findings: Findings, metric: str, /, **setting: object) -> float:
-    """Return a metric of the only point with these values.
+    """Return a metric of the only point with these settings.
 
     Raises:
         ConfigurationError: it did not complete, or the number of such points is not 1.
@@ -100,14 +100,14 @@ def mean(values: Iterable[float]) -> float:
 
 
 def published_claim(text: str, value: str = "") -> PublishedClaim:
-    """Return the only claim of a text, and, if it has several, of a value.
+    """Return the only claim with ``text``, and with ``value`` if several share the text.
 
     Raises:
         LookupError: the number of such claims is not 1.
     """
     found = [each for each in published_claims() if each.text == text and value in ("", each.value)]
     if len(found) != 1:
-        raise LookupError(f"{len(found)} claims are {text!r} {value}: expected one")
+        raise LookupError(f"{len(found)} claims are {text!r} {value}: expected 1 claim")
     return found[0]
 
 
@@ -116,7 +116,7 @@ def claim(
 ) -> Claim:
     """Return a claim of the table, computed again by ``compute``.
 
-    ``published`` is its value in the table; needed if one text has several.
+    ``published`` is the claim's value in the table, needed if several claims share the text.
 
     Raises:
         LookupError: the number of such claims is not 1.
@@ -133,7 +133,7 @@ def claim(
 
 
 def compared(found: Found, printed: Printed, of_points: Sequence[float] = ()) -> Judgement:
-    """Judge a claim by the rule above; ``of_points`` are the values from the published points."""
+    """Judge a claim by this module's rule; ``of_points`` are values from the published points."""
     notes = [found.note, found.unpublished]
     notes += [f"With {how}: {printed.told([value])}." for how, value in found.equal.items()]
     notes += [f"The published points give {printed.told(of_points)}."] if of_points else []

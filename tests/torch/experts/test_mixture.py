@@ -285,7 +285,7 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     ),
     (
         lambda m: m.product(m.rows, m.some(EXPERTS + 1, HIDDEN, WIDE), m.ends),
-        "it has groups, 4, for experts, 3: expected one for each",
+        "the number of groups is 4, of experts 3: expected equal numbers",
     ),
 ]
 
@@ -298,7 +298,7 @@ REFUSED_OF_A_KNOWN_CHOICE: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     ),
     (
         lambda m: m.product(m.out, m.some(EXPERTS, WIDE, 2), m.known(torch.tensor([1, 4, 10]))),
-        "its groups differ from its rows' groups: expected one choice",
+        "its groups differ from its rows' groups: expected the choice that routed the rows",
     ),
 ]
 
