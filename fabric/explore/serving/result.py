@@ -21,8 +21,8 @@ _KNEE: Final = 2.0
 """The largest mean wait at the knee, in multiples of the wait at the least load."""
 
 _LEGEND: Final = (
-    "Means and 99th percentiles in seconds: to the first token, a token, all of a request. kept/s: "
-    "requests that meet the service level."
+    "Means and 99th percentiles in milliseconds: to the first token, a token, all of a request. "
+    "kept/s: requests that meet the service level."
 )
 
 
@@ -236,7 +236,7 @@ def _table_of_runs(result: ServingResult) -> Rows:
         row.append(load_text(run))
         row += [measures.completed] if partial else []
         for spread in (measures.time_to_first_token, measures.time_per_token, measures.latency):
-            row += [_short(spread.mean), _short(spread.p99)]
+            row += [_short(each and 1000 * each) for each in (spread.mean, spread.p99)]
         row.append(_short(measures.output_tokens_per_second))
         row += [_short(measures.goodput_per_second)] if promised else []
         row += [_short(measures.joules_per_token)] if priced else []
