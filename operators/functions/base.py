@@ -98,7 +98,7 @@ class Function(_Computing):
     Attributes:
         operands: number of operands; None for any number.
         mixed_types: operands may be tiles of different element types.
-        block_scaled: operands may be in a block format, whose numbers share scales.
+        block_scaled: operands may be in a block format, in which numbers share scales.
         floats: operands are floating-point numbers: integers have no exact result.
         elementwise: each number of the result depends only on the operands' numbers at its place.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.

@@ -51,7 +51,7 @@ def _elements(shape: Shape) -> Any:
 
 
 def _stretched(*shapes: Shape) -> Shape:
-    """Return the broadcast shape of arrays; a size of 1 is stretched to the others' size."""
+    """Return the broadcast shape of arrays; a size of 1 is stretched to the larger size."""
     found: list[Any] = []
     for sizes in zip(*shapes, strict=True):
         size, *others = sizes
@@ -201,7 +201,7 @@ def _shapes(
 
 
 def _valid_rows(rows: Any, tiles: Sequence[Any]) -> Any:
-    """Return the most valid rows of the operands with ``rows`` rows; ``rows`` if there are none."""
+    """Return the most valid rows of operands with ``rows`` rows; ``rows`` without such operands."""
     most, is_any = Const(0), Const(0, 1)
     for each in tiles:
         fits = each.rows == rows

@@ -1,4 +1,4 @@
-"""Graphs whose vertices differ in their number of neighbours: two data sets, a grid, random ones.
+"""Graphs with different numbers of neighbours per vertex: two data sets, a grid, random graphs.
 
 Zachary's karate club: W. Zachary, An Information Flow Model for Conflict and Fission in Small
 Groups, Journal of Anthropological Research, 1977. Les Miserables: D. Knuth, The Stanford GraphBase,
@@ -29,7 +29,7 @@ def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
     """Return an undirected graph of networkx without loops; its vertices are 0, 1, and so on.
 
     Args:
-        name: ``grid`` is a square whose vertices have up to four neighbours; in ``power-law`` each
+        name: ``grid`` is a square with up to four neighbours per vertex; in ``power-law`` each
             new vertex prefers neighbours that have many; in ``random`` every fourth vertex has no
             neighbour, and any two others are neighbours with equal probability.
         vertices: their number, except for ``karate-club`` (34) and ``les-miserables`` (77).

@@ -105,7 +105,7 @@ class Oracle:
     """Times the records of a problem, each vector of depths once.
 
     Depths change only the timing of a record, so shallower depths fail if deeper ones do. If depths
-    violate a cut, so do all depths that are no deeper in the cut's variables.
+    violate a cut, so do all depths that are at most as deep in the cut's variables.
     """
 
     def __init__(self, problem: Problem) -> None:

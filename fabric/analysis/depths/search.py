@@ -1,4 +1,4 @@
-"""Search for depths that keep cycle limits, and none of which can be lowered on its own."""
+"""Search for depths that keep cycle limits: lowering any single depth breaks a limit."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _suspects(oracle: Oracle) -> list[int]:
 
 
 def search(oracle: Oracle, lower: Depths) -> Found:
-    """Return depths of nearly least cost, none of which can be lowered on its own.
+    """Return depths of nearly least cost: lowering any single depth breaks a limit.
 
     ``lower`` are lower bounds, from ``lower_bounds``.
     """

@@ -60,7 +60,7 @@ class Row:
         self._first = first
 
     def __deepcopy__(self, _: object) -> Row:
-        """Return a copy of the row, in cells of its own."""
+        """Return a copy of the row, in separate cells."""
         return type(self)(next(cells_of(self)).copy().data, 0)
 
     def __init_subclass__(cls) -> None:

@@ -66,7 +66,7 @@ def split(importing: Importing, call: Call) -> tuple[View, ...]:
 
 @imports("aten.slice.Tensor", "aten.narrow.default", of=Routed)
 def sliced(importing: Importing, call: Call) -> View:
-    """Some columns of routed rows; for a grouped product, a product with those of the weights."""
+    """Some columns of routed rows; for a grouped product, a product with fewer weight columns."""
     x, size = call.tensor(), call.tensor().shape[-1]
     dim, first = call.argument(1, "dim", 0), call.argument(2, "start") or 0
     step = call.argument(4, "step", 1) if call.target == "aten.slice.Tensor" else 1

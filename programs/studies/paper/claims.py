@@ -3,7 +3,7 @@
 One rule decides all claims, in this order (``compared``):
 
 1. A claim that the published points contradict is *inconsistent*, whatever our points say. Printed
-   points are used if available, otherwise earlier runs; the first version has points of its own.
+   points are used if available, otherwise earlier runs; the first version has separate points.
 2. If the text leaves the comparison open, or the graph is not public, our points decide nothing.
    The claim is *true of the published points*; without such points it is not reproducible. A
    guessed comparison that gives the number does not reproduce the claim.
