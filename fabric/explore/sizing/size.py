@@ -426,9 +426,9 @@ def _totals(
             continue
         try:
             its = found if method == chosen else proposal(method, oracle, lower)
-        except ConfigurationError as error:
-            # A package is not installed.
-            yield MethodTotal(method, None, None, keeps=False, note=error.message)
+        except (ConfigurationError, InfeasibleError) as error:
+            note = getattr(error, "message", "no depths keep the goal in this record")
+            yield MethodTotal(method, None, None, keeps=False, note=note)
             continue
         cycles = _cycles(asked, oracle, its.depths)
         at = worst_input(cycles, asked.limits)
