@@ -73,7 +73,7 @@ def draw_run_page(folder: Path, browser: Browser) -> None:
         for theme in _THEMES:
             shown = Shown(
                 browser, trace, Path(scratch),
-                color_scheme=theme, viewport={"width": 1200, "height": 1000},
+                color_scheme=theme, viewport={"width": 1200, "height": 900},
             )  # fmt: skip
             shown.page.mouse.click(*shown.point(_UNIT, _CYCLE))
             shown.page.click("#zoom-in")
