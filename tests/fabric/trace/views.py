@@ -100,7 +100,7 @@ def _stalls(folder: Path, told: Told) -> Seen:
         row["unit"]: _kept(
             {_COLUMNS[title]: _number(row[title]) for title in row.keys() & _COLUMNS}
         )
-        for row in _table(text[found.end() + 1 :].split("\n\n")[0].splitlines())
+        for row in _table(text[found.end() :].split("\n\n")[0].splitlines()[1:])
     }
     verdict = text.partition("\n")[0]
     return Seen(cycles=_number(found[1]), columns=columns, verdict=verdict)
