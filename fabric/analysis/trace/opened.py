@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.critical import CriticalPath
     from fabric.analysis.trace.analysis.diff import TraceDiff
     from fabric.analysis.trace.analysis.moment import Moment
-    from fabric.analysis.trace.analysis.other_memory import MemoryKey
     from fabric.analysis.trace.analysis.stalled import Stalls
     from fabric.analysis.trace.analysis.summary import TraceSummary
     from fabric.analysis.trace.analysis.what_if_result import WhatIf
@@ -227,9 +226,7 @@ class Trace(RecordedRun, Shown):
         """
         from fabric.analysis.trace.analysis.what_if import what_if_of
 
-        hbm: dict[MemoryKey, float] = {
-            "bandwidth": hbm_bandwidth, "latency": hbm_latency, "ports": hbm_ports
-        }  # fmt: skip
+        hbm = {"bandwidth": hbm_bandwidth, "latency": hbm_latency, "ports": hbm_ports}
         return what_if_of(self, depths or {}, work or {}, links, hbm)
 
     @checked

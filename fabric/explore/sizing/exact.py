@@ -33,7 +33,7 @@ _ROUNDS: Final = 200
 """Most solutions of the master: interchangeable channels lead to very many cuts."""
 
 _PARTS: Final = 1_000_000
-"""An answer that is at most this part of the bound above it is good enough."""
+"""The search stops if the gap is at most a millionth of the bound."""
 
 _EVENTS: Final = 4_000_000_000
 """Most timed events of records for one answer, about a minute."""

@@ -100,7 +100,7 @@ class Point:
     setting: Setting
 
     def outcome(self, status: Status = "completed", **fields: Any) -> Outcome:
-        """Return the outcome of the point; ``fields`` are those of ``Outcome``."""
+        """Return the outcome of the point; ``fields`` are other fields of ``Outcome``."""
         return Outcome(index=self.index, setting=self.setting, status=status, **fields)
 
     def bounds(self, bounds: Mapping[str, int | float], exact: Sequence[str] = ()) -> Before:

@@ -64,8 +64,8 @@ class Record:
         events: [events, 2]: channel and operation, see ``log.SHIFT``, and an amount: cycles worked
             before for operations up to LAST_WORKED; their own cycles for WORK and BURST;
             cycles after the reading for LATE, and after the element is visible for IDLE; otherwise
-            that of the log. LATE has the number of events since its reading as its channel, and
-            BURST its requests; 0 for on-chip memory.
+            the amount of the log. The channel of LATE is the number of events since its reading,
+            and the channel of BURST the number of its requests; 0 for on-chip memory.
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
         choosers: units with work that depends on which input came first.
@@ -213,10 +213,10 @@ class Record:
         return replace(self, links=links._replace(capacities=wider))
 
     def with_memory(self, before: OffChipDescription, after: OffChipDescription) -> Record:
-        """Return a copy with another off-chip memory, estimated.
+        """Return a copy with another off-chip memory; its waits are estimated.
 
-        A burst waits for its least cycles, which its requests and the memory decide, and for
-        requests of other bursts. The second part is scaled by the peak bytes per cycle.
+        If a burst waited at most twice its least cycles, the wait beyond these is scaled by the
+        peak bytes per cycle. Otherwise it shared the memory: all but an answer's cycles are scaled.
         """
         its = ((self.events[:, 0] & e.KIND) == e.BURST) & (self.events[:, 0] > e.BURST)
         requests, which = np.unique(self.events[its, 0] >> e.SHIFT, return_inverse=True)

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from fabric import Hardware, Program, Trace, simulate
-from fabric.analysis.trace.analysis.what_if import Gain, by_change
-from fabric.extend import OnChipDescription
-from fabric.graph.hardware.description import FlatDescription
+from fabric.analysis.trace.analysis.what_if import Gain, large_gains
+from fabric.extend import FlatDescription, OnChipDescription
 from fabric.graph.loading.program_file import load_program
 from tests.benchmarks.processes import ROOT
 from tests.fabric.test_pages import buffers_on
@@ -57,6 +56,7 @@ def test_gains_of_another_memory_are_near_those_of_runs(tmp_path: Path) -> None:
 
 
 def test_memory_without_time_bounds_the_run(tmp_path: Path) -> None:
+    assert record(_moe(FlatDescription(channels=2**20)), tmp_path)[1].stalls().gains is not None
     stalls = record(program("moe static"), tmp_path)[1].stalls()
 
     (memory,) = (gain for gain in stalls.gains or () if gain.kind == "memory")
@@ -68,7 +68,7 @@ def test_memory_without_time_bounds_the_run(tmp_path: Path) -> None:
 def test_small_gains_are_one_sentence() -> None:
     gains = [Gain("family", f"unit_{saved}", 0, 1000 - saved, True) for saved in (10, 9, 400)]
 
-    large, sentence = by_change(gains, 1000)
+    large, sentence = large_gains(gains, 1000)
 
     assert ["unit_400", "unit_10"] == [gain.name for gain in large]
     change = "unit_9 took half as long"

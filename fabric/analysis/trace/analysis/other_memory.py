@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from fabric.graph.hardware.file import varied_hardware
+from fabric.graph.hardware.least_cycles import least_burst_cycles
 from fabric.messages.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.graph.hardware.description import OffChipDescription
 
-MemoryKey: TypeAlias = Literal["bandwidth", "latency", "ports"]
-
-_KEYS: Final[dict[MemoryKey, tuple[str, ...]]] = {
+_KEYS: Final = {
     "bandwidth": ("channels", "bytes_per_cycle"),
     "latency": ("startup_cycles", "latency_cycles"),
     "ports": ("requests_per_bundle",),
@@ -24,18 +23,18 @@ _KEYS: Final[dict[MemoryKey, tuple[str, ...]]] = {
 
 def memory_of(trace: RecordedRun) -> OffChipDescription | None:
     """Return the off-chip memory of the run; None if its class is not known."""
-    hardware: Any = trace.meta.get("hardware")
-    if not isinstance(hardware, dict) or not isinstance(hardware.get("hbm"), dict):
+    stated = (trace.meta.get("hardware") or {}).get("hbm")
+    if not isinstance(stated, dict):
         return None
-    keys = {f"hbm.{key}": value for key, value in hardware["hbm"].items()}
+    keys = {f"hbm.{key}": value for key, value in stated.items()}
     try:
         return varied_hardware(None, keys).hbm
     except ConfigurationError:
         return None
 
 
-def scaled(memory: OffChipDescription, key: MemoryKey, factor: float) -> OffChipDescription | None:
-    """Return ``memory`` with other numbers, rounded; None if it does not have them."""
+def scaled(memory: OffChipDescription, key: str, factor: float) -> OffChipDescription | None:
+    """Return ``memory`` with scaled numbers; None if it lacks them or they are out of range."""
     numbers = {name: getattr(memory, name, None) for name in _KEYS[key]}
     least = 0 if key == "latency" else 1
     changed = {
@@ -43,6 +42,9 @@ def scaled(memory: OffChipDescription, key: MemoryKey, factor: float) -> OffChip
         for name, number in numbers.items()
         if isinstance(number, int)
     }
-    # The peak of the arbitrated memories does not follow from these keys.
-    knows = type(memory).model in ("flat", "banked", "fixed")
-    return replace(memory, **changed) if changed and knows else None
+    if not changed or not least_burst_cycles(memory, 1, write=False):
+        return None
+    try:
+        return replace(memory, **changed)
+    except ConfigurationError:
+        return None

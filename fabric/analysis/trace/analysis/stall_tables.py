@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _REPEATS: Final = 3
-"""The most families that are named because they read a tensor again."""
+"""The most families that are named in the sentence about bytes that are read again."""
 
 
 def stalls_of(trace: RecordedRun) -> Stalls:
@@ -43,7 +43,7 @@ def stalls_of(trace: RecordedRun) -> Stalls:
         hbm=slow_memory_of(trace.hbm, accounts),
         gains=accounts.gains,
         verdict=accounts.verdict(),
-        repeats=repeats_of(trace, accounts.names),
+        repeats=repeats_of(trace, accounts),
         folded=_folded(trace, accounts, units),
     )
 
@@ -87,7 +87,6 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
     names, needs = accounts.names, trace.on_chip_bytes
     path = accounts.on_path().items()
     on_path = _sums((names.first[root.unit], cycles) for root, cycles in path if root.unit >= 0)
-    moved = _moved(trace)
     saved: dict[str, int] = {}
     if accounts.gains is not None:
         saved = {names.family_of(unit).title: 0 for unit in accounts.tried}
@@ -99,7 +98,7 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
             len(members),
             on_path[members[0]],
             saved.get(title),
-            sum(moved[unit] for unit in members),
+            sum(accounts.moved_bytes[unit] for unit in members),
             sum(needs[unit] for unit in members) if needs else None,
         )
         for title, members in names.families
@@ -108,13 +107,10 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
     return tuple(sorted(found, key=lambda stage: [each or 0 for each in stage[4:]], reverse=True))
 
 
-def _moved(trace: RecordedRun) -> Counter[int]:
-    return Counter(dict(trace.rows("SELECT unit, sum(bytes)::BIGINT FROM bursts GROUP BY unit")))
-
-
-def repeats_of(trace: RecordedRun, names: Names) -> str:
+def repeats_of(trace: RecordedRun, accounts: Accounts) -> str:
     """Return a sentence about tensors that are read more than once; empty without any."""
-    moved, again, readers = _moved(trace), Counter[int](), Counter[int]()
+    names, moved = accounts.names, accounts.moved_bytes
+    again, readers = Counter[int](), Counter[int]()
     for once_bytes, units in trace.meta["off_chip"].get("tensors", []):
         more_bytes = sum(moved[unit] for unit in units) - once_bytes
         if more_bytes > 0 and max(units) < len(names.units):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fabric.analysis.trace.analysis.critical import CriticalPath, WaitRoot
 from fabric.analysis.trace.analysis.slow_memory import SlowMemory
 from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
-from fabric.analysis.trace.analysis.what_if import Gain, by_change
+from fabric.analysis.trace.analysis.what_if import Gain, large_gains
 from fabric.analysis.trace.reading.wording import percent
 from fabric.display.parts import SHOWN as ROWS
 from fabric.display.parts import Bar, Fold, Rows, Sheet, Title, line
@@ -214,7 +214,7 @@ def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
 
 
 def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
-    large, sentence = by_change(gains, cycles)
+    large, sentence = large_gains(gains, cycles)
     rows = [
         (
             gain.change,

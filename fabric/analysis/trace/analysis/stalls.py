@@ -96,6 +96,12 @@ class Accounts:
         return sorted(self.units, key=key)
 
     @cached_property
+    def moved_bytes(self) -> Counter[int]:
+        """Bytes that each unit moved between the chip and the HBM."""
+        sums = "SELECT unit, sum(bytes)::BIGINT FROM bursts GROUP BY unit"
+        return Counter(dict(self._trace.rows(sums)))
+
+    @cached_property
     def gains(self) -> tuple[Gain, ...] | None:
         """Changes that shorten the run; None if it cannot be timed again."""
         return gains_of(self._trace, self.names, self.tried)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
-from fabric.analysis.trace.analysis.other_memory import MemoryKey, memory_of, scaled
+from fabric.analysis.trace.analysis.other_memory import memory_of, scaled
 from fabric.analysis.trace.analysis.what_if_result import (
     BlockedUnit,
     ChannelWaits,
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
     from fabric.timing.retiming.retimer import Blocked
 
 _LINKS: Final = "the links of the network"
-
 _THE_HBM: Final = "the HBM"
 
 _DEEPEST: Final = 1 << 60
 
-_HBM: Final[tuple[tuple[MemoryKey, float, str], ...]] = (
+_HBM: Final = (
     ("bandwidth", 2, "the HBM had twice the bandwidth"),
     ("latency", 0.5, "the HBM had half the latency"),
     ("ports", 2, "units had ports of twice the width to the HBM"),
@@ -51,8 +50,9 @@ class Gain(NamedTuple):
     """A run without the time of one resource, or with a faster HBM.
 
     Attributes:
-        kind: a memory, the HBM with another number, the links of a network, a family of units, or
-            the depth of channels.
+        kind: a memory, a faster HBM, the links of a network, a family of units, or the depth of
+            channels.
+        name: of the resource; the change in words for a faster HBM.
         cycles: of the run if the resource took no time, or with the faster HBM.
         half_cycles: if it took half as long, or links carried twice as much; else None.
         estimated: the order of arrivals may change, and the cycles with it.
@@ -86,8 +86,8 @@ class Gain(NamedTuple):
         return self.cycles
 
 
-def by_change(gains: Iterable[Gain], cycles: int) -> tuple[list[Gain], str]:
-    """Return the changes that save 1 % of ``cycles`` or more, and a sentence about all others."""
+def large_gains(gains: Iterable[Gain], cycles: int) -> tuple[list[Gain], str]:
+    """Return the gains of 1 % of ``cycles`` or more, and a sentence about all others."""
     ranked = sorted(gains, key=lambda gain: gain.changed_cycles)
     large = [gain for gain in ranked if 100 * (cycles - gain.changed_cycles) >= cycles]
     small = ranked[len(large) :]
@@ -108,12 +108,12 @@ def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple
         record = record_in(trace)
     except ConfigurationError:
         return None
-    tried = [*_with_other_hbm(trace, record), *_tried(record, names, families)]
+    tried = [*_hbm_gains(trace, record), *_tried(record, names, families)]
     gains = [gain for gain in tried if gain.cycles < record.cycles]
     return tuple(sorted(gains, key=lambda gain: gain.cycles))
 
 
-def _with_other_hbm(trace: RecordedRun, record: Record) -> Iterator[Gain]:
+def _hbm_gains(trace: RecordedRun, record: Record) -> Iterator[Gain]:
     memory = memory_of(trace)
     if memory is None or not record.clients:
         return
@@ -162,24 +162,25 @@ def what_if_of(
     depths: Mapping[str, int],
     work: Mapping[str, float],
     links: float,
-    hbm: Mapping[MemoryKey, float],
+    hbm: Mapping[str, float],
 ) -> WhatIf:
     """Return the cycles of ``trace`` with the changes.
 
     ``depths``: by ``consumer.input``, or by a pattern; later ones override earlier ones. ``work``:
     time factors of units by name, pattern or title of a family; later ones override earlier ones.
     ``links``: factor of the links' capacity; inf for unlimited links. ``hbm``: factors of its
-    numbers.
+    bandwidth, latency and ports.
     """
     if not links > 0:
         raise refused(f"links is {links}: expected how many times as much, above 0")
     if links != 1 and not trace.shared_channels:
         raise refused("links: expected the trace of a run with [network] links that have a limit")
+    hbm = {key: factor for key, factor in hbm.items() if factor != 1}
     stopped = trace.status == "deadlock"
     record, waiting = stopped_in(trace) if stopped else (record_in(trace), ())
     changed, names = _changed(record, depths), Names(trace)
-    changed_record = _with_hbm(trace, _worked(record, names, work), hbm)
-    after = Retimer(changed_record.with_links(links))
+    faster = _with_hbm(trace, _worked(record, names, work), hbm)
+    after = Retimer(faster.with_links(links))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
     cycles = None if stopped else retimed.cycles
@@ -195,7 +196,7 @@ def what_if_of(
         depths=changed,
         work=dict(work),
         links=links,
-        hbm={key: factor for key, factor in hbm.items() if factor != 1},
+        hbm=hbm,
         cycles_before=record.cycles,
         cycles=cycles,
         reasons=_reasons(record, work, links, hbm, ended=moved is not None),
@@ -207,17 +208,15 @@ def what_if_of(
     )
 
 
-def _with_hbm(trace: RecordedRun, record: Record, hbm: Mapping[MemoryKey, float]) -> Record:
+def _with_hbm(trace: RecordedRun, record: Record, hbm: Mapping[str, float]) -> Record:
     memory = memory_of(trace)
     for key, factor in hbm.items():
         if not (math.isfinite(factor) and factor > 0):
-            raise refused(f"hbm_{key} is {factor}: expected how many times as much, above 0")
-        if factor == 1:
-            continue
+            raise refused(f"hbm_{key} is {factor}: expected a finite factor above 0")
         changed = None if memory is None else scaled(memory, key, factor)
         if memory is None or changed is None:
-            models = "a memory of the model flat, banked or fixed that states it"
-            raise refused(f"hbm_{key}: expected the trace of a run with {models}")
+            states = "a memory of the model flat, banked or fixed that states it, in its range"
+            raise refused(f"hbm_{key} is {factor}: expected {states}")
         record, memory = record.with_memory(memory, changed), changed
     return record
 
@@ -270,7 +269,7 @@ def _reasons(
     record: Record,
     work: Mapping[str, float],
     links: float,
-    hbm: Mapping[MemoryKey, float],
+    hbm: Mapping[str, float],
     *,
     ended: bool,
 ) -> tuple[str, ...]:
@@ -281,8 +280,8 @@ def _reasons(
         f"{called} takes {factor:g} times as long, rounded to cycles"
         for called, factor in work.items()
     ]
-    if any(factor != 1 for factor in hbm.values()):
-        times.append("bursts to the HBM wait for others in proportion to its bandwidth")
+    if hbm:
+        times.append("waits for the HBM are estimated from its bandwidth, latency and ports")
     capacities = () if record.links is None or math.isinf(links) else record.links.capacities
     if any(each * links % 1 for each in capacities):
         times.append(f"links carry {links:g} times as much, rounded to bytes a cycle")

@@ -15,6 +15,7 @@ from fabric.messages.place import Place
 from fabric.messages.text import counted
 
 _DEPTHS_SHOWN: Final = 4
+_HBM: Final = {"bandwidth": "bandwidth", "latency": "latency", "ports": "width of ports"}
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _changes(result: WhatIf) -> str:
     if len(depths) > _DEPTHS_SHOWN:
         depths[_DEPTHS_SHOWN:] = [f"{counted(len(depths) - _DEPTHS_SHOWN, 'more channel')}"]
     work = [f"{unit} takes {factor:g} times as long" for unit, factor in result.work.items()]
-    hbm = [f"the HBM has {factor:g} times the {key}" for key, factor in result.hbm.items()]
+    hbm = [f"the HBM has {factor:g} times the {_HBM[key]}" for key, factor in result.hbm.items()]
     links = [] if result.links == 1 else [_links(result.links)]
     return "; ".join(depths + work + hbm + links) or "as it was run"
 

@@ -14,7 +14,7 @@ from fabric.analysis.trace.analysis.critical import path_note, phases
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
 from fabric.analysis.trace.analysis.stall_tables import repeats_of, stages_of
 from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy
-from fabric.analysis.trace.analysis.what_if import by_change
+from fabric.analysis.trace.analysis.what_if import large_gains
 from fabric.analysis.trace.pages.parts import compressed
 from fabric.messages.causes import MEMORIES, SHOWN, WAITS, BusUse, Cause
 from fabric.messages.place import Place
@@ -306,7 +306,7 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
 
     Units, channels and roots are numbers of their lists; ``mostly`` is a channel.
     """
-    large, small = by_change(accounts.gains or (), accounts.cycles)
+    large, small = large_gains(accounts.gains or (), accounts.cycles)
     return {
         "run": _run(trace, accounts),
         "causes": [{"id": cause, **_key(cause)} for cause in SHOWN],
@@ -319,9 +319,7 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
             for each in stages_of(trace, accounts)
         ],
         "help": [[visible(each.change), each.changed_cycles, each.estimated] for each in large],
-        "help_notes": [
-            visible(each) for each in (repeats_of(trace, accounts.names), small) if each
-        ],
+        "help_notes": [visible(each) for each in (repeats_of(trace, accounts), small) if each],
     }
 
 
