@@ -95,6 +95,7 @@ from .graph.wiring.operator import Operator as Operator
 from .graph.wiring.operator import Wiring as Wiring
 from .graph.wiring.stream import check_same_shape as check_same_shape
 from .messages.errors import Deadlock as Deadlock
+from .messages.extras import check_extra as check_extra
 from .messages.users_code import users_code as users_code
 from .runs.cost import CostPart as CostPart
 from .runs.outputs import OutputShape as OutputShape

@@ -54,6 +54,7 @@ class Accumulating(ComputeOperator):
     to_memory: bool = False
 
     def __call__(self, *inputs: Stream) -> Stream:
+        """Return the stream of results."""
         return self.wire(*inputs)[0]
 
     @property
@@ -170,6 +171,7 @@ class Accumulator:
         return self._state, self._held_bytes
 
     def value(self) -> Value:
+        """Return the result for the current state."""
         value = self._finish(self._state, self._result, self._functional)
         value = tracked_as(value, self._last)
         if self._reduction.keeps_placement:

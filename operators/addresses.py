@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Stream, StreamType, Tile
-from fabric.extend import Operator, Ports, Rates, Wiring, Work, check_same_shape
+from fabric.extend import (
+    Operator,
+    Ports,
+    Rates,
+    Wiring,
+    Work,
+    check_same_shape,
+)
 from operators.sources import mean_of_metadata
 from operators.streams.reading import Lockstep, Types, Values
 from operators.tiles.integers import INTEGER, check_integers, count_in, integer
@@ -50,10 +57,12 @@ class ExpertAddresses(_Generator):
     tiles: int
 
     def __call__(self, selectors: Stream) -> Stream:
+        """Return the stream of addresses."""
         return self.wire(selectors)[0]
 
     @override
-    def infer(self, wiring: Wiring, selectors: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        (selectors,) = inputs
         value = selectors.value
         if self.tiles < 1 or not isinstance(value, SelectorType) or value.hits != 1:
             raise ShapeError(
@@ -109,10 +118,12 @@ class CacheReadAddresses(_Generator):
     stride: int
 
     def __call__(self, requests: Stream, lengths: Stream) -> Stream:
+        """Return the stream of addresses."""
         return self.wire(requests, lengths)[0]
 
     @override
-    def infer(self, wiring: Wiring, requests: Stream, lengths: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        requests, lengths = inputs
         check_integers("CacheReadAddresses", requests, lengths)
         check_same_shape("CacheReadAddresses", requests, lengths)
         if self.stride < 0:
@@ -163,10 +174,12 @@ class FilterLastTile(_Generator):
     conducted = turns = True
 
     def __call__(self, lengths: Stream) -> Stream:
+        """Return the stream of selectors: 0 for the last tile of a request, otherwise 1."""
         return self.wire(lengths)[0]
 
     @override
-    def infer(self, wiring: Wiring, lengths: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        (lengths,) = inputs
         check_integers("FilterLastTile", lengths)
         mean = mean_of_metadata(lengths)
         tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True, size=mean)

@@ -154,6 +154,7 @@ class Intersect(_MergeJoin):
     conducted = True
 
     def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
+        """Return the coordinates, and their payloads on the left and on the right."""
         return self._wired(left, right)
 
     @override
@@ -207,6 +208,7 @@ class Union(_MergeJoin):
     filler: float = 0.0
 
     def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
+        """Return the coordinates, and their payloads on the left and on the right."""
         return self._wired(left, right)
 
     @override
@@ -331,6 +333,7 @@ def _item(value: Value) -> _Item:
 
 
 def _payload_type(value: ValueType) -> ValueType:
+    """Return the type of a payload."""
     if not isinstance(value, TupleType):
         return value
     rest = value.items[1:]

@@ -134,10 +134,11 @@ class LinearOffChipLoad(Load):
     offset: Annotated[int, Bounds(0)] = 0
 
     def __call__(self, reference: Stream | None = None) -> Stream:
+        """Return the stream of tiles."""
         return (self.wire() if reference is None else self.wire(reference))[0]
 
     @override
-    def infer(self, wiring: Wiring, reference: Stream | None = None) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         grid = self._grid
         rows, cols = self.tile
         shape, strides = self._view
@@ -158,7 +159,7 @@ class LinearOffChipLoad(Load):
                 f"expected {numbers_below(grid.count)}"
             )
         dtype = grid.element_type(wiring.hardware)
-        outer = (1,) if reference is None else reference.shape
+        outer = inputs[0].shape if inputs else (1,)
         return (StreamType((*outer, *shape), TileType(rows, cols, dtype)),)
 
     @override
@@ -168,7 +169,10 @@ class LinearOffChipLoad(Load):
 
     @override
     def layouts(
-        self, inputs: tuple[Layout | str, ...], types: Types, outputs: Types
+        self,
+        inputs: tuple[Layout | str, ...],
+        types: Types,
+        outputs: Types,
     ) -> tuple[Layout | str, ...]:
         shape, strides = self._view
         found = self._grid.layout(shape, strides, self.offset)
@@ -269,10 +273,12 @@ class RandomOffChipLoad(Load):
     no_order = "addresses decide which tiles it reads"
 
     def __call__(self, addresses: Stream) -> Stream:
+        """Return the stream of tiles."""
         return self.wire(addresses)[0]
 
     @override
-    def infer(self, wiring: Wiring, addresses: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        (addresses,) = inputs
         check_integers("RandomOffChipLoad", addresses)
         dtype = self._grid.element_type(wiring.hardware)
         return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)

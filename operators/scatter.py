@@ -14,7 +14,14 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import ARTIFACT_BYTES, ShapeError, Stream, StreamType, Tile, TileType
+from fabric import (
+    ARTIFACT_BYTES,
+    ShapeError,
+    Stream,
+    StreamType,
+    Tile,
+    TileType,
+)
 from fabric.extend import (
     Bounds,
     Costs,
@@ -105,10 +112,12 @@ class Scatter(Operator):
     initial: float = 0.0
 
     def __call__(self, addresses: Stream, values: Stream) -> Stream:
+        """Return the words of each group."""
         return self.wire(addresses, values)[0]
 
     @override
-    def infer(self, wiring: Wiring, addresses: Stream, values: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        addresses, values = inputs
         check_integers("Scatter", addresses)
         check_same_shape("Scatter", addresses, values)
         if not self.rank <= addresses.rank:

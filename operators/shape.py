@@ -40,18 +40,7 @@ from operators.streams.reading import Orders, Types, send
 
 
 @dataclass(frozen=True)
-class _Reshaping(Operator):
-    """Reshaping operators send the elements of their input in another shape."""
-
-    family = "Shape (Table 7)"
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
-
-
-@dataclass(frozen=True)
-class Flatten(_Reshaping):
+class Flatten(Operator):
     """Merge dimensions ``inner`` to ``outer``, counted from the innermost.
 
     Shapes:
@@ -74,16 +63,19 @@ class Flatten(_Reshaping):
         239
     """
 
+    family = "Shape (Table 7)"
     conducted = turns = carries_numbers = keeps_order = True
 
     inner: int
     outer: int
 
     def __call__(self, source: Stream) -> Stream:
+        """Return the flattened stream."""
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, source: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        (source,) = inputs
         if not 0 <= self.inner < self.outer <= source.rank:
             raise ShapeError(
                 f"Flatten merges dimensions {self.inner} to {self.outer} of {source}: "
@@ -94,6 +86,10 @@ class Flatten(_Reshaping):
         dim = wiring.absorb(product(merged), ragged=self.outer < source.rank)
         shape = (*source.shape[:first], dim, *source.shape[last + 1 :])
         return (StreamType(shape, source.value),)
+
+    @override
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -118,7 +114,7 @@ class Flatten(_Reshaping):
 
 
 @dataclass(frozen=True)
-class Promote(_Reshaping):
+class Promote(Operator):
     """Add a dimension of 1, by default outermost.
 
     Shapes:
@@ -145,15 +141,18 @@ class Promote(_Reshaping):
         106
     """
 
+    family = "Shape (Table 7)"
     conducted = turns = keeps_order = True
 
     dimension: int | None = None
 
     def __call__(self, source: Stream) -> Stream:
+        """Return the promoted stream."""
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, source: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        (source,) = inputs
         inside = len(source.shape) if self.dimension is None else self.dimension
         if not 0 <= inside <= len(source.shape):
             raise ShapeError(
@@ -164,6 +163,10 @@ class Promote(_Reshaping):
         added = 1 if axis else at_least_one(source.shape[0])
         shape = (*source.shape[:axis], added, *source.shape[axis:])
         return (StreamType(shape, source.value),)
+
+    @override
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -194,7 +197,7 @@ _FLAG: Final = BoolType()
 
 
 @dataclass(frozen=True)
-class Reshape(_Reshaping):
+class Reshape(Operator):
     """Split dimension ``dimension`` into chunks of ``chunk``.
 
     Shapes:
@@ -226,6 +229,7 @@ class Reshape(_Reshaping):
         266
     """
 
+    family = "Shape (Table 7)"
     conducted = turns = True
     secondary_outputs = (1,)
 
@@ -235,11 +239,13 @@ class Reshape(_Reshaping):
     outermost: bool = False
 
     def __call__(self, source: Stream) -> tuple[Stream, Stream]:
+        """Return the chunks and the padding flags."""
         chunks, flags = self.wire(source)
         return chunks, flags
 
     @override
-    def infer(self, wiring: Wiring, source: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+        (source,) = inputs
         rank = source.rank
         if self.chunk < 1 or not 0 <= self.dimension <= rank:
             raise ShapeError(
@@ -289,6 +295,10 @@ class Reshape(_Reshaping):
                     f"Reshape pads {source} with {self.pad}: expected a number that "
                     f"{dtype_name(tile.dtype)} holds"
                 ) from error
+
+    @override
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:

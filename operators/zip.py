@@ -42,6 +42,7 @@ class Zip(Operator):
     conducted = turns = keeps_order = True
 
     def __call__(self, *inputs: Stream) -> Stream:
+        """Return the stream of tuples."""
         return self.wire(*inputs)[0]
 
     @override

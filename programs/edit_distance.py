@@ -88,6 +88,7 @@ class Begin(Function):
         return left, right, fronts, _integer(0), laps, number
 
     def hardware(self) -> compute.Function:
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(5, lambda x, *_: (2, x.cols + 1, 2, x.cols + 1))
@@ -117,6 +118,7 @@ class NextFront(Function):
         return left, right, fronts, _integer(done), laps, number
 
     def hardware(self) -> compute.Function:
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, compute.whole, lambda x: x.cols * 5)
@@ -139,6 +141,7 @@ class IsDone(Function):
         return Selector((int(number_in(lap) == number_in(laps)),), 2)
 
     def hardware(self) -> compute.Function:
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
@@ -165,6 +168,7 @@ class Distance(Function):
         return Tile(1, 1, fronts.dtype, data)
 
     def hardware(self) -> compute.Function:
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER)
@@ -186,6 +190,7 @@ class Number(Function):
         return inputs[-1]
 
     def hardware(self) -> compute.Function:
+        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)

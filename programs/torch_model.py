@@ -35,7 +35,7 @@ from layers.torch_sizes import FAMILIES, FULL, TINY, ModelName, alike, experts_o
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
-from fabric.extend import Bounds
+from fabric.extend import Bounds, check_extra
 
 MOST = 2**31 - 1
 
@@ -156,17 +156,11 @@ def build(
 
 def _needing_torch() -> tuple[Any, Any, Any]:
     """Return the modules that need torch: parts of models, loading of weights, importing."""
-    try:
-        from layers import torch_parts, torch_weights
+    check_extra("torch_model.py", "torch", "torch", "transformers", "safetensors")
+    from layers import torch_parts, torch_weights
 
-        import operators.torch as importing
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"torch", "transformers", "safetensors"}:
-            raise
-        raise ConfigurationError(
-            f"torch_model.py needs {error.name}, which is not installed: expected the extra torch, "
-            "as in pip install 'step-fabric[torch]'"
-        ) from error
+    import operators.torch as importing
+
     return torch_parts, torch_weights, importing
 
 

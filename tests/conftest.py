@@ -57,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(autouse=True)
 def compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # `run` mentions loops that it compiled.
-    monkeypatch.setattr("fabric.timing.engine.machine_code._kept_names", [])
+    monkeypatch.setattr("fabric.timing.engine.machine_code._kept_compiled", [])
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote
 
@@ -34,12 +32,6 @@ def shown_address(address: str) -> str:
         # A mistyped URL: what follows the first colon may be a password.
         return re.sub(r"(?s):.*@", f":{_HIDDEN}@", address)
     return without_passwords(re.sub(r"\s", "%20", address))
-
-
-def shown_command(arguments: Iterable[str]) -> str:
-    """Return a command line of this program as a shell takes it."""
-    shown = (shown_address(each) if "://" in each else each for each in arguments)
-    return shlex.join(["python", "-m", "fabric", *shown])
 
 
 def library_text(error: BaseException | str, address: str | None) -> str:

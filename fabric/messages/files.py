@@ -147,7 +147,7 @@ def programs() -> Path:
 def hardware_file(named: Path | str, folder: Path = Path()) -> Path:
     """Return the path of a hardware file; ``folder`` precedes the files of the package."""
     path = Path(named)
-    if path.suffix or len(path.parts) != 1 or (folder / path).exists():
+    if path.suffix or len(path.parts) != 1 or (folder / path).is_file():
         return folder / path
     files = {each.stem: each for each in sorted((programs() / "hardware").glob("*.toml"))}
     if path.name not in files:

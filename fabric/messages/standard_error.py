@@ -1,29 +1,20 @@
-"""Live progress and readable events on standard error."""
+"""Live progress on standard error."""
 
 from __future__ import annotations
 
-import io
-import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TextIO, cast
+from typing import TYPE_CHECKING, Final
 
-import click
-import structlog
 import trio
-from typing_extensions import override
 
-from fabric.messages.events import line_logger
-from fabric.messages.output import harmless
 from fabric.messages.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
-    from structlog.typing import BindableLogger
 
 _REFRESH_SECONDS: Final = 0.2
 _RATE_OVER: Final = 10
@@ -78,22 +69,3 @@ def _line(now: Snapshot, rate: str) -> Text:
         f"cycle {now.cycle:,}, {rate}{counted(now.elements, 'element')}, "
         f"{now.running:,} running, {now.waiting:,} waiting"
     )
-
-
-class _StandardError(io.TextIOBase):
-    """The current standard error, which a progress display replaces."""
-
-    @override
-    def write(self, text: str) -> int:
-        click.echo(harmless(text), nl=False, err=True)
-        return len(text)
-
-
-def standard_error_logger(level: str, *, as_json: bool) -> BindableLogger:
-    """Return a logger to standard error, for people in colour on a terminal that wants it."""
-    file = cast("TextIO", _StandardError())
-    if as_json:
-        return line_logger(file, level=level)
-    colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    renderer = structlog.dev.ConsoleRenderer(colors=colors, sort_keys=False)
-    return line_logger(file, [structlog.processors.add_log_level, renderer], level=level)

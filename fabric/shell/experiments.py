@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import shlex
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from fabric.display.terminal import printed_sheet
+from fabric.messages.addresses import shown_address
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.output import ExitStatus, print_text, tell
 from fabric.messages.text import JsonObject, file_name
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from fabric.display.parts import Sheet
     from fabric.explore.study.workers import Workers
 
-_NEEDED: Final = ("optuna", "sqlalchemy", "matplotlib", "distributed")
+STUDY_MODULES: Final = ("optuna", "sqlalchemy", "matplotlib", "distributed")
+"""Modules of the extra ``study``."""
 
 
 class _Question(Protocol):
@@ -40,14 +43,10 @@ Q = TypeVar("Q", bound=_Question)
 R = TypeVar("R", bound=_Result)
 
 
-def check_installed(command: str) -> None:
-    """Refuse ``command`` without the packages of the extra ``study``."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(
-            f"{command} needs {', '.join(missing)}, which is not installed: expected the extra "
-            "study, as in pip install 'step-fabric[study]'"
-        )
+def shown_command(arguments: Sequence[str]) -> str:
+    """Return a command line of this program as a shell takes it."""
+    shown = (shown_address(each) if "://" in each else each for each in arguments)
+    return shlex.join(["python", "-m", "fabric", *shown])
 
 
 def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None) -> Workers:
@@ -86,13 +85,15 @@ class Experiments(Generic[Q, R]):
         self, conduct: Callable[[Q, Path | None], R], workers: Workers, *, as_json: bool
     ) -> None:
         """Answer the questions, print and save each result, and close the workers."""
+        command = shown_command(sys.argv[1:])
         try:
             for question in self._questions:
                 folder = self.folder_of(question)
                 result = conduct(question, folder)
                 self.results.append(result)
                 if folder is not None:
-                    self._writing.append(self._writer.submit(self._write, result, folder))
+                    written = self._writer.submit(self._write, result, folder, command=command)
+                    self._writing.append(written)
                 if not as_json:
                     space = "\n" if len(self.results) > 1 else ""
                     print_text(space + printed_sheet(result.sheet()))

@@ -23,7 +23,8 @@ from fabric.graph.arguments.keywords import (
     parameters,
     script,
 )
-from fabric.messages.errors import ConfigurationError, ProgramError
+from fabric.messages.errors import ProgramError
+from fabric.messages.extras import check_extra
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
@@ -153,13 +154,8 @@ def lowered(program: Program, rows: int, cols: int) -> Program:
 
 def hardware_modules() -> ModuleType:
     """Return ``operators.rtl.hardware``, if its libraries are installed."""
-    try:
-        return importlib.import_module("operators.rtl.hardware")
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"rtl needs {error.name}, which is not installed: expected the extra rtl, as in "
-            "pip install 'step-fabric[rtl]'"
-        ) from None
+    check_extra("rtl", "rtl", "amaranth")
+    return importlib.import_module("operators.rtl.hardware")
 
 
 SECTIONS = ("Shapes", "Timing", "Memory")

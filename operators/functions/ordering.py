@@ -405,7 +405,12 @@ class Picked(OnAxes):
 
 Putting: TypeAlias = Literal["set", "sum", "prod", "amax", "amin"]
 
-_PUTTING: Final = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+_PUTTING: Final = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
 
 
 @dataclass(frozen=True)

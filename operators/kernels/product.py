@@ -222,6 +222,7 @@ class Nest:
 
     @property
     def trips(self) -> tuple[int, ...]:
+        """The trips of all loops."""
         return tuple(each.trips for each in self.loops)
 
     @property

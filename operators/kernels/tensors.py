@@ -174,6 +174,7 @@ class View:
 
     @property
     def dtype(self) -> np.dtype:
+        """The element type."""
         return self.source.dtype
 
     @property

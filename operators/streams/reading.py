@@ -160,6 +160,7 @@ class Values(Generic[V]):
         self._held: Final = held
 
     def __aiter__(self) -> Self:
+        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> tuple[V, int]:
@@ -226,6 +227,7 @@ class Lockstep(Generic[V]):
         self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
 
     def __aiter__(self) -> Self:
+        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> tuple[list[V], int]:
@@ -345,6 +347,7 @@ class Guided(Generic[V]):
         return self._values.memory, self._groups.memory, self._begun
 
     def __aiter__(self) -> Self:
+        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> V:

@@ -10,7 +10,7 @@ from typing import Any
 
 import lazy_loader
 
-from operators.torch.extra import check_torch
+from fabric.extend import check_extra
 
 _found, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
@@ -22,6 +22,6 @@ def __getattr__(name: str) -> Any:
         ConfigurationError: the extra is not installed.
     """
     if name in __all__:
-        check_torch()
+        check_extra("operators.torch", "torch", "torch")
         importlib.import_module("operators.torch.calls")
     return _found(name)

@@ -17,8 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabric import ConfigurationError, FabricError
-from fabric.extend import users_code
-from operators.torch.extra import check_torch
+from fabric.extend import check_extra, users_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,7 @@ def main(file: str | None, lists: bool) -> None:
     0 if every call can be imported, 1 if some cannot, 2 for usage and configuration.
     """
     try:
-        check_torch()
+        check_extra("operators.torch", "torch", "torch")
         if file is not None:
             sys.exit(_of_file(file))
         if not lists:

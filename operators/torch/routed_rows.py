@@ -147,6 +147,7 @@ class Control:
     says: Says
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return f"integers that data decide ({self.says.value})"
 
 
@@ -161,6 +162,7 @@ class Pairs:
     reals: View
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return "complex numbers"
 
 
@@ -178,6 +180,7 @@ class Gathered:
     call: Call
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return "rows in another order"
 
 
@@ -186,6 +189,7 @@ class NoElements:
     """A tensor without numbers; the form of an ``Opaque`` that no kernel computes."""
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return "a tensor without elements"
 
 
@@ -204,4 +208,5 @@ class Collected:
     indices: View | None
 
     def __str__(self) -> str:
+        """Return the text for messages."""
         return "rows of tokens, one for each expert of a token"

@@ -12,4 +12,5 @@ from fabric import Study
 
 
 def study() -> Study:
+    """Return the study."""
     return one_batch.study(MIXTRAL, (64, 32, 16))

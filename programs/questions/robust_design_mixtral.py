@@ -12,4 +12,5 @@ from fabric import Study
 
 
 def study() -> Study:
+    """Return the study."""
     return robust_design.study(MIXTRAL)

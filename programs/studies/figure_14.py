@@ -24,6 +24,7 @@ TRACES = cache_traces(64)
 
 
 def study() -> Study:
+    """Return the study."""
     return Study(
         program=PROGRAMS / "attention.py",
         question="How much does dynamic parallelisation gain, by how much the lengths vary?",
@@ -55,6 +56,7 @@ def high(findings: Findings) -> Found:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
+    """Draw the speed-up of each batch of requests."""
     figure.set_size_inches(8, 4)
     axes = figure.subplots()
     ours = speedups(findings, "interleaved", TRACES, found)

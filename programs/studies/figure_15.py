@@ -27,6 +27,7 @@ STRATEGIES = ("coarse", "dynamic")
 
 
 def study() -> Study:
+    """Return the study."""
     return Study(
         program=PROGRAMS / "attention.py",
         question="How much does dynamic parallelisation gain over blocks, by the batch?",
@@ -82,6 +83,7 @@ def _earlier() -> Iterator[Published]:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
+    """Draw the cycles of each batch."""
     axes = figure.subplots()
     cycles = {
         strategy: [

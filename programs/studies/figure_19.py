@@ -21,4 +21,5 @@ ANNOTATIONS = (
 
 
 def study() -> Study:
+    """Return the study."""
     return traffic_study(19, 64, ANNOTATIONS)

@@ -20,4 +20,5 @@ ANNOTATIONS = (
 
 
 def study() -> Study:
+    """Return the study."""
     return traffic_study(20, 1024, ANNOTATIONS)

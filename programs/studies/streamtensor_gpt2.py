@@ -69,6 +69,7 @@ class Times:
 
 
 def study() -> Study:
+    """Return the study."""
     return Study(
         program=PROGRAMS / "torch_model.py",
         hardware=PROGRAMS / "hardware/u55c_like.toml",

@@ -44,6 +44,7 @@ ROUTING: Final = {
 
 
 def study() -> Study:
+    """Return the study."""
     return Study(
         program=PROGRAMS / "torch_model.py",
         hardware=PROGRAMS / "hardware/paper_priced.toml",

@@ -331,7 +331,7 @@ def _imported(names: list[str], *arguments: str) -> str:
     return run.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("module", spread(["random", "operators"], 1))
+@pytest.mark.parametrize("module", spread(["typing", "random", "operators"], 1))
 @pytest.mark.parametrize(
     "command",
     [

@@ -21,9 +21,9 @@ _ROOT = Path(__file__).parents[2]
 _SCRIPT = """
 import sys
 from fabric.timing.memories.flat import advance
-from fabric.timing.engine.machine_code import has_kept_code
+from fabric.timing.engine.machine_code import keeps_code
 advance.link()
-print("numba" in sys.modules, "kept" if has_kept_code() else "")
+print("numba" in sys.modules, keeps_code())
 """
 
 
@@ -82,18 +82,18 @@ class TestMachineCode:
 
     @pytest.mark.deep
     def test_next_process_links_kept_code(self, tmp_path: Path) -> None:
-        assert "True kept" == _linked(tmp_path)
-        assert "False" == _linked(tmp_path)
+        assert "True True" == _linked(tmp_path)
+        assert "False None" == _linked(tmp_path)
         (kept,) = tmp_path.rglob("*.o")
         kept.write_bytes(kept.read_bytes()[:-1])
-        assert "True kept" == _linked(tmp_path)
-        assert "False" == _linked(tmp_path)
+        assert "True True" == _linked(tmp_path)
+        assert "False None" == _linked(tmp_path)
 
     @pytest.mark.deep
     def test_process_compiles_if_it_cannot_write(self, tmp_path: Path) -> None:
         file = tmp_path / "no folder"
         file.touch()
-        assert ["True"] * 2 == [_linked(file), _linked(file)]
+        assert ["True False"] * 2 == [_linked(file), _linked(file)]
 
     def test_without_a_home_it_is_compiled_and_not_kept(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -106,7 +106,7 @@ class TestMachineCode:
         monkeypatch.setattr(Path, "home", classmethod(nobody))
         monkeypatch.setattr(sys, "pycache_prefix", str(file))
         monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-        monkeypatch.setattr(machine_code, "_kept_names", [])
+        monkeypatch.setattr(machine_code, "_kept_compiled", [])
 
         assert MachineCode(folded.function).link() != 0
-        assert not machine_code.has_kept_code()
+        assert machine_code.keeps_code() is False

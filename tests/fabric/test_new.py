@@ -102,3 +102,13 @@ def test_completion_offers_words_of_the_program(words: str, completed: str, tmp_
         COMP_CWORD=str(words.count(" ")),
     )
     assert completed in (found.stdout.splitlines() or [""])
+
+
+def test_new_without_pytest_names_what_the_test_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    assert main(["new", "one"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "  python -m pytest test_one.py  (after pip install pytest)"

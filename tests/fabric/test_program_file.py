@@ -184,6 +184,16 @@ def test_programs_of_one_folder_share_nothing(tmp_path: Path) -> None:
         assert load(tmp_path / name).program.name == "p1"
 
 
+@pytest.mark.parametrize("name", ["numpy", "random"])
+def test_program_with_a_library_s_name_imports_the_library(name: str, tmp_path: Path) -> None:
+    text = "import numpy, random, beside\nnumpy.arange(random.Random(0).randrange(2, 9))\n"
+    text += "def build():\n    return Program(f'p{beside.random.Random.__module__}')\n"
+    (tmp_path / f"{name}.py").write_text(HEAD + text, encoding="utf-8")
+    (tmp_path / "beside.py").write_text("import numpy.random, random\n", encoding="utf-8")
+
+    assert load(tmp_path / f"{name}.py").program.name == "prandom"
+
+
 PACKAGES = {
     "user.py": (
         "import kit.deep.part as part, kit.plain\nfrom kit import other\nfrom kit.deep import *\n"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import Program, Study, grid, lower_bounds
+from fabric import Program, Study, grid, load_hardware, lower_bounds
 from fabric.explore.serving.question import RequestDescription, open_servings
 from fabric.explore.serving.requests import read_requests
 from tests.programs.loading import PROGRAMS
@@ -87,21 +87,22 @@ def _save_weights(file: Path) -> None:
     save_file({name: each.clone() for name, each in model.state_dict().items()}, file)
 
 
-def test_hardware_is_found_by_name_and_descriptions_take_text(tmp_path: Path) -> None:
+def test_hardware_is_found_by_name_and_descriptions_take_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "paper_priced").mkdir()  # a folder hides no name
     priced = PROGRAMS / "hardware" / "paper_priced.toml"
     values = {**vars(DESCRIBED), "hardware": "paper_priced", "routing": str(DESCRIBED.routing)}
     described = type(DESCRIBED)(**values)
     study = Study(program=str(PROGRAMS / "moe.py"), space=grid(seed=[1]), hardware="paper_priced")  # type: ignore[arg-type] # converted
     tiny = (PROGRAMS / "serving" / "tiny.toml").read_text()
     file = tmp_path / "named.toml"
-    file.write_text(
-        tiny.replace('"../hardware/paper_priced.toml"', '"paper_priced"').replace(
-            '"../', f'"{PROGRAMS}/'
-        )
-    )
+    file.write_text(tiny.replace('"../', f'"{PROGRAMS}/'))
     (serving,) = open_servings(file)
 
     assert described == DESCRIBED
+    assert load_hardware("paper_priced") == load_hardware(priced)
     assert study.hardware is not None
     assert study.hardware.samefile(priced)
     for design in serving.designs.values():

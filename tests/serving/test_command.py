@@ -157,7 +157,16 @@ def test_serve_runs_a_users_scheduler(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("replaced", "said"),
     [
-        ({"requests": ""}, "server.toml: has no [requests]: expected one"),
+        ({"requests": ""}, "server.toml: has no [requests]: expected [requests] and [cost]"),
+        ({"cost": "kin = 3"}, "[cost] has no kind: expected one of tables, fabric"),
+        (
+            {"cost": 'kind = "fabric"\nprogram = "a.py"\nlayers = 2\nexact_steps = 1'},
+            "[cost] has no hardware, routing, decode_requests, cache_tokens, prefill_tokens, "
+            "cache_bytes_per_token, attention_flops_per_pair, attention_flops_per_cycle: expected "
+            "a path for hardware, routing; a tuple of integers from 1 to 2147483647 for "
+            "decode_requests, cache_tokens, prefill_tokens; an integer from 1 to 2147483647 for "
+            "cache_bytes_per_token, attention_flops_per_pair, attention_flops_per_cycle",
+        ),
         (
             {"requests": 'file = "requests.csv"\nrates = [2, 1]'},
             "[requests] rates is [2, 1]: expected ascending",
@@ -170,7 +179,7 @@ def test_serve_runs_a_users_scheduler(tmp_path: Path, capsys: pytest.CaptureFixt
             "request 19 needs 10 tokens of cache, and a replica has 7 blocks, 7 tokens",
         ),
         ({"cost": 'kind = "guess"'}, "[cost] kind is 'guess': expected one of tables, fabric"),
-        ({"cost": 'kind = "tables"'}, "[cost] has no attention: expected a"),
+        ({"cost": 'kind = "tables"'}, "[cost] has no attention, dense, "),
         ({"top": 'scheduler = "own.py:1st"\n'}, "expected FILE.py:NAME"),
         ({"top": 'scheduler = "own.py:Own"\n'}, "own.py: cannot be read"),
         (

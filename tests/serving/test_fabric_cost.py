@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ DESCRIBED = FabricDescription(
     attention_flops_per_cycle=64,
     exact_steps=2,
 )
+PAGE = PROGRAMS.parent / "docs/pages/how-to/serve-requests.md"
 SERVER = Server(max_num_seqs=4, max_num_batched_tokens=4)
 
 
@@ -256,3 +258,9 @@ def test_serving_on_the_fabric_is_resumed(kept: Path, tmp_path: Path) -> None:
     assert not none.jobs
     assert again.resumed == 4
     assert again.as_json() == found.as_json()
+
+
+def test_page_on_serving_lists_every_key_of_a_fabric() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition('`kind = "fabric"` | meaning')[2]
+    listed = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE)))
+    assert sorted(listed) == sorted(each.name for each in fields(FabricDescription))

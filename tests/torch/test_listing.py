@@ -166,19 +166,20 @@ def test_command_wrong_use_is_one_sentence(
 def test_import_and_command_without_torch_name_the_extra(tmp_path: Path) -> None:
     hidden = "import sys, importlib.util as u; real = u.find_spec\n"
     hidden += "u.find_spec = lambda name, *a: None if name == 'torch' else real(name, *a)\n"
+    clone = Path(__file__).parents[2]
     sentence = (
-        "operators.torch needs PyTorch, which is not installed: expected the extra torch, as in "
-        "pip install 'step-fabric[torch]'"
+        "operators.torch needs torch, which is not installed: expected the extra torch, as in "
+        f"pip install -c {clone}/constraints.txt -e '{clone}[torch]'"
     )
     script = tmp_path / "own.py"
     script.write_text(hidden + "from operators.torch import from_torch\n")
     said = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert said.stderr.endswith(f"ConfigurationError: {sentence}\n")
 
     script.write_text(hidden + "from operators.torch.__main__ import main; main(['--list'])\n")
     said = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (said.returncode, said.stdout, said.stderr) == (2, "", f"error: {sentence}\n")

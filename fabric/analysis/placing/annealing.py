@@ -6,7 +6,6 @@ Then each unit gets the nearest allowed site.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import random
 from collections import Counter
@@ -18,6 +17,7 @@ import numpy as np
 from fabric.analysis.placing import annealing_loop as loop
 from fabric.analysis.placing.floor import Cost, Floor
 from fabric.messages.errors import ConfigurationError
+from fabric.messages.extras import check_extra
 from fabric.messages.text import counted
 from fabric.timing.engine.tables import Counters, Table
 
@@ -68,11 +68,7 @@ class _Rectangle(NamedTuple):
 
 def partitioned(floor: Floor, seed: int) -> list[int]:
     """Return the site of each unit."""
-    if importlib.util.find_spec("pymetis") is None:
-        raise ConfigurationError(
-            "place needs pymetis, which is not installed: expected the extra placing, as in "
-            "pip install 'step-fabric[placing]'"
-        )
+    check_extra("place", "placing", "pymetis")
     mesh, units = floor.mesh, floor.netlist.units
     between = _graph(floor)
     wanted = [0] * len(units)

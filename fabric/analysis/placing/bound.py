@@ -19,7 +19,6 @@ assignment: its relaxation counts the distance between different sites.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -28,7 +27,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fabric.analysis.placing.floor import Cost, Floor
-from fabric.messages.errors import ConfigurationError
+from fabric.messages.extras import check_extra
 
 MOST_UNITS: Final = 30
 
@@ -100,11 +99,7 @@ def exact(floor: Floor, known_bytes: int) -> Exact:
     ``known_bytes``: the cost of a known plan; only cheaper plans are searched.
     """
     netlist = floor.netlist
-    if importlib.util.find_spec("scipy") is None:
-        raise ConfigurationError(
-            "an exact plan needs scipy, which is not installed: expected the extra placing, as in "
-            "pip install 'step-fabric[placing]'"
-        )
+    check_extra("an exact plan", "placing", "scipy")
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 

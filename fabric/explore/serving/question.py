@@ -165,9 +165,10 @@ def open_servings(path: Path) -> list[Serving]:
         if not isinstance(value, str if name in _TEXTS else dict):
             expected = "a text" if name in _TEXTS else f"a section, [{name}] with keys"
             refuse_key(f"{name} is {found_text(value)}: expected {expected}", file, name)
-    for name in ("requests", "cost"):
-        if name not in content:
-            raise ConfigurationError(f"has no [{name}]: expected one", file=file)
+    missing = [f"[{name}]" for name in ("requests", "cost") if name not in content]
+    if missing:
+        sections = " and ".join(missing)
+        raise ConfigurationError(f"has no {sections}: expected [requests] and [cost]", file=file)
     scheduler = content.get("scheduler")
     return [
         Serving(
@@ -238,7 +239,8 @@ def _designs(
 def _cost(name: str, table: Mapping[str, Any], path: Path) -> TableDescription | FabricDescription:
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        fault = f"kind is {found_text(kind)}: expected {one_of(list(_KINDS), str(kind))}"
+        found = "has no kind" if kind is None else f"kind is {found_text(kind)}"
+        fault = f"{found}: expected {one_of(list(_KINDS), str(kind))}"
         refuse_key(f"[{name}] {fault}", str(path), *name.split("."), "kind")
     return _section(_KINDS[kind], name, table, path, ("kind",))
 

@@ -7,7 +7,7 @@ import itertools
 import random
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, TypeAlias
 from zipfile import BadZipFile
@@ -46,8 +46,8 @@ class FabricDescription(Described):
     Attributes:
         program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does: the number
             of tokens, a file with the cached tokens of each, and a file with the experts of each.
-        parameters: the program's other parameters.
-        hardware: a file with a clock; for joules, its energy prices have to cover a run.
+        hardware: a hardware file with a clock, or the name of one that comes with the fabric; for
+            joules, its energy prices have to cover a run.
         layers: number of layers of the model, all with equal cost.
         routing: a file with a recorded array ``data``, [tokens, top_k], of which rows are drawn.
         decode_requests: numbers of generating requests in the grid, ascending.
@@ -56,6 +56,7 @@ class FabricDescription(Described):
         cache_bytes_per_token: bytes of a token's keys and values in one layer.
         attention_flops_per_pair: FLOPs of a token that attends to another token, in one layer.
         attention_flops_per_cycle: FLOPs a cycle of all attention units together.
+        parameters: the program's other parameters.
         spread: a table of requests, whose prompts give the spread of caches in the grid; by
             default, the served requests.
         exact_steps: number of steps of each run to simulate exactly, which measures the error of
@@ -66,7 +67,6 @@ class FabricDescription(Described):
     refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     program: Path
-    parameters: Mapping[str, Scalar]
     hardware: Path
     layers: Count
     routing: Path
@@ -76,6 +76,7 @@ class FabricDescription(Described):
     cache_bytes_per_token: Count
     attention_flops_per_pair: Count
     attention_flops_per_cycle: Count
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
     spread: Path | None = None
     exact_steps: Annotated[int, Bounds(0, 1000)] = 4
     seed: Annotated[int, Bounds(0, 2**31 - 1)] = 0

@@ -7,7 +7,6 @@ lower bound.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Container, Iterator, Mapping
 from itertools import pairwise
@@ -25,7 +24,7 @@ from fabric.analysis.depths.problem import (
     with_depth,
 )
 from fabric.analysis.depths.search import deepest_failing, raised, trimmed
-from fabric.messages.errors import ConfigurationError
+from fabric.messages.extras import check_extra
 
 _EVALUATIONS: Final = 100_000
 
@@ -94,11 +93,7 @@ class Master:
 
     def __init__(self, problem: Problem, lower: Depths) -> None:
         """Begin without cuts."""
-        if importlib.util.find_spec("scipy") is None:
-            raise ConfigurationError(
-                "exact sizes need scipy, which is not installed: expected the extra sizing, as "
-                "in pip install 'step-fabric[sizing]'"
-            )
+        check_extra("--method exact", "sizing", "scipy")
         self._problem: Final = problem
         self._lower: Final = lower
         self._cuts: Final[dict[frozenset[tuple[int, int]], None]] = {}

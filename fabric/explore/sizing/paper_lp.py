@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fabric.analysis.depths.problem import Depths, Problem
 from fabric.explore.sizing.high_water import sized_at_most, slots_in_use
-from fabric.messages.errors import ConfigurationError
+from fabric.messages.extras import check_extra
 from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming.retimer import Retimer
@@ -71,14 +71,10 @@ def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
     """
     if not precedences:
         return np.zeros(0, np.int64)
-    try:
-        from scipy.optimize import linprog
-        from scipy.sparse import coo_array
-    except ImportError as error:
-        raise ConfigurationError(
-            "paper-lp needs scipy, which is not installed: expected the extra sizing, as in "
-            "pip install 'step-fabric[sizing]'"
-        ) from error
+    check_extra("--method paper-lp", "sizing", "scipy")
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
     source, target, delay_cycles = np.array(precedences, np.int64).T
     rows = np.arange(len(precedences))
     ones = np.ones(len(precedences))

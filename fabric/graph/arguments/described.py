@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
+from itertools import groupby
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -65,13 +66,11 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Kind: TypeAlias = inspect._ParameterKind  # it has no public name
 Checks: TypeAlias = tuple[tuple[str, Check], ...]
-"""The fields of a class with their checks."""
 
 _BY_PLACE: Final = {Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD}
 _BY_NAME: Final = {Kind.POSITIONAL_OR_KEYWORD, Kind.KEYWORD_ONLY}
 
 _known: Final[WeakKeyDictionary[type, Checks]] = WeakKeyDictionary()
-"""The fields of classes with their checks."""
 
 
 class _Signature:
@@ -453,8 +452,9 @@ def described_section(
         if each.default is each.default_factory is dataclasses.MISSING and each.name not in values
     ]
     if missing:
-        what = f"has no {missing[0]}: expected {known[missing[0]].text}"
-        refuse_key(f"[{name}] {what}", file, *place)
+        by_type = groupby(missing, lambda each: known[each].text)
+        expected = "; ".join(f"{text} for {', '.join(keys)}" for text, keys in by_type)
+        refuse_key(f"[{name}] has no {', '.join(missing)}: expected {expected}", file, *place)
     try:
         return section(**values)
     except ConfigurationError as error:

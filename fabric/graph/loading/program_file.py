@@ -52,7 +52,6 @@ _INSTALLED: Final = str(Path(np.__file__).resolve().parents[1])
 
 # Given names of users' modules only.
 _import_statement: Final = builtins.__import__
-
 _import_named: Final = importlib.import_module
 
 _present: Final[dict[str, Beside]] = {}
@@ -74,6 +73,7 @@ class Beside:
 
     def __init__(self, program: Path | str) -> None:
         path = Path(program).resolve()
+        self._program: Final = str(path)
         self.executed: Final[dict[str, str | None]] = {}
         self.builtins: Final = {**vars(builtins), "__import__": self._import}
         self._root: Final = f"beside_{path.stem.replace('.', '_')}"
@@ -140,12 +140,12 @@ class Beside:
         if top in _SHARED or self._folder == _INSTALLED:
             return False
         found = self.find(f"{self._root}.{top}", [self._folder])
-        if found is None or found.origin is not None:
+        if found is None or found.origin not in (None, self._program):
             return found is not None
         if top in sys.stdlib_module_names:
             return False
         others = (each.find_spec(top, None) for each in sys.meta_path if each is not _Finder)
-        return all(each is None or each.origin is None for each in others)
+        return {each.origin for each in others if each is not None} <= {None, self._program}
 
     def _appear(self) -> None:
         before = _present.get(self._root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
 import re
 import sys
@@ -82,10 +83,11 @@ def command(name: str) -> int:
             written.write(text)
     if module != name.removesuffix(".py"):
         click.echo(f"{name!r} is not a name of a module: it is called {module}")
+    first = "" if importlib.util.find_spec("pytest") else "  (after pip install pytest)"
     click.echo(
         f"wrote {' and '.join(map(str, files))}; now:\n"
         f"  python -m fabric run {module}.py\n"
-        f"  python -m pytest test_{module}.py"
+        f"  python -m pytest test_{module}.py{first}"
     )
     return 0
 

@@ -125,7 +125,7 @@ def command(
     from fabric.messages.output import ExitStatus, program_prints, tell
     from fabric.runs.simulation import simulate
     from fabric.shell.library import lowered
-    from fabric.timing.engine.machine_code import has_kept_code
+    from fabric.timing.engine.machine_code import keeps_code
 
     imports_stay()
     progress = _progress()
@@ -160,8 +160,11 @@ def command(
         status = status or ExitStatus.UNWRITTEN
     if saved is not None and not _save(report, saved):
         status = status or ExitStatus.UNWRITTEN
-    if has_kept_code():
-        tell("fabric: compiled its loops; the next runs start seconds sooner")
+    kept = keeps_code()
+    if kept is not None:
+        sooner = "the next runs start seconds sooner"
+        each_time = "each run compiles them again, unless XDG_CACHE_HOME is a folder it can write"
+        tell(f"fabric: compiled its loops; {sooner if kept else each_time}")
     return status
 
 
@@ -204,7 +207,7 @@ def _log(to: str | None, level: str) -> Iterator[Log | None]:
         yield None
         return
     from fabric.messages.events import line_logger
-    from fabric.messages.standard_error import standard_error_logger
+    from fabric.shell.events import standard_error_logger
 
     if to in ("json", "console"):
         yield standard_error_logger(level, as_json=to == "json")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,11 +45,11 @@ def command(
     from fabric.explore.serving.folder import write_folder
     from fabric.explore.serving.question import open_servings
     from fabric.explore.study.written.terminal import Watch
-    from fabric.messages.addresses import shown_command
+    from fabric.messages.extras import check_extra
     from fabric.messages.output import program_prints
-    from fabric.shell.experiments import Experiments, check_installed, workers_of
+    from fabric.shell.experiments import STUDY_MODULES, Experiments, workers_of
 
-    check_installed("serve")
+    check_extra("serve", "study", *STUDY_MODULES)
     with program_prints(as_json=as_json):
         servings = open_servings(file)
         workers = workers_of(dask, jobs, None)
@@ -61,9 +59,7 @@ def command(
                 return conduct_serving(serving, workers, of_serving, watch, folder)
 
         experiments: Experiments[Serving, ServingResult]
-        experiments = Experiments(
-            servings, folder, partial(write_folder, command=shown_command(sys.argv[1:]))
-        )
+        experiments = Experiments(servings, folder, write_folder)
         experiments.run(conduct, workers, as_json=as_json)
     run = servings[: len(experiments.results)]
     pages = [each for each in map(experiments.folder_of, run) if each is not None]

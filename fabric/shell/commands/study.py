@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 # Any: fields of `StudyOptions` and `Options`.
@@ -45,13 +43,6 @@ if TYPE_CHECKING:
     "mean:METRIC, worst:METRIC, p95:METRIC, median:METRIC or least:METRIC.",
 )
 @hold_out_option("Hold N inputs out, and run the designs chosen on the rest with them.")
-@click.option(
-    "--again",
-    metavar="NAME=VALUES",
-    multiple=True,
-    help="At the end, run the designs on the front again with another value, such as "
-    "hardware.hbm.model=banked.",
-)
 @click.option(
     "-p",
     "parameters",
@@ -142,7 +133,7 @@ def command(
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
     from rich.console import Console
 
-    from fabric.explore.study.driver import conduct, run_again
+    from fabric.explore.study.driver import conduct
     from fabric.explore.study.opening import StudyOptions
     from fabric.explore.study.result import StudyResult
     from fabric.explore.study.session import NoStore
@@ -150,21 +141,20 @@ def command(
     from fabric.explore.study.study import Study
     from fabric.explore.study.written.folder import write_folder, write_overview
     from fabric.explore.study.written.terminal import Watch
-    from fabric.messages.addresses import shown_command
+    from fabric.messages.extras import check_extra
     from fabric.messages.output import program_prints, tell
     from fabric.runs.options import Options
-    from fabric.shell.experiments import Experiments, check_installed, workers_of
+    from fabric.shell.experiments import STUDY_MODULES, Experiments, workers_of
 
-    command = shown_command(sys.argv[1:])
     study_options = StudyOptions(options=Options(**options), **asked)
     search = _search(method, points, seed)
-    check_installed("study")
+    check_extra("study", "study", *STUDY_MODULES)
     with program_prints(as_json=as_json):
         studies = _opened(files, study_options)
         url = _storage(storage, folder)
         workers = workers_of(dask, jobs, timeout_seconds)
 
-        def run(study: Study, search: Search | None) -> StudyResult:
+        def answer(study: Study, _folder: Path | None) -> StudyResult:
             store = NoStore() if url is None else Store(study, url, timeout_seconds)
             with Watch(Console(stderr=True)) as watch:
                 result = conduct(
@@ -174,10 +164,6 @@ def command(
                 tell(f"fabric: {store.ignored_note()}")
             tell(f"{study.name}: {result.wall_seconds:.1f} s")
             return result
-
-        def answer(study: Study, _folder: Path | None) -> StudyResult:
-            result = run_again(run(study, search), lambda repeated: run(repeated, None))
-            return replace(result, command=command)
 
         experiments = Experiments[Study, StudyResult](studies, folder, write_folder)
         experiments.run(answer, workers, as_json=as_json)

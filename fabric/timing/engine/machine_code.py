@@ -34,12 +34,12 @@ _COMPILER: Final = ("compiling", "tables")
 _engines: Final[list[Any]] = []
 """The engines own their code, so they are kept."""
 
-_kept_names: Final[list[str]] = []
+_kept_compiled: Final[list[bool]] = []
 
 
-def has_kept_code() -> bool:
-    """Whether this process has compiled a loop and kept its machine code for the next ones."""
-    return bool(_kept_names)
+def keeps_code() -> bool | None:
+    """Whether later processes find what this one has compiled; None if it has compiled nothing."""
+    return all(_kept_compiled) if _kept_compiled else None
 
 
 class MachineCode:
@@ -104,8 +104,7 @@ class MachineCode:
             from fabric.timing.engine.compiling import compiled
 
             code = compiled(self.function, self._kinds, target)
-            if _keep(code, name, source):
-                _kept_names.append(name)
+            _kept_compiled.append(_keep(code, name, source))
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()

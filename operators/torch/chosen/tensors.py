@@ -23,6 +23,7 @@ class Choice:
 
     @property
     def size(self) -> int:
+        """The number of places."""
         return int(self.valid.shape[0])
 
     @property

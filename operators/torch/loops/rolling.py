@@ -66,6 +66,7 @@ class Repeat:
 
     @property
     def count(self) -> int:
+        """The number of steps."""
         return len(self.steps)
 
 
@@ -271,6 +272,7 @@ class Rolled(torch.nn.Module):
         }
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the module's result."""
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         with preserve_node_meta():
             return _Rolling(self).run(*leaves, enable_io_processing=False)

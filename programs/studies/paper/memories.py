@@ -151,6 +151,7 @@ class View:
 
     @property
     def outcomes(self) -> list[Outcome]:
+        """The outcomes with these hardware keys."""
         return self.matching()
 
     @property

@@ -10,8 +10,9 @@ import sqlalchemy
 
 from fabric import ConfigurationError
 from fabric.explore.study.storage import Database
-from fabric.messages.addresses import shown_address, shown_command, without_passwords
+from fabric.messages.addresses import shown_address, without_passwords
 from fabric.shell.cli import main
+from fabric.shell.experiments import shown_command
 
 PROGRAM = Path(__file__).parent / "program_of_points.py"
 

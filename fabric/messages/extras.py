@@ -1,0 +1,35 @@
+"""Extras: packages that parts of step-fabric need, and how to install them."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+from pathlib import Path
+
+from fabric.messages.errors import ConfigurationError
+
+
+def check_extra(who: str, extra: str, *modules: str) -> None:
+    """Check that ``modules``, which the extra of step-fabric installs, are installed.
+
+    Raises:
+        ConfigurationError: some are missing, and ``who`` needs them; the message has the command
+            that installs them.
+    """
+    missing = [each for each in modules if importlib.util.find_spec(each) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise ConfigurationError(
+            f"{who} needs {', '.join(missing)}, which {are} not installed: expected the extra "
+            f"{extra}, as in {_installing(extra)}"
+        )
+
+
+def _installing(extra: str) -> str:
+    """Return the command that installs an extra, in a clone or beside an installation."""
+    clone = Path(__file__).resolve().parents[2]
+    if not (clone / "pyproject.toml").is_file():
+        return f"pip install 'step-fabric[{extra}]'"
+    folder = Path() if clone == Path.cwd() else clone
+    constraints, package = shlex.quote(str(folder / "constraints.txt")), f"{folder}[{extra}]"
+    return f"pip install -c {constraints} -e {shlex.quote(package)}"
