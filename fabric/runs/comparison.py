@@ -35,7 +35,7 @@ def compare(
     """Compare a completed run with the metrics of its program, for the measured sizes."""
     totals = _totals(metrics, used, state)
     guessed = measured.guessed
-    # Most programs have no such sizes.
+    # Most programs have no guessed or ragged sizes.
     means = bool(guessed) or any(map(is_ragged, measured.sizes))
     exact = not (
         _has_ragged_tiles(plan)
@@ -164,8 +164,8 @@ class Measured(NamedTuple):
     """The sizes of a run.
 
     Attributes:
-        sizes: of every symbol (the mean over groups if it is ragged); by the program or 0 if no
-            channel shows it.
+        sizes: of every symbol; of a ragged one, the mean over groups. A size that no channel shows
+            is as the program binds it, or 0.
         guessed: symbols that occur only in a product, and symbols derived from these.
         shown: symbols with a size that the channels determine.
     """
@@ -194,8 +194,8 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
         for dim in learned.unknown(type_.shape):
             for symbol in free_symbols(dim):
                 sizes.setdefault(symbol, bound.get(symbol, 0))
-    # Sizes inside of buffers and tiles that no channel counts: the mean over all groups stands
-    # for that over the groups, or the repeated ones, that a stream has.
+    # No channel counts sizes inside of buffers and tiles. A stream of selected or repeated groups
+    # gets the mean size over all groups.
     for symbol, of_all in program.renewed.items():
         if symbol not in sizes and free_symbols(of_all) <= sizes.keys():
             sizes[symbol] = Substitution(sizes).dim(of_all)
@@ -230,7 +230,7 @@ class _Learned(LearnedSizes):
     def from_channels(self, channels: list[_Carried], claimed: list[_Carried]) -> None:
         """Learn from channels, then from assumed shapes.
 
-        Two unknowns of a shape need another channel or an assumption; else their product counts.
+        Of two unknown sizes of a shape that nothing else shows, ``choose`` guesses one.
         """
         while channels:
             waiting = [each for each in channels if not self.learn(each)]
@@ -251,7 +251,7 @@ class _Learned(LearnedSizes):
         return learned is not None
 
     def choose(self, channels: list[_Carried]) -> bool:
-        """Guess an unknown of a nonempty shape: as the program binds it, or 1."""
+        """Guess an unknown size of a shape with elements: as the program binds it, or 1."""
         for shape, elements in channels:
             unknown = self.unknown(shape)
             symbols = [dim for dim in unknown if isinstance(dim, Symbol)]

@@ -43,7 +43,7 @@ class Cost(Result):
     Attributes:
         seconds, joules: None if unknown for a part.
         joules_by_cause: None if nothing has a price; a cause without a price has None.
-        tokens, token_phase: of the programs of the parts.
+        tokens, token_phase: as the programs state them.
     """
 
     parts: tuple[CostPart, ...]

@@ -60,7 +60,7 @@ class UnitCounters:
 
     @property
     def took_part(self) -> bool:
-        """Whether it got an element, worked, or asked a memory for anything."""
+        """Whether it dequeued an element, was busy, or waited for a memory."""
         return bool(self.elements or self.busy_cycles or self.hbm_cycles or self.capacity_cycles)
 
 
@@ -158,7 +158,7 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
 
 
 def warnings(state: RunState) -> tuple[str, ...]:
-    """Return sentences about a run that completed, but not as one would expect."""
+    """Return a sentence for each channel with elements that its reader left over."""
     return tuple(
         f"FAB-D004: {channel.name}: {counted(channel.left_over, 'element')} "
         f"{'was' if channel.left_over == 1 else 'were'} left over: "

@@ -52,8 +52,8 @@ class Execution:
 
     Attributes:
         expected: keeps the tiles of expected streams.
-        watch: for livelocks.
-        log: discards events until it is set.
+        watch: notices livelocks.
+        log: discards events until the caller replaces it.
         state, status, counters: set by ``execute``.
     """
 
@@ -129,7 +129,7 @@ class Execution:
             self._recorder.conclude(results)
 
     def execute(self) -> Ending:
-        """Run to the end and return how it ended; the trace ends with it."""
+        """Run to the end, finish the trace, and return the status."""
         start = time.perf_counter()
         interrupts = self._interrupts
         ending: Ending = "interrupted"

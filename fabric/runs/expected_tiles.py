@@ -1,4 +1,4 @@
-"""The tiles that a stream carried beside the tiles that its program expects."""
+"""Pairs of the tiles that a stream carried and the tiles that its program expects."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class SentTiles(Observer):
 
     @property
     def watches(self) -> bool:
-        """Whether there is such a stream."""
+        """Whether any stream is expected."""
         return bool(self._edges)
 
     def watch(self, channel: Watched) -> Transferred | None:
-        """Return what keeps the elements of a stream that is expected."""
+        """Return a function that keeps each element of ``channel`` if its stream is expected."""
         stream = self._edges.get(channel.number)
         if stream is None:
             return None
@@ -50,7 +50,7 @@ class SentTiles(Observer):
         seen: Stamp | None,  # noqa: ARG002 - the fact counts
         cycle: int,  # noqa: ARG002 - the fact counts
     ) -> None:
-        """Keep what the reader did not want: it was sent all the same."""
+        """Keep an element that was sent, although its reader left it over."""
         if channel.number in self._edges:
             self.kept[self._edges[channel.number]].append(element)
 
@@ -59,7 +59,7 @@ class Pair(NamedTuple):
     """Found and expected arrays: of an output, or of each tile of a stream.
 
     Attributes:
-        indices: of each found tile in the stream, outermost dimension first.
+        indices: the index of each found tile in its stream, outermost dimension first.
         misfit: the first missing or extra tile, or tile of another size.
     """
 

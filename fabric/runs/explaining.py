@@ -23,7 +23,7 @@ from fabric.timing.state.run_state import UNTOLD, expected_of
 def grown_settings(
     explained: DeadlockReport, settings: Settings, notes: list[str]
 ) -> Settings | None:
-    """Return ``settings`` with sufficient depths, or None; add a note."""
+    """Return ``settings`` with the depths of the remedy, or None; add a sentence to ``notes``."""
     remedy = explained.remedy
     if remedy.capacity or remedy.initial:
         notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
@@ -43,7 +43,7 @@ def explain(
     status: Literal["deadlock", "livelock"],
     folder: Path | None = None,
 ) -> DeadlockReport:
-    """Explain a deadlock or livelock into ``folder``, and look for a remedy if it is wanted."""
+    """Explain a deadlock or livelock, search a remedy if the settings ask for it, write files."""
     settings, machine = run.settings, run.machine
     state = run.state
     if status == "livelock":
@@ -61,11 +61,11 @@ def explain(
         why_not = NOT_SOUGHT if described else NOT_ENDED
         stuck = find_stuck(state)
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
-        told = expected_of(machine.plan, state, waited_for)
+        expected = expected_of(machine.plan, state, waited_for)
         if run.repeats > 1:
             # Shapes state the elements of one input only.
-            told = {each: its._replace(in_all=UNTOLD.in_all) for each, its in told.items()}
-        report = describe_deadlock(state, stuck, told, why_not)
+            expected = {n: each._replace(in_all=UNTOLD.in_all) for n, each in expected.items()}
+        report = describe_deadlock(state, stuck, expected, why_not)
         log_blocked(run.log, report, status, state.waiting, state.cycles)
         if folder is not None:
             # The first result is written in case the search is killed.

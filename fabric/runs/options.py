@@ -38,7 +38,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Described):
-    """Everything beside the program and its hardware that decides the numbers of a run.
+    """Everything that decides the numbers of a run, except the program and its hardware.
 
     Attributes:
         mode: ``timing`` or ``functional``; by default the mode that the program states.
@@ -108,12 +108,12 @@ class Settings(Options):
             standard error gets the first of these sentences.
         progress: shows the progress of the run.
         parameters, program_file: for the report.
-        engine: ``compiled``: in timing mode, and if no observer watches, operators run in a
-            compiled loop if their behaviour in time can be written down as a table. ``tasks``:
-            every operator runs as a task. The report is the same. If the loop reaches something
-            that only tasks can do, usually an error, the run begins again as tasks. A program runs
-            as tasks from the start if a class of its operators, functions or memory, or of
-            ``progress``, states ``effects = True``, or if only a part of the run is traced.
+        engine: ``compiled``: in timing mode without observers, an operator runs in a compiled loop
+            if a table can describe its timing. ``tasks``: every operator runs as a task. The report
+            is the same. If the loop reaches something that only tasks can do, usually an error, the
+            run begins again as tasks. A program runs as tasks from the start if a class of its
+            operators, functions or memory, or of ``progress``, states ``effects = True``, or if
+            only a part of the run is traced.
     """
 
     trace: TraceOptions | Literal["events", "counters"] | None = None

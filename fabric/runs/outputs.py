@@ -30,7 +30,7 @@ class OutputShape:
     dtype: np.dtype
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        """Refuse to be taken for data.
+        """Refuse the conversion to an array.
 
         Raises:
             ConfigurationError: always.
@@ -75,7 +75,7 @@ class Outputs(Mapping[str, Output]):
             return self._outputs[name]
         except KeyError:
             known = tuple(self._outputs)
-            expected = one_of(known, str(name)) if known else "a run that stored some"
+            expected = one_of(known, str(name)) if known else "a run with outputs"
             raise KeyError(f"no output {name!r}: expected {expected}") from None
 
     @override
@@ -98,7 +98,7 @@ class Outputs(Mapping[str, Output]):
 
     @override
     def __reduce__(self) -> tuple[type[Outputs], tuple[dict[str, Output]]]:
-        """A copy cannot be written to either."""
+        """Keep the arrays of a copy read-only."""
         return Outputs, (self._outputs,)
 
     @override
@@ -121,7 +121,7 @@ class Outputs(Mapping[str, Output]):
             OSError: the file cannot be written; no incomplete file is left behind.
         """
         if not self:
-            _cannot(path, "the run has no outputs: expected one that completed and stored some")
+            _cannot(path, "the run has no outputs: expected a completed run with stores")
         arrays = {name: each for name, each in self.items() if not isinstance(each, OutputShape)}
         if not arrays:
             _cannot(path, "the run was in timing mode, without data: expected functional mode")
@@ -182,7 +182,7 @@ def _by_member(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, 
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` in a type of numpy that has all numbers of the type of ``array``."""
+    """Return ``array`` in a type of numpy's own that has the same numbers."""
     if array.dtype.isbuiltin != _ADDED:
         return array
     return array.astype(np.int8 if holds_integers(array.dtype) else np.float32)

@@ -36,7 +36,7 @@ class Spending:
     Attributes:
         cause: ``hbm``, ``memory_write``, ``memory_read``, ``fifo``, ``hop``, ``bfloat16_flop`` (and
             so on) or ``static``: a key of ``[energy]`` without its unit.
-        amount: of ``unit``; of sizes that data decide, from their means.
+        amount: in ``unit``; sizes that data decide count with their means.
         unit: ``bytes``, ``byte hops``, ``FLOPs`` or ``seconds``.
         joules: None if a positive amount has no price.
     """

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 8
 _VALUE: Final = 24
-"""The longest value of the table of totals; a longer one has a line below the table."""
+"""Characters of the longest value in the table of totals; longer ones follow below it."""
 
 _LINKS_SHOWN: Final = 4
 
 
 def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
-    """Yield the report without host data; a row is a family, with ``unfold`` a unit."""
+    """Yield the report without times and folders of the host; ``unfold`` gives each unit a row."""
     yield from _ending(report)
     if report.explained is None:
         yield from _numbers(report, unfold=unfold)
@@ -194,7 +194,7 @@ def _units(
     found: Sequence[Family[UnitCounters]],
     most_rows: int = _SHOWN,
 ) -> Sheet:
-    """Yield families with the largest ``measure``, by their median units, without zero columns."""
+    """Yield the families with the largest ``measure``; cells are counters of the median unit."""
     spreads = [(family, spread(family.members, measure)) for family in found]
     largest = nlargest(most_rows, spreads, key=lambda each: measure(each[1].most))
     shown = [(family, of) for family, of in largest if measure(of.most)]
@@ -269,10 +269,10 @@ def _in_units(report: Report) -> Iterator[tuple[str, str, str]]:
     yield from figure(report, "seconds")
     yield from figure(report, "joules")
     if runs > 1:
-        yield "stands for", f"{runs:,}", "such runs"
+        yield "stands for", f"{runs:,}", "equal runs"
         for name, value, unit in ("time", report.seconds, "s"), ("energy", report.joules, "J"):
             if value is not None:
-                yield f"their {name}, multiplied", *_value(value * runs, unit)
+                yield f"{name} of all runs", *_value(value * runs, unit)
     if report.tokens is not None:
         yield "tokens", *_value(report.tokens, report.token_phase or "")
     for name in ("tokens_per_second", "tokens_per_joule", "time_to_first_token_seconds"):
@@ -280,7 +280,7 @@ def _in_units(report: Report) -> Iterator[tuple[str, str, str]]:
 
 
 def figure(report: object, name: str) -> Iterator[tuple[str, str, str]]:
-    """Yield a number in the form of ``_totals``; nothing if it is unknown."""
+    """Yield the label, value and unit of a number; nothing if it is unknown."""
     (text, unit), value = FIGURES[name], getattr(report, name)
     if value is not None:
         yield text, *_value(value, unit)
@@ -301,7 +301,7 @@ def _value(value: object, unit: str) -> tuple[str, str]:
 
 
 def results_of(report: Report) -> JsonObject:
-    """Return what a trace has of ``report``: rows of text about prices, and the limited links."""
+    """Return the part of ``report`` that a trace keeps: status, rows of prices, limited links."""
     priced = report.seconds is not None or report.spent
     return {
         "status": report.status,

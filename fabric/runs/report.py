@@ -68,64 +68,62 @@ _SPELLED: Final = {
     "spent": "joules_by_cause",
     "area": "area_by_cause",
 }
-"""Fields that ``run --json`` has as plain data, and their names there."""
+"""Fields that ``run --json`` prints as plain data, and the names under which it does."""
 
 
 class Figure(NamedTuple):
-    """The name of a number of a report in texts, and its unit; empty for counts."""
+    """The label and the unit of a number of a report; counts have an empty unit."""
 
     text: str
     unit: str
 
 
 def _figure(text: str, unit: str = "", *, compare: bool = True) -> Any:
-    """Return a field with a name and a unit, None unless the run has the number."""
+    """Return a field with a label and a unit; it is None in a run without this number."""
     return field(default=None, compare=compare, metadata={"figure": Figure(text, unit)})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Report(ShownInShort):
-    """One run. ``run --json`` has its attributes as fields, except units, outputs and files.
+    """The report of one run. ``run --json`` prints its fields, except units, outputs and files.
 
-    Two reports are equal if the runs did the same, however long they took and wherever they are
-    kept: ``wall_seconds``, ``log_dir`` and ``unwritten`` do not count.
+    Reports of equal runs are equal: ``wall_seconds``, ``log_dir``, ``traced_in`` and ``unwritten``
+    are not compared.
 
     Attributes:
         on_chip_peak_pages: None if the hardware states no ``page_bytes``.
-        on_chip_map_bytes: of a map with the number of each page in its memory unit.
+        on_chip_map_bytes: at the peak, of a table with each page's number within its memory unit.
         on_chip_peak_empty_bytes: the most bytes that held pages left empty in any cycle.
-        spilled_bytes: of tiles of buffers that found no room on chip; None if the hardware does not
-            spill.
-        fetched_bytes: of such tiles, each time they were read; None if the hardware does not spill.
-        channel_bytes: the slots of all channels times the bytes of a value; the mean of sizes that
-            data decide.
+        spilled_bytes: bytes of buffers that went to the HBM since the on-chip memory was full; None
+            if the hardware does not spill.
+        fetched_bytes: spilled bytes, each time they were read; None if the hardware does not spill.
+        channel_bytes: of all slots of channels. Sizes that data decide count with their mean.
         seconds: on the fabric's clock; None if the hardware has no clock.
         joules: None if one of the causes has no price.
-        spent: the energy by cause, empty if nothing has a price; ``joules_by_cause`` is the same as
-            plain data.
-        area_low_mm2, area_high_mm2: the part of a die that the program takes, as a range; None if a
-            part of the program has no area. ``area_mm2`` is between them, the root of their
-            product: sources differ by factors.
-        area: the same by cause, empty if nothing has an area; ``area_by_cause`` is the same as
-            plain data.
+        spent: the energy by cause, empty if nothing has a price.
+        area_low_mm2, area_high_mm2: the least and the largest area of the program on a die; None if
+            a part of the program has no area. ``area_mm2`` is the root of their product, since
+            published areas differ by factors.
+        area: the area by cause, empty if nothing has an area.
         stands_for_runs: the number of equal runs, one after the other, for which the program
             stands. ``tokens_per_second``, ``tokens_per_joule`` and ``time_to_first_token_seconds``
             are of all of them.
         tokens, token_phase: the number of tokens of a run and their phase, as the program says.
         time_to_first_token_seconds: None except for a prefill.
         verified: whether all outputs are as the program expects; None without a comparison.
-        verification: the outputs beside what the program expects; None if it expects nothing.
-        signal_to_noise_db: of an exact run, for each output of floats, the sum of the squares of
-            its numbers over that of the errors that the declared types make, in decibels; None
+        verification: the comparison of outputs and streams with the program's expectations; None
+            if the program has no expectation.
+        signal_to_noise_db: for each output of floats of an exact run, the sum of its squared
+            numbers over the sum of the squared errors of the declared types, in decibels; None
             without errors.
-        explained: why the run stopped moving; ``deadlock`` is the same as plain data.
-        failure: what made the run fail; ``error`` is the same as plain data.
-        warnings: sentences about a run that completed nevertheless.
-        hbm: counters of the off-chip memory; None if its model has none. ``run --json`` leaves out
-            None, and has clients by their names.
-        network: the use of links between sites; None if the hardware has no ``[network]``.
-            ``run --json`` leaves out None.
-        units, channels_counters: in node and edge order; waits that are open last up to the end.
+        explained: the explanation of a deadlock or livelock.
+        failure: the error that ended the run.
+        warnings: sentences about faults that did not end the run.
+        hbm: counters of the off-chip memory; None if its model has no counters. ``run --json`` has
+            clients by their names, and no field if it is None.
+        network: the use of links between sites; None if the hardware has no ``[network]``, and
+            then no field of ``run --json``.
+        units, channels_counters: in node and edge order; an open wait lasts to the end of the run.
         comparison: the metrics before the run beside measured values.
         unwritten: sentences about the parts of its log and trace that could not be written.
         signal: the signal that interrupted the run, or the search for a deadlock's remedy; or None.
@@ -258,8 +256,8 @@ class Report(ShownInShort):
         """Open the trace of the run, which ``simulate(..., trace="events")`` records.
 
         Args:
-            first: open the trace of the run that stopped, if the program ran again with deeper
-                channels; otherwise the trace of the second run, which this report describes.
+            first: if the program ran again with deeper channels, open the trace of the first run,
+                which stopped. By default, open the trace of the run that this report describes.
 
         Raises:
             ConfigurationError: nothing was recorded, or the trace was removed.
@@ -307,7 +305,7 @@ class Report(ShownInShort):
         return plain_text(self.sheet())
 
     def sheet(self, *, unfold: bool = False) -> Sheet:
-        """Yield the report without host data, a row for each family or, with ``unfold``, unit."""
+        """Yield the report without host data; ``unfold`` gives each unit of a family a row."""
         from fabric.runs.printing import report_sheet
 
         return report_sheet(self, unfold=unfold)
@@ -347,7 +345,7 @@ FIGURES: Final[dict[str, Figure]] = {
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are equal: arrays as a whole, whatever holds them, and NaN to itself."""
+    """Whether two values are equal; arrays are compared by elements, and NaN equals NaN."""
     if hasattr(one, "__array__") or hasattr(other, "__array__"):
         # A report of a program that could not be loaded is made without numpy.
         import numpy as np
@@ -376,7 +374,7 @@ class RunFolder:
 
 
 def passing_folder() -> RunFolder:
-    """Make a temporary folder, which is removed with the returned object, not in forks."""
+    """Make a temporary folder; it is removed with the returned object, except in forks."""
     try:
         folder = RunFolder(Path(tempfile.mkdtemp(prefix="step-fabric-")).absolute())
     except OSError as error:

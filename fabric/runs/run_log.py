@@ -1,4 +1,4 @@
-"""The log of a run, as events of the vocabulary, which have cycles and never wall time."""
+"""The log of a run: events with cycles, without wall time, so that equal runs have equal logs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class RunLog(AbstractContextManager["RunLog"]):
             self.event("operator_finished", cycle, **fields)
 
     def write_report(self, report: Report) -> None:
-        """Write the report and the counters behind it beside the log."""
+        """Write ``report.json`` and ``counters.json`` into the folder of the log, if it has one."""
         if self._folder is None:
             return
         expected = report.comparison.channel_elements or [None] * len(report.channels_counters)
@@ -149,16 +149,16 @@ def _counted(channel: ChannelState) -> dict[str, object]:
     return fields | {column: getattr(channel, column) for column in _CHANNEL_COLUMNS}
 
 
-def log_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...]]) -> None:
-    """Log new loops of waits, and units that have waited for long; ``told`` are the known ones."""
+def log_waits(log: RunLog, state: RunState, cycle: int, logged: set[tuple[int, ...]]) -> None:
+    """Log loops of waits, and waits of ``HEARTBEAT_CYCLES`` or more, unless they are ``logged``."""
     # Most runs end before the first heartbeat.
     from fabric.analysis.deadlock.cause import channels_of, find_stuck, wait_of
 
     stuck = find_stuck(state)
     for loop in stuck.cores:
         numbers = tuple(sorted(unit.number for unit in loop))
-        if numbers not in told:
-            told.add(numbers)
+        if numbers not in logged:
+            logged.add(numbers)
             log.event(
                 "partial_deadlock",
                 cycle,
@@ -171,10 +171,10 @@ def log_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...
         wait = unit.wait
         if unit.number not in stuck.needs or unit.number in in_loops or wait is None:
             continue
-        known = (-1, unit.number, wait.since_cycle)
+        stall = (-1, unit.number, wait.since_cycle)
         stalled_cycles = cycle - wait.since_cycle
-        if stalled_cycles >= HEARTBEAT_CYCLES and known not in told:
-            told.add(known)
+        if stalled_cycles >= HEARTBEAT_CYCLES and stall not in logged:
+            logged.add(stall)
             log.event(
                 "long_stall",
                 cycle,
@@ -190,7 +190,7 @@ def log_waits(log: RunLog, state: RunState, cycle: int, told: set[tuple[int, ...
 def log_blocked(
     log: RunLog, found: DeadlockReport, status: str, waiting: int, cycle: int | None
 ) -> None:
-    """Log a deadlock, before a remedy is searched; ``cycle`` is unknown if units were active."""
+    """Log a deadlock or livelock; ``cycle`` is None for a livelock, whose units still move."""
     since_cycle = None if cycle is None else found.cycle
     log.event("stopped", cycle, status=status, waiting=waiting, since_cycle=since_cycle)
     for loop in found.loops:

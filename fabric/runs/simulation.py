@@ -1,4 +1,4 @@
-"""Runs a program and makes its report; for tests, refuses a program that does not complete."""
+"""Runs a program and makes its report; ``assert_completes`` does so in tests."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def refuse_in_trio(function: str, arguments: str) -> None:
 
 @only_young_garbage()
 def simulated(program: Program, settings: Settings) -> Report:
-    """Do what ``simulate`` does."""
+    """Run ``program`` as ``simulate`` does, with ``settings`` in one object."""
     refuse_in_trio("simulate", "program")
-    told = None if settings.notify is None else users_code("notify")(settings.notify)
-    settings = replace(settings, mode=settings.mode_of(program), notify=told)
+    notify = None if settings.notify is None else users_code("notify")(settings.notify)
+    settings = replace(settings, mode=settings.mode_of(program), notify=notify)
     run = _execution(program, settings)
     log_dir = settings.log_dir
     kept = None if log_dir is None else new_run_folder(Path(log_dir), program.name)
@@ -357,9 +357,9 @@ def assert_completes(program: Program, settings: Settings) -> Report:
         settings: the settings of the run, as keywords.
 
     Raises:
-        AssertionError: it did not complete, or an output is wrong. The message has the one line of
-            a deadlock, the places of wrong data, or the operator's error.
-        FabricError: it cannot be run at all.
+        AssertionError: the run did not complete, or an output is wrong. The message has the summary
+            of a deadlock, the first wrong elements, or the operator's error.
+        FabricError: the program cannot be run at all.
     """
     __tracebackhide__ = True
     report = simulated(program, settings)

@@ -96,7 +96,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
     changes none of its cycles.
 
     Attributes:
-        report: of the run, once it is finished.
+        report: None until the run is finished.
         closed: whether the run was abandoned before its end; it can no longer be inspected.
     """
 
@@ -182,8 +182,8 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
             cycle: the present cycle or a later one.
             unit: a name, together with ``element``; ``matmul_1.1`` for another input than the
                 first.
-            element: hold in the cycle in which the unit takes its n-th value from that input, as
-                errors count values; a unit without inputs sends its n-th value.
+            element: hold in the cycle in which the unit takes its n-th value from that input, or
+                sends its n-th value if it has no inputs. Errors count values in the same way.
 
         Raises:
             ConfigurationError: neither or both are given, the cycle is past, the unit is unknown or

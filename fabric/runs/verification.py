@@ -39,7 +39,7 @@ class Mismatch(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """Errors as parts of their bounds: of an element, of a row, and the root mean square."""
+    """The largest error of an element, of a row (root mean square) and of all, over its bound."""
 
     element: float
     row: float
@@ -51,7 +51,7 @@ class OutputVerification:
     """A comparison of an output or a stream with its expected elements.
 
     The run carries the error of each number from the loads to the stores. Rows of fewer than 16
-    numbers share an error of rows.
+    numbers are averaged together.
 
     Attributes:
         dtype: the stored element type.
@@ -59,8 +59,8 @@ class OutputVerification:
         misfit: the difference in number or size of tiles, or None.
         elements: compared elements.
         mismatched: wrong elements.
-        used: the largest error as a part of its bound, by kind of error; at most 1 if right.
-        rtol, atol: given tolerances; None if errors were carried.
+        used: the largest error over its bound, by kind of error; at most 1 if right.
+        rtol, atol: the program's tolerances; None if the carried errors decide.
         absolute_error: the largest; infinite for a wrong NaN or infinity.
         relative_error: the largest for finite nonzero numbers, or None.
         places: the first wrong elements, or the largest error of the worst row.
@@ -146,7 +146,7 @@ class Verification:
 
     @property
     def compared(self) -> tuple[OutputVerification, ...]:
-        """Streams and outputs, in the order of their computation."""
+        """The streams, then the outputs."""
         return (*self.streams, *self.outputs)
 
     @property
@@ -176,7 +176,7 @@ class Verification:
         ]
 
     def as_json(self) -> JsonObject:
-        """Return the field ``verification`` of ``run --json``; null for what was not compared."""
+        """Return the field ``verification`` of ``run --json``; nulls if nothing is compared."""
         relative = [
             each.relative_error for each in self.compared if each.relative_error is not None
         ]

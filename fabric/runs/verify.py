@@ -31,14 +31,14 @@ Array = np.ndarray
 
 _ROW: Final = 2.5
 _WHOLE: Final = 1.5
-"""The largest root mean square of the errors of a row and of all numbers, over the root mean square
-of the errors that the run carried. Equal numbers are rounded in the same direction."""
+"""The largest ratio of the root mean square of errors and of carried errors: in a row, and in all
+numbers. Ratios above 1 occur since equal numbers are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9
 """The largest relative error of a rounding in an exact run."""
 
 _FEW: Final = 16
-"""Shorter rows share one mean with the next rows."""
+"""Numbers; shorter rows are averaged together with the next rows."""
 
 _PLACES: Final = 5
 _BLOCK: Final = 1 << 16
@@ -53,7 +53,7 @@ _LONG: Final = 8
 _DOUBLE: Final = unit_of(np.dtype(np.float64))
 
 _INTEGERS: Final = 2**53
-"""Up to here float64 has every integer."""
+"""float64 has every integer up to this one."""
 
 
 def verify(
@@ -116,7 +116,7 @@ def verify(
 
 
 def _closer(found: Array, wanted: Array, finer: Array) -> Array:
-    """Return, elementwise, the closer one of two references, the second with more digits."""
+    """Return for each element the reference closer to ``found``; ``finer`` has more digits."""
     if finer.shape != wanted.shape or found.shape != wanted.shape:
         return wanted
     with np.errstate(all="ignore"):
@@ -170,7 +170,7 @@ def _rows_of(pair: Pair) -> Iterator[_Rows]:
 
 
 def _mismatch(pair: Pair, place: int, allowed: float) -> Mismatch:
-    """Return the numbers at a place, counted over all arrays in row-major order."""
+    """Return the mismatch at ``place``, an index over all arrays in row-major order."""
     for number, (found, wanted) in enumerate(zip(pair.found, pair.wanted, strict=True)):
         if place < found.size:
             index = tuple(map(int, np.unravel_index(place, found.shape)))
@@ -194,7 +194,7 @@ def _rows(found: Array, wanted: Array) -> _Rows:
     if isinstance(found, TrackedArray):
         errors = found.error if found.kin is None else found.off()
     elif unit_of(found.dtype):
-        # An operator of a user has dropped the errors: a rounding on the scale of the row.
+        # An operator of a user has dropped the errors: assume a rounding on the scale of the row.
         sizes = np.abs(_finite(wanted))
         unit = unit_of(found.dtype)
         errors = unit * (_LONG if unit < _SUMS else 0.5) * (sizes + _root_mean_square(sizes))
@@ -235,13 +235,13 @@ def _judged(
 
 
 def _blocks(rows: Array) -> Iterator[slice]:
-    """Yield slices of whole groups of rows, so small that arrays in between stay in the cache."""
+    """Yield slices of rows, small enough that intermediate arrays stay in the cache."""
     step = max(1, _BLOCK // rows.shape[1] // _FEW) * _FEW
     return (slice(first, first + step) for first in range(0, len(rows), step))
 
 
 class _Allowed(NamedTuple):
-    """Numbers within their bounds, allowed errors, and carried errors with the last rounding."""
+    """A mask of right numbers, allowed errors, and carried errors with the last rounding."""
 
     within: Array
     errors: Array
@@ -409,7 +409,7 @@ def _errors(found: Array, wanted: Array, equal_nan: bool) -> tuple[Array, Array,
 
 
 def _exactly(found: Array, wanted: Array) -> tuple[Array, Array]:
-    """Return both for arithmetic: as float64, or as Python's integers where that would round."""
+    """Return both arrays as float64, or as Python's integers if float64 would round them."""
     if _fits(found) and _fits(wanted):
         return found.astype(np.float64), wanted.astype(np.float64)
     return _as_integers(found), _as_integers(wanted)
@@ -429,7 +429,7 @@ def _fits(array: Array) -> bool:
 
 
 def _plain(number: np.generic | np.ndarray) -> Number:
-    """Return a number of Python's; there is one NaN, so that equal reports are equal."""
+    """Return a number of Python's; all NaNs are one object, so that equal reports are equal."""
     if number.dtype.kind == "b":
         return bool(number)
     if holds_integers(number.dtype):

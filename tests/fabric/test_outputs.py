@@ -198,7 +198,7 @@ class TestCommand:
             (
                 ["--depth", "reassemble_1.2=2"],
                 3,
-                "fabric: y.npz is not written: the run has no outputs: expected one that completed",
+                "fabric: y.npz is not written: the run has no outputs: expected a completed run",
             ),
             (["--save", "."], 2, "'--save': File '.' is a directory."),
         ],
