@@ -54,7 +54,6 @@ class Accumulating(ComputeOperator):
     to_memory: bool = False
 
     def __call__(self, *inputs: Stream) -> Stream:
-        """Return the stream of results."""
         return self.wire(*inputs)[0]
 
     @property

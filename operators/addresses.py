@@ -57,12 +57,10 @@ class ExpertAddresses(_Generator):
     tiles: int
 
     def __call__(self, selectors: Stream) -> Stream:
-        """Return the stream of addresses."""
         return self.wire(selectors)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (selectors,) = inputs
+    def infer(self, wiring: Wiring, selectors: Stream) -> Types:
         value = selectors.value
         if self.tiles < 1 or not isinstance(value, SelectorType) or value.hits != 1:
             raise ShapeError(
@@ -118,12 +116,10 @@ class CacheReadAddresses(_Generator):
     stride: int
 
     def __call__(self, requests: Stream, lengths: Stream) -> Stream:
-        """Return the stream of addresses."""
         return self.wire(requests, lengths)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        requests, lengths = inputs
+    def infer(self, wiring: Wiring, requests: Stream, lengths: Stream) -> Types:
         check_integers("CacheReadAddresses", requests, lengths)
         check_same_shape("CacheReadAddresses", requests, lengths)
         if self.stride < 0:
@@ -174,12 +170,10 @@ class FilterLastTile(_Generator):
     conducted = turns = True
 
     def __call__(self, lengths: Stream) -> Stream:
-        """Return the stream of selectors: 0 for the last tile of a request, otherwise 1."""
         return self.wire(lengths)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (lengths,) = inputs
+    def infer(self, wiring: Wiring, lengths: Stream) -> Types:
         check_integers("FilterLastTile", lengths)
         mean = mean_of_metadata(lengths)
         tiles = wiring.symbol(f"D_{wiring.node_name}", ragged=True, size=mean)

@@ -82,12 +82,10 @@ class Bufferize(Operator):
     rank: int = 1
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the stream of buffers."""
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         if not isinstance(source.value, TileType):
             raise ShapeError(f"Bufferize collects {source}: expected a stream of tiles")
         if not 1 <= self.rank <= source.rank:
@@ -209,17 +207,15 @@ class Streamify(Operator):
     offset: Annotated[int, Bounds(0)] = 0
 
     def __call__(self, buffers: Stream, reference: Stream | None = None) -> Stream:
-        """Return the stream of tiles."""
         return (self.wire(buffers) if reference is None else self.wire(buffers, reference))[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        buffers = inputs[0]
+    def infer(self, wiring: Wiring, buffers: Stream, reference: Stream | None = None) -> Types:
         if not isinstance(buffers.value, BufferType):
             raise ShapeError(f"Streamify reads {buffers}: expected a stream of buffers")
         outer = (*buffers.shape, *self.repeats)
-        if len(inputs) > 1:
-            outer = self._referred(buffers, inputs[1])
+        if reference is not None:
+            outer = self._referred(buffers, reference)
         elif any(count < 1 for count in self.repeats):
             raise ShapeError(
                 f"Streamify repeats {buffers} {list(self.repeats)} times: expected at least 1"

@@ -83,12 +83,10 @@ class Repeat(_Repetition):
     count: int
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the repeated stream."""
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         if self.count < 1:
             raise ShapeError(f"Repeat repeats {source} {self.count} times: expected at least 1")
         return (StreamType((*source.shape, self.count), source.value),)
@@ -167,12 +165,10 @@ class Expand(_Repetition):
     rank: int = 1
 
     def __call__(self, source: Stream, reference: Stream) -> Stream:
-        """Return the source's elements in the reference's shape."""
         return self.wire(source, reference)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        source, reference = inputs
+    def infer(self, wiring: Wiring, source: Stream, reference: Stream) -> Types:
         inner = source.shape[source.rank + 1 - self.rank :]
         outer = zip(source.shape[: -self.rank], reference.shape[: -self.rank], strict=False)
         if (

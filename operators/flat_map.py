@@ -46,12 +46,10 @@ class FlatMap(Operator):
     split: Split
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the stream of parts."""
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         (tile,) = tile_types(f"FlatMap({type(self.split).__name__})", (source.value,), 1)
         outer, count = source.shape[:-1], source.shape[-1]
         # The parts of a group: inside of several groups their number is one of each group's own.

@@ -77,7 +77,6 @@ class Map(ComputeOperator):
     to_memory: bool = False
 
     def __call__(self, *inputs: Stream) -> Stream:
-        """Return the stream of results."""
         return self.wire(*inputs)[0]
 
     @property
@@ -114,14 +113,7 @@ class Map(ComputeOperator):
         cycles = max(cycles, rates.load(inputs))
         if self.to_memory:
             cycles = max(cycles, rates.transfer(outputs[0].value))
-        return Work(
-            cycles=inputs[0].count * cycles,
-            first_cycles=cycles,
-            last_cycles=cycles,
-            pace_cycles=cycles,
-            passes=True,
-            in_memory=self.to_memory,
-        )
+        return Work.each(inputs[0].count, cycles, passes=True, in_memory=self.to_memory)
 
     @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:

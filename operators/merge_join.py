@@ -154,7 +154,6 @@ class Intersect(_MergeJoin):
     conducted = True
 
     def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        """Return the coordinates, and their payloads on the left and on the right."""
         return self._wired(left, right)
 
     @override
@@ -208,7 +207,6 @@ class Union(_MergeJoin):
     filler: float = 0.0
 
     def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        """Return the coordinates, and their payloads on the left and on the right."""
         return self._wired(left, right)
 
     @override

@@ -134,11 +134,10 @@ class LinearOffChipLoad(Load):
     offset: Annotated[int, Bounds(0)] = 0
 
     def __call__(self, reference: Stream | None = None) -> Stream:
-        """Return the stream of tiles."""
         return (self.wire() if reference is None else self.wire(reference))[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: Wiring, reference: Stream | None = None) -> Types:
         grid = self._grid
         rows, cols = self.tile
         shape, strides = self._view
@@ -159,7 +158,7 @@ class LinearOffChipLoad(Load):
                 f"expected {numbers_below(grid.count)}"
             )
         dtype = grid.element_type(wiring.hardware)
-        outer = inputs[0].shape if inputs else (1,)
+        outer = (1,) if reference is None else reference.shape
         return (StreamType((*outer, *shape), TileType(rows, cols, dtype)),)
 
     @override
@@ -273,12 +272,10 @@ class RandomOffChipLoad(Load):
     no_order = "addresses decide which tiles it reads"
 
     def __call__(self, addresses: Stream) -> Stream:
-        """Return the stream of tiles."""
         return self.wire(addresses)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (addresses,) = inputs
+    def infer(self, wiring: Wiring, addresses: Stream) -> Types:
         check_integers("RandomOffChipLoad", addresses)
         dtype = self._grid.element_type(wiring.hardware)
         return (StreamType(addresses.shape, TileType(*self.tile, dtype)),)

@@ -79,12 +79,10 @@ class LinearOffChipStore(Operator):
     shape: tuple[Annotated[int, Bounds(0)], ...] | None = None
 
     def __call__(self, source: Stream) -> None:
-        """Store ``source``."""
         self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         if not isinstance(source.value, TileType):
             raise ShapeError(f"LinearOffChipStore stores {source}: expected a stream of tiles")
         if self.shape is not None and product(self.shape) != product(_matrix_shape(source.type)):
@@ -268,12 +266,10 @@ class RandomOffChipStore(Operator):
     buffered: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, addresses: Stream, data: Stream) -> Stream:
-        """Store ``data`` and return the stream of acknowledgements."""
         return self.wire(addresses, data)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        addresses, data = inputs
+    def infer(self, wiring: Wiring, addresses: Stream, data: Stream) -> Types:
         check_integers("RandomOffChipStore", addresses)
         check_same_shape("RandomOffChipStore", addresses, data)
         grid, value = self._grid, data.value

@@ -76,12 +76,10 @@ class Partition(Operator):
     switch_cycles: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, source: Stream, selectors: Stream) -> tuple[Stream, ...]:
-        """Return one stream per consumer."""
         return self.wire(source, selectors)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        source, selectors = inputs
+    def infer(self, wiring: Wiring, source: Stream, selectors: Stream) -> Types:
         chosen = selectors.value
         if not isinstance(chosen, SelectorType) or chosen.width != self.consumers:
             raise ShapeError(
@@ -128,15 +126,8 @@ class Partition(Operator):
         selectors = inputs[1].value
         assert isinstance(selectors, SelectorType)
         cycles = rates.load(inputs) + (self.switch_cycles if selectors.hits else 0)
-        return Work(
-            cycles=inputs[0].count * cycles,
-            first_cycles=cycles,
-            last_cycles=cycles,
-            closing=(0,) if selectors.hits else (),
-            pace_cycles=cycles,
-            passes=True,
-            deals=True,
-        )
+        closing = (0,) if selectors.hits else ()
+        return Work.each(inputs[0].count, cycles, closing=closing, passes=True, deals=True)
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -246,12 +237,10 @@ class Parallelize(Operator):
     switch_cycles: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, source: Stream) -> tuple[Stream, ...]:
-        """Return one stream per consumer."""
         return self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         if self.consumers < 1 or source.rank != self.rank:
             raise ShapeError(
                 f"Parallelize({self.consumers}, rank={self.rank}) is given {source}: "

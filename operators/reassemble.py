@@ -75,7 +75,6 @@ class Reassemble(Operator):
     switch_cycles: Annotated[int, Bounds(0)] = 1
 
     def __call__(self, inputs: Sequence[Stream], selectors: Stream) -> Stream:
-        """Return the reassembled stream."""
         return self.wire(*inputs, selectors)[0]
 
     @override
@@ -231,7 +230,6 @@ class EagerMerge(Operator):
     rank: int = 0
 
     def __call__(self, inputs: Sequence[Stream]) -> tuple[Stream, Stream]:
-        """Return the merged stream and the selectors."""
         data, selectors = self.wire(*inputs)
         return data, selectors
 

@@ -112,12 +112,10 @@ class Scatter(Operator):
     initial: float = 0.0
 
     def __call__(self, addresses: Stream, values: Stream) -> Stream:
-        """Return the words of each group."""
         return self.wire(addresses, values)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        addresses, values = inputs
+    def infer(self, wiring: Wiring, addresses: Stream, values: Stream) -> Types:
         check_integers("Scatter", addresses)
         check_same_shape("Scatter", addresses, values)
         if not self.rank <= addresses.rank:

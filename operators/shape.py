@@ -40,7 +40,18 @@ from operators.streams.reading import Orders, Types, send
 
 
 @dataclass(frozen=True)
-class Flatten(Operator):
+class _Reshaping(Operator):
+    """Reshaping operators send the elements of their input in another shape."""
+
+    family = "Shape (Table 7)"
+
+    @override
+    def costs(self, inputs: Types, outputs: Types) -> Costs:
+        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
+
+
+@dataclass(frozen=True)
+class Flatten(_Reshaping):
     """Merge dimensions ``inner`` to ``outer``, counted from the innermost.
 
     Shapes:
@@ -63,19 +74,16 @@ class Flatten(Operator):
         239
     """
 
-    family = "Shape (Table 7)"
     conducted = turns = carries_numbers = keeps_order = True
 
     inner: int
     outer: int
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the flattened stream."""
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         if not 0 <= self.inner < self.outer <= source.rank:
             raise ShapeError(
                 f"Flatten merges dimensions {self.inner} to {self.outer} of {source}: "
@@ -86,10 +94,6 @@ class Flatten(Operator):
         dim = wiring.absorb(product(merged), ragged=self.outer < source.rank)
         shape = (*source.shape[:first], dim, *source.shape[last + 1 :])
         return (StreamType(shape, source.value),)
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -114,7 +118,7 @@ class Flatten(Operator):
 
 
 @dataclass(frozen=True)
-class Promote(Operator):
+class Promote(_Reshaping):
     """Add a dimension of 1, by default outermost.
 
     Shapes:
@@ -141,18 +145,15 @@ class Promote(Operator):
         106
     """
 
-    family = "Shape (Table 7)"
     conducted = turns = keeps_order = True
 
     dimension: int | None = None
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the promoted stream."""
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         inside = len(source.shape) if self.dimension is None else self.dimension
         if not 0 <= inside <= len(source.shape):
             raise ShapeError(
@@ -163,10 +164,6 @@ class Promote(Operator):
         added = 1 if axis else at_least_one(source.shape[0])
         shape = (*source.shape[:axis], added, *source.shape[axis:])
         return (StreamType(shape, source.value),)
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -197,7 +194,7 @@ _FLAG: Final = BoolType()
 
 
 @dataclass(frozen=True)
-class Reshape(Operator):
+class Reshape(_Reshaping):
     """Split dimension ``dimension`` into chunks of ``chunk``.
 
     Shapes:
@@ -229,7 +226,6 @@ class Reshape(Operator):
         266
     """
 
-    family = "Shape (Table 7)"
     conducted = turns = True
     secondary_outputs = (1,)
 
@@ -239,13 +235,11 @@ class Reshape(Operator):
     outermost: bool = False
 
     def __call__(self, source: Stream) -> tuple[Stream, Stream]:
-        """Return the chunks and the padding flags."""
         chunks, flags = self.wire(source)
         return chunks, flags
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         rank = source.rank
         if self.chunk < 1 or not 0 <= self.dimension <= rank:
             raise ShapeError(
@@ -295,10 +289,6 @@ class Reshape(Operator):
                     f"Reshape pads {source} with {self.pad}: expected a number that "
                     f"{dtype_name(tile.dtype)} holds"
                 ) from error
-
-    @override
-    def costs(self, inputs: Types, outputs: Types) -> Costs:
-        return Costs(artifact_fifo_bytes=2 * artifact_bytes(outputs[0].value))
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:

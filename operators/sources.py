@@ -53,11 +53,10 @@ class Metadata(Operator):
     values: np.ndarray
 
     def __call__(self) -> Stream:
-        """Return the stream of integers."""
         return self.wire()[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: Wiring) -> Types:
         values = self.values
         if not values.ndim or not np.issubdtype(values.dtype, np.integer):
             raise ShapeError(
@@ -122,11 +121,10 @@ class RaggedIntegers(Operator):
     lists: Sequence[Sequence[int]]
 
     def __call__(self) -> Stream:
-        """Return the stream of integers."""
         return self.wire()[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: Wiring) -> Types:
         lists: Sequence[Sequence[Any]] = self.lists
         for place, numbers in enumerate(lists):
             for number in numbers:
@@ -188,11 +186,10 @@ class Selectors(Operator):
     width: Annotated[int, Bounds(0)]
 
     def __call__(self) -> Stream:
-        """Return the stream of selectors."""
         return self.wire()[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: Wiring) -> Types:
         choice = self.choice
         if choice.ndim < 2 or not np.issubdtype(choice.dtype, np.integer):
             raise ShapeError(
@@ -252,11 +249,10 @@ class Consumer(Operator):
     conducted = turns = carries_numbers = True
 
     def __call__(self, source: Stream) -> None:
-        """End ``source``."""
         self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         return ()
 
     @override

@@ -42,7 +42,6 @@ class Zip(Operator):
     conducted = turns = keeps_order = True
 
     def __call__(self, *inputs: Stream) -> Stream:
-        """Return the stream of tuples."""
         return self.wire(*inputs)[0]
 
     @override

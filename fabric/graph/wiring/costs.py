@@ -117,6 +117,12 @@ class Work:
     bursts: Dim = 0
     in_memory: bool = False
 
+    @classmethod
+    def each(cls, count: Dim, cycles: int, **others: Any) -> Work:
+        """Return the work of ``cycles`` for each of ``count`` elements, one after the other."""
+        same = dict.fromkeys(("first_cycles", "last_cycles", "pace_cycles"), cycles)
+        return cls(cycles=count * cycles, **same, **others)
+
 
 @dataclass(frozen=True)
 class Rates:
@@ -194,16 +200,8 @@ class Rates:
             in_memory: the sent tiles are in a memory unit.
         """
         assert isinstance(tiles.value, TileType)
-        cycles = self.burst(tiles.value)
-        return Work(
-            cycles=tiles.count * cycles,
-            first_cycles=cycles,
-            last_cycles=cycles,
-            pace_cycles=cycles,
-            tile=tiles.value,
-            bursts=tiles.count,
-            in_memory=in_memory,
-        )
+        count, tile = tiles.count, tiles.value
+        return Work.each(count, self.burst(tile), tile=tile, bursts=count, in_memory=in_memory)
 
 
 @dataclass(frozen=True)

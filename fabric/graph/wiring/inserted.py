@@ -74,8 +74,8 @@ class Broadcast(Operator):
         return self.wire(source)
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        return (inputs[0].type,) * self.readers
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
+        return (source.type,) * self.readers
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -144,8 +144,7 @@ class Initial(Operator):
         return self.wire(source)[0]
 
     @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
-        (source,) = inputs
+    def infer(self, wiring: Wiring, source: Stream) -> Types:
         outer, *inner = source.shape
         puts = f"Initial puts {self.value!r} in front of {source}"
         if self.count < 1:

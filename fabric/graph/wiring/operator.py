@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from typing_extensions import override
 
@@ -176,8 +176,10 @@ class Operator(Described):
         super().__init_subclass__(**options)
         cls.is_users = defining_place(cls.infer) is not None
 
-    def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
+    def infer(self, wiring: Wiring, *inputs: Any, **_: Any) -> Types:
         """Return the types of the outputs.
+
+        Subclasses name the input streams as ``__call__`` does, which only Any allows.
 
         Raises:
             ShapeError: the inputs do not fit. The message is a whole sentence; the line is added
