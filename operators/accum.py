@@ -170,7 +170,6 @@ class Accumulator:
         return self._state, self._held_bytes
 
     def value(self) -> Value:
-        """Return the result for the current state."""
         value = self._finish(self._state, self._result, self._functional)
         value = tracked_as(value, self._last)
         if self._reduction.keeps_placement:

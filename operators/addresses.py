@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Stream, StreamType, Tile
-from fabric.extend import (
-    Operator,
-    Ports,
-    Rates,
-    Wiring,
-    Work,
-    check_same_shape,
-)
+from fabric.extend import Operator, Ports, Rates, Wiring, Work, check_same_shape
 from operators.sources import mean_of_metadata
 from operators.streams.reading import Lockstep, Types, Values
 from operators.tiles.integers import INTEGER, check_integers, count_in, integer

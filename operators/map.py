@@ -10,16 +10,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import Stream, StreamType, TileType
-from fabric.extend import (
-    ComputeOperator,
-    Costs,
-    Ports,
-    Rates,
-    Value,
-    Wiring,
-    Work,
-    artifact_bytes,
-)
+from fabric.extend import ComputeOperator, Costs, Ports, Rates, Value, Wiring, Work, artifact_bytes
 from operators.functions.base import Function, check_flops
 from operators.streams.reading import (
     Lockstep,

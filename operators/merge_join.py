@@ -331,7 +331,6 @@ def _item(value: Value) -> _Item:
 
 
 def _payload_type(value: ValueType) -> ValueType:
-    """Return the type of a payload."""
     if not isinstance(value, TupleType):
         return value
     rest = value.items[1:]

@@ -168,10 +168,7 @@ class LinearOffChipLoad(Load):
 
     @override
     def layouts(
-        self,
-        inputs: tuple[Layout | str, ...],
-        types: Types,
-        outputs: Types,
+        self, inputs: tuple[Layout | str, ...], types: Types, outputs: Types
     ) -> tuple[Layout | str, ...]:
         shape, strides = self._view
         found = self._grid.layout(shape, strides, self.offset)

@@ -14,14 +14,7 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    ARTIFACT_BYTES,
-    ShapeError,
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-)
+from fabric import ARTIFACT_BYTES, ShapeError, Stream, StreamType, Tile, TileType
 from fabric.extend import (
     Bounds,
     Costs,

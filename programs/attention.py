@@ -174,7 +174,6 @@ class _Data:
         self.stored = Tensor((self.count * self.heads, self.head_dim), self._nothing)
 
     def mean_tiles(self, members: Numbers) -> Fraction:
-        """Return the mean number of cache tiles of the requests ``members``."""
         return Fraction(int(self._tiles[members].sum()), max(len(members), 1))
 
     @property

@@ -86,7 +86,6 @@ class Latest(Split):
         return [(_tile(np.array([number], ADDRESS_DTYPE)), 0) for number in found]
 
     def hardware(self) -> sequences.Parts:
-        """Return the hardware parts."""
         from operators.rtl import sequences
 
         return sequences.Parts()
@@ -123,7 +122,6 @@ class Marked(Reduction):
         return _tile(state)
 
     def hardware(self) -> compute.Accumulation:
-        """Return the hardware accumulation."""
         from operators.rtl import compute
 
         size = 1, self.columns, 1, self.columns
@@ -150,7 +148,6 @@ class NextLevel(Function):
         return _tile(np.where((levels == 0) & (marks > 0), levels.max() + 1, levels))
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols << 1)

@@ -17,14 +17,7 @@ from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
 from fabric.extend import Bounds
-from operators import (
-    Accum,
-    Bufferize,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    MatmulSum,
-    Streamify,
-)
+from operators import Accum, Bufferize, LinearOffChipLoad, LinearOffChipStore, MatmulSum, Streamify
 
 
 def build(

@@ -88,7 +88,6 @@ class Begin(Function):
         return left, right, fronts, _integer(0), laps, number
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(5, lambda x, *_: (2, x.cols + 1, 2, x.cols + 1))
@@ -118,7 +117,6 @@ class NextFront(Function):
         return left, right, fronts, _integer(done), laps, number
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, compute.whole, lambda x: x.cols * 5)
@@ -141,7 +139,6 @@ class IsDone(Function):
         return Selector((int(number_in(lap) == number_in(laps)),), 2)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
@@ -168,7 +165,6 @@ class Distance(Function):
         return Tile(1, 1, fronts.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER)
@@ -190,7 +186,6 @@ class Number(Function):
         return inputs[-1]
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)

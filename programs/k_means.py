@@ -77,7 +77,6 @@ class Nearest(Function):
         return integer(int(nearest(point.data, centres.data)[0]))
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(
@@ -113,7 +112,6 @@ class Spread(Function):
         return Tile(self.clusters, point.cols, point.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda x, _: (self.clusters, x.cols, self.clusters, x.cols))
@@ -142,7 +140,6 @@ class Centre(Function):
         return Tile(total.rows, total.cols, total.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols)

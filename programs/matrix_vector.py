@@ -31,15 +31,7 @@ from layers.experts import pack, pack_dynamically
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric import (
-    ConfigurationError,
-    Hardware,
-    Program,
-    Stream,
-    Tile,
-    TileType,
-    dtype_named,
-)
+from fabric import ConfigurationError, Hardware, Program, Stream, Tile, TileType, dtype_named
 from fabric.extend import Bounds, ceil_div
 from operators import (
     Accum,

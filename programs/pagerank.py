@@ -78,7 +78,6 @@ class Damped(Function):
         return Tile(tile.rows, tile.cols, tile.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, compute.whole, lambda x: x.cols << 1)

@@ -88,7 +88,6 @@ class LargestTiles(Function):
         return Tile(1, kept, ADDRESS_DTYPE, places[np.newaxis])
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         kept = self.given.shape[1]

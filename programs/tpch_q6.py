@@ -22,15 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from fabric import (
-    ConfigurationError,
-    Dim,
-    Program,
-    Selector,
-    SelectorType,
-    Tile,
-    TileType,
-)
+from fabric import ConfigurationError, Dim, Program, Selector, SelectorType, Tile, TileType
 from fabric.extend import Bounds, number_in
 from operators import (
     Accum,
@@ -83,7 +75,6 @@ class HasYear(Function):
         return Selector((int(has),), 2)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(
@@ -114,7 +105,6 @@ class Revenue(Function):
         return Tile(1, 1, np.dtype(np.int64), data)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(4, lambda *_: compute.NUMBER, lambda x, *_: x.cols << 3)
@@ -158,7 +148,6 @@ def build(
 
 
 def in_year(dates: Column) -> NDArray[np.bool_]:
-    """Whether each date is in the year."""
     return (dates >= YEAR[0]) & (dates < YEAR[1])
 
 

@@ -110,7 +110,6 @@ def roomy(bound: int, *arrays: Array) -> tuple[Array, ...]:
 
 
 def plus(left: Array, right: Array) -> Array:
-    """Return ``left + right``."""
     if is_whole(left):
         left, right = roomy(largest(left) + largest(right), left, right)
     found: Array = left + right
@@ -118,7 +117,6 @@ def plus(left: Array, right: Array) -> Array:
 
 
 def times(left: Array, right: Array) -> Array:
-    """Return ``left * right``."""
     if is_whole(left):
         left, right = roomy(largest(left) * largest(right), left, right)
     found: Array = left * right

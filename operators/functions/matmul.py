@@ -401,7 +401,6 @@ def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
 
 
 def summed(total: Array, more: Array) -> Array:
-    """Return the sum of products."""
     if len(total) == len(more):
         return plus(total, more)
     short, long = (total, more) if len(total) < len(more) else (more, total)

@@ -405,12 +405,7 @@ class Picked(OnAxes):
 
 Putting: TypeAlias = Literal["set", "sum", "prod", "amax", "amin"]
 
-_PUTTING: Final = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "amax": np.maximum,
-    "amin": np.minimum,
-}
+_PUTTING: Final = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,6 @@ class Step:
 
     @property
     def arrays(self) -> tuple[int, ...]:
-        """The arrays that it reads."""
         return tuple(each for each in self.reads if not isinstance(each, Number))
 
     def shape(self, *shapes: Shape) -> Shape:
@@ -129,7 +128,6 @@ class Step:
         raise NotImplementedError
 
     def flops(self, *shapes: Shape) -> Dim:  # noqa: ARG002 - a default
-        """Return the operations of the step."""
         return 0
 
     def apply(self, *arrays: Array) -> Array:

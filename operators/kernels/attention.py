@@ -233,14 +233,7 @@ class Attention(Kernel):
         )
         dtype = self.results[0].dtype
         return attend(
-            name,
-            queries,
-            keys,
-            values,
-            masks,
-            sizes=self._sizes,
-            scale=self._scale,
-            dtype=dtype,
+            name, queries, keys, values, masks, sizes=self._sizes, scale=self._scale, dtype=dtype
         )
 
 

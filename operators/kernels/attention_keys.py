@@ -56,12 +56,10 @@ class Rows:
 
     @property
     def columns(self) -> int:
-        """Columns of a tile."""
         return self.view.shape[-1]
 
     @property
     def is_computed(self) -> bool:
-        """Whether a kernel computes the rows."""
         return isinstance(self.view.source, Computed)
 
     def layout(self, heads: Heads) -> Layout:
@@ -236,7 +234,6 @@ class Heads:
 
     @property
     def query_tiles(self) -> int:
-        """Tiles of queries of each head."""
         return self.queries // self.rows
 
     @property
@@ -260,7 +257,6 @@ class Part:
 
     @property
     def tiles(self) -> int:
-        """The number of tiles."""
         return -(-self.count // self.rows)
 
 

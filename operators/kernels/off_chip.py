@@ -107,9 +107,7 @@ class Store(Kernel):
         found = matrix_of(layout)
         places = Metadata(found.numbers)()
         before = Tensor(
-            shape,
-            lambda: np.zeros(shape, operand.view.dtype),
-            dtype=dtype_name(operand.view.dtype),
+            shape, lambda: np.zeros(shape, operand.view.dtype), dtype=dtype_name(operand.view.dtype)
         ).viewed(found.shape)
         data = redimensioned(stream, (1, layout.count))
         RandomOffChipStore(self.name, before, found.tile, name=f"store_{self.name}")(places, data)

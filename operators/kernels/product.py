@@ -222,7 +222,6 @@ class Nest:
 
     @property
     def trips(self) -> tuple[int, ...]:
-        """The trips of all loops."""
         return tuple(each.trips for each in self.loops)
 
     @property

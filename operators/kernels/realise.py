@@ -156,7 +156,6 @@ class Again:
     why: str
 
     def __str__(self) -> str:
-        """Return the tensor, the bytes and the reason."""
         return f"{self.tensor} (bytes: {self.size_bytes:,}): {self.why}"
 
 
@@ -281,7 +280,6 @@ class Demand(NamedTuple):
     flops: int
 
     def cycles(self, flops_per_cycle: int) -> int:
-        """Return the cycles of the computation."""
         return self.elements * -(-self.flops // flops_per_cycle)
 
 

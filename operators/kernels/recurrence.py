@@ -194,10 +194,7 @@ class Reversed(Kernel):
         tiles = count // places
         buffer = Bufferize(1, name=f"{self.name}_kept")(redimensioned(given, (1, count)))
         backwards = Streamify(
-            shape=(places, tiles),
-            strides=(-tiles, 1),
-            offset=(places - 1) * tiles,
-            name=self.name,
+            shape=(places, tiles), strides=(-tiles, 1), offset=(places - 1) * tiles, name=self.name
         )(buffer)
         return (redimensioned(backwards, (1, *self._layout.trips)),)
 

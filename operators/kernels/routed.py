@@ -196,7 +196,6 @@ class Routed:
     cols: int = 0
 
     def __str__(self) -> str:
-        """Return the text for messages."""
         return "rows of tokens at their experts"
 
 

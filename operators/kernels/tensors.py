@@ -174,7 +174,6 @@ class View:
 
     @property
     def dtype(self) -> np.dtype:
-        """The element type."""
         return self.source.dtype
 
     @property

@@ -53,7 +53,6 @@ class Pieces(Operator):
     piece: TileType
 
     def __call__(self, *streams: Stream) -> tuple[Stream, ...]:
-        """Return the outputs."""
         return self.wire(*streams)
 
     @override
@@ -61,7 +60,6 @@ class Pieces(Operator):
         return tuple(StreamType(shape, self.piece) for shape in self.shapes)
 
     def tile(self, data: np.ndarray | None = None) -> Tile:
-        """Return a piece."""
         rows, cols = self.piece.rows, self.piece.cols
         assert isinstance(rows, int)
         assert isinstance(cols, int)
@@ -353,7 +351,6 @@ class _Sets:
 
 
 def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
-    """Return the type of tokens of ``inner`` pieces."""
     return TileType(math.prod(inner) * piece.rows, piece.cols, piece.dtype)
 
 

@@ -200,12 +200,7 @@ int main() {
 
 _MAKE: Final = "std::unique_ptr<Instance> make_{}(VerilatedContext*{}, const Numbers&{})"
 
-_ENDS: Final = {
-    "out_valid": "valid",
-    "out_end": "ended",
-    "out_final": "final",
-    "in_ready": "ready",
-}
+_ENDS: Final = {"out_valid": "valid", "out_end": "ended", "out_final": "final", "in_ready": "ready"}
 """The output wires of a channel, and their names in the loop."""
 
 

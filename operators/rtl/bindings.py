@@ -39,14 +39,7 @@ from operators.pieces.units import (
     TokenPieces,
 )
 from operators.reassemble import EagerMerge, Reassemble
-from operators.rtl import (
-    chains,
-    compute,
-    memory,
-    pieces,
-    routing,
-    sequences,
-)
+from operators.rtl import chains, compute, memory, pieces, routing, sequences
 from operators.rtl.blocks import CONTROL_BITS
 from operators.rtl.own import Binding, Place, is_tile, stated
 from operators.scatter import Scatter
@@ -172,11 +165,7 @@ def _bind_fold(place: Place) -> Binding:
     }
     more, items = _operands(place, parameters, function.operands)
     every = isinstance(operator, Scan)
-    return (
-        f"{kind}_{name}{more}",
-        lambda: compute.fold(function, items, every=every),
-        parameters,
-    )
+    return (f"{kind}_{name}{more}", lambda: compute.fold(function, items, every=every), parameters)
 
 
 def _bind_streamify(place: Place) -> Binding:

@@ -32,7 +32,6 @@ NUMBER: Final[Sizes] = (Const(1),) * 4
 
 
 def sizes_of(tile: Any) -> Sizes:
-    """Return the sizes of a tile."""
     return tile.rows, tile.cols, tile.valid_rows, tile.valid_cols
 
 
@@ -100,9 +99,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SiLU": Function(1, sizes_of, lambda x: (x.rows * x.cols) << 3),
     "Exp": Function(1, sizes_of, lambda x: (x.rows * x.cols) << 2),
     "RowSum": Function(
-        1,
-        lambda x: (x.rows, Const(1), x.valid_rows, Const(1)),
-        lambda x: x.rows * x.cols,
+        1, lambda x: (x.rows, Const(1), x.valid_rows, Const(1)), lambda x: x.rows * x.cols
     ),
     "ShiftedExp": Function(3, _first, lambda x, *_: x.rows * x.cols * 5),
     "SetOffset": Function(2, lambda x, n: (x.rows, x.cols, n.control, x.valid_cols)),

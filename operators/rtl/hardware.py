@@ -175,7 +175,6 @@ class Difference(NamedTuple):
     cycle: int
 
     def __str__(self) -> str:
-        """Return one sentence."""
         fabric, hardware = (
             "never" if each == NEVER else f"{each:,}" for each in (self.fabric, self.hardware)
         )
@@ -209,14 +208,12 @@ class Comparison:
         return self.first_difference is None
 
     def __str__(self) -> str:
-        """Return one line."""
         if self.first_difference is None:
             transfers = _counted(self.transfers, "transfer")
             return f"equal: {transfers} on {_counted(self.channels, 'channel')}"
         return f"different: {self.first_difference}"
 
     def as_json(self) -> dict[str, object]:
-        """Return one object."""
         difference = self.first_difference
         return {
             "equal": self.equal,

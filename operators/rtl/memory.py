@@ -82,11 +82,7 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
         with m.If(begins):
             m.d.sync += outer.eq(head.token.level)
         empty = changed(
-            m,
-            head.token,
-            "empty",
-            level=head.token.level + rank,
-            empty=head.token.empty + rank,
+            m, head.token, "empty", level=head.token.level + rank, empty=head.token.empty + rank
         )
         emitter.push(head.take & head.token.bare, empty)
         is_over: Any = head.over

@@ -228,7 +228,6 @@ class Cost:
     modules: tuple[ModuleCost, ...]
 
     def __str__(self) -> str:
-        """Return a table."""
         rows = [_TITLES, *(_cells(each) for each in self.modules)]
         if all(each.clock_mhz is None for each in self.modules):
             rows = [row[:-1] for row in rows]
@@ -242,7 +241,6 @@ class Cost:
         )
 
     def as_json(self) -> list[dict[str, object]]:
-        """Return one object per module."""
         return [dict(each._asdict()) for each in self.modules]
 
 

@@ -160,7 +160,6 @@ class Values(Generic[V]):
         self._held: Final = held
 
     def __aiter__(self) -> Self:
-        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> tuple[V, int]:
@@ -227,7 +226,6 @@ class Lockstep(Generic[V]):
         self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
 
     def __aiter__(self) -> Self:
-        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> tuple[list[V], int]:
@@ -347,7 +345,6 @@ class Guided(Generic[V]):
         return self._values.memory, self._groups.memory, self._begun
 
     def __aiter__(self) -> Self:
-        """Return the iterator itself."""
         return self
 
     async def __anext__(self) -> V:

@@ -190,7 +190,6 @@ class Grid:
         )
 
     def __str__(self) -> str:
-        """The tensor and its tiles."""
         rows, cols = self.tile
         return f"a tensor {list(self.tensor.shape)} in tiles of {rows}x{cols}"
 

@@ -64,7 +64,6 @@ class Call:
         return self.args[place] if place < len(self.args) else self.kwargs.get(name, default)
 
     def __str__(self) -> str:
-        """Return the call and the module that makes it."""
         return f"{self.target} in {self.module}" if self.module else self.target
 
 

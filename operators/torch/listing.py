@@ -51,7 +51,6 @@ def listed(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
 
 
 def families() -> dict[str, list[str]]:
-    """Return the calls that are imported, by family, both in alphabetical order."""
     found: dict[str, list[str]] = defaultdict(list)
     for target in supported():
         importer = importer_of(target)

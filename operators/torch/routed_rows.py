@@ -147,7 +147,6 @@ class Control:
     says: Says
 
     def __str__(self) -> str:
-        """Return the text for messages."""
         return f"integers that data decide ({self.says.value})"
 
 
@@ -162,7 +161,6 @@ class Pairs:
     reals: View
 
     def __str__(self) -> str:
-        """Return the text for messages."""
         return "complex numbers"
 
 
@@ -180,7 +178,6 @@ class Gathered:
     call: Call
 
     def __str__(self) -> str:
-        """Return the text for messages."""
         return "rows in another order"
 
 
@@ -189,7 +186,6 @@ class NoElements:
     """A tensor without numbers; the form of an ``Opaque`` that no kernel computes."""
 
     def __str__(self) -> str:
-        """Return the text for messages."""
         return "a tensor without elements"
 
 
@@ -208,5 +204,4 @@ class Collected:
     indices: View | None
 
     def __str__(self) -> str:
-        """Return the text for messages."""
         return "rows of tokens, one for each expert of a token"

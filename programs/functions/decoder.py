@@ -34,7 +34,6 @@ class RmsNorm(Function):
     width: int
 
     def infer(self, *inputs: TileType) -> TileType:
-        """Return the type of the operand."""
         (x,) = inputs
         if not isinstance(x.cols, int) or self.width < 1 or x.cols % self.width:
             raise ShapeError(
@@ -48,7 +47,6 @@ class RmsNorm(Function):
         return 4 * x.rows * x.cols
 
     def apply(self, *inputs: Tile) -> Tile:
-        """Return the normalised tile."""
         (x,) = inputs
         data = None
         if x.data is not None:
@@ -58,7 +56,6 @@ class RmsNorm(Function):
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(
@@ -91,7 +88,6 @@ class Rotary(Function):
     scale: float = 1.0
 
     def infer(self, *inputs: TileType) -> TileType:
-        """Return the type of the first operand."""
         x, positions = inputs
         if not isinstance(x.cols, int) or self.width % 2 or x.cols % self.width:
             raise ShapeError(
@@ -110,7 +106,6 @@ class Rotary(Function):
         return 3 * x.rows * x.cols
 
     def apply(self, *inputs: Tile) -> Tile:
-        """Return the turned tile."""
         x, positions = inputs
         data = None
         if x.data is not None and positions.data is not None:
@@ -127,7 +122,6 @@ class Rotary(Function):
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(

@@ -42,7 +42,6 @@ class NumberOf(Function):
         return integer(number)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, lambda _: compute.NUMBER, is_told=True)

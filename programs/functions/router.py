@@ -34,7 +34,6 @@ class Gates(Function):
     top_k: int
 
     def infer(self, *inputs: TileType) -> TileType:
-        """Return the type of the operand."""
         return inputs[0]
 
     def flops(self, *inputs: Tile | TileType) -> Dim:
@@ -43,7 +42,6 @@ class Gates(Function):
         return (6 + self.top_k) * logits.rows * logits.cols
 
     def apply(self, *inputs: Tile) -> Tile:
-        """Return the gates."""
         (logits,) = inputs
         data = None
         if logits.data is not None:
@@ -57,7 +55,6 @@ class Gates(Function):
         return Tile(logits.rows, logits.cols, logits.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(1, compute.whole, lambda x: x.rows * x.cols * (6 + self.top_k))
@@ -92,16 +89,13 @@ class Chosen(Function):
 
     @property
     def fixed_cycles(self) -> int | None:
-        """One cycle."""
         return 1
 
     def infer(self, *inputs: ValueType) -> ValueType:
-        """Return the type of the selector."""
         _, given = inputs
         return given
 
     def apply(self, *inputs: Tile | Selector) -> Selector:
-        """Return the choice."""
         gates, given = inputs
         assert isinstance(gates, Tile)
         assert isinstance(given, Selector)
@@ -111,7 +105,6 @@ class Chosen(Function):
         return Selector(tuple(sorted(chosen.tolist())), given.width)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(2, lambda *_: compute.NUMBER, is_told=True)
@@ -133,7 +126,6 @@ class Weigh(Function):
     expert: int
 
     def infer(self, *inputs: TileType) -> TileType:
-        """Return the type of the row."""
         return inputs[1]
 
     def flops(self, *inputs: Tile | TileType) -> Dim:
@@ -142,7 +134,6 @@ class Weigh(Function):
         return row.rows * row.cols
 
     def apply(self, *inputs: Tile) -> Tile:
-        """Return the weighted row."""
         gates, row = inputs
         data = None
         if gates.data is not None and row.data is not None:
@@ -150,7 +141,6 @@ class Weigh(Function):
         return Tile(row.rows, row.cols, row.dtype, data)
 
     def hardware(self) -> compute.Function:
-        """Return the hardware function."""
         from operators.rtl import compute
 
         return compute.Function(

@@ -156,7 +156,6 @@ TINY: Final[Mapping[ModelName, Sizes]] = MappingProxyType(
 
 
 def layers_of(sizes: Sizes) -> int:
-    """Return the number of layers of a model."""
     return int(sizes["num_hidden_layers"])
 
 

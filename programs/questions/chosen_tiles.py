@@ -11,7 +11,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What does attention to all of a cache cost over eight tiles that scores choose?",
         "top_k_attention.py",

@@ -11,7 +11,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What does a tile of all centres for each point cost over an update of one centre?",
         "k_means.py",

@@ -14,7 +14,6 @@ ROWS = (1, 4, 16)
 
 
 def study() -> Study:
-    """Return the study."""
     static = grid(tiling=["static"], rows=ROWS) + grid(tiling=["padded"], rows=[4])
     forms = {f"tiles of {rows}": {"tiling": "static", "rows": rows} for rows in ROWS}
     return Study(

@@ -11,7 +11,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What does padding of buckets to the fullest cost if keys are skewed?",
         "hash_join.py",

@@ -43,7 +43,6 @@ def draw(findings: Findings, figure: Figure) -> None:
 
 
 def study() -> Study:
-    """Return the study."""
     tiles = grid(tiling=["static"], tile_n=TILES) + grid(tiling=["dynamic"])
     return Study(
         program=PROGRAMS / "matrix_vector.py",

@@ -12,5 +12,4 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return one_batch.study(MIXTRAL, (64, 32, 16))

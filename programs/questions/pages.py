@@ -105,7 +105,6 @@ def draw(findings: Findings, figure: Figure) -> None:
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "moe.py",
         question="How large are pages best, and does their map take less than 6 %?",

@@ -11,7 +11,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What does a scan of all columns cost over pieces that have a row of the year?",
         "tpch_q6.py",

@@ -13,7 +13,6 @@ PROGRAMS = Path(__file__).parents[1]
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "moe.py",
         question="Which tile, how many regions and how many HBM channels for a layer of Qwen?",

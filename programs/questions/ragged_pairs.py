@@ -37,7 +37,6 @@ def draw_lanes(findings: Findings, figure: Figure) -> None:
 
 
 def study() -> Study:
-    """Return the study."""
     groups = {
         f"up to {longest} letters": {"longest": longest, "lanes": 4, UNIT: UNITS[0]}
         for longest in LONGEST

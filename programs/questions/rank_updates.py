@@ -12,7 +12,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What does a matrix of all pairs cost over lists of neighbours in PageRank?",
         "pagerank.py",

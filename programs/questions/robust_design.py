@@ -15,7 +15,6 @@ from fabric import Study
 
 
 def study(layer: Layer = QWEN) -> Study:
-    """Return the study of a layer."""
     return Study(
         program=PROGRAMS / "moe.py",
         question=f"Which tiles and regions serve every recorded batch of {layer.name}'s layer?",

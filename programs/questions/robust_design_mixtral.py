@@ -12,5 +12,4 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return robust_design.study(MIXTRAL)

@@ -11,7 +11,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What does a product of all rows cost if a sparse matrix samples it?",
         "sampled_product.py",

@@ -12,7 +12,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What do frontiers of any size save over one with room for all vertices?",
         "breadth_first_search.py",

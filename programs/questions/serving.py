@@ -59,7 +59,6 @@ class Model:
 
     @property
     def designs(self) -> dict[str, dict[str, str | int]]:
-        """The compared designs, by name."""
         static: dict[str, str | int] = {
             "tiling": "static",
             "regions": self.experts,

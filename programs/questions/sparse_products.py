@@ -11,7 +11,6 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return saving_study(
         "What do blocks without an entry cost if a sparse matrix is squared?",
         "sparse_product.py",

@@ -14,7 +14,6 @@ COLUMNS = (1, 8, 32)
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "sparse_matrix.py",
         question="What do ragged rows save over rows that are padded to the longest?",

@@ -46,7 +46,6 @@ def _percent_more(findings: Findings, metric: str, more: Values, less: Values) -
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "matrix_vector.py",
         question="What do headers add to dynamic tiles, beside the best static tile without one?",

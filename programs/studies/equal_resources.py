@@ -38,7 +38,6 @@ STARS = [
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "moe.py",
         question="What remains of figures 9 and 10 when both sides have the same resources?",
@@ -124,7 +123,6 @@ def _ways(what: str, published: str, form: str, found: Found) -> Iterator[tuple[
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw the designs of all layers."""
     figure.set_size_inches(9.5, 8.5)
     panels = figure.subplots(2, 2).flat
     for axes, layer in zip(panels, LAYERS, strict=True):

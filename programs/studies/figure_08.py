@@ -25,7 +25,6 @@ SETTINGS: list[Mapping[str, object]] = list(SPACE)
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "swiglu.py",
         hardware=PROGRAMS / "hardware/hdl_validation.toml",
@@ -63,7 +62,6 @@ def correlation(findings: Findings) -> Found:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw cycles and traffic of every tiling."""
     figure.set_size_inches(8, 6.4)
     cycles, traffic = figure.subplots(2, sharex=True)
     for axes, metric, unit in (

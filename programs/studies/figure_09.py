@@ -13,5 +13,4 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study."""
     return cycles_study(9, 64, [claim(text, compute) for text, compute in BATCH_64.items()])

@@ -14,7 +14,6 @@ from fabric import Findings, Judgement, Study, Verdict
 
 
 def study() -> Study:
-    """Return the study."""
     claims = (
         *(claim(text, compute) for text, compute in BATCH_1024.items()),
         *(claim(text, compute, value) for (text, value), compute in FIRST_VERSION.items()),

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "moe.py",
         question="How few regions can share the experts before the layer takes longer?",
@@ -89,7 +88,6 @@ def more_flops(findings: Findings) -> Found:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw utilisation and cycles over the regions."""
     figure.set_size_inches(9, 4.2)
     panels = figure.subplots(1, 2)
     for axes, tiling in zip(panels, ("static", "dynamic"), strict=True):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "moe.py",
         question="How much compute and memory do shared regions free, and what do they cost?",
@@ -69,7 +68,6 @@ def memory_freed(findings: Findings) -> Found:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw resources and performance over the regions."""
     figure.set_size_inches(9, 4.2)
     resources, performance = figure.subplots(1, 2)
     regions = REGIONS["static"]
@@ -82,10 +80,7 @@ def draw(findings: Findings, figure: Figure) -> None:
         resources,
         list(map(str, regions)),
         {
-            "allocated compute": (
-                COLOURS["static"],
-                percent_of_all("allocated_flops_per_cycle"),
-            ),
+            "allocated compute": (COLOURS["static"], percent_of_all("allocated_flops_per_cycle")),
             "on-chip memory": (COLOURS["other"], percent_of_all(MEMORY["active experts"])),
         },
         ".0f",

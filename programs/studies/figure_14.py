@@ -24,7 +24,6 @@ TRACES = cache_traces(64)
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "attention.py",
         question="How much does dynamic parallelisation gain, by how much the lengths vary?",
@@ -56,7 +55,6 @@ def high(findings: Findings) -> Found:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw the speed-up of each batch of requests."""
     figure.set_size_inches(8, 4)
     axes = figure.subplots()
     ours = speedups(findings, "interleaved", TRACES, found)

@@ -27,7 +27,6 @@ STRATEGIES = ("coarse", "dynamic")
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "attention.py",
         question="How much does dynamic parallelisation gain over blocks, by the batch?",
@@ -83,7 +82,6 @@ def _earlier() -> Iterator[Published]:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw the cycles of each batch."""
     axes = figure.subplots()
     cycles = {
         strategy: [

@@ -16,7 +16,6 @@ from fabric import Picture, Study
 
 
 def study() -> Study:
-    """Return the study."""
     first, second = (decoder.space(ASSUMED) for decoder in DECODERS)
     return Study(
         program=PROGRAM,

@@ -21,5 +21,4 @@ ANNOTATIONS = (
 
 
 def study() -> Study:
-    """Return the study."""
     return traffic_study(19, 64, ANNOTATIONS)

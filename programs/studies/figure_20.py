@@ -20,5 +20,4 @@ ANNOTATIONS = (
 
 
 def study() -> Study:
-    """Return the study."""
     return traffic_study(20, 1024, ANNOTATIONS)

@@ -26,7 +26,6 @@ TRACES = tuple(each for batch in BATCHES for each in cache_traces(batch))
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "attention.py",
         question="Which way to hand requests to regions is fastest, for which batches?",
@@ -85,7 +84,6 @@ def over_both(findings: Findings) -> Found:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw the means of each class and of each batch."""
     figure.set_size_inches(9.5, 4)
     panels = figure.subplots(1, len(BATCHES), sharey=True)
     printed = camera_ready.bars(21)

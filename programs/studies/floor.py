@@ -65,12 +65,8 @@ class Workload:
 
     @property
     def space(self) -> Space:
-        """The points of the workload."""
         alone = {**self.fixed, COLUMNS: self.side, ROWS: self.side}
-        designs = reduce(
-            add,
-            (_one(each) for each in self.designs.values()),
-        )
+        designs = reduce(add, (_one(each) for each in self.designs.values()))
         return _one(alone) * designs * (_together() + _apart() + _again())
 
     def cycles(
@@ -84,12 +80,7 @@ class Workload:
         """Return the cycles of a design with these sites and links; NaN if missing."""
         setting = {**self.fixed, **self.designs[design]}
         return found(
-            findings,
-            "cycles",
-            **setting,
-            placement=placement,
-            placement_seed=seed,
-            **{LINK: width},
+            findings, "cycles", **setting, placement=placement, placement_seed=seed, **{LINK: width}
         )
 
     def bare(self, findings: Findings, design: str) -> float:
@@ -144,7 +135,6 @@ WORKLOADS: Final = (
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "placed.py",
         hardware=PROGRAMS / "hardware/mesh_paper.toml",

@@ -37,7 +37,6 @@ WAYS = {"in tiles": 0, "in pieces": 16}
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "swiglu_in_pieces.py",
         hardware=PROGRAMS / "hardware/hdl_as_run.toml",
@@ -96,7 +95,6 @@ def beside(findings: Findings) -> list[tuple[str, ...]]:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw how far each is off."""
     figure.set_size_inches(8, 3.6)
     axes = figure.subplots()
     lines = {"the authors' simulator": [_off(SIMULATED[each], each) for each in PRINTED]}

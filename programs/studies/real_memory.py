@@ -27,7 +27,6 @@ from fabric import Picture, Study, StudyTable
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "moe_or_attention.py",
         question="Which ratios of the paper hold on a memory that has banks, and what moves them?",

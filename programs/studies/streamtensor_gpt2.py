@@ -69,7 +69,6 @@ class Times:
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "torch_model.py",
         hardware=PROGRAMS / "hardware/u55c_like.toml",

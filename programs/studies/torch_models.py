@@ -44,7 +44,6 @@ ROUTING: Final = {
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAMS / "torch_model.py",
         hardware=PROGRAMS / "hardware/paper_priced.toml",

@@ -17,17 +17,7 @@ _PLAIN: Final = {
     **{
         f"aten.{name}.default": name
         for name in (
-            *(
-                "acos",
-                "acosh",
-                "asin",
-                "asinh",
-                "atan",
-                "atan2",
-                "atanh",
-                "ceil",
-                "cosh",
-            ),
+            *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cosh"),
             *("erfc", "exp2", "isinf", "isnan", "lgamma", "log10", "sinh", "tan", "trunc", "hypot"),
             *("abs", "cos", "erf", "exp", "expm1", "floor", "hardsigmoid", "hardswish", "log"),
             *("log1p", "log2", "maximum", "minimum", "neg", "reciprocal", "relu", "round", "rsqrt"),

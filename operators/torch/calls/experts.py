@@ -381,7 +381,6 @@ def inverse(importing: Importing, call: Call) -> View:
     of=Control,
 )
 def reshape_choice(importing: Importing, call: Call) -> View:
-    """The same integers."""
     x: View = call.args[0]
     if len(call.result.shape) != len(x.shape):
         importing.unsupported(f"it is given {x.source.form}: expected a single row")  # type: ignore[attr-defined]

@@ -77,13 +77,7 @@ def _at_first(numbers: View, shape: tuple[int, ...]) -> View:
 
 
 def _put(
-    importing: Importing,
-    call: Call,
-    x: View,
-    dim: int,
-    places: View,
-    numbers: View,
-    name: Putting,
+    importing: Importing, call: Call, x: View, dim: int, places: View, numbers: View, name: Putting
 ) -> View:
     """Put numbers to places along ``dim``; shorter other dimensions fill the first places."""
     for each, size in enumerate(places.shape):

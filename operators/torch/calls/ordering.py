@@ -77,12 +77,7 @@ def sorted_along(importing: Importing, call: Call) -> tuple[View, View]:
 
 
 def _picked(
-    importing: Importing,
-    call: Call,
-    x: View,
-    dim: int,
-    function: OnAxes,
-    count: int | None = None,
+    importing: Importing, call: Call, x: View, dim: int, function: OnAxes, count: int | None = None
 ) -> tuple[View, View]:
     """Return the numbers at the places that ``function`` finds along ``dim``, and the places.
 

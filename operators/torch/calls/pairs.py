@@ -53,7 +53,6 @@ def expanded(importing: Importing, call: Call) -> View:
 
 @imports("aten.permute.default", "aten.transpose.int", of=Pairs)
 def permuted(importing: Importing, call: Call) -> View:
-    """Dimensions in another order."""
     del importing
     reals = _reals(call.tensor())
     rank = len(reals.shape) - 1

@@ -136,9 +136,7 @@ def any_convolution(importing: Importing, call: Call) -> View:
 
 
 @imports(
-    "aten.conv_transpose1d.default",
-    "aten.conv_transpose2d.input",
-    "aten.conv_transpose3d.input",
+    "aten.conv_transpose1d.default", "aten.conv_transpose2d.input", "aten.conv_transpose3d.input"
 )
 def transposed(importing: Importing, call: Call) -> View:
     """The gradient of a convolution: every number of the image spreads a window of weights."""

@@ -155,9 +155,7 @@ def _normed(
     rows = (*lead, size)
     operands = [x.reshaped(rows)]
     operands += [each.reshaped((size,)) for each in others if each is not None]
-    reading = type(step)(
-        **{**vars(step), "reads": tuple(range(len(operands)))},
-    )
+    reading = type(step)(**{**vars(step), "reads": tuple(range(len(operands)))})
     return importing.chain(call, operands, (reading,), rows_of=rows).reshaped(x.shape)
 
 

@@ -67,7 +67,6 @@ def turned(importing: Importing, call: Call) -> View:
 
 @imports("aten.permute.default")
 def permute(importing: Importing, call: Call) -> View:
-    """The dimensions in another order."""
     x, dims = call.tensor(), call.args[1]
     return x.permuted([dim % len(x.shape) for dim in dims])
 

@@ -23,7 +23,6 @@ class Choice:
 
     @property
     def size(self) -> int:
-        """The number of places."""
         return int(self.valid.shape[0])
 
     @property

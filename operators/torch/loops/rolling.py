@@ -66,7 +66,6 @@ class Repeat:
 
     @property
     def count(self) -> int:
-        """The number of steps."""
         return len(self.steps)
 
 
@@ -272,7 +271,6 @@ class Rolled(torch.nn.Module):
         }
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the module's result."""
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         with preserve_node_meta():
             return _Rolling(self).run(*leaves, enable_io_processing=False)

@@ -30,8 +30,7 @@ VARIANTS: Final[dict[str, Parameters]] = {
 def space() -> Space:
     """Return the points of figure 17 under every variant."""
     return reduce(
-        add,
-        (decoder.space(ASSUMED | each) for decoder in DECODERS for each in VARIANTS.values()),
+        add, (decoder.space(ASSUMED | each) for decoder in DECODERS for each in VARIANTS.values())
     )
 
 

@@ -37,7 +37,6 @@ class Published:
 
     @property
     def claim(self) -> Claim:
-        """The claim of this number."""
         return claim(self.text, self._computed)
 
     @property

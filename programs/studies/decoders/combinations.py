@@ -70,7 +70,6 @@ def measured(findings: Findings, decoder: Decoder) -> dict[str, dict[tuple[int, 
 
 
 def draw_effects(findings: Findings, figure: Figure) -> None:
-    """Draw effects and interactions, a panel for each model and metric."""
     names = ["\nand ".join(OPTIONS[each] for each in group) for group in _GROUPS]
     panels = figure.subplots(len(DECODERS), len(METRICS), sharex="col", sharey=True, squeeze=False)
     for row, decoder in zip(panels, DECODERS, strict=True):

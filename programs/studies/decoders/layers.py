@@ -20,7 +20,6 @@ def space() -> Space:
 
 
 def draw_layers(findings: Findings, figure: Figure) -> None:
-    """Draw the cycles of every layer, a panel for each model."""
     for axes, decoder in zip(figure.subplots(1, len(DECODERS)), DECODERS, strict=True):
         for title, layout in _layouts(decoder).items():
             outcomes = findings.matching(**decoder.named, **layout)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def draw_points(findings: Findings, figure: Figure) -> None:
-    """Draw cycles of a layer over bytes on chip, a panel for each model."""
     for axes, decoder in zip(figure.subplots(1, len(DECODERS)), DECODERS, strict=True):
         comparison = compared(findings, decoder)
         axes.set_title(decoder.title)
@@ -37,7 +36,6 @@ def draw_points(findings: Findings, figure: Figure) -> None:
 
 
 def draw_ratios(findings: Findings, figure: Figure) -> None:
-    """Draw our ratios beside the published ones."""
     axes = figure.subplots()
     names = []
     for row, published in enumerate(reversed(PUBLISHED)):

@@ -99,7 +99,6 @@ class Decoder:
 
 
 def joined(settings: Iterable[Parameters]) -> Space:
-    """Return one setting after the other."""
     spaces = (grid({name: (value,) for name, value in each.items()}) for each in settings)
     return reduce(add, spaces)
 

@@ -18,7 +18,6 @@ from fabric import Picture, Study
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAM,
         question="How do the ratios of figure 17 move with what the paper leaves open?",

@@ -22,7 +22,6 @@ from fabric import Picture, Study
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAM,
         question="What does each of the three optimisations bring beside the other two?",

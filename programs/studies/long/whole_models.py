@@ -22,7 +22,6 @@ from fabric import Picture, Study
 
 
 def study() -> Study:
-    """Return the study."""
     return Study(
         program=PROGRAM,
         question="What do the three optimisations save together over all layers of a decoder?",

@@ -95,7 +95,6 @@ def published_claims() -> list[PublishedClaim]:
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the geometric mean."""
     return float(np.exp(np.mean(np.log(list(values)))))
 
 

@@ -151,7 +151,6 @@ class View:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """The outcomes with these hardware keys."""
         return self.matching()
 
     @property

@@ -38,7 +38,6 @@ def draw_ratios(findings: Findings, figure: Figure) -> None:
 
 
 def draw_regions(findings: Findings, figure: Figure) -> None:
-    """Draw cycles over the regions."""
     figure.set_size_inches(9, 4)
     panels = figure.subplots(1, len(REGIONS), sharey=True)
     for axes, (tiling, regions) in zip(panels, REGIONS.items(), strict=True):

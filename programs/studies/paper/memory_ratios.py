@@ -44,7 +44,6 @@ class Ratio:
 
     @property
     def printed(self) -> Printed:
-        """The form of its numbers."""
         return Printed.parse(self.published or "1.00")
 
 

@@ -98,10 +98,7 @@ def attention() -> Iterator[Published]:
     }
     for row in rows("attention.csv"):
         for strategy, column in columns.items():
-            setting: Setting = {
-                "strategy": strategy,
-                "kv": cache_lengths(row["trace"]),
-            }
+            setting: Setting = {"strategy": strategy, "kv": cache_lengths(row["trace"])}
             yield Published("attention.csv", setting, "cycles", in_units(row[column]))
 
 

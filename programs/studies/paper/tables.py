@@ -19,7 +19,6 @@ _DATA: Final = PROGRAMS / "data"
 
 
 def rows(table: str) -> list[dict[str, str]]:
-    """Return the rows of a table of ``published``, by the names of its columns."""
     with (_DATA / "published" / table).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 

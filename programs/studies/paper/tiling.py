@@ -16,10 +16,7 @@ from paper.claims import Found, number
 from paper.published import ACTIVE_EXPERTS, ALL_EXPERTS
 from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024, Layer
 
-MEMORY: Final = {
-    "all experts": ALL_EXPERTS,
-    "active experts": ACTIVE_EXPERTS,
-}
+MEMORY: Final = {"all experts": ALL_EXPERTS, "active experts": ACTIVE_EXPERTS}
 """The metrics of memory, by the experts that they count."""
 
 _OF_DYNAMIC: Final = "active experts"

@@ -32,7 +32,6 @@ def parts_of(model: str) -> list[tuple[Setting, int]]:
 
 
 def joined(settings: Iterable[Setting]) -> Space:
-    """Return one setting after the other."""
     return reduce(add, (grid({name: (value,) for name, value in one.items()}) for one in settings))
 
 
