@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -85,15 +84,13 @@ class Experiments(Generic[Q, R]):
         self, conduct: Callable[[Q, Path | None], R], workers: Workers, *, as_json: bool
     ) -> None:
         """Answer the questions, print and save each result, and close the workers."""
-        command = shown_command(sys.argv[1:])
         try:
             for question in self._questions:
                 folder = self.folder_of(question)
                 result = conduct(question, folder)
                 self.results.append(result)
                 if folder is not None:
-                    written = self._writer.submit(self._write, result, folder, command=command)
-                    self._writing.append(written)
+                    self._writing.append(self._writer.submit(self._write, result, folder))
                 if not as_json:
                     space = "\n" if len(self.results) > 1 else ""
                     print_text(space + printed_sheet(result.sheet()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from typing import Final
 
 from fabric.explore.study.evaluation import Job
@@ -12,6 +13,7 @@ from fabric.explore.study.outcome import Before, Outcome, Point
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search, SearchSession
 from fabric.explore.study.session import OutcomeStore, StudySession
+from fabric.explore.study.space import listed
 from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers, unanswered
 from fabric.timing.machine.terminations import uninterrupted
@@ -71,6 +73,15 @@ def conduct(
         tuple(session.runs[run] for run in sorted(session.runs)) if study.has_inputs else (),
         session.resumed_runs,
     )
+
+
+def run_again(result: StudyResult, run: Callable[[Study], StudyResult]) -> StudyResult:
+    """Run the designs on the front with each change of ``Study.again``, and return both results."""
+    study = result.study
+    if not study.again.values or not result.front or result.interrupted:
+        return result
+    again = run(study.repeated(listed(study.space[each] for each in result.front)))
+    return replace(result, again=again, interrupted=again.interrupted)
 
 
 def _work(

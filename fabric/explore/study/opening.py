@@ -36,6 +36,7 @@ class StudyOptions:
     vary: Sequence[str] = ()
     over: Sequence[str] = ()
     hold_out: int = 0
+    again: Sequence[str] = ()
     parameters: Sequence[str] = ()
     hardware: Path | None = None
     options: Options = field(default_factory=Options)
@@ -46,19 +47,20 @@ class StudyOptions:
 def open_study(path: Path, options: StudyOptions) -> Study:
     """Return the study of a file, with checked values.
 
-    The file defines ``study() -> Study``, or ``build() -> Program``; only the latter has
-    ``options``.
+    The file defines ``study() -> Study``, with no option but ``again``, or ``build() -> Program``.
     """
     module = module_of(str(path))
     read = _of_file if hasattr(module, "study") else _of_program
     study = read(module, path, options)
     if study.asks is None:
         check_values(study)
+        if study.again.values:
+            check_values(study.repeated(study.space))
     return study
 
 
 def _of_file(module: ModuleType, path: Path, options: StudyOptions) -> Study:
-    if options != StudyOptions():
+    if replace(options, again=()) != StudyOptions():
         raise ConfigurationError(
             "is a study: expected --vary, --over, --hold-out, -p, --hardware, --minimize, --where "
             "and options of runs with a program's file only",
@@ -70,7 +72,9 @@ def _of_file(module: ModuleType, path: Path, options: StudyOptions) -> Study:
             f"study() returned {found_text(study)}: expected a Study", file=str(path)
         )
     asks = None if study.asks is None else FileQuestion(str(path))
-    return replace(study, name=study.name or path.stem, asks=asks)
+    read = scalar if study.program is None else _reader(module_of(str(study.program)))
+    again = space_of(options.again, "--again", read) if options.again else study.again
+    return replace(study, name=study.name or path.stem, asks=asks, again=again)
 
 
 def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
@@ -79,16 +83,7 @@ def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
             "is not a study: expected study() in it, or --vary NAME=VALUE,VALUE beside it",
             file=str(path),
         )
-    build = build_of(module)
-
-    def read(name: str, text: str) -> Scalar:
-        if name.startswith(AXES_BESIDE_PARAMETERS):
-            return scalar(name, text)
-        value = parameter_value(build, name, text)
-        if isinstance(value, str | int | float | None) and not isinstance(value, Enum):
-            return value
-        return text
-
+    read = _reader(module)
     fixed = {}
     for text in options.parameters:
         name, equals, value = text.partition("=")
@@ -108,6 +103,7 @@ def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
         space=space_of(options.vary, "--vary", read),
         over=space_of(options.over, "--over", read),
         hold_out=options.hold_out,
+        again=space_of(options.again, "--again", read),
         fixed=fixed,
         hardware=options.hardware,
         **vars(options.options),
@@ -115,6 +111,21 @@ def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
         where=tuple(options.where),
         name=path.stem,
     )
+
+
+def _reader(module: ModuleType) -> Callable[[str, str], Scalar]:
+    """Return a function that reads a value by its name, as the program's ``build`` takes it."""
+    build = build_of(module)
+
+    def read(name: str, text: str) -> Scalar:
+        if name.startswith(AXES_BESIDE_PARAMETERS):
+            return scalar(name, text)
+        value = parameter_value(build, name, text)
+        if isinstance(value, str | int | float | None) and not isinstance(value, Enum):
+            return value
+        return text
+
+    return read
 
 
 @contextlib.contextmanager

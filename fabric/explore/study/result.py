@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -25,6 +25,7 @@ from fabric.explore.study.outcome import (
     split_metric,
 )
 from fabric.explore.study.outcome import metric as value_of
+from fabric.explore.study.space import Setting
 from fabric.explore.study.study import Judgement, KnownValue, Study
 from fabric.messages.errors import ConfigurationError, FabricError, said
 from fabric.messages.place import raising_place
@@ -234,6 +235,9 @@ class StudyResult(Result):
         runs: every run if designs run over inputs, in the order of ``Study.runs``; with runs of
             incomplete designs and of held-out inputs.
         resumed_runs: number of runs from earlier sessions.
+        again: the designs on the front, each with every change of ``Study.again``; None if they did
+            not run again.
+        command: the command line of the study; empty in Python.
     """
 
     study: Study
@@ -243,6 +247,8 @@ class StudyResult(Result):
     interrupted: bool = False
     runs: tuple[Outcome, ...] = ()
     resumed_runs: int = 0
+    again: StudyResult | None = None
+    command: str = ""
 
     def sheet(self) -> Sheet:
         """Yield the answer and the tables of the study."""
@@ -279,12 +285,27 @@ class StudyResult(Result):
                 outcomes.append(design_outcome(self.study, design, ended))
         return tuple(outcomes)
 
-    def kept(self) -> list[Outcome]:
-        """Return the outcomes that completed and meet all conditions."""
+    def changed(self) -> list[tuple[Setting, dict[int, Outcome]]]:
+        """Return each change of ``Study.again`` with the new outcomes of the front's designs."""
+        if self.again is None:
+            return []
+        changes: list[tuple[Setting, dict[int, Outcome]]] = [(x, {}) for x in self.study.again]
+        for each in self.again.outcomes:
+            place, at = divmod(each.index, len(changes))
+            changes[at][1][self.front[place]] = each
+        return changes
+
+    def front_of(self, outcomes: Mapping[int, Outcome]) -> set[int]:
+        """Return the designs that no other one of ``outcomes`` dominates."""
+        of_design = [replace(each, index=design) for design, each in outcomes.items()]
+        return set(nondominated(self.kept(of_design), self.study.minimize))
+
+    def kept(self, outcomes: Iterable[Outcome] | None = None) -> list[Outcome]:
+        """Return the outcomes, by default all, that completed and meet all conditions."""
         conditions = self.study.conditions
         return [
             each
-            for each in self.outcomes
+            for each in (self.outcomes if outcomes is None else outcomes)
             if each.status == "completed" and all(one.holds(each) for one in conditions)
         ]
 
@@ -370,6 +391,7 @@ class StudyResult(Result):
             "tables": [_as_table(each) for each in self.filled_tables],
             "known": [self._as_known(*each) for each in self.beside()],
             "claims": [_as_claim(each) for each in self.judged_claims],
+            "again": [self._as_again(*each) for each in self.changed()],
             "wall_seconds": self.wall_seconds,
             "status": "interrupted" if self.interrupted else "completed",
             "error": None,
@@ -381,6 +403,10 @@ class StudyResult(Result):
             "run_counts": self.run_counts,
             "held_out": [self._as_held_out(each) for each in self.held_out],
         }
+
+    def _as_again(self, change: Setting, outcomes: Mapping[int, Outcome]) -> JsonObject:
+        points = [_as_point(each) | {"index": design} for design, each in outcomes.items()]
+        return {"change": change, "points": points, "pareto": sorted(self.front_of(outcomes))}
 
     def _as_held_out(self, outcome: Outcome) -> JsonObject:
         broken = [str(each) for each in self.study.conditions if not each.holds(outcome)]

@@ -168,6 +168,17 @@ def zipped(
     return Space(((_axis(tuple(columns), list(columns.values())),),))
 
 
+def listed(settings: Iterable[Setting]) -> Space:
+    """Return these settings in their order; equal settings are one."""
+    distinct = {tuple((name, type(x), x) for name, x in each.items()): each for each in settings}
+    products = []
+    for names, group in itertools.groupby(distinct.values(), tuple):
+        rows = [tuple(each.values()) for each in group]
+        columns: list[Iterable[Scalar]] = list(zip(*rows, strict=True))
+        products.append((_axis(names, columns),))
+    return Space(tuple(products))
+
+
 @checked
 def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
     """Return ``first``, ``first * factor``, ``first * factor**2`` and so on, up to ``last``.

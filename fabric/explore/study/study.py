@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from fabric.explore.study.outcome import (
     check_metric,
     split_metric,
 )
-from fabric.explore.study.space import Scalar, Setting, Space
+from fabric.explore.study.space import Scalar, Setting, Space, listed
 from fabric.explore.study.written.words import setting_names
 from fabric.graph.arguments.described import Described, refuse
 from fabric.messages.errors import ConfigurationError, FabricError
@@ -38,8 +38,8 @@ _TURN: Final = 1 << 64
 
 DEFAULT_METRIC: Final = "cycles"
 
-_NO_INPUTS: Final = Space(((),))
-"""The only input of a design that is a single run."""
+_NO_AXES: Final = Space(((),))
+"""A space with one empty setting."""
 
 
 class Findings(Protocol):
@@ -210,6 +210,8 @@ class Study(Options):
             each input, and metrics are ``mean:METRIC``, ``worst:METRIC``, ``p95:METRIC``,
             ``median:METRIC`` or ``least:METRIC``.
         hold_out: number of inputs to hold out; at the end, the designs on the front run with them.
+        again: changes of fixed values or defaults, such as another memory. At the end, the designs
+            on the front run again with each.
         known: published values.
         claims: statements that the study checks.
         tables: additional tables.
@@ -229,8 +231,9 @@ class Study(Options):
     hardware: Path | None = None
     minimize: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
-    over: Space = _NO_INPUTS
+    over: Space = _NO_AXES
     hold_out: int = 0
+    again: Space = _NO_AXES
     known: tuple[KnownValue, ...] = ()
     claims: tuple[Claim, ...] = ()
     tables: tuple[StudyTable, ...] = ()
@@ -246,7 +249,7 @@ class Study(Options):
             ConfigurationError: on_deadlock is given, program and asks are both given or missing,
                 there are no points, a metric is unknown, a
                 condition is malformed or contradicts another, an axis is fixed as well, there are
-                no inputs, or all are held out.
+                no inputs, all are held out, or ``again`` changes an axis or nothing is minimised.
         """
         super().__post_init__()
         for name, why in self.without.items():
@@ -267,6 +270,7 @@ class Study(Options):
         if both:
             refuse(f"{both[0]} is varied and fixed: expected one of both", ConfigurationError)
         self._check_inputs()
+        self._check_again()
         _check_together(self.conditions)
 
     def _check_inputs(self) -> None:
@@ -285,6 +289,19 @@ class Study(Options):
         if self.hold_out:
             self._check_held_out()
 
+    def _check_again(self) -> None:
+        names = self.again.values
+        if names and not self.minimize:
+            refuse(
+                "again is given and nothing is chosen: expected a metric to minimize",
+                ConfigurationError,
+            )
+        both = [name for name in names if name in self.runs.values]
+        if both:
+            refuse(
+                f"{both[0]} is changed again and varied: expected one of both", ConfigurationError
+            )
+
     def _check_held_out(self) -> None:
         option = f"hold_out is {self.hold_out}"
         if not self.has_inputs:
@@ -302,6 +319,20 @@ class Study(Options):
     def has_inputs(self) -> bool:
         """Whether each design runs with inputs."""
         return bool(self.over.values)
+
+    def repeated(self, designs: Space) -> Study:
+        """Return the study that runs ``designs`` with each change of ``again``, without pruning."""
+        chosen = [self.over[n] for n in range(len(self.over)) if n not in self.held_out]
+        return replace(
+            self,
+            name=f"{self.name}, again",
+            space=designs * self.again,
+            fixed={name: x for name, x in self.fixed.items() if name not in self.again.values},
+            over=listed(chosen) if self.held_out else self.over,
+            **dict.fromkeys(("minimize", "where", "known", "claims", "tables", "pictures"), ()),
+            hold_out=0,
+            again=_NO_AXES,
+        )
 
     @cached_property
     def runs(self) -> Space:

@@ -28,14 +28,17 @@ def load_hardware(path: Path | str) -> Hardware:
         ConfigurationError: the file cannot be read, is not TOML, or has an unknown section or key,
             or a value that is out of range.
     """
-    file = hardware_file(path)
-    return _described(read_toml(file, _EXPECTED), str(file))
+    return varied_hardware(Path(path), {})
 
 
 def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
     """Return a hardware description with other values for ``SECTION.KEY``."""
     file = None if path is None else hardware_file(path)
     sections = {} if file is None else read_toml(file, _EXPECTED)
+    memory, model = sections.get("hbm"), MODELS.get(str(keys.get("hbm.model")))
+    if isinstance(memory, dict) and model and memory.get("model", "flat") != model.model:
+        known = {each.name for each in fields(model)}  # keys of the file's memory do not apply
+        sections["hbm"] = {key: value for key, value in memory.items() if key in known}
     for name, value in keys.items():
         section, point, key = name.partition(".")
         if not point or not section or not key:
@@ -49,9 +52,9 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
     try:
         return _described(sections, None if file is None else str(file))
     except ConfigurationError as error:
-        # The keys may override the line of the file.
-        line = None if keys else error.line
-        raise ConfigurationError(error.message, file=error.file, line=line) from None
+        if keys:
+            error.line = None  # the keys may override the line of the file
+        raise
 
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:
@@ -73,11 +76,8 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
 
 
 def _sections() -> dict[str, type[Section]]:
-    hints = get_type_hints(Hardware)
-    # The section of ``Mesh | None`` is Mesh.
-    return {
-        each.name: (*get_args(hints[each.name]), hints[each.name])[0] for each in fields(Hardware)
-    }
+    hints = get_type_hints(Hardware)  # the section of ``Mesh | None`` is Mesh
+    return {name: (*get_args(hints[name]), hints[name])[0] for name in vars(Hardware())}
 
 
 def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +49,7 @@ def command(
     from fabric.explore.study.written.terminal import Watch
     from fabric.messages.extras import check_extra
     from fabric.messages.output import program_prints
-    from fabric.shell.experiments import STUDY_MODULES, Experiments, workers_of
+    from fabric.shell.experiments import STUDY_MODULES, Experiments, shown_command, workers_of
 
     check_extra("serve", "study", *STUDY_MODULES)
     with program_prints(as_json=as_json):
@@ -59,7 +61,9 @@ def command(
                 return conduct_serving(serving, workers, of_serving, watch, folder)
 
         experiments: Experiments[Serving, ServingResult]
-        experiments = Experiments(servings, folder, write_folder)
+        experiments = Experiments(
+            servings, folder, partial(write_folder, command=shown_command(sys.argv[1:]))
+        )
         experiments.run(conduct, workers, as_json=as_json)
     run = servings[: len(experiments.results)]
     pages = [each for each in map(experiments.folder_of, run) if each is not None]

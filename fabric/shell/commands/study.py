@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 # Any: fields of `StudyOptions` and `Options`.
@@ -43,6 +45,13 @@ if TYPE_CHECKING:
     "mean:METRIC, worst:METRIC, p95:METRIC, median:METRIC or least:METRIC.",
 )
 @hold_out_option("Hold N inputs out, and run the designs chosen on the rest with them.")
+@click.option(
+    "--again",
+    metavar="NAME=VALUES",
+    multiple=True,
+    help="At the end, run the designs on the front again with another value, such as "
+    "hardware.hbm.model=banked.",
+)
 @click.option(
     "-p",
     "parameters",
@@ -133,7 +142,7 @@ def command(
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
     from rich.console import Console
 
-    from fabric.explore.study.driver import conduct
+    from fabric.explore.study.driver import conduct, run_again
     from fabric.explore.study.opening import StudyOptions
     from fabric.explore.study.result import StudyResult
     from fabric.explore.study.session import NoStore
@@ -144,8 +153,9 @@ def command(
     from fabric.messages.extras import check_extra
     from fabric.messages.output import program_prints, tell
     from fabric.runs.options import Options
-    from fabric.shell.experiments import STUDY_MODULES, Experiments, workers_of
+    from fabric.shell.experiments import STUDY_MODULES, Experiments, shown_command, workers_of
 
+    command = shown_command(sys.argv[1:])
     study_options = StudyOptions(options=Options(**options), **asked)
     search = _search(method, points, seed)
     check_extra("study", "study", *STUDY_MODULES)
@@ -154,7 +164,7 @@ def command(
         url = _storage(storage, folder)
         workers = workers_of(dask, jobs, timeout_seconds)
 
-        def answer(study: Study, _folder: Path | None) -> StudyResult:
+        def run(study: Study, search: Search | None) -> StudyResult:
             store = NoStore() if url is None else Store(study, url, timeout_seconds)
             with Watch(Console(stderr=True)) as watch:
                 result = conduct(
@@ -164,6 +174,10 @@ def command(
                 tell(f"fabric: {store.ignored_note()}")
             tell(f"{study.name}: {result.wall_seconds:.1f} s")
             return result
+
+        def answer(study: Study, _folder: Path | None) -> StudyResult:
+            result = run_again(run(study, search), lambda repeated: run(repeated, None))
+            return replace(result, command=command)
 
         experiments = Experiments[Study, StudyResult](studies, folder, write_folder)
         experiments.run(answer, workers, as_json=as_json)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fabric.explore.study.outcome import ENDED, PROVED, Outcome, metric, split_metric
-from fabric.explore.study.space import Scalar
+from fabric.explore.study.space import Scalar, Setting
 from fabric.explore.study.study import Verdict
 from fabric.explore.study.written.words import (
     axis_values,
@@ -74,6 +74,7 @@ def best_table(result: StudyResult) -> Table:
     """
     metrics = metrics_shown(result)
     names = varying(result.study.space.values)
+    setting_cells = cells_of(result)
     shown = list(result.outcomes)
     if result.study.minimize:
         front = set(result.front)
@@ -81,11 +82,10 @@ def best_table(result: StudyResult) -> Table:
         shown.sort(key=lambda each: [metric(each, name) or 0 for name in metrics])
     failed = any(each.status != "completed" for each in shown)
     metrics += [each for each in _spread(result, shown) if each not in metrics]
-    short = _short(result, names)
     rows = tuple(
         (
             each.index,
-            *(short[name].get(_key(each.setting.get(name)), "") for name in names),
+            *setting_cells(each.setting),
             *(_shown(each, name) for name in metrics),
             *((each.status,) if failed else ()),
         )
@@ -120,16 +120,13 @@ def _spread(result: StudyResult, shown: Sequence[Outcome]) -> list[str]:
 def held_out_table(result: StudyResult) -> Table:
     """Compare the front's designs on the held-out inputs with the inputs they were chosen on."""
     names = varying(result.study.space.values)
-    short = _short(result, names)
+    setting_cells = cells_of(result)
     chosen = {each.index: each for each in result.outcomes}
     rows: list[tuple[object, ...]] = []
     order = {index: place for place, index in enumerate(best_table(result).indices)}
     held_out = sorted(result.held_out, key=lambda each: order[each.index])
     for apart in held_out:
-        design = (
-            apart.index,
-            *(short[name].get(_key(apart.setting.get(name)), "") for name in names),
-        )
+        design = (apart.index, *setting_cells(apart.setting))
         for name in metrics_shown(result):
             before, after = metric(chosen[apart.index], name), metric(apart, name)
             ratio = "" if not before or after is None else f"{after / before:,.{_PLACES}f}"
@@ -190,12 +187,14 @@ def _why(result: StudyResult, outcome: Outcome | None) -> str:
     return "has not run" if missing else "the study has no such point"
 
 
-def _short(result: StudyResult, names: Sequence[str]) -> dict[str, dict[object, str]]:
+def cells_of(result: StudyResult) -> Callable[[Setting], list[str]]:
+    """Return a function that returns the cells of a setting, empty for a missing value."""
     values = result.study.space.values
-    return {
+    short = {
         name: dict(zip(map(_key, values[name]), axis_values(values[name]), strict=True))
-        for name in names
+        for name in varying(values)
     }
+    return lambda setting: [texts.get(_key(setting.get(n)), "") for n, texts in short.items()]
 
 
 def _key(value: object) -> object:
@@ -246,12 +245,12 @@ def _answer(result: StudyResult) -> str:
         return f"No point ran to the end{why}."
     best = [(label(name).name, _best(result, name), name) for name in names]
     if len(front) == 1 or len(names) == 1:
-        values = ", ".join(f"{called}: {_value(each, name)}" for called, each, name in best)
+        values = ", ".join(f"{called}: {value_text(each, name)}" for called, each, name in best)
         have = "has" if len(front) == 1 else "have"
         which = listed_points(front)
         return f"{which[0].upper()}{which[1:]} {have} the least {values}{_setting(result, front)}."
     each = "; ".join(
-        f"least {called}: {_value(each, name)}{_setting(result, [each.index])}"
+        f"least {called}: {value_text(each, name)}{_setting(result, [each.index])}"
         for called, each, name in best
     )
     return f"{len(front):,} of {_points(result)} are on the front; {each}."
@@ -335,9 +334,10 @@ def _best(result: StudyResult, name: str) -> Outcome:
     return min(on_front, key=lambda each: metric(each, name) or 0)
 
 
-def _value(outcome: Outcome, name: str) -> str:
+def value_text(outcome: Outcome, name: str) -> str:
+    """Return a metric of a completed run with its unit."""
     value = metric(outcome, name)
-    assert value is not None  # it is on the front
+    assert value is not None
     if split_metric(name)[0]:
         value = rounded(value) or 0
     unit = label(name).unit

@@ -37,7 +37,7 @@ def study_folder(result: StudyResult, folder: Path) -> Path:
     return folder / file_name(result.study.name)
 
 
-def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> list[str]:
+def write_folder(result: StudyResult, folder: Path) -> list[str]:
     """Write ``points.parquet``, ``points.csv``, pictures and ``index.html``.
 
     Returns a sentence for each failure; a file that cannot be replaced stays.
@@ -46,7 +46,7 @@ def write_folder(result: StudyResult, folder: Path, *, command: str = "") -> lis
     if trouble:
         return trouble
     pictures = drawn(result)
-    page = page_html(result, pictures, command)
+    page = page_html(result, pictures)
     writers = {
         "points": lambda: write_points(result, folder),
         "pictures": lambda: write_pictures(folder / "pictures", pictures.made),
@@ -183,9 +183,14 @@ def write_points(result: StudyResult, folder: Path) -> None:
     number of the report, ``extra.NAME``, and ``bound.NAME`` for bounds before the run. An axis
     with the name of another column, in any case, is ``axis.NAME``. If designs run with inputs,
     numbers are statistics, and ``runs.parquet`` and ``runs.csv`` have a row for each run, with its
-    ``design`` and whether its input was ``held_out``.
+    ``design`` and whether its input was ``held_out``. ``again.parquet`` and ``again.csv`` have the
+    points that ran with the changes of ``Study.again``.
     """
     tables = {"points": columns_of(result)}
+    if result.again is not None:
+        number, outcomes = len(result.study.again), result.again.outcomes
+        designs: list[object] = [result.front[each.index // number] for each in outcomes]
+        tables["again"] = columns_of(result.again, {"design": designs})
     if result.study.has_inputs:
         tables["runs"] = columns_of_runs(result)
     for name, columns in tables.items():
@@ -206,10 +211,10 @@ def _write(columns: Sequence[Column], path: Path) -> None:
             _copy(database, path.with_name(f"{path.name}.{suffix}"), form)
 
 
-def columns_of(result: StudyResult) -> list[Column]:
-    """Return the columns, each with a value for each outcome."""
+def columns_of(result: StudyResult, own: Mapping[str, list[object]] | None = None) -> list[Column]:
+    """Return the columns, each with a value for each outcome; ``own`` are further columns."""
     metrics = () if result.study.has_inputs else METRICS
-    return _columns(result.outcomes, list(result.study.space.values), metrics, {})
+    return _columns(result.outcomes, list(result.study.space.values), metrics, own or {})
 
 
 def columns_of_runs(result: StudyResult) -> list[Column]:

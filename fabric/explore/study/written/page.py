@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fabric.analysis.trace.pages.parts import filled, head, part
 from fabric.display.html import fragment, section, sections, text
 from fabric.explore.study.outcome import METRICS, Outcome, metric
+from fabric.explore.study.written.again import again_sheet
 from fabric.explore.study.written.answer import answer, caveats, counts, metrics_shown
 from fabric.explore.study.written.markup import own_part, script_data, style, titled
 from fabric.explore.study.written.sheet import counts_sheet, findings_sheet, front_sheet
@@ -25,7 +26,7 @@ _ROWS: Final = 50
 _REASONS: Final = 20
 
 
-def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
+def page_html(result: StudyResult, pictures: Pictures) -> str:
     """Return the HTML of the page."""
     scripts = [*(part(f"script/{name}.js") for name in _SHARED), own_part("script/main.js")]
     return filled(
@@ -43,10 +44,12 @@ def page_html(result: StudyResult, pictures: Pictures, command: str) -> str:
                 f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
             ),
             "counts": text(counts(result)) + fragment([*counts_sheet(result, _REASONS)][1:]),
-            "front": sections(front_sheet(result, _ROWS)),
+            "front": sections([*front_sheet(result, _ROWS), *again_sheet(result, _ROWS)]),
             "pictures": section("Pictures", "\n".join(map(titled, pictures.made))),
             "findings": sections(findings_sheet(result)),
-            "again": section("How to run it again", f"<pre>{text(command)}</pre>" * bool(command)),
+            "again": section(
+                "How to run it again", f"<pre>{text(result.command)}</pre>" * bool(result.command)
+            ),
             "data": script_data(page_data(result)),
             "script": "".join(scripts),
         },

@@ -12,6 +12,7 @@ from fabric.display.html import text
 from fabric.display.parts import Fold, Markup, Rows, Sheet, Style, Title, line
 from fabric.explore.study.outcome import Outcome, metric, split_metric
 from fabric.explore.study.study import Verdict
+from fabric.explore.study.written.again import again_sheet
 from fabric.explore.study.written.answer import (
     Table,
     answer,
@@ -58,6 +59,7 @@ def study_sheet(result: StudyResult) -> Sheet:
     yield line((visible(study.name), "bold"), question)
     yield from head_sheet(result)
     yield from front_sheet(result)
+    yield from again_sheet(result, _ROWS)
     yield from findings_sheet(result)
 
 

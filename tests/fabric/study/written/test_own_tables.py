@@ -51,7 +51,7 @@ def test_own_table_that_fails_is_reported_in_its_place(rows: object, why: str) -
     assert callable(rows)
     found = result(StudyTable("By tile", COLUMNS, rows))
 
-    for text in (printed(found), page_html(found, Pictures((), ()), "")):
+    for text in (printed(found), page_html(found, Pictures((), ()))):
         assert "not computed: " in text
         assert why in text
         assert "2 of 2 points" in text or "tile_n" in text

@@ -25,5 +25,5 @@ def test_page_with_fewer_points_has_the_front_first(monkeypatch: pytest.MonkeyPa
         data = page_data(result)
         assert data["index"] == expected
         told = f"This page has {most} of 24 points, the front among them; points.parquet and"
-        assert (told in page_html(result, Pictures((), ()), "")) is (most < 24)
+        assert (told in page_html(result, Pictures((), ()))) is (most < 24)
     assert [expected[at] for at in data["front"]] == [0, 1, 7, 13, 19]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,7 +72,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     shown: list[Shown] = []
 
     def open_page(result: StudyResult, **settings: Any) -> Shown:
-        html = page_html(result, NO_PICTURES, "python -m fabric study x.py")
+        html = page_html(replace(result, command="python -m fabric study x.py"), NO_PICTURES)
         shown.append(Shown(browser, html, tmp_path, **settings))
         shown[-1].page.wait_for_selector("body.drawn")
         return shown[-1]
