@@ -19,7 +19,7 @@ from fabric.explore.study.evaluation import (
     module_of,
 )
 from fabric.explore.study.outcome import Condition, check_metric
-from fabric.explore.study.space import Scalar, Space, geometric, grid, zipped
+from fabric.explore.study.space import Scalar, Space, geometric, grid, listed
 from fabric.explore.study.study import Study
 from fabric.graph.arguments.numbers import NUMBER, number_of
 from fabric.graph.hardware.latency import Hop
@@ -156,7 +156,8 @@ def space_of(
     """Parse the axes of an option into their product; the last axis varies fastest.
 
     ``NAME=VALUE,VALUE`` lists values; ``FIRST..LAST`` counts, ``FIRST..LAST+STEP`` in steps,
-    ``FIRST..LAST*FACTOR`` geometrically; ``NAME:NAME=VALUE:VALUE,...`` varies names together.
+    ``FIRST..LAST*FACTOR`` geometrically; ``NAME:NAME=VALUE:VALUE,VALUE,...`` varies names together,
+    and a name whose value is left out keeps its default.
     """
     space = Space(((),))
     for text in texts:
@@ -177,16 +178,16 @@ def _axis(names: list[str], values: str, read: Callable[[str, str], Scalar]) -> 
         return grid({name: itertools.chain.from_iterable(parts)})
     if len(set(names)) < len(names):
         raise ConfigurationError(f"{':'.join(names)} has a name twice: expected each name once")
-    columns: list[list[Scalar]] = [[] for _ in names]
+    settings = []
     for part in values.split(","):
         row = part.split(":")
-        if len(row) != len(names):
+        if len(row) > len(names) or not any(row):
             raise ConfigurationError(
-                f"{part} has {counted(len(row), 'value')}: expected {len(names)}"
+                f"{part!r} has {counted(len(row), 'value')}: expected 1 to {len(names)}"
             )
-        for name, column, value in zip(names, columns, row, strict=True):
-            column.append(read(name, value))
-    return zipped(dict(zip(names, columns, strict=True)))
+        pairs = zip(names, row, strict=False)
+        settings.append({name: read(name, text) for name, text in pairs if text})
+    return listed(settings)
 
 
 def _range(text: str) -> Sequence[Scalar]:

@@ -25,7 +25,7 @@ from fabric.explore.study.outcome import (
     split_metric,
 )
 from fabric.explore.study.outcome import metric as value_of
-from fabric.explore.study.space import Setting
+from fabric.explore.study.space import Setting, typed
 from fabric.explore.study.study import Judgement, KnownValue, Study
 from fabric.messages.errors import ConfigurationError, FabricError, said
 from fabric.messages.place import raising_place
@@ -290,9 +290,12 @@ class StudyResult(Result):
         if self.again is None:
             return []
         changes: list[tuple[Setting, dict[int, Outcome]]] = [(x, {}) for x in self.study.again]
+        keys = [typed(self.study.space[design]) for design in self.front]
+        distinct = list(dict.fromkeys(keys))
         for each in self.again.outcomes:
             place, at = divmod(each.index, len(changes))
-            changes[at][1][self.front[place]] = each
+            alike = (n for n, key in zip(self.front, keys, strict=True) if key == distinct[place])
+            changes[at][1].update(dict.fromkeys(alike, each))
         return changes
 
     def front_of(self, outcomes: Mapping[int, Outcome]) -> set[int]:

@@ -170,7 +170,7 @@ def zipped(
 
 def listed(settings: Iterable[Setting]) -> Space:
     """Return these settings in their order; equal settings are one."""
-    distinct = {tuple((name, type(x), x) for name, x in each.items()): each for each in settings}
+    distinct = {typed(each): each for each in settings}
     products = []
     for names, group in itertools.groupby(distinct.values(), tuple):
         rows = [tuple(each.values()) for each in group]
@@ -201,6 +201,11 @@ def geometric(first: int, last: int, factor: int = 2) -> tuple[int, ...]:
 def whole(value: Scalar) -> Scalar:
     """Return ``value`` as an integer if it is a float without a fraction, such as ``1e9``."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def typed(setting: Setting) -> tuple[object, ...]:
+    """Return a key of a setting; 1, 1.0 and True have different keys."""
+    return tuple((name, type(value), value) for name, value in setting.items())
 
 
 def _plain(value: Any) -> Scalar:

@@ -291,6 +291,8 @@ class Study(Options):
 
     def _check_again(self) -> None:
         names = self.again.values
+        if len(self.again.products) > 1:
+            refuse("again is a sum of grids: expected one grid, or zipped axes", ConfigurationError)
         if names and not self.minimize:
             refuse(
                 "again is given and nothing is chosen: expected a metric to minimize",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="A parameter, hardware.SECTION.KEY, depth.OPERATOR.INPUT or hop.OPERATOR.INPUT, and its "
     "values: 8,16,32, 4..128 in steps (+4) or geometrically (*2), 1+1,3+4 for a hop; "
-    "NAME:NAME=8:4,16:8 varies together.",
+    "NAME:NAME=8:4,16 varies together, and the second name has its default beside 16.",
 )
 @click.option(
     "--over",

@@ -67,6 +67,15 @@ def test_front_runs_again_as_the_program_does_on_the_other_memory() -> None:
     }
 
 
+def test_each_of_two_equal_designs_has_the_outcome_of_its_run() -> None:
+    space = grid(rows=[96, 8]) + grid(rows=[8], times=[1]) + grid(rows=[8])
+    study = Study(program=PROGRAM, space=space, minimize=METRICS, again=BANKED)
+    result = run_again(run(study), run)
+    ((_, outcomes),) = result.changed()
+    assert {1, 2, 3} <= set(outcomes) == set(result.front)
+    assert all({**each.setting} == {**space[n], MODEL: "banked"} for n, each in outcomes.items())
+
+
 def test_table_of_the_front_again_has_new_and_old_cycles(tmp_path: Path) -> None:
     result = studied(grid({MODEL: ["banked"], "hardware.hbm.channels": [16, 32]}))
     text = plain_text(result.sheet(), 200)
@@ -129,11 +138,15 @@ def test_summary_names_the_flat_memory_and_the_command_only_if_it_is_flat() -> N
             {"space": grid(rows=[8]) * BANKED, "minimize": METRICS},
             "hardware.hbm.model is changed again and varied: expected one of both",
         ),
+        (
+            {"space": grid(rows=[8]), "minimize": METRICS, "again": BANKED + BANKED},
+            "again is a sum of grids",
+        ),
     ],
 )
 def test_change_that_cannot_be_made_is_refused(options: dict[str, object], error: str) -> None:
     with pytest.raises(ConfigurationError, match=error):
-        Study(program=PROGRAM, again=BANKED, **options)  # type: ignore[arg-type]
+        Study(program=PROGRAM, **{"again": BANKED, **options})  # type: ignore[arg-type]
 
 
 def test_value_that_the_program_does_not_take_is_refused_before_any_run() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Space, geometric, grid, zipped
+from fabric import ConfigurationError, Space, geometric, grid, zipped
 from fabric.explore.study.opening import scalar, space_of
 
 VALUES = st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True)
@@ -53,6 +53,8 @@ def test_geometric_values_have_both_ends(first: int, factor: int, power: int) ->
         (["n=-1..1"], grid(n=[-1, 0, 1])),
         (["a=1,2", "b=x"], grid(a=[1, 2], b=["x"])),
         (["a:b=1:x,2:y"], zipped(a=[1, 2], b=["x", "y"])),
+        (["a:b=1:x,2:y,3", "c=5"], (zipped(a=[1, 2], b=["x", "y"]) + grid(a=[3])) * grid(c=[5])),
+        (["a:b=:x,1,2:"], grid(b=["x"]) + grid(a=[1, 2])),
         (["hardware.hbm.channels=16"], grid({"hardware.hbm.channels": [16]})),
         (["a=none,true,1.5,007,1e6,x.npz"], grid(a=[None, True, 1.5, 7, 1_000_000, "x.npz"])),
         (["a=8,8.0,8e0,true"], grid(a=[8, True])),
@@ -61,6 +63,15 @@ def test_geometric_values_have_both_ends(first: int, factor: int, power: int) ->
 )
 def test_axes_of_the_command_line_are_spaces(texts: list[str], space: Space) -> None:
     assert space_of(texts) == space
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("a:b=1:2:3", "'1:2:3' has 3 values: expected 1 to 2"), ("a:b=1,:", "':' has 2 values")],
+)
+def test_values_that_fit_no_name_are_refused(text: str, error: str) -> None:
+    with pytest.raises(ConfigurationError, match=error):
+        space_of([text])
 
 
 @given(st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False)))

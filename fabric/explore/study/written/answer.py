@@ -187,14 +187,16 @@ def _why(result: StudyResult, outcome: Outcome | None) -> str:
     return "has not run" if missing else "the study has no such point"
 
 
-def cells_of(result: StudyResult) -> Callable[[Setting], list[str]]:
+def cells_of(result: StudyResult) -> Callable[[Setting], list[str | None]]:
     """Return a function that returns the cells of a setting, empty for a missing value."""
     values = result.study.space.values
     short = {
         name: dict(zip(map(_key, values[name]), axis_values(values[name]), strict=True))
         for name in varying(values)
     }
-    return lambda setting: [texts.get(_key(setting.get(n)), "") for n, texts in short.items()]
+    return lambda setting: [
+        texts[_key(setting[name])] if name in setting else None for name, texts in short.items()
+    ]
 
 
 def _key(value: object) -> object:

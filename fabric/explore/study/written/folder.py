@@ -188,8 +188,8 @@ def write_points(result: StudyResult, folder: Path) -> None:
     """
     tables = {"points": columns_of(result)}
     if result.again is not None:
-        number, outcomes = len(result.study.again), result.again.outcomes
-        designs: list[object] = [result.front[each.index // number] for each in outcomes]
+        of = {each.index: design for _, x in result.changed() for design, each in x.items()}
+        designs: list[object] = [of[each.index] for each in result.again.outcomes]
         tables["again"] = columns_of(result.again, {"design": designs})
     if result.study.has_inputs:
         tables["runs"] = columns_of_runs(result)

@@ -261,10 +261,7 @@ def draw_parallel(result: StudyResult, figure: Figure) -> None:
     metrics = metrics_shown(result)
     names = varying(result.study.space.values)
     runs = [
-        each
-        for each in result.outcomes
-        if all(metric(each, name) is not None for name in metrics)
-        and all(name in each.setting for name in names)
+        each for each in result.outcomes if all(metric(each, name) is not None for name in metrics)
     ]
     coordinates = [_parameter(result, runs, name) for name in names]
     coordinates += [_metric(runs, name) for name in metrics]
@@ -298,13 +295,21 @@ def draw_parallel(result: StudyResult, figure: Figure) -> None:
     axes.spines[:].set_visible(False)
 
 
+_UNSET: Final = object()
+
+
 def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coordinate:
     values = result.study.space.values[name]
-    keys = {(type(each), each): place for place, each in enumerate(values)}
-    most = len(values) - 1
-    heights = {run.index: keys[type(run.setting[name]), run.setting[name]] / most for run in runs}
-    step = -(-len(values) // _VALUES)
-    ticks = [(place / most, text) for place, text in enumerate(axis_values(values))]
+    texts = dict(zip(map(_key, values), axis_values(values), strict=True))
+    if any(name not in run.setting for run in runs):
+        texts[_UNSET] = "not set"
+    places = {key: place / (len(texts) - 1) for place, key in enumerate(texts)}
+    heights = {
+        run.index: places[_key(run.setting[name]) if name in run.setting else _UNSET]
+        for run in runs
+    }
+    step = -(-len(texts) // _VALUES)
+    ticks = [(places[key], text) for key, text in texts.items()]
     return _Coordinate(_broken(visible(name), "._"), heights, ticks[::step])
 
 

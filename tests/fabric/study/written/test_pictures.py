@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from fabric import Study, grid, zipped
+from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written import pictures
+from fabric.explore.study.written.answer import best_table
 from fabric.explore.study.written.pictures import (
     draw_effects,
     draw_front,
@@ -17,7 +21,9 @@ from fabric.explore.study.written.pictures import (
     drawn,
 )
 from tests.fabric.study.written.made import (
+    BOTH,
     RESULTS,
+    completed,
     design,
     hostile,
     paper,
@@ -108,6 +114,22 @@ def test_parallel_picture_has_a_line_for_each_run(figure: Figure) -> None:
     assert heights[4] == pytest.approx(
         (first.numbers["cycles"] - min(cycles)) / (max(cycles) - min(cycles))
     )
+
+
+def test_run_without_a_parameter_has_a_line_and_an_empty_cell(figure: Figure) -> None:
+    space = zipped(tiling=["static", "static"], tile_n=[8, 16]) + grid(tiling=["dynamic"])
+    study = Study(program=Path("programs/moe.py"), space=space, minimize=BOTH)
+    numbers = [dict(zip(BOTH, each, strict=True)) for each in ((9, 1), (8, 2), (7, 3))]
+    found = StudyResult(study, tuple(completed(n, study, **x) for n, x in enumerate(numbers)))
+    draw_parallel(found, figure)
+    _, front = figure.axes[0].collections
+    heights = [segment[1][1] for segment in front.get_segments()]  # type: ignore[attr-defined]
+    assert heights == [0, 0.5, 1]
+    assert "not set" in [each.get_text() for each in figure.axes[0].texts]
+    table = best_table(found)
+    assert table.columns[:3] == ("point", "tiling", "tile_n")
+    cells = [("dynamic", None), ("static", "16"), ("static", "8")]
+    assert [row[1:3] for row in table.rows] == cells
 
 
 def test_own_picture_that_fails_is_reported() -> None:
