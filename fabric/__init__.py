@@ -14,7 +14,7 @@ if _is_main and not sys.flags.safe_path:
     # The current folder comes last: its files, such as random.py or typing.py, hide no library.
     sys.path.append(sys.path.pop(0))
 
-# Any: the shell of a notebook, which need not be there.
+# Any: IPython may not be installed.
 from typing import Any
 
 import lazy_loader

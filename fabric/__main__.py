@@ -7,9 +7,9 @@ import sys
 
 
 def run() -> int:
-    """Run the command line of this process, which ends with it, and return its exit status."""
+    """Run the command line once in this process, and return the exit status."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Until there is somebody to hear it, and once nobody is left, it ends the process at once.
+        # Before and after the command, an interrupt ends the process immediately.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from fabric.graph.wiring.collector import everything_stays
     from fabric.shell.cli import main

@@ -1,11 +1,11 @@
-"""What authors of operators, functions, memories, exports and importers need besides ``fabric``.
+"""Further names for authors of operators, functions, memories, exports and importers.
 
-The names are those of ``extend.pyi``. Each is loaded when it is first used.
+``extend.pyi`` lists the names. Each is loaded at its first use.
 """
 
 from __future__ import annotations
 
 import lazy_loader
 
-# Its modules are those of the package.
+# The stub's imports are relative to the package.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub("fabric", __file__)

@@ -1,4 +1,4 @@
-"""``%load_ext fabric``: the cell magic ``%%fabric`` runs the program that its cell wires."""
+"""The cell magic ``%%fabric`` of notebooks, which runs the program that its cell wires."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import shlex
 from types import ModuleType
 
-# Any: whatever a notebook's names stand for.
+# Any: the values of a notebook's variables.
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class _Cell(Protocol):
-    """How running a cell went."""
+    """The result of a cell."""
 
     def raise_error(self) -> None:
-        """Raise what it raised."""
+        """Raise the error of the cell, if it has failed."""
 
 
 class _Shell(Protocol):
-    """The shell of a notebook, as far as it is used."""
+    """The part of IPython's shell that ``%%fabric`` uses."""
 
     user_ns: dict[str, Any]
 
@@ -44,36 +44,36 @@ class _Shell(Protocol):
     def register_magic_function(
         self, function: Callable[[str, str], object], magic_kind: str, magic_name: str
     ) -> None:
-        """Make a function known as a magic."""
+        """Register a magic."""
 
 
 def load(ipython: _Shell) -> None:
-    """Make ``%%fabric`` known."""
+    """Register ``%%fabric``."""
 
     def fabric(line: str, cell: str) -> Report | None:
         """Execute the cell, run its program and show the report.
 
-        The cell defines build(), or wires one with Program(...). On the line there may be
-        -p NAME=VALUE of build() and the options of `run` that are of the run: --mode, --exact,
-        --depth, --depths, --hop, --placement, --on-deadlock, --livelock-cycles.
+        The cell defines build(), or wires one program with Program(...). The line takes
+        -p NAME=VALUE for build(), and the options --mode, --exact, --depth, --depths, --hop,
+        --placement, --on-deadlock and --livelock-cycles of `run`.
         """
         before = dict(ipython.user_ns)
-        done = ipython.run_cell(cell)
+        result = ipython.run_cell(cell)
         try:
-            done.raise_error()
+            result.raise_error()
         except Exception:  # noqa: BLE001 - the shell has shown it
             return None
-        made = {
+        assigned = {
             name: value
             for name, value in ipython.user_ns.items()
             if before.get(name) is not value and not name.startswith("_")
         }
         try:
             options = shlex.split(line)
-        except ValueError as error:  # a quotation that nobody ends
+        except ValueError as error:  # an open quotation
             raise ConfigurationError(f"%%fabric {line}: {error}") from None
         try:
-            report: Report = _run.main(options, standalone_mode=False, obj=made)
+            report: Report = _run.main(options, standalone_mode=False, obj=assigned)
         except click.ClickException as error:
             raise ConfigurationError(f"%%fabric {line}: {error.format_message()}") from None
         return report
@@ -85,21 +85,21 @@ def load(ipython: _Shell) -> None:
 @run_options()
 @click.option("-p", "parameters", metavar="NAME=VALUE", multiple=True)
 @click.pass_obj
-def _run(made: dict[str, Any], parameters: tuple[str, ...], options: dict[str, Any]) -> Report:
-    """Run the program that a cell has made."""
-    loaded = _program(made, parameters)
+def _run(assigned: dict[str, Any], parameters: tuple[str, ...], options: dict[str, Any]) -> Report:
+    """Run the program of a cell, which has assigned variables."""
+    loaded = _program(assigned, parameters)
     return simulate(loaded.program, parameters=loaded.parameters, **options)
 
 
-def _program(made: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
-    """Return the program that a cell's names are, or build."""
-    build = made.get("build")
+def _program(assigned: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
+    """Return the program that the cell has assigned, or that its ``build`` returns."""
+    build = assigned.get("build")
     if inspect.isfunction(build):
         cell = ModuleType("cell")
         cell.__file__ = build.__code__.co_filename
         vars(cell)["build"] = build
         return wired(cell, parameters, Hardware())
-    programs = [each for each in made.values() if isinstance(each, Program)]
+    programs = [each for each in assigned.values() if isinstance(each, Program)]
     if len(programs) != 1:
         raise ProgramError(
             f"%%fabric: the cell has made {counted(len(programs), 'program')}: expected "
@@ -107,5 +107,5 @@ def _program(made: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
             "`with Program(...) as program`"
         )
     if parameters:
-        raise ProgramError("%%fabric -p: the cell defines no build(): expected one that takes it")
+        raise ProgramError("%%fabric -p: the cell defines no build(): expected its parameters")
     return Loaded(programs[0], {})

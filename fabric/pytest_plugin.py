@@ -1,13 +1,13 @@
-"""The plugin of pytest: ``step_report`` runs programs, and failing tests show what came of them.
+"""The plugin of pytest: ``step_report`` runs programs, and failing tests show the reports.
 
-pytest loads it where step-fabric is installed; the fabric itself is loaded by its first use.
+pytest loads this module if step-fabric is installed. The first run loads the rest of the fabric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# Any: whatever ``simulate`` takes.
+# Any: the options of ``simulate``.
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def step_report(request: pytest.FixtureRequest) -> Callable[..., Report]:
-    """Return ``run(program, **options)``: like ``fabric.simulate``, it returns the report.
+    """Return a function that runs a program like ``fabric.simulate`` and returns the report.
 
-    Where the test fails, pytest prints beside the failure what ``python -m fabric run`` prints of
-    each of its runs: the loop of a deadlock with its remedy, wrong data with their places, where
-    the cycles went. Whether a program completes is for ``fabric.assert_completes``.
+    If the test fails, pytest prints the report of each of its runs, as ``python -m fabric run``
+    does. Use ``fabric.assert_completes`` to require that a program completes.
     """
 
     def run(program: Program, **options: Any) -> Report:

@@ -1,11 +1,11 @@
-"""What a server of a language model gives its users: a stream of requests meets a scheduler.
+"""Studies of a language model's server: a scheduler batches a stream of requests.
 
-The names are those of ``serving.pyi``; each is loaded when it is first used.
+``serving.pyi`` lists the names. Each is loaded at its first use.
 """
 
 from __future__ import annotations
 
 import lazy_loader
 
-# Its modules are those of the package.
+# The stub's imports are relative to the package.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub("fabric", __file__)

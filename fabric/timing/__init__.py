@@ -1,1 +1,1 @@
-"""What decides cycles: channels, clock, units, memories, links, and the log of a run."""
+"""Channels, clocks, units, memories and links, which decide cycles, and the log of a run."""

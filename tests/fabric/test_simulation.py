@@ -138,8 +138,8 @@ class TestErrors:
         with schedule(name):
             message = _failed(_GivesUp(name="wrong"))
         assert (
-            "wrong has cancelled a wait of its own: expected none, such as by a timeout: the "
-            "host's time says nothing about cycles"
+            "wrong has cancelled its wait: expected an operator without timeouts, since cycles "
+            "do not depend on the host's time"
         ) == message
 
     def test_inside_trio(self) -> None:
@@ -193,7 +193,7 @@ class TestAwaited:
             message = _failed(_InTasks(name="wrong"))
         line = _line_of("nursery.start_soon(ports.source.receive)", 2)
         assert (
-            "wrong: starts a task of its own: expected one that awaits its channels in turn "
+            "wrong: starts a task: expected an operator that awaits its channels in turn "
             f"({__file__}:{line}), at cycle 0, element 0"
         ) == message
 

@@ -83,7 +83,7 @@ class TestWrongMemories:
             ),
             (
                 lambda found: replace(found, clients=(replace(found.clients[0], unit=50),)),
-                "a client is unit 50: expected one below 4",
+                "a client is unit 50: expected less than 4",
             ),
             (lambda _: 1 // 0, "ZeroDivisionError"),
         ],

@@ -179,7 +179,7 @@ def test_tile_that_differs_from_the_announced_one_is_refused() -> None:
     (unit,) = units = _units(1)
     memory = BankedMemory(BankedDescription(prefetch_requests=4), units, [])
     memory.announce(unit, iter([Burst(0, 1, 64, 64, write=False)]))
-    with pytest.raises(Refusal, match=r"address=64, .* is asked for: expected .*address=0, "):
+    with pytest.raises(Refusal, match=r"address=64, .* is submitted: expected .*address=0, "):
         memory.submit(unit, Burst(64, 1, 64, 64, write=False))
 
 

@@ -178,9 +178,9 @@ def test_hops_of_single_channels_are_refused() -> None:
 
 
 WRONG = {
-    "another program": ('program = "other"\n[units]\n', 1, "of program 'other': expected one of"),
+    "another program": ('program = "other"\n[units]\n', 1, "of program 'other': expected program"),
     "a unit that is none": (
-        'program = "line"\n[units]\nmup = [0, 0]\n', 3, "mup is no unit of 'line': .*mean map"
+        'program = "line"\n[units]\nmup = [0, 0]\n', 3, "mup is not a unit of 'line': .*mean map"
     ),
     "without a site": (
         'program = "line"\n[units]\nmap = [0, 0]\n', 2, "load, store of 'line': expected a site"

@@ -36,7 +36,7 @@ _MOST_ITEMS: Final = 1 << 24
 
 
 class Unfit(Exception):  # noqa: N818 - the caller turns it into an error
-    """The value is not what the annotation says."""
+    """A value does not fit an annotation."""
 
 
 class Check(NamedTuple):

@@ -51,7 +51,7 @@ class Verbatim(str):
 
 
 def lacks(cls: type[Described]) -> list[str]:
-    """Return what ``cls`` would have to define to be a whole description."""
+    """Return the duties that ``cls`` does not fulfil."""
     return [
         duty for duty in cls.duties if not any(_defines(cls, name) for name in duty.split(" or "))
     ]
@@ -93,8 +93,8 @@ class Described:
     """A base of frozen dataclasses that checks values against the annotations of the fields.
 
     Attributes:
-        duties: what a subclass has to define; ``a or b`` where one of two will do.
-        refusal: the error for a value that is refused.
+        duties: names that a subclass has to define; ``a or b`` if one of two is enough.
+        refusal: the class of errors about wrong values.
     """
 
     duties: ClassVar[tuple[str, ...]] = ()
@@ -107,7 +107,7 @@ class Described:
         __signature__ = _Signature()
 
         def __new__(cls, *args: object, **named: object) -> Self:
-            """Refuse values that the class does not take."""
+            """Refuse calls that do not fit the signature."""
             if cls._binding is None:
                 cls._binding = Binding(inspect.signature(cls))
             cls._binding.check(cls.__name__, args, named)
@@ -122,7 +122,7 @@ class Described:
             return object.__new__, (type(self),), self.__getstate__()
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Have ``cls`` looked at when its first instance is made, and its calls when made."""
+        """Check ``cls`` when its first instance is made, and the arguments of all its calls."""
         super().__init_subclass__(**options)
         cls._is_checked, cls._binding = False, None
         call = vars(cls).get("__call__")
@@ -165,10 +165,10 @@ def field_checks(cls: type) -> Checks:
 def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
     for field in dataclasses.fields(cls):
         owner = next(each for each in cls.__mro__ if field.name in inspect.get_annotations(each))
-        yield field.name, _evaluated(field.type, _words_of(owner))
+        yield field.name, _evaluated(field.type, _namespace_of(owner))
 
 
-def _words_of(cls: type) -> dict[str, object]:
+def _namespace_of(cls: type) -> dict[str, object]:
     # A program that is executed again has a new module of the same name.
     functions = map(inspect.unwrap, filter(inspect.isfunction, vars(cls).values()))
     names = (each.__globals__ for each in functions)
@@ -184,7 +184,7 @@ def _evaluated(annotation: object, names: dict[str, object]) -> Check:
         if isinstance(annotation, str):
             annotation = eval(annotation, names)
         return check_of(annotation)
-    except Exception:  # noqa: BLE001 - whatever a name that is not there leads to
+    except Exception:  # noqa: BLE001 - an unknown name may lead to any error
         return check_of(Any)
 
 
@@ -200,7 +200,7 @@ def _check_class(cls: type[Described]) -> None:
     for name, annotation in inspect.get_annotations(cls).items():
         if name not in vars(cls) and "ClassVar" not in str(annotation):
             refuse(
-                f"{cls.__name__} has a field {name} and is no dataclass: "
+                f"{cls.__name__} has a field {name} and is not a dataclass: "
                 "expected @dataclass(frozen=True) above the class"
             )
 
@@ -223,7 +223,7 @@ def _attribute_check(owner: type, name: str) -> Iterator[Check]:
         assert function is not None
         yield _evaluated(inspect.get_annotations(function)["return"], function.__globals__)
     elif name in inspect.get_annotations(owner):
-        yield _evaluated(inspect.get_annotations(owner)[name], _words_of(owner))
+        yield _evaluated(inspect.get_annotations(owner)[name], _namespace_of(owner))
 
 
 def refuse(
@@ -264,7 +264,7 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
         placed: list[Any] = list(map(settled, binding.by_place, args))
         if binding.rest is not None:
             placed += settled(binding.rest, args[len(binding.by_place) :])
-        # The function itself checks values for any name.
+        # The function itself checks the values of its ``**`` parameter.
         named: dict[str, Any] = {
             name: settled(name, value) if name in binding.by_name else value
             for name, value in kwargs.items()
@@ -416,7 +416,7 @@ class Section(Described):
     refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     def _stated(self) -> dict[str, object]:
-        """Return the keys with their values, as a file would state them; none: without section."""
+        """Return keys and values as in a file; empty if the file has no such section."""
         values = {key: getattr(self, key) for key, _ in field_checks(type(self))}
         return {
             key: list(value) if isinstance(value, tuple) else value
@@ -435,9 +435,9 @@ def described_section(
     file: str | None,
     tags: Sequence[str] = (),
 ) -> Read:
-    """Return the description that a section of a file makes; ``tags`` are keys without a field.
+    """Return the description in a section of a file; ``tags`` are keys without a field.
 
-    The ``name`` has the names of the tables around the section: ``designs.small``.
+    The ``name`` begins with the names of the tables around the section: ``designs.small``.
     """
     known, place = dict(field_checks(section)), name.split(".")
     values = {key: value for key, value in table.items() if key not in tags}
@@ -458,6 +458,6 @@ def described_section(
     try:
         return section(**values)
     except ConfigurationError as error:
-        # Most sentences begin with a key. TOML has no None: what may be left open is left out.
+        # Most messages begin with a key. TOML has no None, so the message must not expect it.
         what = error.message.removeprefix(f"{section.__name__}: ").removesuffix(" or None")
         refuse_key(f"[{name}] {what}", file, *place, what.partition(" ")[0])

@@ -63,12 +63,12 @@ def documentation(cls: type) -> Documentation:
 
 def parameters(cls: type[Described]) -> Iterator[Parameter]:
     """Yield the parameters of ``cls`` in the order in which they are given."""
-    said = meanings(cls)
+    texts = meanings(cls)
     checks = dict(field_checks(cls))
     for name, parameter in inspect.signature(cls).parameters.items():
         kind = checks[name].text if name in checks else "anything"
         default = None if parameter.default is parameter.empty else repr(parameter.default)
-        yield Parameter(name, kind, default, said.get(name, ""))
+        yield Parameter(name, kind, default, texts.get(name, ""))
 
 
 def meanings(cls: type) -> dict[str, str]:
@@ -95,8 +95,8 @@ def script(example: str, homes: Mapping[str, str]) -> str:
     steps = doctest.DocTestParser().get_examples(example)
     source = "".join(step.source for step in steps)
     names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
-    made = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    used = {node.id for node in names} - made
+    assigned = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    used = {node.id for node in names} - assigned
     lines = ["import numpy as np"] if "np" in used else []
     for home in sorted(set(homes.values())):
         imported = sorted(name for name in used if homes.get(name) == home)
@@ -119,7 +119,7 @@ def _import(home: str, names: Sequence[str]) -> list[str]:
 def taking(
     kind: Callable[Keywords, Taken], without: Mapping[str, str] | None = None
 ) -> Callable[[Callable[[First, Taken], Result]], Callable[Concatenate[First, Keywords], Result]]:
-    """Have a function take the fields of a description as keywords.
+    """Let a function take the fields of a description as keywords.
 
     Texts in the ``Args`` of the function override the texts of the description.
 
@@ -175,10 +175,10 @@ def _text(
     text = inspect.cleandoc(function.__doc__)
     found = _ARGUMENTS.search(text)
     assert found is not None
-    said = meanings(kind) | dict(entries(textwrap.dedent(found[1])))
+    texts = meanings(kind) | dict(entries(textwrap.dedent(found[1])))
     lines = [
         textwrap.fill(
-            f"{name}: {said.get(name, '')}",
+            f"{name}: {texts.get(name, '')}",
             _LISTING_WIDTH,
             initial_indent=" " * 4,
             subsequent_indent=" " * 8,

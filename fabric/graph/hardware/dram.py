@@ -232,7 +232,7 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
         if open_.count(field) > 1:
             times = counted(open_.count(field), "time")
             found = f"has {field} {times} without a number of bits"
-            _refuse(found, "one that takes what the others leave")
+            _refuse(found, "one such entry, for the remaining bits")
     all_ = {**widths, "row": _ROW_BITS}
     left = {
         field: bits - sum(width or 0 for each, width, _ in stated if each == field)
@@ -260,7 +260,7 @@ def _read(text: str) -> tuple[str, int | None, tuple[str, ...]]:
     first, *sources = [each.strip() for each in text.split("^")]
     match = _PIECE.fullmatch(first)
     if match is None:
-        forms = "FIELD:BITS or FIELD, as in column:4 and row, and what it is xored with"
+        forms = "FIELD:BITS or FIELD, as in column:4 and row, and bits to xor"
         _refuse(f"has {text!r}", forms)
     field, width = match["field"], match["width"]
     if field != "unused":
@@ -283,7 +283,7 @@ def _source(text: str, piece: _Piece, placed: dict[str, list[int]], used: int) -
     first, end, there = int(match["first"]), int(match["end"]), placed[match["field"]]
     if end - first != piece.width:
         bits = f"{counted(piece.width, 'bit')} xor {max(end - first, 0)}"
-        _refuse(f"has {piece.text!r}, {bits}", "as many")
+        _refuse(f"has {piece.text!r}, {bits}", "equal numbers of bits")
     if end > len(there):
         _refuse(f"has {piece.text!r}", f"bits of the {len(there)} of {match['field']}")
     return there[first:end]

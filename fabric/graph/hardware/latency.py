@@ -131,7 +131,7 @@ class Mesh(Section):
             if of_die is not None and sites % of_die:
                 yield f"die_{along} is {of_die}: expected a divisor of {along}, {sites}"
         if self._dies > 1 and self.crossing_cycles is None:
-            expected = f"cycles from die to die, of which there are {self._dies}"
+            expected = f"the cycles of a link between the {self._dies} dies"
             yield f"crossing_cycles is missing: expected {expected}"
         if self._dies == 1 and (self.crossing_cycles or self.crossing_bytes_per_cycle):
             found = "a crossing is described, and all sites are on one die"

@@ -50,8 +50,8 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
 def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> int:
     """Return the cycles until all clients have seen their requests complete, 0 if unknown.
 
-    They begin with the cycle in which the first request may start. The busiest channel (or
-    pseudo channel) serves at least its share.
+    They count from the cycle in which the first request may start. The busiest channel (or pseudo
+    channel) serves at least its share.
     """
     requests = reads + writes
     if type(memory) is FlatDescription:

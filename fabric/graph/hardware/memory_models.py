@@ -271,7 +271,8 @@ class BankedDescription(OffChipDescription, DramDescription[None]):
         bursts = self.request_bytes // values["burst_bytes"]
         for key in ("read_window_bursts", "write_window_bursts"):
             if values[key] < bursts:
-                yield f"{key} is {values[key]}: expected at least {bursts}, those of a request"
+                why = "the bursts of a request"
+                yield f"{key} is {values[key]}: expected at least {bursts}, {why}"
         columns = (bursts - 1) * max(values["ccd_l_cycles"], values["burst_cycles"])
         opened = max(values["rcd_read_cycles"], values["rcd_write_cycles"]) + columns
         closed = values["rfc_cycles"] + max(1, values["rp_cycles"])
@@ -300,10 +301,10 @@ MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each 
 def add_model(description: type[OffChipDescription]) -> None:
     """Let hardware files choose ``description`` by its name."""
     if not issubclass(description, OffChipDescription):
-        _refuse(description, "is no OffChipDescription", "a subclass of it")
+        _refuse(description, "is not an OffChipDescription", "a subclass of it")
     name = getattr(description, "model", None)
     if not isinstance(name, str) or not name:
-        _refuse(description, f"has the model {name!r}", "what [hbm] model says")
+        _refuse(description, f"has the model {name!r}", "the value of [hbm] model")
     if MODELS.get(name) in _OWN:
         _refuse(description, f"has the model {name!r}, one of the fabric's own", "another name")
     open_fields = [each.name for each in fields(description) if each.default is MISSING]

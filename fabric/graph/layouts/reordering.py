@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.layouts.layout import Layout, Loop, ends
 from fabric.messages.errors import ShapeError
+from fabric.messages.text import counted
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,7 @@ def _round(source: Layout, wanted: Layout) -> tuple[int, int, NDArray[np.int64]]
         if places is not None:
             return rounds, tiles, places
         if not shared:
-            what = f"({source}) has not all tiles of ({wanted})"
-            refuse(f"{what}: expected those at least", ShapeError)
+            refuse(f"({source}) lacks tiles of ({wanted}): expected all of them", ShapeError)
         shared.pop()
 
 
@@ -203,7 +203,7 @@ def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] |
     if numbers.shape != (math.prod(shape),):
         refuse(
             f"strides_of: shape {list(shape)} is given for numbers {list(numbers.shape)}: "
-            "expected as many in one dimension",
+            f"expected {counted(math.prod(shape), 'number')} in one dimension",
             ShapeError,
         )
     grid = numbers.reshape(shape)

@@ -1,4 +1,4 @@
-"""Program files: executed with the modules beside them, asked for ``build``, and built."""
+"""Executes program files with the modules beside them, and calls their ``build``."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ from fabric.messages.text import found_text, one_of
 from fabric.messages.users_code import raised, users_code
 
 _SHARED: Final = ("fabric", "operators")
-"""Packages that programs are written for, wherever a program lies."""
+"""Packages that a program imports as installed, even if its folder has one of that name."""
 
 _INSTALLED: Final = str(Path(np.__file__).resolve().parents[1])
 
-# Given names of users' modules only.
+# Python's own functions, which receive only names of users' modules here.
 _import_statement: Final = builtins.__import__
 _import_named: Final = importlib.import_module
 
 _present: Final[dict[str, Beside]] = {}
-"""Whose modules are in ``sys.modules`` now, by the name before theirs: ``beside_PROGRAM``."""
+"""The owner of the modules that are in ``sys.modules`` now, by their package ``beside_PROGRAM``."""
 
 _lock: Final = threading.RLock()
 
 
 class Beside:
-    """The modules in the folder of a program, executed for one execution of the program.
+    """The modules in the folder of a program, executed anew for each execution of the program.
 
-    All imports of the program and of these modules are handled here, also imports during a run.
-    Modules get a unique name in ``sys.modules``.
+    It handles all imports of the program and of these modules, also imports during a run. Modules
+    get a unique name in ``sys.modules``.
 
     Attributes:
         executed: SHA-256 of each executed file by its path without a suffix ("" for the program);
@@ -101,7 +101,7 @@ class Beside:
         return found
 
     def note(self, file: str, content: bytes) -> None:
-        """Know what a file had when it was executed, also when that was not the first time."""
+        """Record the content of an executed file, beside its content in earlier executions."""
         path = Path(file)
         place = path.parent if path.stem == "__init__" else path.with_name(path.name.split(".")[0])
         key, digest = os.path.relpath(place, self._folder), _digest(content)
@@ -116,7 +116,7 @@ class Beside:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Import as Python does, after the program's own folder; see ``__import__``."""
+        """Import from the program's folder, otherwise as Python does; see ``__import__``."""
         top = name.partition(".")[0]
         if level == 0 and not self._has(top):
             found = _import_statement(name, globals, locals, fromlist or (), level)
@@ -195,7 +195,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules beside programs for Python, by the names that they have there."""
+    """Finds the modules beside programs for Python, by their unique names."""
 
     @staticmethod
     def find_spec(

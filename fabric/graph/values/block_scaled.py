@@ -61,14 +61,14 @@ _FORMATS: Final = (
 BLOCK_SCALED: Final = {each.name: each.dtype for each in _FORMATS}
 """The element types by their names."""
 
-_OF: Final = {each.dtype: each for each in _FORMATS}
+_FORMAT_OF: Final = {each.dtype: each for each in _FORMATS}
 _VOID: Final = np.dtype(np.void).num
 """The number of types with fields. Streams carry only block-scaled types of this number."""
 
 
 def block_format(dtype: np.dtype) -> BlockFormat | None:
     """Return the format of a block-scaled element type; None of any other type."""
-    return _OF.get(dtype) if dtype.num == _VOID else None
+    return _FORMAT_OF.get(dtype) if dtype.num == _VOID else None
 
 
 def blocks_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

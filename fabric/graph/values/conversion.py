@@ -39,7 +39,7 @@ def holds_integers(dtype: np.dtype) -> bool:
 
 
 class ValueChangedError(ValueError):
-    """A value would change by more than rounding; the message says which, and where.
+    """A value would change by more than rounding; the message names it and its place.
 
     Attributes:
         number: the value before the conversion.
@@ -56,8 +56,7 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a copy of ``array`` as ``dtype``.
 
     Raises:
-        ValueChangedError: a value changes by more than the rounding of a floating-point number; it
-            says which, where and to what.
+        ValueChangedError: a value changes by more than the rounding of a floating-point number.
     """
     if array.dtype == dtype:
         return array.copy()
@@ -77,7 +76,7 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def filled(shape: tuple[int, ...], number: float, dtype: np.dtype) -> np.ndarray:
-    """Return an array that has one number everywhere, which ``dtype`` holds."""
+    """Return an array filled with ``number``, which ``dtype`` can represent."""
     if block_format(dtype) is not None:
         return blocks_of(np.full(shape, number, np.float64), dtype)
     return np.full(shape, number, dtype)
@@ -104,7 +103,7 @@ def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
     if not array.size:
         return True
     least, most = _range(kind != "f", dtype)
-    # A NaN is beyond both.
+    # A NaN fails both comparisons.
     with np.errstate(invalid="ignore"):
         return bool(least <= array.min().item() and array.max().item() <= most)
 
@@ -114,7 +113,7 @@ def _is_small(dtype: np.dtype) -> bool:
 
 
 def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
-    """Return the range in which nothing changes, of ``whole`` numbers or of all."""
+    """Return the range in which ``whole`` numbers, or all, change at most by rounding."""
     ends = limits(dtype)
     if ends is not None:
         return ends
@@ -130,7 +129,7 @@ def _numbers(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if _is_small(array.dtype):
         return array.astype(np.float64)
     raise ValueChangedError(
-        f"elements of {array.dtype}, which are no numbers for {dtype_name(dtype)}"
+        f"elements of {array.dtype}, which cannot become numbers of {dtype_name(dtype)}"
     )
 
 
@@ -138,7 +137,7 @@ def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
     from_whole, to_whole = source.dtype.kind != "f", limits(result.dtype) is not None
     changed: NDArray[np.bool_]
     if to_whole and result.dtype.kind not in _NUMPYS:
-        result = result.astype(np.int64)  # numpy's: it compares them
+        result = result.astype(np.int64)  # numpy compares only its own types
     if from_whole and to_whole:
         changed = source != result
     elif from_whole:

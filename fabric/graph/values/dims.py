@@ -94,7 +94,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 def _without_flags(monomial: Monomial) -> Monomial:
-    """Leave out flags that follow from another factor, and powers of flags."""
+    """Remove flags that another factor implies, and powers of flags."""
     factors = [base for base, power in monomial if power > 0]
     flags = [base for base in factors if isinstance(base, CeilDiv) and base.divisor is None]
     if not flags:
@@ -171,7 +171,7 @@ def same(left: Dim, right: Dim) -> bool | None:
 
 @contextlib.contextmanager
 def undecided_in() -> Iterator[list[tuple[Dim, Dim]]]:
-    """Collect the pairs of dimensions that ``same`` cannot decide inside."""
+    """Collect the pairs of dimensions that ``same`` cannot decide inside of the block."""
     pairs: list[tuple[Dim, Dim]] = []
     token = _undecided.set(pairs)
     try:
@@ -185,7 +185,7 @@ def _is_zero(left: Dim, right: Dim) -> bool | None:
     difference = left - right
     if not isinstance(difference, Expression):
         return not difference
-    # Every symbol and rounding is at least 0: terms of one sign beside a number cannot cancel it.
+    # Every symbol and rounding is at least 0, so terms with the sign of the constant add to it.
     signs = {each > 0 for monomial, each in difference.terms.items() if monomial}
     constant = difference.terms.get(frozenset(), 0)
     return False if constant and signs == {constant > 0} else None
@@ -244,7 +244,7 @@ class Claim(NamedTuple):
 
     Attributes:
         dimension: counted from the innermost.
-        found: the size by the operators.
+        found: the size that the operators compute.
         place: the line with the assumption.
     """
 
@@ -257,8 +257,8 @@ class Claim(NamedTuple):
     def refuse(self, size: int, expected: int, group: int | None = None) -> NoReturn:
         """Refuse a run's ``size`` of a group; groups are counted from 1."""
         where = "" if group is None else f" in group {group:,}"
-        said = dim_text(self.assumed)
-        value = said if said == str(expected) else f"{said}, here {expected:,}"
+        text = dim_text(self.assumed)
+        value = text if text == str(expected) else f"{text}, here {expected:,}"
         refuse(
             f"{self.stream}: dimension {self.dimension} ({dim_text(self.found)}) is "
             f"{size:,}{where}: expected {value}, as the program assumes",

@@ -21,11 +21,11 @@ from fabric.graph.values.fit import unit_of
 Array: TypeAlias = np.ndarray
 
 REACH: Final = 5.0
-"""Errors that a number may be off by. Sums of many independent errors have tails: 5 standard
-deviations are exceeded by one number in 1.7 million."""
+"""A number may be off by this many times its error. Errors are standard deviations: one number in
+1.7 million is off by more than 5."""
 
 JUMP: Final = 1.45
-"""Errors that a jump counts as: a number that a step may have put to either side of a tie."""
+"""Errors that a jump counts as. A step function may put a number to either side of a tie."""
 
 _FEW: Final = 1024
 """For fewer numbers, hypot is faster than five vectorised functions."""
@@ -42,10 +42,10 @@ STEPS: Final = {
     np.sign,
     np.trunc,
 }
-"""Steps. Their results are exact or off by a jump."""
+"""Step functions. Their results are exact or off by a jump."""
 
 ROUNDED_ONCE: Final = {np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.square}
-"""Results are the nearest numbers of their type, as IEEE 754 has it."""
+"""Functions with the nearest numbers of the type as results, as IEEE 754 requires."""
 
 Errors: TypeAlias = "Sequence[Array | None]"
 
@@ -130,7 +130,7 @@ def _times(factor: Any, errors: Array | None) -> Array | None:
 
 
 def joined(one: Array | None, other: Array | None) -> Any:
-    """Return independent errors together: the root of the sum of their squares."""
+    """Return two independent errors combined: the root of the sum of their squares."""
     if one is None or other is None:
         return other if one is None else one
     if one.size < _FEW:
@@ -146,14 +146,14 @@ def sum_errors(found: Array, sums: Array, errors: Array, independent: Array, cou
     sums of squared errors.
     """
     unit, least = half(found.dtype)
-    # Errors that all summands share, as parts of themselves, are a part of the sum.
+    # A relative error that all summands share is a relative error of the sum.
     shared = np.abs(floats(found)) * errors / np.where(sums > 0, sums, 1)
     summing = unit * (1 + math.sqrt(count) / 8) * sums + least
     return np.hypot(independent, shared) + summing
 
 
 def factor_squares(y: Array, size: int, starts: Array) -> tuple[Array, Any]:
-    """Return sums of squares of groups of rows, and what the numbers are divided by before."""
+    """Return sums of squares of groups of rows, and the divisor of their numbers."""
     if y.flags.c_contiguous and y.shape[-2] % size == 0:
         groups = y.reshape(*y.shape[:-2], -1, size, y.shape[-1])
         held = np.square(y) if size == 1 else np.einsum("...kn,...kn->...n", groups, groups)
@@ -182,7 +182,7 @@ def shifted(function: Callable[..., Array], numbers: Sequence[Array], off: Error
 
 
 def jumps(function: Callable[..., Array], numbers: Sequence[Array], off: Errors) -> Any:
-    """Return the errors of a step: jumps that the errors of its operands reach."""
+    """Return the errors of a step function: jumps that the errors of its operands reach."""
     return shifted(function, numbers, [_times(REACH, each) for each in off]) / JUMP
 
 

@@ -33,7 +33,7 @@ _tracking: ContextVar[bool] = ContextVar("tracking", default=False)
 
 @contextlib.contextmanager
 def tracking_errors(tracks: bool) -> Iterator[None]:
-    """Have loads make tracked arrays inside."""
+    """Let loads return tracked arrays inside of the block, if ``tracks``."""
     token = _tracking.set(tracks)
     try:
         yield
@@ -47,7 +47,7 @@ def tracks_errors() -> bool:
 
 
 def loaded(array: Array, source: Array) -> Array:
-    """Return the numbers of ``source`` in their element type, tracked if the run tracks errors."""
+    """Return ``array``, which ``source`` was converted to, tracked if the run tracks errors."""
     if not _tracking.get() or not rules.is_float(array.dtype):
         return array
     result = array.view(TrackedArray)
@@ -71,7 +71,7 @@ def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
     if array.dtype.itemsize == 1:
         errors = np.nan_to_num(rules.lost(source, array))
         return errors if errors.any() else None
-    first = slice(None, 4096)  # mostly shows it
+    first = slice(None, 4096)  # usually enough
     for part in (first, slice(None)):
         given, kept = (each.reshape(-1)[part] for each in (source, array))
         if ((given != rules.floats(kept)) & (given == given)).any():  # noqa: PLR0124 - NaNs
@@ -86,8 +86,8 @@ class TrackedArray(np.ndarray):
         error: absolute, before the last rounding; None if the numbers are only copied.
         rounding: the element type that the numbers were rounded to last, or the absolute errors of
             that rounding; None if the rounding was exact.
-        kin: the array that numpy made this one of in an unknown way; None otherwise.
-        rows: the array as a factor of products, if it is read-only and was one before.
+        kin: the array from which numpy made this one in an unknown way; None otherwise.
+        rows: sums over its rows for products, cached if it is read-only.
     """
 
     error: Array | None = None
@@ -282,7 +282,7 @@ def _plain(value: Any) -> Any:
 
 
 def _operand(value: Any) -> Any:
-    """Return an operand as its function can be called with it again."""
+    """Return an operand in a type with which its function can be called again."""
     plain = _plain(value)
     is_float = isinstance(plain, np.ndarray) and rules.is_float(plain.dtype)
     return rules.floats(plain) if is_float else plain
@@ -344,7 +344,7 @@ def _widest(roundings: Sequence[Array | np.dtype | None]) -> np.dtype | None:
 
 
 _SELECTING: Final = {np.maximum, np.minimum, np.fmax, np.fmin, np.clip, np.copysign}
-"""Give one of their operands."""
+"""Functions that return one of their operands."""
 
 _SIGNS: Final = {np.negative, np.absolute, np.fabs, np.positive}
 
@@ -413,7 +413,7 @@ def _selected(ufunc: Any, inputs: Any, __: Array) -> _State:
     return rules.shifted(ufunc, [_operand(each) for each in inputs], _errors_of(inputs)), None
 
 
-def _reasoned(_: Any, inputs: Any, __: Array) -> _State:
+def _logical(_: Any, inputs: Any, __: Array) -> _State:
     known = [each for each in _errors_of(inputs) if each is not None]
     return (np.maximum.reduce(np.broadcast_arrays(*known)) if known else None), None
 
@@ -428,7 +428,7 @@ def _compared(_: Any, inputs: Any, __: Array) -> _State:
 
 
 def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return ``function``, a step, with errors taken from its result instead of its parts."""
+    """Return a step function with errors that follow from its result, not from its parts."""
 
     @wraps(function)
     def called(*arrays: Array) -> Array:
@@ -446,7 +446,7 @@ class _Rows(NamedTuple):
     """The rows of the first factor of a product, as sums over groups divided by their sizes.
 
     Attributes:
-        largest: magnitude, by which the numbers are divided before.
+        largest: magnitude, by which the numbers are divided before they are squared.
         squares: of the numbers.
         errors: squares of their errors; None if all are 0.
         shared: the part of all numbers of a row that each may be off by.
@@ -551,7 +551,7 @@ def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> 
 _KINDS: Final[dict[Any, Callable[[Any, Any, Array], _State]]] = {
     np.matmul: _product,
     **dict.fromkeys(_COMPARING, _compared),
-    **dict.fromkeys(_LOGIC, _reasoned),
+    **dict.fromkeys(_LOGIC, _logical),
     **dict.fromkeys(_SELECTING, _selected),
     **dict.fromkeys(_SIGNS, _signed),
     **dict.fromkeys(_TESTS, lambda *_: (None, None)),
@@ -722,4 +722,4 @@ _MOVING: Final = {
     np.triu,
     np.vstack,
 }
-"""Functions that give numbers of their operands in other places."""
+"""Functions that return numbers of their operands in other places."""

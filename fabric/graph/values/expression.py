@@ -1,4 +1,4 @@
-"""Sizes that data decide: polynomials of symbols and roundings, in one form for each.
+"""Sizes that data decide: polynomials of symbols and roundings, in a canonical form.
 
 Importing sympy takes longer than wiring a program, so only ``sympy.sympify(size)`` imports it.
 
@@ -29,7 +29,7 @@ Monomial: TypeAlias = "frozenset[tuple[Expression, int]]"
 
 
 def _operation(combine: Callable[[Expression, Value], Value]) -> Callable[[Any, object], Value]:
-    """Return the method of an operator: sizes are combined, anything else is not known."""
+    """Return the method of an operator, which combines sizes; NotImplemented for other operands."""
 
     def method(self: Expression, other: object) -> Value:
         value = _value(other)
@@ -54,7 +54,7 @@ _NO_SYMBOLS: Final[frozenset[Symbol]] = frozenset()
 
 
 def _quotient(dividend: Expression, divisor: Value) -> Value:
-    """Return ``dividend / divisor``; of two sums with equal factors, only what differs."""
+    """Return ``dividend / divisor``; the factor, if one sum is a multiple of the other."""
     if not isinstance(divisor, Expression):
         return product_of((dividend, 1 / Fraction(divisor)))
     if len(dividend.terms) == len(divisor.terms) > 1:
@@ -141,7 +141,7 @@ class Expression:
     __rtruediv__ = _operation(lambda left, right: product_of((left**-1, right)))
 
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        """Return the same with ``sizes`` in place of their symbols."""
+        """Return the size with ``sizes`` in place of their symbols."""
         raise NotImplementedError
 
 
@@ -314,8 +314,8 @@ def sympy_of(size: Any) -> Any:
 class CeilDiv(Expression):
     """``ceil(dim / divisor)`` of a non-negative ``dim``, for an integer ``divisor`` from 1 on.
 
-    Without a ``divisor`` it is a flag: 1 where ``dim`` is positive, else 0, as for a divisor
-    beyond all sizes.
+    Without a ``divisor`` it is a flag: 1 if ``dim`` is positive, else 0, as for a divisor larger
+    than all sizes.
     """
 
     __slots__ = ("dim", "divisor")
@@ -369,5 +369,5 @@ def _flag(dim: Expression) -> int | Any:
 
 
 def at_least_one(dim: Any) -> int | Any:
-    """Return 1 where ``dim`` is positive, else 0."""
+    """Return 1 if ``dim`` is positive, else 0."""
     return ceil_div(dim, None)

@@ -35,7 +35,7 @@ from fabric.messages.errors import Refusal
 from fabric.messages.text import counted
 
 MOST_CYCLES: Final = 1 << 60
-"""A clock beyond is a mistake; traces and the HBM count in 64 bits."""
+"""Later clocks are mistakes: traces and the HBM count in 64 bits."""
 
 _NO_NUMBERS: Final = "SUOMm"
 """Kinds of numpy's types: text, objects, dates and spans of time."""
@@ -49,7 +49,7 @@ class SentTile(Tile):
     @override
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
-            f"{name} of {self!r} is set, which others read, too: expected a new Tile"
+            f"{name} of {self!r} is set, but other operators may read it: expected a new Tile"
         )
 
     @override

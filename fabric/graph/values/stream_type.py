@@ -130,8 +130,8 @@ if not TYPE_CHECKING:
 class StreamType:
     """The shape of a stream, outermost dimension first, and the type of its elements.
 
-    It is not checked when it is made, because programs make thousands. The types that a user's
-    operator promises are checked with the promise.
+    It is not checked when it is made, because programs make thousands. Types that a user's
+    ``infer`` returns are checked after its call.
     """
 
     shape: tuple[Dim, ...]

@@ -96,7 +96,7 @@ def is_constant(data: object) -> bool:
     try:
         return memoryview(data).readonly  # type: ignore[arg-type]  # of bytes, or of a file
     except TypeError:
-        return True  # what owns it shows no other way to it
+        return True  # its owner offers no writable view
 
 
 class Tile:
@@ -153,7 +153,7 @@ class Tile:
         found = getattr(self, "_kept", None)
         if found is None or found[0] is not data:
             found = data, make(self)
-            # Also of a tile that has been sent.
+            # A tile that was sent refuses a plain assignment.
             object.__setattr__(self, "_kept", found)
         return found[1]
 

@@ -1,4 +1,4 @@
-"""The garbage collector of Python while a program is wired, and while it runs.
+"""Limits Python's garbage collector while a program is wired, and while it runs.
 
 Walking through the objects of a program takes a tenth of a short run. ``gc.freeze`` for each run
 would leak: thawed objects restart the count of the oldest generation, so that it is never

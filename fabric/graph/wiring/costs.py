@@ -66,7 +66,7 @@ NEEDS: TypeAlias = Literal["all", "any", "selected", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Lower bounds of an operator's work, if its streams are as their types say.
+    """Lower bounds of an operator's work, if its streams have the sizes in their types.
 
     All cycles pass on the operator's own unit, charged or during its own bursts. An element is a
     value here, not a bare stop. A number that depends on symbols is unknown.
@@ -177,7 +177,7 @@ class Rates:
         return -(-size_bytes // self.bytes_per_cycle) if isinstance(size_bytes, int) else 0
 
     def requests(self, tile: TileType) -> int | None:
-        """Return the requests for a tile, None if its size is unknown; none crosses rows."""
+        """Return the requests for a tile, at least one for each row; None if unknown."""
         if not isinstance(tile.rows, int) or not isinstance(tile.cols, int):
             return None
         return tile.rows * -(-row_bytes(tile.cols, tile.dtype) // self.memory.request_bytes)

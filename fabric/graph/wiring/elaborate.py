@@ -27,7 +27,7 @@ from fabric.messages.text import close_to
 
 
 class Edge(NamedTuple):
-    """One channel to be: from an output port to an input port."""
+    """A channel of the plan, from an output port to an input port."""
 
     producer: Node
     output: int
@@ -53,7 +53,7 @@ class Edge(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A complete program; without a network or a run it has no ``floor``."""
+    """A complete program. ``floor`` is set by ``placed``, if the hardware has a network."""
 
     program: Program
     nodes: tuple[Node, ...]
@@ -109,8 +109,7 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 )
             if not found and port in node.expected:
                 refuse(
-                    f"expect is told what {stream} carries, which is read by no operator: expected "
-                    "a reader",
+                    f"expect is called on {stream}, which no operator reads: expected a reader",
                     place=node.expected[port].place,
                 )
             outputs = [(node, port)]
@@ -125,7 +124,7 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
                 edges.append(Edge(*output, *reader, _claims(reader, fronts)))
     for index, node in enumerate(nodes):
         node.index = index
-    _check_said(program, edges)
+    _check_statements(program, edges)
     memory_map = memory_map_of(nodes, program.hardware.placement)
     return Plan(program, tuple(nodes), tuple(edges), memory_map)
 
@@ -150,13 +149,13 @@ def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[
     return () if stream in fronts else stream.claims
 
 
-def _check_said(program: Program, edges: Sequence[Edge]) -> None:
+def _check_statements(program: Program, edges: Sequence[Edge]) -> None:
     if program.deepened:
         known = {edge.key for edge in edges}
         for option, place in program.deepened.items():
             if option not in known:
                 refuse(
-                    f"deepen is given {option!r}, no channel's name: expected OPERATOR.INPUT, "
+                    f"deepen: no channel is called {option!r}: expected OPERATOR.INPUT, "
                     f"{close_to(sorted(known), option)}",
                     place=place,
                 )
@@ -217,7 +216,7 @@ def _readers(
             if not isinstance(source.node, Node) or source.node not in known:
                 refuse(
                     f"{node.name} reads {source}, a stream of another program: "
-                    f"expected one made in {program.name!r}",
+                    f"expected a stream of {program.name!r}",
                     place=node.place,
                 )
             readers[source.node, source.port].append((node, port))

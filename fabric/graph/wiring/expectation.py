@@ -30,7 +30,7 @@ Bound: TypeAlias = Annotated[
 
 
 class Tolerance(NamedTuple):
-    """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``, carried errors if None."""
+    """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``; None for carried errors."""
 
     rtol: float | None
     atol: float | None

@@ -158,7 +158,7 @@ class Initial(Operator):
         if not all(isinstance(dim, int) and dim > 0 for dim in inner):
             raise ShapeError(f"{puts}: expected inner dimensions that are numbers above 0")
         try:
-            _made(self.value, source.value, functional=True)
+            _value_of(self.value, source.value, functional=True)
         except ValueError as error:
             raise ShapeError(f"{puts}: expected {error}") from None
         if self.keep_length:
@@ -174,7 +174,7 @@ class Initial(Operator):
     async def run(self, ports: Ports) -> None:
         source, sink = ports.source, ports.sink
         type_ = ports.input_types[0]
-        value = _made(self.value, type_.value, functional=ports.functional)
+        value = _value_of(self.value, type_.value, functional=ports.functional)
         rank, expected = type_.rank, type_.shape[0]
         dropped = self.count if self.keep_length else 0
         for left in reversed(range(ports.repeats)):
@@ -237,7 +237,7 @@ def _stops(shape: Sequence[Dim]) -> Iterator[int]:
         yield sum(number % size == 0 for size in sizes)
 
 
-def _made(given: object, type_: ValueType, *, functional: bool) -> Value:
+def _value_of(given: object, type_: ValueType, *, functional: bool) -> Value:
     """Return ``given`` as a value of ``type_``, or raise ValueError."""
     match type_:
         case BoolType():
@@ -252,10 +252,10 @@ def _made(given: object, type_: ValueType, *, functional: bool) -> Value:
             items = type_.items
             if not isinstance(given, tuple) or len(given) != len(items):
                 raise ValueError(f"a tuple of {len(items)}")
-            made = zip(given, items, strict=True)
-            return tuple(_made(each, item, functional=functional) for each, item in made)
+            pairs = zip(given, items, strict=True)
+            return tuple(_value_of(each, item, functional=functional) for each, item in pairs)
         case _:
-            raise ValueError("a stream without buffers, for which nobody has asked room")
+            raise ValueError("a stream without buffers")
 
 
 def _selector(given: Any, type_: SelectorType) -> Selector:
@@ -263,8 +263,8 @@ def _selector(given: Any, type_: SelectorType) -> Selector:
         hits = {index(hit) for hit in (given if isinstance(given, Iterable) else (given,))}
     except TypeError:
         hits = {-1}
-    known = type_.hits is None or type_.hits == len(hits)
-    if not known or not hits <= set(range(type_.width)):
+    fits = type_.hits is None or type_.hits == len(hits)
+    if not fits or not hits <= set(range(type_.width)):
         number = {None: "indices", 1: "1 index"}.get(type_.hits, f"{type_.hits} indices")
         raise ValueError(f"{number} from 0 to {type_.width - 1}")
     return Selector(tuple(sorted(hits)), type_.width)

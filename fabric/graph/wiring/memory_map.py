@@ -55,20 +55,20 @@ class TensorLayout(NamedTuple):
 
 
 def layout_of(
-    said: Sequence[OffChipTensor | None], placement: PlacementDescription
+    tensors: Sequence[OffChipTensor | None], placement: PlacementDescription
 ) -> TensorLayout:
-    """Return the layout of a tensor that all its operators have described."""
+    """Return the layout of a tensor from the descriptions by all its operators."""
     reason = None
     if placement.tiles == "contiguous":
-        reason = _row_major_reason(said)
+        reason = _row_major_reason(tensors)
         if reason is None:
             return TensorLayout(contiguous=True)
-    return TensorLayout(False, _padding_bytes(said, placement.row_padding_bytes), reason)
+    return TensorLayout(False, _padding_bytes(tensors, placement.row_padding_bytes), reason)
 
 
-def _row_major_reason(said: Sequence[OffChipTensor | None]) -> str | None:
+def _row_major_reason(tensors: Sequence[OffChipTensor | None]) -> str | None:
     tiles: set[tuple[int, int, int]] = set()
-    for each in said:
+    for each in tensors:
         if each is None or each.tile is None:
             return "its operator names bytes, not tiles"
         rows, cols = each.tile
@@ -88,10 +88,10 @@ def _row_major_reason(said: Sequence[OffChipTensor | None]) -> str | None:
     return f"it is cut into tiles of {' and '.join(cut)}"
 
 
-def _padding_bytes(said: Sequence[OffChipTensor | None], padding_bytes: int) -> int:
-    tiled = [each for each in said if each is not None and each.tile is not None]
+def _padding_bytes(tensors: Sequence[OffChipTensor | None], padding_bytes: int) -> int:
+    tiled = [each for each in tensors if each is not None and each.tile is not None]
     pitches = {row_bytes(each.columns, each.dtype) for each in tiled}
-    if len(tiled) < len(said) or len(pitches) != 1:
+    if len(tiled) < len(tensors) or len(pitches) != 1:
         return 0
     (pitch_bytes,) = pitches
     is_power = pitch_bytes & (pitch_bytes - 1) == 0
@@ -146,9 +146,8 @@ def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> Mem
             found.setdefault(_key(node, tensor), {})[node] = tensor
     unplaced = []
     for users in found.values():
-        said = tuple(users.values())
-        layout = layout_of(said, placement)
-        unplaced.append((users, layout, layout.size_bytes(said[0])))
+        layout = layout_of(tuple(users.values()), placement)
+        unplaced.append((users, layout, layout.size_bytes(next(iter(users.values())))))
     tensors, regions = [], {}
     end_address = 0
     alignment_bytes = placement.alignment_bytes

@@ -33,7 +33,7 @@ def refuse_input(operator: Operator, position: int, found: object) -> NoReturn:
 
 
 def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
-    """Return the streams of the ``types`` that ``infer`` returned, checked."""
+    """Check the ``types`` that ``infer`` returned, and return streams of these types."""
     operator = node.operator
     if not isinstance(types, tuple | list) or {each.__class__ for each in types} - {StreamType}:
         _refuse_result(operator, "infer", types, "a tuple of StreamTypes, one for each output")

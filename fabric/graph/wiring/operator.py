@@ -160,7 +160,7 @@ class Operator(Described):
     """Outputs that may stay unread and are then not produced."""
 
     keeps_order: ClassVar[bool] = False
-    """Whether each output has the tiles of the inputs, which have one order, in that order."""
+    """Whether each output has the tiles of the inputs in their common order."""
 
     no_order: ClassVar[str] = "it does not say which tiles it makes"
     """Why its outputs have no layouts, unless ``layouts`` returns some."""
@@ -172,18 +172,18 @@ class Operator(Described):
 
     @override
     def __init_subclass__(cls, **options: object) -> None:
-        """Record the owner of the class ``cls``."""
+        """Record whether ``infer`` is a user's."""
         super().__init_subclass__(**options)
         cls.is_users = defining_place(cls.infer) is not None
 
     def infer(self, wiring: Wiring, *inputs: Any, **_: Any) -> Types:
         """Return the types of the outputs.
 
-        Subclasses name the input streams as ``__call__`` does, which only Any allows.
+        Subclasses name the input streams as ``__call__`` does, which the annotation Any allows.
 
         Raises:
-            ShapeError: the inputs do not fit. The message is a whole sentence; the line is added
-                by the program.
+            ShapeError: the inputs do not fit. The message is a whole sentence; the program adds
+                the line.
         """
         raise NotImplementedError
 
@@ -322,7 +322,7 @@ class Node(Producer):
         if len(given) != count or not all(isinstance(each, Layout | str) for each in given):
             refuse(
                 f"{type(self.operator).__name__}: layouts() returned {found_text(found)}: expected "
-                f"a tuple of {counted(count, 'layout')}, or in words why there is none",
+                f"a tuple of {counted(count, 'layout')}, or of reasons in words",
                 place=defining_place(type(self.operator).layouts) or self.place,
             )
 

@@ -73,14 +73,14 @@ def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:
     program = plan.program
     if placement.program != program.name:
         raise placement.refuse(
-            f"a placement of program {placement.program!r}: expected one of {program.name!r}",
+            f"a placement of program {placement.program!r}: expected program {program.name!r}",
             "program",
         )
     nodes = {node.name: node for node in plan.nodes}
     for name, site in placement.units.items():
         found = f"{name} is at {[*site]}"
         if name not in nodes:
-            found = f"{name} is no unit of {program.name!r}"
+            found = f"{name} is not a unit of {program.name!r}"
             expected = close_to(sorted(nodes), name)
         elif site not in mesh.sites:
             expected = f"a column below {mesh.columns} and a row below {mesh.rows}"

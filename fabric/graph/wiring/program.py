@@ -208,7 +208,7 @@ class Program(ShownInShort, Wired):
         """
         tolerance = Tolerance(rtol, atol, equal_nan)
         if not outputs:
-            refuse("expect: no output is named: expected one, such as y=lambda: x @ w")
+            refuse("expect: no output is named: expected an output, such as y=lambda: x @ w")
         given: Mapping[str, object] = outputs
         for name, compute in given.items():
             if not callable(compute):
@@ -279,7 +279,7 @@ class Program(ShownInShort, Wired):
         """
         given = TokenCount(count, phase)
         if self.token_count not in (None, given):
-            refuse(f"tokens says {given}: expected {self.token_count}, as it says already")
+            refuse(f"tokens states {given}: expected {self.token_count}, as stated before")
         self.token_count = given
 
     @checked
@@ -298,7 +298,7 @@ class Program(ShownInShort, Wired):
         if self.stands_for_runs not in (1, runs):
             known = self.stands_for_runs
             refuse(
-                f"stands_for says {counted(runs, 'run')}: expected {known:,}, as it says already"
+                f"stands_for states {counted(runs, 'run')}: expected {known:,}, as stated before"
             )
         self.stands_for_runs = runs
 

@@ -34,7 +34,7 @@ from fabric.messages.text import counted
 
 
 class Producer:
-    """The operator in front of a stream, as far as a stream knows it.
+    """The part of a node that its streams use.
 
     Attributes:
         name: unique in the program.
@@ -111,18 +111,18 @@ class Stream(ShownInShort):
         return self
 
     def __iter__(self) -> NoReturn:
-        """Refuse to be taken for several streams.
+        """Refuse to be unpacked as several streams.
 
         Raises:
             ProgramError: always.
         """
         refuse(f"{self} is one stream: expected a list of streams in its place, or one name for it")
 
-    def _is_no_number(self, _other: object) -> NoReturn:
-        refuse(f"{self} is no number: expected an operator, such as a Map of a function")
+    def _refuse_arithmetic(self, _other: object) -> NoReturn:
+        refuse(f"{self} is not a number: expected an operator, such as a Map of a function")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _is_no_number
-    __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __getitem__ = _is_no_number
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
+    __truediv__ = __rtruediv__ = __matmul__ = __rmatmul__ = __getitem__ = _refuse_arithmetic
 
     @checked
     def assume(self, *shape: Dim) -> Stream:
@@ -137,14 +137,14 @@ class Stream(ShownInShort):
             ShapeError: the number of dimensions differs, or the stream has another size.
         """
         if self.node is None:
-            refuse(f"assume is told the shape of {self}: expected the shape in the Feedback itself")
+            refuse(f"assume is called on {self}: expected the shape in the Feedback itself")
         claim = f"assume says that {self} has shape {shape_text(shape)}"
         if len(shape) != len(self.shape) or _differ(self.shape, shape):
             dimensions = counted(len(self.shape), "dimension")
             refuse(f"{claim}: expected {dimensions} that can be equal", ShapeError)
         for other in self.node.assumed:
             if other.port == self.port and _differ(other.shape, shape):
-                first = f"that of {other.place}, {shape_text(other.shape)}"
+                first = f"the shape at {other.place}, {shape_text(other.shape)}"
                 refuse(f"{claim}: expected {first}", ShapeError)
         self.node.assumed.append(assumed := Assumed(self, shape, None, calling_place()))
         return assumed
@@ -163,9 +163,7 @@ class Stream(ShownInShort):
             ShapeError: the stream has another size or another order.
         """
         if self.node is None:
-            refuse(
-                f"laid_out is told the order of {self}: expected the stream that it is connected to"
-            )
+            refuse(f"laid_out is called on {self}: expected the stream that it is connected to")
         misfit = unfit(layout, self.type)
         if misfit is not None:
             refuse(
@@ -208,8 +206,8 @@ class Stream(ShownInShort):
             ProgramError: the stream is a feedback, carries no tiles, or has an expectation already.
         """
         if self.node is None or not isinstance(self.value, TileType):
-            what = "the stream that it is connected to" if self.node is None else "one of tiles"
-            refuse(f"expect is told what {self} carries: expected {what}")
+            what = "a stream of tiles" if self.node else "the stream that it is connected to"
+            refuse(f"expect is called on {self}: expected {what}")
         if self.port in self.node.expected:
             first = self.node.expected[self.port].place
             refuse(
@@ -331,7 +329,7 @@ class Assumed(Stream):
     Attributes:
         stated_layout: None if the shape is stated.
         used: an operator reads the stream with this shape.
-        says_nothing: its operators know the shape.
+        says_nothing: its operators prove the shape.
     """
 
     def __init__(
@@ -378,7 +376,7 @@ def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim
 
 
 def _differ(left: Sequence[Dim], right: Sequence[Dim]) -> bool:
-    """Whether two sizes differ in any case; symbols may be equal."""
+    """Whether two sizes certainly differ; symbols may be equal."""
     return any(same(*sizes) is False for sizes in zip(left, right, strict=False))
 
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _ANY_SIZE: Final = 1 << 62
 
 _FIRST_SLOTS: Final = 128
-"""Initial slots of a channel at most."""
+"""The most slots that a channel begins with."""
 
 _LEDGER: Final = 1 << 14
 
 _FIRST_LOOK: Final = 1 << 14
-"""Elements handed to operators, in half a second, before the first look at ``pays``."""
+"""Elements handed to operators, in half a second, before ``pays`` first compares."""
 
 _PAYING: Final = 16
 """Transfers of tasks that take as long as handing one element to an operator."""
@@ -75,7 +75,7 @@ class Arrays:
     Attributes:
         world: replaced by ``link`` after a table has grown.
         stages, joints: by rows of the world's ``stages`` and ``channels``.
-        number: of each channel's joint.
+        number: the joint of each channel.
         outer_flows: flows that tasks send on.
     """
 
@@ -224,7 +224,7 @@ class Arrays:
         return reason, about
 
     def pays(self) -> bool:
-        """Whether far more elements were taken than handed to operators; checked now and then."""
+        """Whether the tables save time; compared again when the steps have doubled."""
         steps = self.tables.steps
         if steps < self._next_look:
             return True

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.ports import Ports
 
 _LONGEST_TURN: Final = 4096
-"""Elements; without turns an operator would have a state for every element."""
+"""The most elements of a turn: an operator without turns has a state for every element."""
 
 
 class Automaton:
@@ -39,7 +39,7 @@ class Automaton:
         """Run ``operator`` up to its first element.
 
         Raises:
-            UnfitError: its behaviour is not a table.
+            UnfitError: its behaviour cannot be recorded.
         """
         self.source: tuple[Operator, Ports] | None = operator, ports
         self._tables: Final = tables
@@ -55,14 +55,14 @@ class Automaton:
         self.first_state = self._state(run, awaited, None, ((), ()))
 
     def awaited(self, state: int) -> Awaited | None:
-        """Return what ``state`` waits for; None for another automaton's state."""
+        """Return the wait of ``state``; None for another automaton's state."""
         return self._awaited.get(state)
 
-    def ask(self, state: int, code: int) -> None:
+    def find_transition(self, state: int, code: int) -> None:
         """Find the transition for ``code`` in ``state``.
 
         Raises:
-            UnfitError: its behaviour is not a table.
+            UnfitError: the behaviour cannot be recorded.
         """
         run = self._live.pop(state, None) or self._replayed(state)
         awaited, operations = run.hand(self._awaited[state], code)
@@ -114,7 +114,7 @@ class Automaton:
         return number
 
     def _replayed(self, state: int) -> _Run:
-        """Return a run in ``state``, continued from an earlier one on its path or restarted."""
+        """Return a run in ``state``: a kept run is continued, or a new one repeats all elements."""
         path: list[tuple[int, int]] = []
         run, step = None, self._reached[state]
         while step is not None and run is None:
@@ -139,10 +139,10 @@ class _Run:
         self._recording = Recording(codes)
         self._codes = codes
         self._carries = operator.carries_numbers
-        self._going: Coroutine[Awaited, object, None] = operator.run(
+        self._coroutine: Coroutine[Awaited, object, None] = operator.run(
             recorded_ports(self._recording, ports)
         )
-        self.turned, self.close = self._recording.turned, self._going.close
+        self.turned, self.close = self._recording.turned, self._coroutine.close
 
     def hand(self, awaited: Awaited, code: int) -> tuple[Awaited, list[list[int]]]:
         if awaited.kind == c.POP:
@@ -153,7 +153,7 @@ class _Run:
 
     def send(self, answer: object) -> tuple[Awaited, list[list[int]]]:
         try:
-            awaited = self._going.send(answer)
+            awaited = self._coroutine.send(answer)
         except StopIteration:
             awaited = Awaited(c.END)
         except BaseException as error:
@@ -166,7 +166,7 @@ _KNOWN: Final = 1 << 14
 """Initial room for transitions; rehashing is as slow as finding them."""
 
 _MOST_KEPT: Final = 1 << 15
-"""Transitions of tables that are kept for the next run."""
+"""The most transitions and kinds of tables that are kept for the next run."""
 
 _kept: Final[list[Tables]] = []
 """Tables of ended runs; a run that begins takes the latest."""
@@ -178,8 +178,7 @@ class Tables:
     The next run of the process continues with the tables, if it has operators of equal behaviour.
 
     Attributes:
-        codes: of the values.
-        automata: by the behaviour of operators of the fabric; None if it is not a table.
+        automata: by the operators' key; None if the behaviour cannot be recorded.
         known: transitions, hashed by state and code.
         steps: elements handed to operators in this run to find the tables.
     """
@@ -209,9 +208,9 @@ class Tables:
             _kept.append(self)
 
     def automaton(self, key: Hashable, operator: Operator, ports: Ports) -> Automaton | None:
-        """Return the automaton of ``operator``; None if its behaviour is not a table.
+        """Return the automaton of ``operator``; None if its behaviour cannot be recorded.
 
-        ``key`` is equal for operators of equal behaviour in all runs; None if it is not known.
+        ``key`` is equal for operators of equal behaviour in all runs; None if there is no such key.
         """
         automaton = self.automata.get(key)
         if automaton is not None:

@@ -14,7 +14,7 @@ from fabric.graph.values.value import Element
 from fabric.messages.causes import Operation
 from fabric.timing.compiled import world as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Stage
-from fabric.timing.compiled.kernel_channels import goes_on, wake
+from fabric.timing.compiled.kernel_channels import is_open, wake
 from fabric.timing.compiled.world import ChannelRow, StageRow
 from fabric.timing.engine.unit import Wait
 
@@ -43,7 +43,7 @@ class Boundary:
         self._shown = [0] * len(rows)
 
     def is_there(self, number: int) -> bool:
-        """Fetch what a woken stage waited for; return whether there is any."""
+        """Fetch the elements or credits for a woken stage; return whether there are any."""
         arrays = self._arrays
         stage = arrays.world.stages[number]
         if stage.status == c.DRAINING:
@@ -160,7 +160,7 @@ class Boundary:
         return found
 
     def disarm(self) -> None:
-        """Unregister the stages, which will look themselves.
+        """Unregister the stages, so that the next ``arm`` looks for arrivals.
 
         A registered stage that counts as running would miss arrivals.
         """
@@ -175,7 +175,7 @@ class Boundary:
         arrays.world.control.outward = 1
 
     def show(self, number: int, taken: int, arrived: int) -> None:
-        """Fill the queue of a channel into a stage with elements the stage has not taken."""
+        """Put elements that the consuming stage has not dequeued into the channel's queue."""
         held = self._elements(number, taken, arrived) if taken < arrived else []
         joint = self._arrays.joints[number]
         channel = joint.channel
@@ -192,7 +192,7 @@ class Boundary:
         self._shown[number] = len(held)
 
     def on_way(self, number: int) -> list[tuple[int, int, Element]]:
-        """Return the elements of a stage on links, as in ``Way``."""
+        """Return the elements of a channel on links, as in ``Way``."""
         counts = self._arrays.world.channels[number]
         held = self._elements(number, counts.arrived, counts.sent)
         late = self._late(number, counts.arrived, counts.sent)
@@ -216,8 +216,8 @@ class Boundary:
         """Return elements ``first`` to ``end`` - 1 of a channel, as in its queue."""
         at = self._arrays.slots_of(number, first, end)
         slots = self._arrays.slots.table.rows
-        found = map(self._arrays.codes.element, slots["code"][at].tolist())
-        elements = [element for element in found if element is not None]
+        coded = map(self._arrays.codes.element, slots["code"][at].tolist())
+        elements = [element for element in coded if element is not None]
         return [*zip(slots["visible"][at].tolist(), elements, strict=True)]
 
 
@@ -260,8 +260,8 @@ def _wait(arrays: Arrays, stage: Stage, row: StageRow) -> Wait:
         return Wait(Operation.RECEIVE, (arrays.joints[row.wait].channel,), now)
     if status == c.DRAINING:
         channels, number = arrays.world.channels, arrays.number
-        going_on = tuple(each for each in stage.inputs if goes_on(channels[number[each]]))
-        return Wait(Operation.RECEIVE, going_on, now, any_of=True)
+        open_inputs = tuple(each for each in stage.inputs if is_open(channels[number[each]]))
+        return Wait(Operation.RECEIVE, open_inputs, now, any_of=True)
     if status == c.OFF_CHIP:
         return Wait(Operation.OFF_CHIP, (), now)
     if status == c.STUCK:

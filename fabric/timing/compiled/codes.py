@@ -25,7 +25,7 @@ from fabric.timing.compiled.world import (
 )
 
 Key: TypeAlias = Hashable
-"""Shared by equal values; hashable nested tuples."""
+"""Nested tuples, equal for equal values."""
 
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
 
@@ -35,7 +35,7 @@ _MOST_KEPT: Final = 1 << 12
 _TILES: Final = frozenset({Tile, SentTile})
 
 _KINDS: Final = _TILES | {Selector, Empty, bool, tuple}
-"""Types of tiles with a number; a user's own type may hold more."""
+"""Types of values with codes; a user's own type may have further attributes."""
 
 
 class UncodedError(Exception):
@@ -43,7 +43,7 @@ class UncodedError(Exception):
 
 
 class LookedError(Exception):
-    """An operator that declares to pass numbers on has read one."""
+    """An operator with ``carries_numbers`` has read a number."""
 
 
 class OpaqueTile(Tile):
@@ -52,7 +52,7 @@ class OpaqueTile(Tile):
     __slots__ = ("looked", "port")
 
     def __init__(self, like: Tile, port: int, looked: object = None) -> None:
-        """Replace ``like`` in input ``port``; ``looked`` identifies the look, a new one if None."""
+        """Replace ``like`` in input ``port``; ``looked`` identifies the peek, or is None."""
         self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
         self.in_memory = like.in_memory
         self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
@@ -67,8 +67,8 @@ class OpaqueTile(Tile):
 
     @property
     def data(self) -> Any:  # type: ignore[override]
-        """Refuse to be looked at."""
-        raise LookedError("it is asked for a number that it has carried for too long to be known")
+        """Refuse to be read."""
+        raise LookedError
 
 
 class OpaqueNumber:
@@ -90,8 +90,8 @@ class Codes:
     """Numbers for all kinds of values of a run.
 
     Attributes:
-        kinds: of values.
-        bursts: sizes of HBM tiles.
+        kinds: kinds of values.
+        bursts: sizes of off-chip bursts.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Codes:
         self._numbers: dict[tuple[int, int], int] = {}
         self._kinds: dict[Key, int] = {}
         self._values: list[Value] = []
-        self._made: dict[int, Value] = {}
+        self._decoded: dict[int, Value] = {}
         self._coded: dict[int, tuple[Value, int]] = {}
         self._of_numbers: dict[Key, int] = {}
 
@@ -122,7 +122,7 @@ class Codes:
         code = self._kind(value) << KIND_SHIFT | bare
         if len(self._coded) == _MOST_KEPT:
             self._coded.clear()
-        # The value is kept, so that its identity stays its own.
+        # The value is kept, so that no other value gets its id.
         self._coded[id(value)] = value, code
         return code | level
 
@@ -131,11 +131,11 @@ class Codes:
         if code == ENDED_CODE:
             return None
         what = code >> NUMBER_SHIFT
-        value = self._made.get(what)
+        value = self._decoded.get(what)
         if value is None:
-            if len(self._made) == _MOST_KEPT:
-                self._made.clear()
-            self._made[what] = value = self._make(code)
+            if len(self._decoded) == _MOST_KEPT:
+                self._decoded.clear()
+            self._decoded[what] = value = self._make(code)
         return value, code & _LEVELS
 
     def opaque(self, code: int, port: int) -> Element | None:
@@ -152,7 +152,7 @@ class Codes:
         return self.code((tile, 0))
 
     def burst(self, rows: int, row_bytes: int) -> int:
-        """Return the number of bursts of this size."""
+        """Return the row of ``bursts`` with this size."""
         burst = index(rows), index(row_bytes)
         if burst not in self._numbers:
             self._numbers[burst] = self.bursts.extend([burst])

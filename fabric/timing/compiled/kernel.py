@@ -14,9 +14,9 @@ from fabric.timing.compiled.kernel_channels import (
     arrive,
     close,
     drop,
-    goes_on,
     head_shown,
     is_full,
+    is_open,
     lacks,
     look,
     see,
@@ -39,8 +39,9 @@ from fabric.timing.network.fair_share import advance_links, next_cycle
 def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
     """Run every ready stage until it waits.
 
-    A stage at ``pace`` does not send. Links and memory advance while all stages wait, up to the
-    horizon in ``control``. About ``budget`` operations and requests are done.
+    A stage with a clock at or after ``pace`` does not send. Links and memory advance while all
+    stages wait, up to the horizon in ``control``. The loop returns after about ``budget``
+    operations and requests.
 
     Returns:
         Why it returns, and for which stage or channel: AT_REST if all wait; ASKS for an unknown
@@ -236,7 +237,7 @@ def log_send(
 
 
 def wait_for(w: World, stage: StageRow, ch: int, status: int) -> None:
-    """Note the channel that a stage waits for, which may lead to a task."""
+    """Note the channel that a stage waits for, and if its other end is a task."""
     stage.wait = ch
     channel = w.channels[ch]
     if status == c.PACED:
@@ -262,7 +263,7 @@ def mark(w: World, stage: StageRow, port: int) -> None:
 
 
 def earliest(w: World, stage: StageRow) -> int:
-    """Return the row of the earliest arrival, of equal ones the first noted."""
+    """Return the row of the earliest arrival; in one cycle, of the arrival noted first."""
     best = first = stage.first_input
     for other in range(first + 1, first + stage.marks):
         if w.inputs[other].mark_cycle < w.inputs[best].mark_cycle:
@@ -311,7 +312,7 @@ def turn(w: World, stage: StageRow, now: int) -> tuple[int, int, int]:
     stage.pc = transition.start
     stage.end = transition.stop
     stage.state = transition.next
-    # The returns above come first: their element does not count as seen yet.
+    # The loop may have returned above: then the element does not count as seen yet.
     if state.kind == c.POP:
         pop(w, stage, at, now)
     elif shown >= 0:
@@ -362,7 +363,7 @@ def look_up(w: World, number: int, code: int) -> int:
 def drain(w: World, stage: StageRow) -> bool:
     """Discard the rest of the inputs of an ended operator; False if the log is full."""
     first, end = stage.first_input, stage.first_input + stage.inputs
-    going_on = False
+    more = False
     for at in range(first, end):
         ch = w.inputs[at].channel
         channel = w.channels[ch]
@@ -371,11 +372,11 @@ def drain(w: World, stage: StageRow) -> bool:
                 return False
             drop(w, stage.unit, channel, stage.drain)
             wake_writer(w, ch)
-        going_on = going_on or goes_on(channel)
+        more = more or is_open(channel)
         if channel.producer < 0:
             w.control.outward = 1
     stage.wait = 0
-    if not going_on:
+    if not more:
         for at in range(first, end):
             if is_full(w):
                 return False

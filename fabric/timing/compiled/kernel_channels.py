@@ -92,7 +92,7 @@ def head_shown(w: World, channel: ChannelRow) -> int:
     return shown_from(slot_of(w, channel, channel.taken).visible, channel.next_take)
 
 
-def goes_on(channel: ChannelRow) -> bool:
+def is_open(channel: ChannelRow) -> bool:
     """Whether more elements may arrive."""
     return channel.closed < 0 or channel.sent > channel.arrived
 
@@ -101,7 +101,7 @@ def look(w: World, channel: ChannelRow) -> tuple[int, int]:
     """Return the status of a stage that waits for the next element, and its code."""
     if channel.arrived > channel.taken:
         return c.READY, slot_of(w, channel, channel.taken).code
-    return (c.NO_ELEMENT if goes_on(channel) else c.READY), c.ENDED_CODE
+    return (c.NO_ELEMENT if is_open(channel) else c.READY), c.ENDED_CODE
 
 
 def see(w: World, unit: int, channel: ChannelRow, now: int) -> int:
@@ -161,7 +161,7 @@ def send(  # noqa: PLR0911 - one rule, in the order in which it is followed
     w: World, channel: ChannelRow, what: int, code: int, now: int, pace: int, requested: int
 ) -> tuple[int, int, int]:
     """Reserve, put or send; return the clock, the status, and why the loop returns, if it does."""
-    # As a task finds it, before it waits for a credit.
+    # Tasks also compare with the stated shape before they wait for a credit.
     if what != c.RESERVE and not fits(w, channel, code):
         return now, c.READY, c.FAILS
     if what != c.PUT:
@@ -189,7 +189,7 @@ def send(  # noqa: PLR0911 - one rule, in the order in which it is followed
 
 
 def spend(w: World, channel: ChannelRow, now: int) -> int:
-    """Spend a credit; return the clock, not before it is usable."""
+    """Spend a credit; return the clock after the wait for it."""
     before = channel.sent + channel.reserved - channel.depth
     usable = slot_of(w, channel, before).usable if before >= 0 else 0
     spent = spent_at(now, usable, channel.next_send)
@@ -263,7 +263,7 @@ def close(channel: ChannelRow, now: int) -> None:
 
 
 def arrive(w: World) -> bool:
-    """Deliver elements that have left the links; False if the log is full before all are.
+    """Deliver elements that have left the links; False if the log is full before the last one.
 
     ``Boundary`` delivers the elements of tasks.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import fields, is_dataclass
 
-# Any: an operator's part may be anything.
+# Any: an attribute of an operator may have any type.
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.unit import Unit
 
 _PLAIN: Final = frozenset({bool, float, int, str, type(None)})
-"""Most of what operators are made of."""
+"""Types of most attributes of operators."""
 
 
 class Likeness:
@@ -51,7 +51,7 @@ class Likeness:
         """Return the class of ``operator`` and its attributes, without its name."""
         known = self._made_of.get(id(operator))
         if known is None:
-            # The operator is kept, so that its identity stays its own.
+            # The operator is kept, so that no other object gets its id.
             before, parts = self._objects, self._parts(operator)
             known = self._made_of[id(operator)] = operator, parts, before == self._objects
         return known[1]
@@ -78,7 +78,7 @@ class Likeness:
     def _value(self, described: ValueType) -> Hashable:
         known = self._values.get(id(described))
         if known is None:
-            # The type is kept, so that its identity stays its own.
+            # The type is kept, so that no other object gets its id.
             self._values[id(described)] = known = described, self._plain(described)
         return known[1]
 
@@ -103,7 +103,7 @@ class Likeness:
         kind = described.__class__
         names = self._names.get(kind)
         if names is None:
-            besides = "name" if issubclass(kind, Operator) else None
-            names = [each.name for each in fields(kind) if each.name != besides]
+            ignored = "name" if issubclass(kind, Operator) else None
+            names = [each.name for each in fields(kind) if each.name != ignored]
             self._names[kind] = names
         return (kind, *[self._plain(getattr(described, name)) for name in names])

@@ -32,7 +32,7 @@ class Views:
         outputs: Sequence[tuple[Sink, ...]],
         **shared: Any,
     ) -> None:
-        """Keep what ports are made of; ``shared`` are the fields that are equal in all ports."""
+        """Store the fields of ports; ``shared`` has the fields that are equal in all ports."""
         self.units: Final = units
         self.inputs: Final = inputs
         self.outputs: Final = outputs
@@ -42,13 +42,13 @@ class Views:
         self.log: Final[Log | None] = shared["log"]
         self._plan: Final = plan
         self._shared: Final = shared
-        self._made: Final[dict[int, Ports]] = {}
+        self._ports: Final[dict[int, Ports]] = {}
 
     def __getitem__(self, index: int) -> Ports:
         """Return the ports of node ``index``."""
-        if index not in self._made:
+        if index not in self._ports:
             node = self._plan.nodes[index]
-            self._made[index] = Ports(
+            self._ports[index] = Ports(
                 unit=self.units[index],
                 inputs=self.inputs[index],
                 outputs=self.outputs[index],
@@ -57,7 +57,7 @@ class Views:
                 region=self.region(index),
                 **self._shared,
             )
-        return self._made[index]
+        return self._ports[index]
 
     def __iter__(self) -> Iterator[Ports]:
         """Iterate over all ports, in node order."""
@@ -65,7 +65,7 @@ class Views:
 
     def replace(self, index: int, ports: Ports) -> None:
         """Replace the ports of node ``index``."""
-        self._made[index] = ports
+        self._ports[index] = ports
 
     def region(self, index: int) -> Region | None:
         """Return the region of the tensor of node ``index``; inputs are stored consecutively."""

@@ -1,6 +1,6 @@
-"""The compiled operators of a run and their one loop.
+"""The compiled operators of a run and the loop that runs them.
 
-For the clock and for channels at its boundary they are units like any other.
+For the clock and for channels to tasks, a compiled operator is a unit like any other.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 _BUDGET: Final = 2_000_000
 """Operations between two checks for signals."""
 
-_ASKED: Final = 1_000
-"""Operators asked before other tasks have a turn."""
+_MOST_FOUND: Final = 1_000
+"""Transitions found before other tasks have a turn."""
 
 
 class Region:
-    """Runs stages. For the clock it is the network, with the memory of the loop.
+    """Runs stages. The clock advances it like a network, and with it links and memory of the loop.
 
     Attributes:
-        gave_up: no table holds what an operator does; the run begins again as tasks.
+        gave_up: an operator's behaviour cannot be recorded; the run begins again as tasks.
     """
 
     def __init__(self, arrays: Arrays, likeness: Likeness, views: Views) -> None:
@@ -92,7 +92,7 @@ class Region:
 
     @property
     def next_cycle(self) -> int:
-        """See ``Network``: no burst is seen complete before this cycle."""
+        """See ``Network``; no burst is seen complete before this cycle, either."""
         return next_event(self._arrays.world)
 
     @property
@@ -155,9 +155,9 @@ class Region:
 
     def _run(self) -> bool:
         """Run the loop until all stages wait; False if it returned early."""
-        arrays, asked = self._arrays, 0
+        arrays, transitions = self._arrays, 0
         control = arrays.world.control
-        while asked < _ASKED and not self._clock.stopped:
+        while transitions < _MOST_FOUND and not self._clock.stopped:
             reason, about = arrays.run(self._clock.pace_cycle, _BUDGET)
             if control.changes:
                 self._on_chip.record(arrays.world.ledger.rows[: control.changes].tolist())
@@ -167,10 +167,11 @@ class Region:
             if reason in (c.AT_REST, c.TIRED):
                 return bool(reason == c.AT_REST)
             if reason == c.ASKS:
-                arrays.stages[about].automaton.ask(control.asked_state, control.asked_code)
+                automaton = arrays.stages[about].automaton
+                automaton.find_transition(control.asked_state, control.asked_code)
                 if not arrays.pays():
                     raise UnfitError
-                asked += 1
+                transitions += 1
             elif reason == c.GROWS:
                 arrays.grow(about)
             elif reason == c.CROWDS:
@@ -249,7 +250,7 @@ class Region:
             publish(self._arrays, self._boundary)
 
     def close(self, *, keeps: bool = True) -> None:
-        """Release all but published progress and, if ``keeps``, the tables: the run is over."""
+        """Release everything except published progress; ``keeps`` keeps tables for the next run."""
         if self.gave_up:
             return
         for automaton in {stage.automaton for stage in self._arrays.stages}:
@@ -270,7 +271,7 @@ def region_of(
 ) -> Region | None:
     """Return the region of operators that need no task; None if every operator needs a task.
 
-    ``channels`` are by edge, ``conducted`` by node.
+    ``channels`` are in edge order, ``conducted`` in node order.
     """
     slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
     if slow > c.FAR:

@@ -1,7 +1,7 @@
 """Stand-ins that record the operations of an operator's ``run``.
 
-Channel ends, a unit and a memory note the operations between two elements and the stated memory.
-``run`` advances to an element and then receives its code.
+Replaced channel ends, unit and memories note the operations between two elements. ``run`` advances
+until it awaits an element, and then receives one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Recording:
     Attributes:
         operations: rows since the last element.
         memory: stated at the end of a turn since the last element; None otherwise.
-        shown: by input, the last peeked value; only its number is available to the loop.
+        shown: by input, the last peeked value. The loop has no numbers of earlier values.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -105,13 +105,13 @@ class Recording:
         self._moves += 1
         self._latest = None
 
-    def send(self, what: int, port: int, element: Element, asked: _Stamp | None = None) -> None:
+    def send(self, what: int, port: int, element: Element, since: _Stamp | None = None) -> None:
         """Note that ``element`` is sent or put."""
         value, level = element
         amount, stamp = 0, -1
-        if asked is not None:
-            amount = asked.cycles
-            stamp = self._number_of(asked)
+        if since is not None:
+            amount = since.cycles
+            stamp = self._number_of(since)
         if isinstance(value, OpaqueTile):
             self.check_shown(value)
             code, source = self.codes.same_kind(value, level), value.port
@@ -121,7 +121,7 @@ class Recording:
         self.moved()
 
     def check_shown(self, tile: OpaqueTile) -> None:
-        """Check that the number of ``tile`` is from the last look.
+        """Check that ``tile`` is from the last peek at its input.
 
         Raises:
             UnfitError: another element of that input was peeked since.
@@ -153,7 +153,7 @@ class Recording:
             raise UnfitError
         self._repeats = True
         operations, at = self.operations, len(self.operations)
-        # Each time begins with another clock.
+        # Each repetition begins with another clock.
         self.moved()
         yield 0
         if operations is not self.operations:

@@ -286,7 +286,7 @@ STEP_ENTRIES: Final = 8
 """The most rows of the log that one step of a stage writes."""
 
 FAR: Final = 1 << 60
-"""Cycles and FLOPs from here on use Python's unbounded integers."""
+"""At more cycles or FLOPs the run begins again as tasks, with Python's unbounded integers."""
 
 # An element as a number: kind, number in a tile, bare stop, level of its stop.
 LEVEL_BITS: Final = 7

@@ -5,7 +5,7 @@ credit is available: units run ahead in their own time, and every schedule gives
 
 On shared links (``way``) an element sent at the producer's clock p leaves the links of its route at
 t, and is visible at max(requested, t + F), F being the latency of the route. An element on links
-holds its slot. Credits return without load.
+holds its slot. Credits take no bandwidth of links.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NOTHING: Final[deque[Any]] = deque(maxlen=0)
 _GRANT: Final = 256
 """Credits granted at a time.
 
-Deep channels use memory only when they fill, and a unit that fills one lets trio run other tasks.
+So deep channels use memory only when they fill, and other tasks run after each grant.
 """
 
 
@@ -58,12 +58,12 @@ class Channel:
         forward_cycles: from the sending of an element to the cycle in which it is visible.
         backward_cycles: from a dequeue to the cycle in which its credit is usable.
         interval_cycles: the least between two elements at one end; 0 or 1.
-        next_send_cycle, next_take_cycle: earliest cycles of the next ones; 0 without an interval.
+        next_send_cycle, next_take_cycle: earliest next cycle of each end; 0 without an interval.
         queue: (visible cycle, element), oldest first.
         credits: usable cycles, oldest first.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
-        credit_cycles: cycles it then waited for the credit on its way back.
+        credit_cycles: cycles the producer then waited while the credit was on its way back.
         closed_cycle: the producer's final clock; one hop later with an interval.
         left_over: values that came after the consumer's operator had ended.
         log: receives the operations of tasks; None if the run has no log.
@@ -221,12 +221,12 @@ class Channel:
     async def send_at(self, element: Element, requested_cycle: int) -> None:
         """Like ``send``, visible no earlier than ``requested_cycle``.
 
-        Cycles after the unit's clock are ``ports.now`` plus a number: then a record of the run
-        moves them with the clock under other depths.
+        Write a cycle after the unit's clock as ``ports.now`` plus a number, so that a record of the
+        run can move it with the clock under other depths.
         """
         before_cycle = self.producer.now
         await self.reserve(put_later=False)
-        # A reading is not passed on to the consumer's clock.
+        # ``int``, because the consumer's clock must not become a ``Reading``.
         self._append(element, int(requested_cycle))
         if self.log is not None:
             self.log.sent_at(element, requested_cycle, self.producer.now - before_cycle)
@@ -325,7 +325,7 @@ class Channel:
     def _free(self, visible_cycle: int, now: int) -> None:
         """Free at ``now`` the slot of an element that was visible at ``visible_cycle``."""
         if self.way is not None:
-            # The slot is in use from the sending on, however late the links are.
+            # On shared links, the slot is in use from the sending on.
             visible_cycle = visible_from(self.way.arrived.popleft()[0], self.forward_cycles, 0)
         if self.interval_cycles:
             self.next_take_cycle = next_from(now, self.interval_cycles)
@@ -399,7 +399,7 @@ class Channel:
                 self._wake_writer()
 
     def stop(self) -> None:
-        """Carry nothing more: the run is over."""
+        """Carry no more elements and credits: the run is over."""
         self.reader = self.writer = None
         self._spent += len(self._returned)
         self._ungranted = 0
@@ -517,21 +517,21 @@ class Channel:
         """
         return max(self._peak_slots if self.taken else 0, self.held_elements)
 
-    # The rest is for units that run in the compiled loop.
+    # The rest is for units in the compiled loop, which copies its progress to channels.
 
     def hand_over(self, sent: Sequence[tuple[int, Element]], closed_cycle: int | None) -> None:
-        """Append elements that the producer sent elsewhere, with visible cycles, and the end."""
+        """Append elements that the producer sent in the loop, with visible cycles, and the end."""
         self.queue.extend(sent)
         self.closed_cycle = closed_cycle
         if self.reader is not None:
             self._wake_reader()
 
     def fetch(self) -> None:
-        """Let a consumer that dequeues elsewhere have all elements."""
+        """Empty the queue, whose elements the loop has copied."""
         self.queue = deque()
 
     def give_back(self, usable_cycles: Iterable[int]) -> None:
-        """Return the credits of elements that the consumer has dequeued elsewhere."""
+        """Return the credits of elements that the consumer has dequeued in the loop."""
         self._returned.extend(usable_cycles)
         if self.writer is not None:
             self._wake_writer()
@@ -542,7 +542,7 @@ class Channel:
         return self._returned
 
     def collect(self) -> None:
-        """Note that the producer has received these credits elsewhere."""
+        """Remove the returned credits, which the loop has copied."""
         self._spent += len(self._returned)
         self._returned = deque()
 
@@ -551,7 +551,7 @@ class Channel:
         self.queue = deque(queue) or _NOTHING
 
     def count_sent(self, bare_stops: int, full_cycles: int, credit_cycles: int) -> None:
-        """Add counts of the producer from elsewhere."""
+        """Set the producer's counts."""
         self._bare_stops = bare_stops
         self.full_cycles = full_cycles
         self.credit_cycles = credit_cycles
@@ -566,7 +566,7 @@ class Channel:
         *,
         ended: bool,
     ) -> None:
-        """Add counts of the consumer from elsewhere."""
+        """Set the consumer's counts."""
         self._spent = taken - len(self._returned)
         self.empty_cycles = empty_cycles
         self.left_over = left_over
@@ -578,7 +578,7 @@ class Channel:
     def send_elsewhere(
         self, bytes_sent: int, sent: Iterable[tuple[int, int, Element]], closed_cycle: int | None
     ) -> None:
-        """Adopt the elements that the producer has sent elsewhere, as in ``Way``, and its end."""
+        """Set the elements on links, as in ``Way``, and the end of the stream."""
         way = self.way
         assert way is not None
         way.bytes_sent = bytes_sent
@@ -622,8 +622,8 @@ class Discard:
 class AssumedSink:
     """Wraps a channel and compares sizes of groups with the shape that the program states.
 
-    A number is compared when its group closes. ``sizes`` has, by dimension, the smallest and the
-    largest closed group, for sizes that depend on other streams.
+    A group that should have a number of elements is compared when it closes. For sizes that depend
+    on other streams, ``sizes`` has the smallest and the largest closed group of each dimension.
     """
 
     __slots__ = ("_counts", "_groups", "_numbers", "channel", "claims", "sizes")
@@ -677,7 +677,7 @@ class AssumedSink:
     def count_sent(
         self, counts: list[int], groups: list[int], sizes: list[tuple[int, int]]
     ) -> None:
-        """Adopt counts of elements sent elsewhere, by dimension."""
+        """Set the counts by dimension, of elements sent in the compiled loop."""
         self._counts, self._groups = counts, groups
         self.sizes = {dimension: size for dimension, size in enumerate(sizes) if groups[dimension]}
 
@@ -718,7 +718,7 @@ class AssumedSink:
 
 
 class LaterSink:
-    """Wraps a sink; cycles of ``send_at`` count from a later one than 0.
+    """Wraps a sink; cycles of ``send_at`` count from ``since_cycle``.
 
     Attributes:
         next_cycle: one after the latest requested cycle, or the first cycle.

@@ -6,10 +6,11 @@ p and consumer clock c:
 * a credit: p = max(p, d[n-K] + B), where d[m] is the clock at which element m was dequeued;
 * visible:  v[n] = max(requested, p + F);
 * dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
-* hear:     d[n] = v[n], if v[n] <= c, which does not change.
+* hear:     d[n] = v[n], if v[n] <= c. The clock c does not change.
 
-With an interval of I cycles, p is at least I later than when element n-1 was sent, element n is
-shown from d[n-1] + I on, and the end of the stream takes as long as an element.
+With an interval of I cycles, p is at least I later than when element n-1 was sent, and element n is
+shown from d[n-1] + I on. The consumer sees the end of the stream F cycles after the producer's end.
+Without an interval, it sees the end in the same cycle.
 
 The stamp of an element is v, and the stamp of a credit is d + B. Tasks call these functions, and
 the compiled loops compile them. ``tests/model`` has an independent copy.
@@ -32,10 +33,10 @@ def credit_part(waited_cycles: int, backward_cycles: int) -> int:
 
 
 def links_part(before_cycle: int, now: int, visible_cycle: int, late_cycles: int) -> int:
-    """Return the part of a wait for an element, from ``before_cycle`` to now, that was for links.
+    """Return how many cycles of a wait for an element, from ``before_cycle`` on, were for links.
 
-    Shared links made the element visible ``late_cycles`` later. In the rest, the consumer waited
-    for the producer.
+    Shared links made the element visible ``late_cycles`` later. In the other cycles, the consumer
+    waited for the producer.
     """
     return max(0, min(now, visible_cycle) - max(before_cycle, visible_cycle - late_cycles))
 
@@ -61,7 +62,7 @@ def usable_from(taken_cycle: int, backward_cycles: int) -> int:
 
 
 def next_from(cycle: int, interval_cycles: int) -> int:
-    """Return the first cycle in which one end of a channel, used now, can be used again."""
+    """Return the first cycle in which an end of a channel, used in ``cycle``, can be used again."""
     return cycle + interval_cycles if interval_cycles else 0
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fabric.graph.values.value import Element
 
 _REACH: Final = Operation.REACH
-"""Looked up once: a member of an enumeration takes as long to find as a wait to make."""
+"""Looked up once, because finding a member of an enumeration takes as long as making a wait."""
 
 _NEVER: Final = 1 << 62
 
@@ -42,8 +42,8 @@ class VirtualClock:
         now: every event before this cycle has happened.
         stopping: stop when no unit can run, instead of advancing.
         stopped: the run is over; work of cancelled operators does not count.
-        pace_cycle: units with later clocks wait until no other unit can run.
-        chose: called with units that wait for a cycle, which may decide their work.
+        pace_cycle: units with clocks at or after it wait until no other unit can run.
+        chose: called with each unit that waits for a cycle: inputs until then may decide its work.
     """
 
     def __init__(
@@ -95,10 +95,7 @@ class VirtualClock:
         return not (pending or carries or self._pacing or self._next_reach())
 
     def pace_after(self, cycle: int) -> int:
-        """Return the first cycle after ``cycle`` up to which units keep pace.
-
-        A unit with a later clock was stopped by the schedule, not by its channels.
-        """
+        """Return the next cycle after ``cycle`` at which units wait for the pace; else 1 << 62."""
         return (cycle // self._pace_cycles + 1) * self._pace_cycles if self._on_pace else _NEVER
 
     def keep_pace(self, unit: Unit) -> Switching[None]:
@@ -131,8 +128,8 @@ class VirtualClock:
         if not self.stopped:
             self.wake(unit)
             raise ProgramError(
-                f"{unit.name} has cancelled a wait of its own: expected none, such as by a "
-                "timeout: the host's time says nothing about cycles"
+                f"{unit.name} has cancelled its wait: expected an operator without timeouts, since "
+                "cycles do not depend on the host's time"
             )
 
     def _rest(self) -> None:
@@ -236,8 +233,8 @@ class VirtualClock:
     def _carried(self, horizon: int) -> bool:
         """Advance the network and the memory up to ``horizon``; return whether a unit was woken.
 
-        Units act on a network event with later stamps, and on an answer of the memory with no
-        earlier ones. So the earlier of the two advances first.
+        The earlier event comes first. In one cycle the memory's event comes first: its stamps have
+        that cycle or later ones, and stamps of the network have later ones.
         """
         network = self.network
         last = min(horizon, _NEVER - 1)
@@ -284,7 +281,7 @@ class Network(Protocol):
 
     @property
     def next_cycle(self) -> int:
-        """The cycle of the next event, unless more is sent; 1 << 62 without an event.
+        """The cycle of the next event, if nothing is sent before; 1 << 62 without an event.
 
         Elements that arrive with this event have later stamps.
         """
@@ -322,7 +319,7 @@ class Way:
         sent: oldest first: the producer's clock, the requested cycle, the element.
         arrived: of elements not yet dequeued, the cycle of sending and the delay by links.
         links_cycles: cycles that the consumer waited for links.
-        closed_cycle: the consumer sees it once all elements have arrived.
+        closed_cycle: end of the stream, which the consumer sees after the last element.
     """
 
     __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links", "links_cycles", "sent")

@@ -4,7 +4,7 @@ A world, a table and an array of integers are pointers into a frame, which has t
 size of every table. A row is a pointer to its first column. ``world.channels[3].sent += 1`` loads
 an address, which no loop changes, and then loads and stores an integer at a fixed offset.
 
-Importing it takes half a second: it is imported where no machine code has been kept.
+Importing this module takes half a second, so it is imported only if no machine code was kept.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any
     finally:
         config.OPT = level
     module = llvm.parse_assembly(entry.inspect_llvm())
-    # What raises and allocates is left out once it is seen that the loop never does.
+    # LLVM removes internal functions that raise or allocate, because the loop never calls them.
     for value in (*module.functions, *module.global_variables):
         if not value.is_declaration and value.name != entry.native_name:
             value.linkage = llvm.Linkage.internal
-    # The first level finds which results are constant, the second one inlines by their size.
+    # Level 1 finds constant results. Level 3 then inlines functions by their size.
     for speed_level in (1, 3):
         options = llvm.create_pipeline_tuning_options(speed_level=speed_level)
         passes = llvm.create_pass_builder(target, options)
@@ -73,7 +73,7 @@ def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any
 
 @cache
 def _jitted(function: FunctionType) -> Any:
-    """Return ``function`` as numba knows it, and with it the functions that it calls."""
+    """Return ``function`` with numba's decorator, and decorate the functions that it calls."""
     names = dict(function.__globals__)
     # ``co_names`` has attributes, too, and a column may be named like a function.
     for name in {each.argval for each in get_instructions(function) if "GLOBAL" in each.opname}:
@@ -107,7 +107,7 @@ def _entry(loop: Callable[..., Any], kinds: Mapping[str, Any]) -> Callable[..., 
 
 
 def _in_frame(kind: Any, place: int) -> Any:
-    """Return a function from a frame to what of this ``kind`` begins at a ``place`` in it."""
+    """Return a function from a frame to the part of this ``kind`` at ``place`` in the frame."""
 
     @intrinsic
     def get(_: Any, frame: Any) -> tuple[Any, Callable[..., Any]]:
@@ -164,7 +164,7 @@ def _place(row: Any, column: str) -> int:
 
 
 def _fixed(builder: Any, pointer: Any) -> Any:
-    """Load from a frame what never changes, so that LLVM may load it once."""
+    """Load an address or a size from a frame. They never change, so LLVM may load them once."""
     loaded = builder.load(pointer)
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded
@@ -175,7 +175,7 @@ def _address(builder: Any, pointer: Any) -> Any:
 
 
 def _part(builder: Any, frame: Any, place: int, kind: Any) -> Any:
-    """Return the pointer for what begins at a ``place`` of a frame."""
+    """Return the pointer to the part of ``kind`` at ``place`` in a frame."""
     pointer = _at(builder, frame, place)
     return _address(builder, pointer) if Part(kind).is_row else pointer
 

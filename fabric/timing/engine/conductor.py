@@ -1,9 +1,9 @@
-"""Runs woken strands of conducted operators without trio in between.
+"""Runs the woken tasks of conducted operators without trio's scheduler.
 
 A parked task is detached from trio (``temporarily_detach_coroutine_object``). Compared with trio's
 scheduler, the conductor saves 2 microseconds for each switch: a third of the time of an attention
-run. It gives trio a turn now and then, and hands an operator that ends back to trio. Other
-operators are run by trio.
+run. Trio gets a turn after 1,000 steps, and ends the tasks of operators that have ended. It also
+runs all other operators.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _suspension(abort: Callable[[object], Abort]) -> object:
 
     Reusing it saves 2 of the 4 microseconds of a switch.
     """
-    waiting = wait_task_rescheduled(abort)  # noqa: ASYNC105 - asked, not awaited
-    told: object = waiting.send(None)
+    waiting = wait_task_rescheduled(abort)  # noqa: ASYNC105 - only its first value is used
+    suspension: object = waiting.send(None)
     waiting.close()
-    return told
+    return suspension

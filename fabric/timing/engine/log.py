@@ -1,7 +1,7 @@
 """The log of a run: one row for each operation of a unit, from tasks and from the compiled loop.
 
-Rows of one unit are in its order, and rows of different units in the order of the host. The cycles
-that a unit worked before an operation are ``cycle - waited`` less the cycle of its previous row.
+Rows of one unit are in its order, and rows of different units in the order of the host. A unit
+worked from the cycle of its previous row to ``cycle - waited`` of the next row.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Entry(Row):
     Attributes:
         channel: -1 for none.
         amount: see the operations below.
-        stop: level of a sent element; ``~level`` of a bare stop. Of NOTE, LATE and AT, a reading.
+        stop: level of a sent element; ``~level`` of a bare stop; a reading for NOTE, LATE and AT.
         cycle: the unit's clock after the operation.
-        waited: cycles that the unit waited for it; of UNTIL, cycles that it worked.
+        waited: cycles that the unit waited for it; for UNTIL, cycles that it worked.
     """
 
     unit: int
@@ -57,7 +57,7 @@ END: Final = 5
 FINISH: Final = 6
 """The operator ended, and so did its outputs."""
 WORK: Final = 7
-"""The unit worked: only in records, before operations with other amounts."""
+"""The unit worked; only in records, if no later operation counts this work."""
 BURST: Final = 8
 """Off-chip memory has answered; the amount is its requests. In a record, any wait for a memory."""
 NOTE: Final = 9
@@ -73,7 +73,7 @@ UNTIL: Final = 13
 IDLE: Final = 14
 """The unit waited for an element that was sent in the cycle ``amount`` and is seen later."""
 HEAR: Final = 15
-"""The unit learns that an element was dequeued in the cycle ``amount``, behind its clock."""
+"""The unit notes that an element was dequeued in the cycle ``amount``, before its clock."""
 CHOICE: Final = 16
 """Which input came first decides what the unit does next."""
 LINKS: Final = 17
@@ -113,13 +113,13 @@ ROWS: Final = 1 << 17
 
 
 class Keeper:
-    """Receives the rows of a run. If the run begins again, so does the keeper with ``follow``."""
+    """Receives the rows of a run. ``follow`` is called again if the run begins again."""
 
     def follow(self, log: Log, units: Sequence[Unit]) -> None:
         """A machine of ``units`` is being built, which writes to ``log``."""
 
     def keep(self, rows: Entries) -> None:
-        """Take rows, which are overwritten afterwards."""
+        """Use or copy ``rows``, which are overwritten afterwards."""
 
 
 class Log:
@@ -156,7 +156,7 @@ class Log:
             keeper.keep(rows)
 
     def close(self) -> None:
-        """Pass the rest on, and free the buffer: channels keep the log until they are collected."""
+        """Pass the last rows on, and free the buffer: channels refer to the log for longer."""
         self.flush()
         self._bytes = memoryview(b"")
         self.table = Table.zeros(Entry, 0)
@@ -188,7 +188,7 @@ class Log:
         self.add(channel.consumer, ARRIVAL, channel.number, element)
 
     def was_busy(self, unit: Unit, charged_cycles: int, cycles: int) -> None:
-        """The unit was charged for the rest of ``cycles`` since an arrival."""
+        """The unit was charged ``charged_cycles``, the rest of ``cycles`` since an arrival."""
         self.add(unit, UNTIL, amount=cycles, waited=charged_cycles)
 
     def chose(self, unit: Unit) -> None:
@@ -256,7 +256,7 @@ class ChannelLog:
         self._log.add(self.consumer, TAKE, self.number, waited=waited)
 
     def heard(self, cycle: int) -> None:
-        """An element was dequeued at ``cycle``; the consumer knows at its own clock."""
+        """An element was dequeued at ``cycle``, before the consumer's clock."""
         self._has_seen = False
         self._log.add(self.consumer, HEAR, self.number, cycle)
 

@@ -1,4 +1,4 @@
-"""Loops over integers, compiled by numba once for all runs; later ones link their machine code.
+"""Loops over integers, which numba compiles once. Later runs link the kept machine code.
 
 Importing numba and loading a function from its cache takes 0.6 seconds of every run. Linking two
 kilobytes with LLVM takes a twelfth of that.
@@ -17,7 +17,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from types import ModuleType
 
-# Any: what llvmlite gives has no types.
+# Any: llvmlite has no types.
 from typing import Any, Final, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -32,7 +32,7 @@ _DIGEST_BYTES: Final = 32
 _COMPILER: Final = ("compiling", "tables")
 
 _engines: Final[list[Any]] = []
-"""The engines own their code, so they are kept."""
+"""Kept, because an engine owns the code that it has linked."""
 
 _kept_compiled: Final[list[bool]] = []
 
@@ -75,13 +75,13 @@ class MachineCode:
 
     @cached_property
     def _native(self) -> Callable[..., None]:
-        """The function at its address: of a frame, as ``compiled`` has it, and the integers."""
+        """The linked function of a frame, see ``compiling``, and the integers."""
         integers = [ctypes.c_int64 for kind in self._kinds.values() if kind is int]
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *integers)(self.link())
 
     def link(self) -> int:
         """Return the address of the machine code, compiled if no process has kept it."""
-        # Loading LLVM takes 50 milliseconds, which a run without off-chip memory can do without.
+        # Imported here, because loading LLVM takes 50 milliseconds.
         from llvmlite import binding as llvm
 
         llvm.initialize_native_target()
@@ -138,7 +138,7 @@ def _key(*sources: Path) -> str:
 
 
 def _folders(source: Path) -> Iterator[Path]:
-    """Yield the folders for machine code: beside Python's own of the source, and the user's."""
+    """Yield the folders for machine code: ``__pycache__`` of the source, and the user's cache."""
     yield Path(cache_from_source(str(source))).parent
     with contextlib.suppress(RuntimeError):  # HOME is not set, and the user has no entry
         yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "step-fabric"

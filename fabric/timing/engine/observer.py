@@ -32,8 +32,8 @@ units are unrelated.
 Sent: TypeAlias = tuple[int, ...]
 """How an element was sent: the stamp of its sending.
 
-For reserved slots or later requests, also the requested cycle (-1 for none), and number and cycle
-of the reservation.
+An element in a reserved slot or with a requested cycle also has that cycle (-1 for none), and the
+number and cycle of the reservation.
 """
 
 Taken: TypeAlias = tuple[int, int]
@@ -68,9 +68,9 @@ class Watched(ChannelLog):
         self._held: Final[deque[tuple[Element, Sent]]] = deque()
         self._seen: Stamp | None = None
         watching = [(each, each.watch(self)) for each in observation.observers]
-        told = [(each, transferred) for each, transferred in watching if transferred is not None]
-        self._observers: Final = [observer for observer, _ in told]
-        self._transferred: Final = _together([transferred for _, transferred in told])
+        pairs = [(each, transferred) for each, transferred in watching if transferred is not None]
+        self._observers: Final = [observer for observer, _ in pairs]
+        self._transferred: Final = _together([transferred for _, transferred in pairs])
 
     @property
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
@@ -184,7 +184,7 @@ class Watched(ChannelLog):
             observer.waited_for_links(self, cycles)
 
     def _left_links(self, sent: Sent, cycle: int) -> Sent:
-        """Return how an element was sent that leaves the links at ``cycle``, as if requested."""
+        """Return ``sent`` with the visible cycle of an element that leaves links at ``cycle``."""
         order, sent_cycle, waited, *rest = sent
         requested_cycle, reserved_order, reserved_cycle = rest or (-1, order, sent_cycle)
         visible_cycle = visible_from(cycle, self._forward_cycles, requested_cycle)
@@ -249,15 +249,15 @@ class Observation(Log):
         return self.next_order(), unit.now, cycles
 
 
-def _together(told: Sequence[Transferred]) -> Transferred:
-    if len(told) == 1:
-        return told[0]
+def _together(functions: Sequence[Transferred]) -> Transferred:
+    if len(functions) == 1:
+        return functions[0]
 
-    def all_of_them(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
-        for transferred in told:
+    def call_all(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
+        for transferred in functions:
             transferred(element, sent, seen, taken)
 
-    return all_of_them
+    return call_all
 
 
 class Observer:
@@ -327,7 +327,7 @@ class Observer:
         """The operator of ``unit`` has done its work; later elements are discarded."""
 
     def burst(self, unit: Unit, requests: int, stamp: Stamp) -> None:
-        """The off-chip memory has answered a burst of ``unit``, numbered when it was submitted."""
+        """The off-chip memory has answered a burst of ``unit``."""
 
     def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
         """Room on chip was given to ``unit``, in bytes of new pages if there are pages."""

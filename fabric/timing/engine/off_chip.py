@@ -16,8 +16,8 @@ class OffChip(Protocol):
 
     A unit submits one burst at a time, at its own clock, and parks. The memory advances only when
     no unit can run: then it has every burst of the cycles before the horizon. Units may still
-    submit in the horizon's own cycle. The order of calls depends on the host. A memory may use
-    clocks and ports of units, but not that order.
+    submit in the horizon's own cycle. The order of calls depends on the host, so answers must
+    depend only on clocks and ports of units.
     """
 
     @property
@@ -27,7 +27,7 @@ class OffChip(Protocol):
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of all requests that the memory has taken, whole requests each."""
+        """Bytes of all requests that the memory has taken, counted in whole requests."""
         ...
 
     @property
@@ -89,7 +89,7 @@ class Prefetching(Protocol):
 
 
 def prefetching(memory: OffChip | None) -> Prefetching | None:
-    """Return the memory wrapped by ``memory``, if it fetches ahead."""
+    """Return the memory without wrappers, if it fetches ahead."""
     behind = memory_behind(memory)
     return behind if isinstance(behind, Prefetching) and behind.prefetches else None
 
@@ -175,7 +175,7 @@ class BusCycles:
         refresh: rows were being refreshed.
         turnaround: the bus turned between reading and writing.
         window: requests waited outside of a full window, and none in it could be served.
-        conflict: all waiting requests were in the window, for rows and command slots.
+        conflict: all waiting requests were in the window, and waited for rows or command slots.
         idle: no request waited for a command.
     """
 

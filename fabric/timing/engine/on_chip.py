@@ -145,7 +145,7 @@ class OnChipMemory:
         return self._room(held_bytes + size_bytes) - self._room(held_bytes)
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Count allocations and releases from elsewhere, as cycles and bytes."""
+        """Count allocations and releases of the compiled loop, as cycles and bytes."""
         self._bytes.record(changes)
 
     @property

@@ -171,10 +171,10 @@ class Ports:
 
     @property
     def now(self) -> int:
-        """The unit's clock, for a ``send_at``: observers receive the reading.
+        """The unit's clock, for ``send_at``.
 
-        ``ports.now + 3`` is 3 cycles after this reading under any channel depths. ``ports.unit.now
-        + 3`` and other integers cannot be timed again.
+        ``ports.now + 3`` is 3 cycles after this reading under any channel depths. A run cannot be
+        timed again if it sends at ``ports.unit.now + 3`` or at another plain integer.
         """
         unit, log = self.unit, self.log
         now = unit.now if log is None else log.reading(unit)
@@ -182,7 +182,7 @@ class Ports:
 
     @property
     def start(self) -> int:
-        """Cycle 0, for a ``send_at``: observers receive that cycles count from the start."""
+        """Cycle 0, for ``send_at``, if its cycles count from the start of the run."""
         return 0 if self.log is None else START
 
     @property
@@ -257,7 +257,7 @@ class Ports:
             )
 
     def turn(self, *memory: object) -> None:
-        """State that all further behaviour follows from ``memory`` and the elements to come.
+        """State that all further behaviour depends only on ``memory`` and on later elements.
 
         An operator of a class with ``turns`` calls this after each element or group; see
         ``Operator``.
@@ -317,7 +317,7 @@ class Ports:
             source.reader = None
 
     def values_of(self, function: object, method: str) -> Callable[..., Value]:
-        """Return ``function.method``; a user's results have to be values of the output."""
+        """Return ``function.method``; results of a user's function are checked as outputs."""
         kind = self.output_types[0].value
 
         def wrong(result: object) -> str | None:
@@ -329,14 +329,14 @@ class Ports:
         return _guarded(function, method, wrong)
 
     def parts_of(self, split: Splitting) -> Callable[[Any], Sequence[Element]]:
-        """Return ``split.apply``; a user's results have to be parts of the output."""
+        """Return ``split.apply``; results of a user's function are checked as parts of outputs."""
         stream_type = StreamType((1,) * (split.rank + 1), self.output_types[0].value)
         return _guarded(
             split, "apply", lambda parts: _wrong_parts(parts, stream_type, self.functional)
         )
 
     def update_of(self, reduction: object) -> Call:
-        """Return ``reduction.update``; a user's must not change its inputs."""
+        """Return ``reduction.update``; a user's function may change only its first input."""
         return _guarded(reduction, "update", lambda _: None, kept=1)
 
     numbers_of = staticmethod(_numbers_of)
@@ -358,10 +358,10 @@ class Ports:
         while True:
             for source in self.inputs:
                 source.discard(cycle)
-            going_on = tuple(source for source in self.inputs if source.closed_cycle is None)
-            if not going_on:
+            open_sources = tuple(each for each in self.inputs if each.closed_cycle is None)
+            if not open_sources:
                 break
-            await self.first_of(going_on)
+            await self.first_of(open_sources)
         for source in self.inputs:
             source.see_end()
 
@@ -397,7 +397,7 @@ class Arrivals:
         return True
 
     async def earliest(self) -> Source:
-        """Return and remove the input that came first, of equal ones the first shown."""
+        """Return and remove the input that came first; in one cycle, the input shown first."""
         number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
         self._cycle, source = self._shown.pop(number)
         if self._log is not None:
@@ -430,8 +430,8 @@ class Stored(dict[str, Any]):
     def stays(self, output: object, place: int, unit: Unit) -> bool:
         """Whether the value that ``unit`` writes to ``place`` at its clock is the latest so far.
 
-        Units that share an output run in any order of the host; clocks decide the result. In one
-        cycle the higher node is later, as the memory serves them.
+        Units that share an output run in any order of the host, so clocks decide the result. In one
+        cycle the unit with the higher index is later, because the memory serves it later.
         """
         last, now = self._last[output], (unit.now, unit.index)
         if now < last.get(place, now):

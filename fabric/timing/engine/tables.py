@@ -64,7 +64,7 @@ class Row:
         return type(self)(next(cells_of(self)).copy().data, 0)
 
     def __init_subclass__(cls) -> None:
-        """Let columns be read and written."""
+        """Make each column an attribute."""
         for place, name in enumerate(cls.__annotations__):
             setattr(cls, name, _column(place))
 
@@ -102,7 +102,7 @@ class Table(Generic[R]):
         self.rows: Final[NDArray[Any]] = self.cells.view(columns)
         self.size: Final = len(self.rows)
         self._width: Final = len(row.__annotations__)
-        self._made: Final[dict[int, R]] = {}
+        self._cached: Final[dict[int, R]] = {}
 
     @classmethod
     def zeros(cls, row: type[R], size: int) -> Table[R]:
@@ -111,9 +111,9 @@ class Table(Generic[R]):
 
     def __getitem__(self, index: int) -> R:
         """Return a row."""
-        row = self._made.get(index)
+        row = self._cached.get(index)
         if row is None:
-            row = self._made[index] = self.row(self.memory, index * self._width)
+            row = self._cached[index] = self.row(self.memory, index * self._width)
         return row
 
     def __deepcopy__(self, _: object) -> Table[R]:

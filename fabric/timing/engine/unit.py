@@ -73,7 +73,7 @@ class Unit:
         off_chip_bytes: of tiles it loaded from or stored to off-chip memory.
         flops: floating-point operations done.
         wait: set while the unit is parked.
-        drains: its operator has done its work, and discards what still comes.
+        drains: its operator has done its work, and later elements are discarded.
         finished: its operator has ended.
         strand: the task its operator runs in.
 
@@ -124,7 +124,7 @@ class Unit:
         self.busy_cycles += cycles
 
     def answered(self, cycle: int) -> None:
-        """See at ``cycle``, not before its clock, that its burst is complete."""
+        """Move the clock forward to ``cycle``, in which the unit sees its complete burst."""
         self.off_chip_cycles += cycle - self.now
         self.now = cycle
 
@@ -170,7 +170,7 @@ class MemoryUnit(Unit):
 
 
 def _whole(number: SupportsIndex, done: str) -> int:
-    """Return ``number``, of any integer type, as Python's, which never wraps."""
+    """Return a ``number`` of any integer type as Python's ``int``, which never overflows."""
     try:
         whole = operator.index(number)
     except TypeError:
@@ -216,7 +216,7 @@ START: Final = Reading.at(0, -1)
 
 
 def as_cycle(cycle: object) -> int:
-    """Return an integer of any type as Python's; a reading is unchanged.
+    """Return an integer of any type as Python's ``int``; a reading is unchanged.
 
     Raises:
         TypeError: it is not an integer.

@@ -1,7 +1,7 @@
 """Guards of a user's operator: its unit, the ends of its channels, and its ports.
 
-Only the fabric sets the clock. An operator makes progress, awaits one operation at a time in its
-own task, and sends values of its stream's type.
+Only the fabric may set the clock. An operator has to make progress, to await one operation at a
+time in its task, and to send values of its stream's type.
 
 Source of the nesting rule: Streaming Tensor Programs, section 3.1; bare stops are this project's.
 """
@@ -33,10 +33,10 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 End = TypeVar("End", bound="GuardedReads | GuardedSink")
 
-TASKS: Final = "starts a task of its own: expected one that awaits its channels in turn"
+TASKS: Final = "starts a task: expected an operator that awaits its channels in turn"
 
-_LOOKS: Final = 10
-"""Consecutive looks without progress before the operator is stopped."""
+_CHECKS: Final = 10
+"""Consecutive checks without progress before the operator is stopped."""
 
 _REACH_STEPS: Final = 10
 """A wait for a cycle takes as long as ten charges on the host."""
@@ -65,12 +65,12 @@ class Guard:
         shown: channels on which the next element was peeked.
         most_steps: charges without progress; a wait for a cycle counts as ten.
         held: the coroutine of the operation that is to be awaited.
-        stray: an error of another task or wait, for the operator's next operation.
+        stray: an error of another task or wait, raised at the operator's next operation.
         running: the operator's coroutine.
     """
 
     __slots__ = (
-        "_called", "_looks", "_moved", "_operation", "_steps_left", "held", "most_steps", "reads",
+        "_called", "_checks", "_moved", "_operation", "_steps_left", "held", "most_steps", "reads",
         "running", "shown", "stray", "unit", "writes",
     )  # fmt: skip
 
@@ -79,9 +79,9 @@ class Guard:
         self.reads: Final = reads
         self.writes: Final = writes
         self.shown: Final[set[Channel]] = set()
-        # Unlimited unless livelocks are watched for.
+        # Unlimited unless the run looks for livelocks.
         self.most_steps = MOST_CYCLES
-        self._steps_left, self._moved, self._looks = 0, -1, 0
+        self._steps_left, self._moved, self._checks = 0, -1, 0
         self._operation: str | None = None
         self._called: tuple[CodeType, int] | None = None
         self.held: Coroutine[Any, Any, object] | None = None
@@ -111,14 +111,14 @@ class Guard:
     def check_task(self) -> None:
         """Refuse calls from other threads and tasks."""
         try:
-            asking = current_task()
+            task = current_task()
         except RuntimeError:
-            asking = None
-        if asking is not self.unit.strand.task:
-            who = "a thread" if asking is None else "a task"
-            # The operator may never see what is raised in the other task.
+            task = None
+        if task is not self.unit.strand.task:
+            caller = "thread" if task is None else "task"
+            # The operator may never see an error that is raised in the other task.
             self.stray = _Stray(
-                f"{who} of its own uses its channels: expected the operator, which awaits in turn"
+                f"another {caller} uses its channels: expected the operator to await them in turn"
             )
             raise self.stray
 
@@ -156,17 +156,17 @@ class Guard:
         self._steps_left = MOST_CYCLES
 
     def step(self, steps: int) -> None:
-        """Count steps of a loop, and now and then look whether an element or a tile has moved."""
+        """Count steps of a loop; at each check, an element or a tile must have moved."""
         self._steps_left -= steps
         if self._steps_left >= 0:
             return
         moved = self.unit.off_chip_bytes
         moved += sum(channel.taken for channel in self.reads)
         moved += sum(channel.sent for channel in self.writes)
-        if moved == self._moved and self._looks == _LOOKS:
+        if moved == self._moved and self._checks == _CHECKS:
             raise Circling
-        self._looks = self._looks + 1 if moved == self._moved else 1
-        self._steps_left, self._moved = self.most_steps // _LOOKS, moved
+        self._checks = self._checks + 1 if moved == self._moved else 1
+        self._steps_left, self._moved = self.most_steps // _CHECKS, moved
 
 
 def _at_once(
@@ -206,7 +206,7 @@ class GuardedUnit(Unit):
             if not written_by_us(code):
                 raise Refusal(
                     f"{name} of its unit is set to {described(value)}: expected charge(cycles) "
-                    "for work; waits are counted by themselves"
+                    "for work; the fabric counts waits"
                 )
             _ours.add(code)
         _set(self, name, value)
@@ -269,7 +269,7 @@ class GuardedReads(Channel):
         guard = self.guard
         guard.check_task()
         if self not in guard.shown:
-            raise Refusal(f"{self.name} is taken from unseen: expected `await peek()` before")
+            raise Refusal(f"take() from {self.name} without a look: expected `await peek()` before")
         guard.shown.discard(self)
         return super().take()
 
@@ -277,7 +277,7 @@ class GuardedReads(Channel):
     def hear(self) -> Element:
         self.guard.check_task()
         # Which elements have arrived depends on the host unless the operator waited for the cycle.
-        raise Refusal(f"{self.name} is heard of: expected `await peek()` and take()")
+        raise Refusal(f"hear() from {self.name}: expected `await peek()` and take()")
 
 
 class GuardedSink:
@@ -334,7 +334,7 @@ class GuardedSink:
             cycle = as_cycle(requested_cycle)
         except TypeError:
             raise self._refusal(
-                f"is asked for at cycle {described(requested_cycle)}: expected an integer"
+                f"is sent for cycle {described(requested_cycle)}: expected an integer"
             ) from None
         element = self._checked(element)
         if isinstance(element[0], Empty):
@@ -414,11 +414,11 @@ class GuardedPorts(Ports):
         region = self.region
         if region is None:
             raise Refusal(
-                "a burst is asked for: expected an operator whose off_chip is 'read' or 'write'"
+                "burst() is called: expected an operator with off_chip = 'read' or 'write'"
             )
         rows = whole(rows, "rows are moved")
         row_bytes = whole(row_bytes, "bytes of a row are moved")
-        number = whole(number, "is the number of what is moved")
+        number = whole(number, "is the number of a tile")
         burst = region.burst(rows, row_bytes, number)
         begin = burst.address - region.first_address
         end = begin + (rows - 1) * burst.pitch_bytes + row_bytes

@@ -18,7 +18,7 @@ from fabric.timing.engine.off_chip import MemoryCounters, OffChip, StandIn
 from fabric.timing.engine.unit import Unit
 from fabric.timing.state.resource_use import as_document, counters_in
 
-Said = TypeVar("Said")
+Answer = TypeVar("Answer")
 
 
 class GuardedMemory(StandIn):
@@ -32,30 +32,30 @@ class GuardedMemory(StandIn):
         self._model: Final = model
         self._units: Final = units
         self._keep: Final = keep
-        self._asked: dict[Unit, tuple[int, int]] = {}
+        self._submitted: dict[Unit, tuple[int, int]] = {}
         self._answered_cycle = 0
         self._failed = False
 
     @property
     @override
     def pending(self) -> bool:
-        """Whether a burst is under way, counted here."""
-        return bool(self._asked) and not self._failed
+        """Whether a burst is under way, by the count of this wrapper."""
+        return bool(self._submitted) and not self._failed
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Submit ``burst``; errors are the operator's."""
         self.memory.submit(unit, burst)
-        self._asked[unit] = unit.now, unit.off_chip_cycles
+        self._submitted[unit] = unit.now, unit.off_chip_cycles
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Advance the memory and check its answers and their cycles."""
-        cycle = min(since for since, _ in self._asked.values())
+        cycle = min(since for since, _ in self._submitted.values())
         try:
             done = list(self.memory.advance(horizon_cycle))
             if not done and horizon_cycle >= MOST_CYCLES:
                 raise Refusal(
-                    f"advance() answers none of {counted(len(self._asked), 'burst')}, and nothing "
-                    "else goes on: expected at least one"
+                    f"advance() answers none of {counted(len(self._submitted), 'burst')}, and no "
+                    "unit can run: expected at least one answer"
                 )
             for unit in done:
                 self._check(unit)
@@ -68,21 +68,21 @@ class GuardedMemory(StandIn):
     @override
     def bytes_moved(self) -> int:
         """See ``OffChip``; an error ends the run."""
-        return self._said("bytes_moved", lambda: self.memory.bytes_moved, 0)
+        return self._answer("bytes_moved", lambda: self.memory.bytes_moved, 0)
 
     @property
     @override
     def final_cycle(self) -> int | None:
-        return self._said("final_cycle", lambda: self.memory.final_cycle, None)
+        return self._answer("final_cycle", lambda: self.memory.final_cycle, None)
 
     @override
     def served(self, unit: Unit) -> int:
-        return self._said("served", lambda: self.memory.served(unit), 0)
+        return self._answer("served", lambda: self.memory.served(unit), 0)
 
     @override
     def counters(self) -> MemoryCounters | None:
         """Return the memory's counters; None after an error."""
-        return self._said("counters", self._counters, None)
+        return self._answer("counters", self._counters, None)
 
     def _counters(self) -> MemoryCounters | None:
         found = super().counters()
@@ -92,28 +92,28 @@ class GuardedMemory(StandIn):
             raise Refusal(f"counters() returns {described(found)}: expected MemoryCounters or None")
         return counters_in(as_document(found), self._units)
 
-    def _said(self, method: str, say: Callable[[], Said], unknown: Said) -> Said:
+    def _answer(self, method: str, call: Callable[[], Answer], unknown: Answer) -> Answer:
         if self._failed:
             return unknown
         try:
-            return say()
+            return call()
         except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
             self._fail(error, method, self._answered_cycle)
             return unknown
 
     def _check(self, unit: object) -> None:
-        if not isinstance(unit, Unit) or unit not in self._asked:
+        if not isinstance(unit, Unit) or unit not in self._submitted:
             name = unit.name if isinstance(unit, Unit) else described(unit)
             raise Refusal(
                 f"advance() answers {name}: expected units that have a burst under way, once each"
             )
-        since, waited_cycles = self._asked.pop(unit)
+        since, waited_cycles = self._submitted.pop(unit)
         answered, unit.now, unit.off_chip_cycles = unit.now, since, waited_cycles
         cycle = whole(answered, f"is the cycle in which {unit.name} is answered")
         if cycle < since:
             raise Refusal(
-                f"{unit.name} is answered in cycle {cycle:,}: expected {since:,}, in which it "
-                "asked, or a later one"
+                f"{unit.name} is answered in cycle {cycle:,}: expected at least {since:,}, the "
+                "cycle of its burst"
             )
         unit.answered(cycle)
         self._answered_cycle = max(self._answered_cycle, cycle)
@@ -132,7 +132,7 @@ class GuardedMemory(StandIn):
         )
 
 
-_TOLD: Final = tuple(
+_EVENTS: Final = tuple(
     name
     for name, method in vars(Observer).items()
     if callable(method) and not name.startswith("_") and name not in ("begin", "watch")
@@ -150,7 +150,7 @@ class GuardedObserver(Observer):
         self._observer: Final = observer
         self._fail: Final = fail
         self._failed = False
-        for method in _TOLD:
+        for method in _EVENTS:
             setattr(self, method, self._guarded(method, getattr(observer, method), _unit_of))
 
     @override
@@ -163,36 +163,36 @@ class GuardedObserver(Observer):
     @override
     def watch(self, channel: Watched) -> Transferred | None:
         try:
-            tell: object = self._observer.watch(channel)
+            transferred: object = self._observer.watch(channel)
         except BaseException as error:
             raise self._error("watch", error) from error
-        if tell is None:
+        if transferred is None:
             return None
-        if not callable(tell):
+        if not callable(transferred):
             file, line = defining_place(self._observer.watch) or (None, None)
             raise ProgramError(
-                f"observer {self._name}: watch() returned {found_text(tell)}: expected a function, "
-                "or None",
+                f"observer {self._name}: watch() returned {found_text(transferred)}: expected a "
+                "function, or None",
                 file=file,
                 line=line,
             )
-        return self._guarded("watch", tell, lambda *_: channel.consumer)
+        return self._guarded("watch", transferred, lambda *_: channel.consumer)
 
     def _guarded(
-        self, method: str, tell: Callable[..., object], unit_of: Callable[..., Unit]
+        self, method: str, function: Callable[..., object], unit_of: Callable[..., Unit]
     ) -> Callable[..., None]:
-        def told(*arguments: Any) -> None:
+        def guarded(*arguments: Any) -> None:
             if self._failed:
                 return
             try:
-                tell(*arguments)
+                function(*arguments)
             except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
                 cycle = unit_of(*arguments).now
                 failure = self._error(method, error, f", at cycle {cycle:,}")
                 self._failed = True
                 self._fail(cycle, failure)
 
-        return told
+        return guarded
 
     def _error(self, method: str, error: BaseException, when: str = "") -> FabricError:
         place = defining_place(getattr(self._observer, method))

@@ -1,8 +1,8 @@
-"""Guards of the tasks in which users' operators run, and the notice about one that does not end.
+"""Guards of the tasks of users' operators, and the notice about an operator that does not end.
 
-An operator awaits only the fabric, in one task. A thread looks at the machine once a second of the
-host's time. If nothing has moved for a while, it reports the running unit and its line. It does not
-affect the run or reports.
+An operator awaits only the fabric, in one task. A watchdog thread checks the machine every second
+of the host's time. If no element has moved for 4 seconds, it names the running unit and its line.
+It changes neither the run nor its report.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PERIOD_SECONDS: Final = 1.0
 
 _PATIENCE: Final = 4
-"""Looks without progress before the notice."""
+"""Checks without progress before the notice."""
 
 
 @types.coroutine
@@ -97,7 +97,7 @@ _dropped: Final[dict[int, Callable[[str], bool]]] = {}
 
 @contextlib.contextmanager
 def unawaited(tell: Callable[[str], bool]) -> Iterator[None]:
-    """Call ``tell`` with each coroutine name that this thread drops without awaiting it.
+    """Call ``tell`` with the name of each coroutine that this thread drops without awaiting it.
 
     If it returns False, the warning is shown as usual.
     """
@@ -154,7 +154,7 @@ class Watched(NamedTuple):
 
 @contextlib.contextmanager
 def watched(what: Watched, say: Callable[[str], object]) -> Iterator[None]:
-    """Watch the run in this thread if it has user code; ``say`` which unit does not end."""
+    """Watch a run with user code in this thread; ``say`` receives the notice."""
     if not what.users:
         yield
         return
@@ -179,18 +179,18 @@ def watched(what: Watched, say: Callable[[str], object]) -> Iterator[None]:
 
 
 def _watch(what: Watched, runner: int, say: Callable[[str], object], done: threading.Event) -> None:
-    moved, looks = -1, 0
+    moved, checks = -1, 0
     while not done.wait(_PERIOD_SECONDS):
         now_moved = sum(channel.sent + channel.taken for channel in what.channels)
         if now_moved != moved:
-            moved, looks = now_moved, 0
+            moved, checks = now_moved, 0
             continue
-        looks += 1
-        if looks == _PATIENCE:
+        checks += 1
+        if checks == _PATIENCE:
             for unit, place in _at_work(what, sys._current_frames().get(runner)):
                 say(
                     f"{unit.name} ({unit.place}) has sent and received nothing for "
-                    f"{looks * _PERIOD_SECONDS:.0f} seconds and has not ended: it is in {place}, "
+                    f"{checks * _PERIOD_SECONDS:.0f} seconds and has not ended: it is in {place}, "
                     f"at cycle {unit.now:,}; Ctrl-C ends the run"
                 )
 
@@ -202,7 +202,7 @@ def _at_work(what: Watched, running: FrameType | None) -> Iterator[tuple[Unit, P
     """
     found = what.unit_in(stack_of(running))
     if found is not None:
-        # No other unit runs meanwhile.
+        # Only one unit runs at a time.
         unit, place = found
         if unit.index in what.users and place is not None:
             yield unit, place

@@ -1,3 +1,3 @@
-"""The log of a run: what units that are tasks did, as rows of integers, and the states it makes."""
+"""Transfers and states that follow from the log of a run, and a window of its rows."""
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Way(Row):
 
 
 class WaitRow(Row):
-    """A wait that has ended; -1 for no channel. It ``chose`` if it looked at several channels."""
+    """A wait that has ended; -1 for no channel. ``chose`` is 1 if several channels could end it."""
 
     unit: int
     cause: int
@@ -89,9 +89,10 @@ def count_events(w: _World, cut: int) -> tuple[int, int]:
 def _count_elements(w: _World, cut: int) -> int:
     """Add the elements sent and dequeued up to ``cut``; return the number of dequeued ones.
 
-    An element shared its channel with earlier elements whose credits were not back at its send,
-    which is one hop before a requested cycle unless links are shared. That counts once the element
-    is dequeued. Rows below ``next`` were counted, and are kept for their credits.
+    When an element was sent, the slots of earlier elements without usable credits were in use. This
+    peak is updated when the element is dequeued. Unless links are shared, an element with a
+    requested cycle counts as sent one hop before that cycle. Rows below ``next`` were counted, and
+    are kept for their credits.
     """
     dequeued = 0
     last = -1
@@ -167,7 +168,7 @@ class UnitEnd(NamedTuple):
     """The end of a unit.
 
     Attributes:
-        busy_cycles: charged for work; None for all cycles without waits.
+        busy_cycles: charged for work; None to count all cycles without waits.
         flops: None if unknown.
     """
 
@@ -182,7 +183,7 @@ CAUSES: Final = {
     log.END: Cause.EMPTY, log.IDLE: Cause.EMPTY, log.BURST: Cause.HBM,
     log.ALLOCATE: Cause.CAPACITY,
 }  # fmt: skip
-"""Operations that units wait for."""
+"""The cause of waits for each operation."""
 
 _PLACES: Final = np.zeros(log.ALLOCATE + 1, np.int64)
 _PLACES[[*CAUSES]] = [_PLACE[cause] for cause in CAUSES.values()]
@@ -246,7 +247,7 @@ class Tally:
     def units(
         self, waits: dict[int, WaitState], ends: dict[int, UnitEnd], cycle: int
     ) -> tuple[UnitState, ...]:
-        """Return the units at ``cycle``; ``ends`` are those of ended units."""
+        """Return the units at ``cycle``; ``ends`` has an entry for each ended unit."""
         found = []
         for facts, waited in zip(self._units, self._waited.tolist(), strict=True):
             wait = waits.get(facts.number)

@@ -1,4 +1,4 @@
-"""Rows of a log in memory, and the elements that they say were sent and dequeued."""
+"""Rows of a log in memory, and the transfers of elements in them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def narrowed(column: Counters) -> NDArray[np.signedinteger]:
 
 
 class Transfer(Row):
-    """An element; the cycles are -1 for what has not happened, or was not requested.
+    """An element; a cycle is -1 if the event has not happened, or was not requested.
 
     Attributes:
         element: its number in the channel, bare stops included.
@@ -133,7 +133,7 @@ def requested_of(entries: Entries, sent: Counters) -> Counters:
     its = np.flatnonzero(np.isin(kind, (*log.SENDS, *log.REQUESTS)))
     # A request is followed by its element on the channel.
     its = its[np.argsort(entries["channel"][its], kind="stable")]
-    asks = np.flatnonzero(np.isin(kind[its[:-1]], log.REQUESTS))
+    requests = np.flatnonzero(np.isin(kind[its[:-1]], log.REQUESTS))
     requested = np.full(len(entries), -1)
-    requested[its[asks + 1]] = entries["amount"][its[asks]]
+    requested[its[requests + 1]] = entries["amount"][its[requests]]
     return requested[sent]

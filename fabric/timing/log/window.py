@@ -16,9 +16,9 @@ from fabric.timing.log.transfers import numbered
 class Window:
     """Selects the rows of a window.
 
-    It keeps the elements that were dequeued in the window or later, and of those that were sent
-    after it the first of each channel: its consumer may have waited for it in the window. Other
-    operations are kept if they overlap the window.
+    It keeps the elements that were dequeued in the window or later. Of elements sent after the
+    window it keeps only the first of each channel, because its consumer may have waited for it in
+    the window. Other operations are kept if they overlap the window.
 
     Rows from before the window are held until an element of their channel is dequeued in it.
 

@@ -1,3 +1,3 @@
-"""From a plan to a machine that runs: assembly, operators as trio tasks, what users break."""
+"""Machines: their assembly from plans, their run with trio, and the signals that end it."""
 
 from __future__ import annotations

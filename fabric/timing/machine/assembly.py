@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# Any: the inputs of a node, until all are made.
+# Any: an input is None until its channel is found.
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.graph.hardware.latency import ONE_CYCLE, Hop
@@ -64,8 +64,8 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     """Build the machine for a program.
 
     Raises:
-        ConfigurationError: a depth or a hop names no channel, a depth is below 1, a hop is given
-            for a route that decides it, or the memory is unknown.
+        ConfigurationError: the channel of a depth or a hop is unknown, a depth is below 1, a hop is
+            stated although routes decide it, or the memory is unknown.
     """
     plan, repeats = setup.plan, setup.repeats
     # The compiled loop does not report allocations by unit.
@@ -151,7 +151,7 @@ def _ends(
 
 
 def _may_compile(plan: Plan, conducted: set[type[Operator]], repeats: int) -> list[bool]:
-    """Return which nodes may run without a task; a table ends with one run of its operator."""
+    """Return which nodes may run without a task. A table has only one run of its operator."""
     return [
         type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
         for node in plan.nodes
@@ -202,11 +202,11 @@ def _channels(
     if routes is not None:
         _refuse_hops(hops, program.hops)
     interval_cycles = program.hardware.channel.interval_cycles
-    is_said = depths or program.depths or hops or program.hops
+    is_stated = depths or program.depths or hops or program.hops
     channels = []
     for number, edge in enumerate(plan.edges):
         depth, hop = program.channel_depth, ONE_CYCLE
-        if is_said:
+        if is_stated:
             key = edge.key
             depth = depths.get(key) or program.depth_of(key)
             hop = hops.get(key) or program.hops.get(key, ONE_CYCLE)
@@ -221,11 +221,11 @@ def _channels(
 
 
 def _refuse_hops(hops: Mapping[str, Hop], of_program: Mapping[str, Hop]) -> None:
-    for what, said in ("hops", hops), ("the program's hops", of_program):
-        for key in said:
+    for what, stated in ("hops", hops), ("the program's hops", of_program):
+        for key in stated:
             raise ConfigurationError(
                 f"{what} {key}: the hardware has [network], so that the cycles of a channel follow "
-                "from its route: expected none of a single channel"
+                "from its route: expected no hops of single channels"
             )
 
 
@@ -285,10 +285,10 @@ def _guard(plan: Plan, views: Views, conducted: set[type[Operator]]) -> None:
 
 
 def unspilled_bytes(plan: Plan) -> list[int]:
-    """Return the room for what cannot be spilled, as far as shapes decide it before a run.
+    """Return the sizes of buffers that cannot be spilled, if shapes decide them before a run.
 
     An accumulator keeps its room until its group ends. A tile on its way to or from off-chip memory
-    returns its room soon: room for the largest one is enough.
+    returns its room soon, so only the largest such tile is listed.
     """
     kept: list[int] = []
     passing = [0]

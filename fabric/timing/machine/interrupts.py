@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a run, and computations that continue soon after."""
+"""Ends a run at Ctrl-C, SIGTERM or SIGHUP, and a moment later user code that keeps computing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GRACE_SECONDS: Final = 0.4
 
 PATIENCE_SECONDS: Final = 1.0
 MOST_ALARMS: Final = 3
-"""The number of repeated interrupts that user code may catch, and their interval."""
+"""Interrupts that user code may catch, one every ``PATIENCE_SECONDS``, before the process exits."""
 
 
 class Interrupts(Handler):
@@ -78,10 +78,7 @@ class Interrupts(Handler):
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle the signals; errors after the first signal are consequences of it.
-
-        Trio may raise any error if it is interrupted.
-        """
+        """Handle the signals, and drop errors after the first one: interrupted, trio raises any."""
         try:
             with self._taken():
                 yield
@@ -100,7 +97,7 @@ class Interrupts(Handler):
         with handling((signal.SIGALRM,), self._late), handling(taken, self._interrupt):
             try:
                 if command.waits:
-                    # It came while something was imported: its alarm is not for the run.
+                    # A signal came during an import. The run handles it, without the old alarm.
                     command.waits = False
                     signal.raise_signal(command.number)
                 yield
@@ -123,7 +120,7 @@ class Interrupts(Handler):
         stack = [] if frame is None else list(traceback.walk_stack(frame))
         place = deepest_place(reversed(stack))
         if place is not None and self._alarms > MOST_ALARMS:
-            os.write(2, f"fabric: {place} lets nothing end it: left without a report\n".encode())
+            os.write(2, f"fabric: {place} catches all interrupts: left without a report\n".encode())
             os._exit(128 + self.number)
         if place is not None or self._alarms == 1:
             raise Interrupted(self.number)

@@ -80,7 +80,7 @@ class Failures:
 
 
 def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorError:
-    """Return the error for what ``operator`` or its function raised."""
+    """Return the error that names ``operator``, for an exception that it or its function raised."""
     place = raising_place(error) or _function_place(operator)
     if not isinstance(error, Refusal):
         return ports.failure(said(error), place)
@@ -114,9 +114,9 @@ def has_effects(plan: Plan, *others: object) -> bool:
 
 
 def _function_place(operator: Operator) -> Place | None:
-    for given in vars(operator).values():
+    for attribute in vars(operator).values():
         for method in ("apply", "update"):
-            place = defining_place(getattr(given, method, None))
+            place = defining_place(getattr(attribute, method, None))
             if place is not None:
                 return place
     return None
@@ -157,7 +157,7 @@ class Machine:
 
     @cached_property
     def unit_facts(self) -> tuple[UnitFacts, ...]:
-        """Facts of the units; cached, since they take most of a state's time."""
+        """Facts of the units; cached, since making them takes most of the time of ``state_of``."""
         return tuple(
             UnitFacts(
                 unit.index,

@@ -52,8 +52,7 @@ def _no_wakeups() -> Iterator[None]:
 def rounds(ports: Ports) -> Iterator[Ports]:
     """Yield the ports of an operator without inputs for each of its runs.
 
-    Cycles of ``send_at`` continue after those of the previous run: cycles 0 to 9 are 10 to 19 in
-    the second run.
+    Cycles of ``send_at`` continue after the previous run: cycles 0 to 9 are 10 to 19 in the second.
     """
     if ports.repeats == 1:
         yield ports
@@ -158,7 +157,7 @@ class Runner:
             unit.strand.interrupt(Stopped())
 
     def dropped(self, name: str) -> bool:
-        """Note a coroutine that was not awaited; return whether an operator has dropped it."""
+        """Keep an error for a coroutine that an operator did not await; return whether it did."""
         machine = self.machine
         found = self.watched.unit_in(stack_of(sys._getframe()))
         if found is None or not isinstance(found[0], GuardedUnit):
@@ -223,7 +222,7 @@ class Runner:
             await node.operator.run(each)
 
     async def _stop_in_turn(self, unit: Unit) -> None:
-        """Stop the run once no unit can fail before ``unit``."""
+        """Stop the run once no unit can fail in an earlier cycle than ``unit``."""
         clock = self.machine.clock
         with contextlib.suppress(Stopped):
             clock.bound(None)

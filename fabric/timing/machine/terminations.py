@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end a command, wherever it is."""
+"""Ends a command at Ctrl-C, SIGTERM or SIGHUP."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def uninterrupted(*, second_ends: bool = False) -> Iterator[None]:
     """Delay signals until the block has ended; if ``second_ends``, until a second signal."""
     came: list[int] = []
 
-    def hear(number: int, _: FrameType | None) -> None:
+    def note(number: int, _: FrameType | None) -> None:
         came.append(number)
         if second_ends and len(came) > 1:
             raise Interrupted(number)
 
-    # SIGALRM too: one may have come before.
+    # SIGALRM too, since an earlier signal may have set an alarm.
     taken = free_ones((*SIGNALS, signal.SIGALRM))
     try:
-        with handling(taken, hear):
+        with handling(taken, note):
             yield
     finally:
         for number in came[:1]:

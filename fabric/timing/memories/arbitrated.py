@@ -1,4 +1,4 @@
-"""The arbitrated memory, cycle by cycle: FIFOs with guards that see the start of a cycle.
+"""The arbitrated memory, cycle by cycle. The guards of its FIFOs see the start of a cycle.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval, and the
 generic controller of Ramulator 2.0 (CMU-SAFARI), which it contains.
@@ -24,7 +24,7 @@ REORDER_CYCLES: Final = 2
 
 
 class Request:
-    """A request on its way; ``address`` is relative to the port's stream."""
+    """A request on its way. The addresses of a port's requests are consecutive, from 0."""
 
     def __init__(self, port: int, address: int, write: bool) -> None:
         self.port: Final = port
@@ -54,8 +54,8 @@ class _Fifo:
 class _Client:
     """A port, its stream of bursts, and the burst under way.
 
-    Bursts announced together are one stream; a burst that was not announced is a stream, and a
-    writer has one stream. Streams share no request.
+    Bursts announced together are one stream, and so is a burst that was not announced. A writer has
+    one stream. Two streams share no request.
 
     Attributes:
         first, end: request numbers of the latest stream; ``end`` is exclusive.
@@ -265,7 +265,7 @@ class _Steady:
         start = max(cycle, self._free_cycle)
         self._free_cycle = start + self._description.interval_cycles
         if not request.write:
-            # The answer is there in the last of the cycles, to be seen in the one after it.
+            # The answer is available in the last of these cycles, and seen one cycle later.
             self._due.append((start + self._description.latency_cycles - 1, request))
         return True
 
@@ -288,11 +288,10 @@ class _Bank:
     """A bank.
 
     Attributes:
-        levels: of the bank, its group, its pseudo channel and the channel, the first cycle of each
-            command.
+        levels: for the bank, its group, pseudo channel and channel, first cycles by command.
         activated: cycles of the latest four activations in the pseudo channel.
         row: None if closed.
-        opening: a request for which its row was opened waits.
+        opening: its row was opened for a request that still waits.
     """
 
     def __init__(self, levels: tuple[list[int], ...], activated: deque[int]) -> None:
@@ -362,7 +361,7 @@ class _Channel:
             self._turn()
             window = self._writes if self._writing else self._reads
             chosen = _first_ready(window, cycle)
-        # A row that was opened for a request is not closed before it.
+        # A row that was opened for a request is not closed before the request is served.
         if chosen is not None and not (chosen.command == PRECHARGE and chosen.bank.opening):
             self._issue(chosen, window, cycle)
         return answered
@@ -404,7 +403,7 @@ class _Channel:
             self._written.append(cycle + made_of.cwl_cycles + made_of.burst_cycles)
 
     def _limit_activations(self, bank: _Bank, cycle: int) -> None:
-        """Delay the fourth activation after the latest one."""
+        """Delay the next activation until ``faw_cycles`` after the oldest of the latest four."""
         bank.activated.append(cycle)
         if len(bank.activated) == 4:
             first_cycle = bank.activated.popleft()
@@ -428,7 +427,7 @@ def _first_ready(window: list[_Waiting], cycle: int) -> _Waiting | None:
 
 
 def _delays(made_of: ArbitratedBanksDescription) -> tuple[dict[int, dict[int, int]], ...]:
-    """Return, by level and command, the commands that it delays, and the cycles."""
+    """Return, by level and command, the delayed commands and the cycles of each delay."""
     written = made_of.cwl_cycles + made_of.burst_cycles
     turned = made_of.cl_cycles + made_of.burst_cycles + 2 - made_of.cwl_cycles
     of_bank = {

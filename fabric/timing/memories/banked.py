@@ -1,8 +1,8 @@
 """HBM with banks: cycles depend on open rows, on the bus, and on the order of requests.
 
-The loop is compiled (``banked_kernel``) and stops at the first completed burst. A client hands over
-one tile at a time, and fetches ahead no more requests than allowed: the next part of a tile begins
-when there is room. A client has one port for each part that may be under way.
+The loop is compiled (``banked_kernel``) and stops at the first completed burst. A client submits
+one tile at a time. If the memory fetches ahead, a tile is fetched in parts, as soon as there is
+room for requests. A client has one port for each part that may be under way.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class BankedMemory:
         """Serve ``readers`` before ``writers`` in every cycle, and keep ``logged`` commands.
 
         Raises:
-            ConfigurationError: it fetches ahead for more readers than the tables hold.
+            ConfigurationError: readers that fetch ahead need more ports than the tables can have.
         """
         self._description: Final = description
         each = most_ports(description)
@@ -121,10 +121,10 @@ class BankedMemory:
 
     def served(self, unit: Unit) -> int:
         """Return how many requests of the burst under way have been taken."""
-        asked = self._of_unit[unit.index].asked
-        if asked is None:
+        tile = self._of_unit[unit.index].submitted
+        if tile is None:
             return 0
-        return asked.requests - int(self._world.ports.rows["left"][asked.ports].sum())
+        return tile.requests - int(self._world.ports.rows["left"][tile.ports].sum())
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take a burst at the unit's clock.
@@ -140,7 +140,7 @@ class BankedMemory:
                 f"{counted(requests, 'request')} to the HBM: expected at most {MOST_REQUESTS:,}"
             )
         client = self._of_unit[unit.index]
-        client.ask(burst, requests)
+        client.submit(burst, requests)
         self._bursts += 1
         if client.answer_cycle() is not None:
             self._fetched.append(client)
@@ -159,13 +159,13 @@ class BankedMemory:
         clients = sorted(done, key=lambda client: client.ports.start)
         for client in clients:
             client.unit.answered(done[client])
-            client.asked = None
+            client.submitted = None
         return [client.unit for client in clients]
 
     def _completed(self, horizon_cycle: int) -> list[int]:
         memory = self._world.memory
         while memory.cycle < horizon_cycle:
-            # Between two calls Python looks whether there was a signal.
+            # Between two calls Python handles signals.
             (horizon_cycle,) = self._advance(horizon_cycle, self.requests_per_call)
             if memory.is_short:
                 self._grow()
@@ -188,7 +188,7 @@ class BankedMemory:
 
     def counters(self) -> MemoryCounters:
         """Return the counters up to the end of the last data."""
-        # The last burst that is written is on the bus for longer than its command takes.
+        # The last written burst is on the bus after its command.
         written = int(self._world.ports.rows["ready"].max(initial=0))
         cycle = max(written + self._world.dram.burst_cycles, self._world.memory.cycle)
         # A copy is settled, because a running memory may still issue commands in earlier cycles.
@@ -229,7 +229,7 @@ def most_ports(description: BankedDescription) -> int:
 
 
 class Tile:
-    """A burst, of which ``begun`` requests are handed over by ``ports``."""
+    """A burst. Its ``ports`` hand over ``begun`` requests."""
 
     def __init__(self, burst: Burst, requests: int) -> None:
         self.burst: Final = burst
@@ -242,7 +242,7 @@ class Client:
     """A unit and its ports.
 
     Attributes:
-        asked: the submitted tile.
+        submitted: the submitted tile, until its answer.
         requests: of all tiles that have begun.
     """
 
@@ -251,7 +251,7 @@ class Client:
     ) -> None:
         self.unit: Final = unit
         self.ports: Final = ports
-        self.asked: Tile | None = None
+        self.submitted: Tile | None = None
         self.requests = 0
         self._table: Final = table
         self._description: Final = description
@@ -267,25 +267,25 @@ class Client:
         self._room_requests = self._description.prefetch_requests
         self._begin_ahead()
 
-    def ask(self, burst: Burst, requests: int) -> None:
-        """Submit ``burst``, and begin further requests. Another announced burst is refused."""
+    def submit(self, burst: Burst, requests: int) -> None:
+        """Submit ``burst``, and begin further requests; refuse it if another was announced."""
         # An announcement always has room for a part of its first tile.
         if not self._ahead:
-            self.asked = Tile(burst, requests)
-            self._begin(self.asked, requests)
+            self.submitted = Tile(burst, requests)
+            self._begin(self.submitted, requests)
             return
         expected = self._ahead[0].burst
         if burst != expected:
-            raise Refusal(f"{burst} is asked for: expected {expected}, as announced")
+            raise Refusal(f"{burst} is submitted: expected {expected}, as announced")
         self._room_requests += requests
         self._begin_ahead()
-        self.asked = self._ahead.popleft()
+        self.submitted = self._ahead.popleft()
 
     def answer_cycle(self) -> int | None:
         """Return when the unit sees the submitted tile; None if not all answers are scheduled."""
-        if self.asked is None:
+        if self.submitted is None:
             return None
-        ports = [self._table[port] for port in self.asked.ports]
+        ports = [self._table[port] for port in self.submitted.ports]
         if any(port.open for port in ports):
             return None
         return max(self.unit.now, *(port.ready for port in ports)) + 1

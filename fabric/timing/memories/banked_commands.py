@@ -1,10 +1,10 @@
 """Commands of a channel of the banked memory, its windows and its buses.
 
 A command delays others: each has a first cycle in which it can be issued, so commands are ordered
-by cycle. A gate is shared by all banks of a group; a bank's own cycles are stored with the bank.
+by cycle. A gate has this cycle for all banks of a group; cycles of one bank are stored with it.
 
 A window has one entry per burst. The entry is free after the command of its burst, or after the
-activation for it: such a burst waits elsewhere for its row.
+activation for it: then the burst waits in its slot for the row.
 
 The cycles of a bus are counted before the state of its channel changes.
 """
@@ -35,7 +35,7 @@ def precharge(w: World, channel: Channel, slot: int, cycle: int) -> None:
 
 
 def activate(w: World, channel: Channel, slot: int, cycle: int) -> None:
-    """Open a row for a request, in ``cycle`` and the next one, from which the bank counts."""
+    """Open a row for a request. The command takes two cycles; the bank counts from the second."""
     dram = w.dram
     request = w.requests[slot]
     request.started = min(request.started, cycle)
@@ -151,7 +151,7 @@ def _classify(w: World, slot: int, request: Request, bank: Bank) -> None:
 
 
 def _serve_port(w: World, channel: Channel, window: Window, request: Request, cycle: int) -> None:
-    """Count a request as its last column is issued in ``cycle``."""
+    """Count a request when its last column is issued, in ``cycle``."""
     memory, port = w.memory, w.ports[request.port]
     ready = cycle if request.write else cycle + w.dram.cl_cycles + w.dram.burst_cycles
     w.channels_met[channel.number * rows.ROWS_MET + request.met] += 1
@@ -204,7 +204,7 @@ def _note(w: World, channel: Channel, what: int, cycle: int, bank: Bank) -> None
 
 
 def take(w: World, channel: Channel, window: Window, arrived: int, port: int, where: int) -> None:
-    """Queue a request outside a window, at the end."""
+    """Append a request to the queue in front of a window."""
     queued = _queued(w, window, window.queued)
     queued.when = arrived << rows.PORT_BITS | port
     queued.where = where
@@ -287,7 +287,7 @@ def _move_up(w: World, channel: Channel, window: Window, cycle: int) -> None:
     number = 2 * channel.number
     since = min(w.windows[number].comes, w.windows[number + 1].comes) + 1
     if since > cycle:
-        # The queues are empty for a while, or until a request of this cycle waits in the next one.
+        # The queues are empty, or their first requests arrive in this cycle or later.
         account(w, channel, cycle + 1)
         channel.queues_since = since
 
@@ -360,7 +360,7 @@ def _note_turns(w: World, channel: Channel, cycle: int) -> None:
     ``turned`` is the end of an earlier turn that ends before this one begins.
     """
     dram = w.dram
-    # A channel turns at most two cycles after the command that is the reason.
+    # A channel turns at most two cycles after the command that makes it turn.
     account(w, channel, cycle - 2)
     gates = channel.writes * w.memory.channel_groups
     for number in range(channel.first_pseudo, channel.first_pseudo + dram.pseudo_channels):
@@ -379,7 +379,7 @@ def _note_turns(w: World, channel: Channel, cycle: int) -> None:
 def account(w: World, channel: Channel, cycle: int) -> None:
     """Count the cycles of a channel's buses before ``cycle``, which are final.
 
-    Those of a bus that still carries data are counted later.
+    A bus that still carries data is counted later.
     """
     for number in range(channel.first_pseudo, channel.first_pseudo + w.dram.pseudo_channels):
         pseudo = w.pseudos[number]

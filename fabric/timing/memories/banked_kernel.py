@@ -64,7 +64,7 @@ def advance(w: World, horizon: int, budget: int) -> tuple[int]:
         while cycle < end and not memory.is_short:
             cycle += 1
             count = _gather(w, count, cycle)
-        # A client without room hands over in the same cycle when there is room.
+        # A cycle with a full queue is repeated after the queues have grown.
         cycle -= memory.is_short
         budget -= max(1, memory.unserved - before)
         for number in range(w.channels.size):
@@ -135,7 +135,7 @@ def _hand_over(w: World, number: int, port: Port, cycle: int) -> None:
 
 
 def settle(w: World, cycle: int) -> int:
-    """Count all cycles before ``cycle``, or up to the progress of the channels; called last."""
+    """Count all cycles of buses, at least those before ``cycle``; return their end. Called last."""
     pseudos, resume = w.pseudos.rows, w.channels.rows["resume"]
     cycle = int(max(cycle, pseudos["counted"].max(), pseudos["data_end"].max(), resume.max()))
     for number in range(w.channels.size):

@@ -63,7 +63,7 @@ PERIODS: Final = 512
 
 
 class Memory(Row):
-    """Settings, and below ``cycle`` the state."""
+    """Settings and, from ``cycle`` on, the state."""
 
     bursts: int  # of a request
     requests_per_bundle: int

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.tables import Counters
 
 _ROW_SHIFT: Final = BANK_SHIFT + BANK_BITS
-"""Bits of a packed location; the channel is in the lowest ones."""
+"""First bit of the row in a packed location; the channel and the bank have the lower bits."""
 
 _FIELD: Final = (1 << BANK_SHIFT) - 1
 
@@ -74,7 +74,7 @@ class AddressMapping:
 
 
 def _contributions(masks: Sequence[int], shift: int) -> Counters:
-    """Return, by bit of a number, the bits from ``shift`` on that it flips by the xor ``masks``."""
+    """Return, by bit of a request number, the bits from ``shift`` on that flip in the location."""
     flips = [
         sum((mask >> number_bit & 1) << (shift + bit) for bit, mask in enumerate(masks))
         for number_bit in range(REQUEST_NUMBER_BITS)
@@ -151,7 +151,7 @@ def _memory(description: BankedDescription, groups: int) -> rows.Memory:
 
 
 def _dram(description: BankedDescription) -> rows.Dram:
-    """Return the parameters as the loop counts with them."""
+    """Return the parameters, adjusted for the loop."""
     values = dict(vars(description.dram))
     # A command is issued at least one cycle after the command that it waits for.
     for key in ("rp_cycles", "rtp_cycles", "rcd_read_cycles", "rcd_write_cycles"):
@@ -168,7 +168,7 @@ def _dram(description: BankedDescription) -> rows.Dram:
 def _slots(description: BankedDescription) -> tuple[int, int]:
     """Return the slots of a channel's reads and of its writes.
 
-    A request of one burst has no entry any more while its row is being opened.
+    A request of one burst frees its entry while its row is being opened, but needs its slot.
     """
     each = 2 if description.request_bytes == description.dram.burst_bytes else 1
     return each * description.read_window_bursts, each * description.write_window_bursts

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.unit import Unit
 
 SHUTDOWN_CYCLES: Final = 3
-"""The memory stops this long after its last client (the authors' simulator, observed)."""
+"""The memory stops this long after its last client, as in the authors' simulator."""
 
 REQUESTS_PER_CALL: Final = 1 << 22
 """They take about 20 milliseconds on the host."""
@@ -152,7 +152,7 @@ class FlatMemory:
         """Advance to the first completion, or to ``horizon_cycle``."""
         if horizon_cycle < self._progress.silent_until:
             return []
-        # Between two calls Python looks whether there was a signal.
+        # Between two calls Python handles signals.
         while self._advance(horizon_cycle, self.requests_per_call)[0] < 0:
             pass
         return self.answered(self._progress.finished)

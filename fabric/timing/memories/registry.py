@@ -67,7 +67,7 @@ def memory_of(description: OffChipDescription, readers: list[Unit], writers: lis
     memory = make(description, readers, writers)
     if not (hasattr(memory, "submit") and hasattr(memory, "advance")):
         raise ConfigurationError(
-            f"what register_memory({kind.__name__}, ...) was given returned {found_text(memory)}: "
+            f"make of register_memory({kind.__name__}, ...) returned {found_text(memory)}: "
             "expected an OffChip"
         )
     return memory
@@ -76,7 +76,7 @@ def memory_of(description: OffChipDescription, readers: list[Unit], writers: lis
 def _maker_of(kind: type[OffChipDescription]) -> Callable[..., OffChip] | None:
     if kind in _MAKERS:
         return _MAKERS[kind]
-    # Importing them takes milliseconds of every run, which those on other memories do without.
+    # Imported only for their runs, because importing takes milliseconds.
     from fabric.graph.hardware.memory_models import (
         BankedDescription,
         FixedDescription,

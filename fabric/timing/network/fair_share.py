@@ -4,8 +4,8 @@ A flow has at most one transfer under way. Between two events every transfer has
 its max-min fair share. All numbers are integers, so that cycles are equal on every machine.
 
 When transfers begin or end, ``reshare`` updates the shares from the changed links. Links become
-full in the order of their rates, equal ones by number. A link depends only on earlier ones in that
-order. So links with a changed member are processed again, the first differing one first.
+full in the order of their rates; if these are equal, of their numbers. A link depends only on links
+earlier in that order. So links with a changed member are processed again, in that order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_BYTES: Final = 2**22
 """The largest transfer; larger elements are several transfers."""
 
 UNCOUNTED_TICKS: Final = 3050
-"""Less than this part (1 / 86) of a begun cycle is not counted.
+"""A transfer that ends at most this long (1 / 86 cycle) after a cycle counts as ended with it.
 
 Rates are rounded down and ends are rounded up, so a transfer that fills its last cycle ends some
 ticks later.

@@ -86,7 +86,7 @@ class Links:
         """Double the queue of a flow."""
         row, queue = self.world.flows[flow], self.world.queue
         size = row.mask + 1
-        # In the order in which they came, from a multiple of the size on.
+        # Element n of the flow is at n modulo the size, before and after.
         order = np.arange(row.through, row.through + size)
         more = Table.zeros(Queued, 2 * size)
         more.rows[order & (2 * size - 1)] = queue.rows[row.base + (order & (size - 1))]

@@ -32,7 +32,7 @@ class RecordedChannel(ChannelFacts, frozen=True):
 
     Attributes:
         elements: including bare stops.
-        unused: slots that were reserved and never put into.
+        unused: reserved slots that never got an element.
         element_bytes: of the largest element; 0 if not recorded.
     """
 
@@ -46,8 +46,8 @@ class RecordedLinks(NamedTuple):
 
     Attributes:
         capacities: bytes per cycle.
-        flows: of each route or tree of routes, its links and channels.
-        sizes_bytes: of the elements of each channel.
+        flows: links and channels of each route or tree of routes.
+        sizes_bytes: sizes of the elements, by channel.
     """
 
     capacities: tuple[int, ...]
@@ -74,7 +74,7 @@ class Record:
         unread: units with requests relative neither to a clock reading nor to cycle 0.
         interval_cycles: of all channels; see ``fabric.timing.engine.channel_rule``.
         shares_links: elements may have waited for links.
-        links: None if none are shared or recorded; then elements never wait for links.
+        links: None if not shared or not recorded: timings then have no waits for links.
     """
 
     program: str
@@ -95,12 +95,12 @@ class Record:
 
     @property
     def orders_are_fixed(self) -> bool:
-        """Whether other depths keep all events of every unit: then the record decides the end."""
+        """Whether units have equal events under other depths, so that the record shows the end."""
         return not (self.choosers or self.shares_on_chip)
 
     @property
     def determinate(self) -> bool:
-        """Whether other depths change only the cycles, and the record decides them."""
+        """Whether the record decides the cycles of runs with other depths."""
         return not self.arbitrated
 
     @cached_property
@@ -115,8 +115,10 @@ class Record:
         if self.shares_on_chip:
             sentences.append("the on-chip memory serves units as they ask")
         if self.shares_links and self.links is None:
-            sentences.append("links of the network carry what is sent at a time")
-        sentences += [f"{unit} sends for cycles that count from no reading" for unit in self.unread]
+            sentences.append("elements share links of the network")
+        sentences += [
+            f"{unit} sends for cycles without ports.now or ports.start" for unit in self.unread
+        ]
         return tuple(sentences)
 
     @cached_property
@@ -215,8 +217,9 @@ class Record:
     def with_memory(self, before: OffChipDescription, after: OffChipDescription) -> Record:
         """Return a copy with another off-chip memory; its waits are estimated.
 
-        If a burst waited at most twice its least cycles, the wait beyond these is scaled by the
-        peak bytes per cycle. Otherwise it shared the memory: all but an answer's cycles are scaled.
+        If a burst waited at most twice its least cycles, its wait beyond these is scaled by the
+        ratio of the peak bytes per cycle. Otherwise the burst shared the memory, and its whole wait
+        is scaled except the least cycles of one request.
         """
         its = ((self.events[:, 0] & e.KIND) == e.BURST) & (self.events[:, 0] > e.BURST)
         requests, which = np.unique(self.events[its, 0] >> e.SHIFT, return_inverse=True)

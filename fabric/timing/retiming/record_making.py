@@ -52,7 +52,7 @@ class Recording(KeptRows):
         self._sizes_bytes: Final = [size if isinstance(size, int) else 0 for size in sizes]
 
     def record(self, machine: Machine) -> Record:
-        """Return the record of a completed run, once."""
+        """Return the record of a completed run, and remove the rows."""
         return record_of(self.take(), _about(machine, self._sizes_bytes))
 
 
@@ -126,7 +126,7 @@ def _names(units: Counters, about: About) -> tuple[str, ...]:
 
 
 _BATCH: Final = 1 << 20
-"""The least rows that are made into events at a time; those of a unit stay together."""
+"""The least rows that are made into events at a time; rows of one unit stay together."""
 
 
 def _events_of(
@@ -200,21 +200,21 @@ def _notes_of(rows: Entries) -> Counters:
     notes = its[latest[late]]
     same = rows[["unit", "stop"]]
     if (latest[late] < 0).any() or (same[notes] != same[its[late]]).any():
-        raise ValueError("a request counts from no reading")
+        raise ValueError("the log lacks the reading that a requested cycle counts from")
     return notes[np.argsort(its[late])]
 
 
 def _with_work(
-    unit: Counters, code: Counters, amount: Counters, apart: Counters, units: int
+    unit: Counters, code: Counters, amount: Counters, work: Counters, units: int
 ) -> tuple[Counters, Counters]:
-    """Return the number of events by unit, and events; cycles ``apart`` are events of their own."""
-    at = np.flatnonzero(apart > 0)
+    """Return the number of events by unit, and the events; ``work`` cycles become WORK events."""
+    at = np.flatnonzero(work > 0)
     late = np.flatnonzero(code & log.KIND == log.LATE)
-    place = np.arange(len(code)) + np.cumsum(apart > 0)
+    place = np.arange(len(code)) + np.cumsum(work > 0)
     since = late - (code[late] >> log.SHIFT)
     code[late] = (place[late] - place[since]) << log.SHIFT | log.LATE
     counts = np.bincount(unit, minlength=units) + np.bincount(unit[at], minlength=units)
     pairs = np.empty((len(code) + len(at), 2), np.int64)
     pairs[:, 0] = np.insert(code, at, log.WORK)
-    pairs[:, 1] = np.insert(amount, at, apart[at])
+    pairs[:, 1] = np.insert(amount, at, work[at])
     return counts, pairs

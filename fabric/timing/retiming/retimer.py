@@ -1,4 +1,4 @@
-"""Times a record under other depths, and the waits of its units for channels."""
+"""Times a record under other depths, and counts the waits for its channels."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Retimer:
 
     Attributes:
         base: by channel, its first slot; then the number of slots.
-        issued: by slot, when it was taken.
+        issued: by slot, when it was reserved or its element was sent.
         visible: by slot, when its element was visible.
-        usable: by slot, when its credit was usable again; NO_LIMIT if never put into.
+        usable: by slot, when its credit was usable again; NO_LIMIT if it never had an element.
         clocks: the unit's clock after each event.
     """
 
@@ -94,14 +94,14 @@ class Retimer:
             issued=self.issued, visible=self.visible, usable=self.usable, clocks=self.clocks,
             ready=np.zeros(len(record.units) + 1, np.int64), sizes=sizes, ends=ends, links=links,
         )  # fmt: skip
-        self._begun: Final = [(cells, cells.copy()) for cells in cells_of((units, timed, links))]
+        self._initial: Final = [(cells, cells.copy()) for cells in cells_of((units, timed, links))]
         self._retime: Final = loop.retime.over(self._world)
 
     def time(self, depths: Counters | Sequence[int], limit: int = NO_LIMIT) -> Retimed:
         """Time the record under ``depths``, at least 1 each, in edge order, up to ``limit``."""
         self.timed += 1
-        for cells, begun in self._begun:
-            np.copyto(cells, begun)
+        for cells, initial in self._initial:
+            np.copyto(cells, initial)
         self._world.channels.rows["depth"] = depths
         count = len(self.record.units)
         # The first unit is on top of the stack.
@@ -133,7 +133,7 @@ class Retimer:
         return frozenset(np.flatnonzero(self._past.blamed).tolist())
 
     def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
-        """Return units that wait for each other in a cycle."""
+        """Return the units of a loop, in which each waits for the next."""
         awaits = {each.unit: each for each in blocked}
         done: set[int] = set()
         for start in awaits:

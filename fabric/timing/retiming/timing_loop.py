@@ -62,7 +62,7 @@ class TimedChannel(Row):
     interval: int
     next_send: int
     next_take: int
-    come: int  # Elements with a known cycle from which they are visible
+    come: int  # Elements with a known visible cycle
     flow: int  # The flow on shared links, or NONE
 
 
@@ -109,7 +109,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
     Returns:
         The number of units that have not ended, and the event that passed ``limit``, or NONE.
     """
-    going = count
+    live = count
     while True:
         while count > 0:
             count -= 1
@@ -186,15 +186,15 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                 if now > limit:
                     unit.now = now
                     unit.pc = pc
-                    return going, pc
+                    return live, pc
                 pc += 1
             unit.now = now
             unit.pc = pc
             unit.awaits = waits
             if waits < 0:
-                going -= 1
+                live -= 1
         if next_cycle(w.links) >= fair_share.NEVER:
-            return going, e.NONE
+            return live, e.NONE
         count = arrive(w, advance_links(w.links), count)
 
 
@@ -284,7 +284,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             channel = w.channels[w.events[pc].code >> e.SHIFT]
             slot = channel.base + w.events[pc].amount
             if came > w.visible[slot]:
-                # The wires were busy with the one before, which the unit itself has taken.
+                # The interval of the channel delayed the element: the unit took the one before.
                 pc = p.taken[slot - 1]
                 continue
         elif kind == e.IDLE:
@@ -305,10 +305,10 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
                 pc -= 1
                 continue
         else:
-            # The slot of the element a depth before.
+            # The slot was used ``depth`` elements before.
             slot = channel.base + p.element[pc] - channel.depth
             if channel.interval and w.clocks[pc] > credit(p, channel, p.element[pc]):
-                # It waited for the wires, which it had used itself in the cycle before.
+                # The interval of the channel delayed the send: the unit sent in the cycle before.
                 pc -= 1
                 continue
             p.blamed[ch] = 1

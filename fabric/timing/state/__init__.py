@@ -1,3 +1,3 @@
-"""The state of a run at a cycle, as data: what everyone but the engine reads."""
+"""The state of a run at a cycle, as data for all rooms except the engine."""
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class NetworkUse:
 
 
 _UNEVEN: Final = 1.5
-"""Factor above the mean that is reported."""
+"""The least multiple of the mean that is reported."""
 
 _FEW: Final = 100
 """Fewer requests are uneven by chance."""
@@ -172,7 +172,7 @@ def counters_in(document: object, units: int) -> MemoryCounters:
             raise Refusal(f"counters: {where} is {number}: expected 0 to {_NUMBERS - 1}")
     for client in found.clients:
         if client.unit >= units:
-            raise Refusal(f"counters: a client is unit {client.unit}: expected one below {units}")
+            raise Refusal(f"counters: a client is unit {client.unit}: expected less than {units}")
     if found.periods and not found.period_cycles:
         raise Refusal("counters: period_cycles is 0: expected at least 1")
     return found

@@ -148,7 +148,7 @@ class OnChipState(NamedTuple):
 
     @property
     def room(self) -> str:
-        """Return the capacity in words; it is limited."""
+        """Return the capacity, which is limited, in words."""
         assert self.capacity_bytes is not None
         pages = self.pages
         if pages is None:
@@ -229,7 +229,7 @@ def _open_wait(unit: UnitState) -> OpenWait | None:
         return None
     cause = wait.operation.cause
     if cause is None:
-        # It asked the clock for its turn: to merge what comes first, or to fail in order.
+        # The unit waits for its turn in a cycle: to merge the first input, or to fail in order.
         if not wait.channels:
             return None
         cause = Cause.EMPTY
@@ -296,13 +296,13 @@ def _per_output(edge: Edge) -> int | None:
     outputs = edge.consumer.outputs
     if not outputs:
         return None
-    read, made = edge.consumer.inputs[edge.input].type.count, outputs[0].type.count
-    if isinstance(read, int) and isinstance(made, int):
-        ratio = read // made if made and read % made == 0 else 0
-    elif made == 0:
+    read, written = edge.consumer.inputs[edge.input].type.count, outputs[0].type.count
+    if isinstance(read, int) and isinstance(written, int):
+        ratio = read // written if written and read % written == 0 else 0
+    elif written == 0:
         return None
     else:
-        quotient = read / made
+        quotient = read / written
         ratio = quotient if isinstance(quotient, int) else 0
     return ratio if ratio > 1 else None
 

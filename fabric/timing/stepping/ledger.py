@@ -1,8 +1,7 @@
-"""Rows of units of a held run, and its state at its cycle.
+"""The log of a held run, and its state at the held cycle.
 
-Units run ahead in their own time; stamps decide which events belong to a cycle. The state is that
-of a recorded run (``fabric.timing.log.tally``): all events with stamps up to the cycle have
-happened.
+Units run ahead in their own time; stamps decide which events belong to a cycle. As in the state of
+a recorded run (``fabric.timing.log.tally``), all events with stamps up to the cycle have happened.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Held(NamedTuple):
 
 
 class Ledger(Observer, KeptRows):
-    """Keeps the rows of a run until they are counted, and elements until they are dequeued.
+    """Keeps the rows and the dequeued elements of a run until they are counted.
 
     Attributes:
         cycle: up to which events are counted; it only increases.
@@ -95,7 +94,7 @@ class Ledger(Observer, KeptRows):
         self.count(cycle)
 
     def count(self, cycle: int) -> None:
-        """Count all events up to ``cycle``, which may be later than the ledger's."""
+        """Count all events up to ``cycle``, which may be later than ``self.cycle``."""
         self._take()
         rows, entries = self._transfers.rows, self._entries
         before = self._tally.counts.rows["next"].copy()
@@ -179,8 +178,8 @@ class Ledger(Observer, KeptRows):
         """Return the state at the cycle, after which the units may have run ahead.
 
         A working unit's clock is the cycle; a waiting unit's clock is the start of its wait, which
-        counts once it is over. Unknown before the end are holders of on-chip room, FLOPs of a unit
-        and HBM counters; a unit that merges streams waits for all open ones.
+        counts once it is over. A unit that merges streams waits for all open ones. Before the end,
+        holders of on-chip room, FLOPs of units and HBM counters are unknown.
         """
         machine, cycle = self.machine, self.cycle
         waits: dict[int, WaitState] = {}

@@ -1,7 +1,7 @@
 """Holds a run until another thread sets a goal: a cycle, an element or the next event.
 
-The run's clock treats it like a merge: it waits for a cycle, and continues when nothing earlier can
-happen any more. Then all events before that cycle are known, and no unit's clock has changed.
+The stepper waits for a cycle like a merge, and continues when nothing earlier can happen any more.
+The log then has all events before that cycle, and no unit's clock has changed.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _CHUNK_CYCLES: Final = 1_024
 _SHORT_SECONDS: Final = 0.02
 
 _LONG_SECONDS: Final = 0.1
-"""Interval of checks for a pause while the machine runs."""
+"""Chunks of cycles take between these times, so that the run notices a pause soon."""
 
 
 Goal: TypeAlias = "Callable[[Ledger], int | None]"
-"""Returns the cycle in which a run is to be held, not before the ledger's; None if unknown."""
+"""Returns the cycle in which to hold the run, at least the ledger's; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def channel_number(machine: Machine, name: str) -> int:
 
 
 def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
-    """Return the goal at which a unit takes ``element`` values from an input, or sends them.
+    """Return the goal that a unit has dequeued, or without inputs has sent, ``element`` values.
 
     ``unit`` is a name for its first input, or a name and an input: ``matmul_1.1``.
 
@@ -118,7 +118,7 @@ def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
         return AtElement(read[min(read) if wanted is None else wanted], element, sent=False)
     written = [(edge.output, number) for number, edge in edges if edge.producer.index == index]
     if not written:
-        refuse(f"until: {unit} has no streams: expected a unit with one", ConfigurationError)
+        refuse(f"until: {unit} has no streams: expected a unit with streams", ConfigurationError)
     return AtElement(min(written)[1], element, sent=True)
 
 
@@ -128,7 +128,7 @@ class Stepper(Ledger, Companion):
     Between two goals the machine's thread waits, and another thread may read it.
 
     Attributes:
-        pausing: set by another thread, it holds the run soon.
+        pausing: another thread sets it to hold the run soon.
         interrupt: abandons the run, from any thread; returns whether it still continues.
     """
 
@@ -140,18 +140,18 @@ class Stepper(Ledger, Companion):
         self._known_cycle = -1
         self._chunk_cycles = _CHUNK_CYCLES
         self._let_go = False
-        self._asked: Final[SimpleQueue[Goal | str | None]] = SimpleQueue()
+        self._goals: Final[SimpleQueue[Goal | str | None]] = SimpleQueue()
         self._resting: Final = threading.Event()
 
     def ask(self, goal: Goal | str | None) -> None:
         """Run to ``goal``, or to the end with ``FINISH``; None abandons the run."""
         self._resting.clear()
-        self._asked.put(goal)
+        self._goals.put(goal)
 
     def wait(self) -> None:
         """Wait until the run is held, or has ended; a wait that was interrupted can be repeated."""
-        # A signal that comes just before a thread goes to sleep does not wake it: Ctrl-C would wait
-        # for the run, and an endless one for ever.
+        # A signal just before the thread sleeps does not wake it. Without the timeout, Ctrl-C would
+        # wait for the end of the run.
         while not self._resting.wait(_LOOK_SECONDS):
             pass
 
@@ -163,7 +163,7 @@ class Stepper(Ledger, Companion):
     def attach(self, machine: Machine, interrupt: Callable[[], bool]) -> None:
         self.interrupt = interrupt
         self.open(machine)
-        # The clock does not advance before ``run`` has asked for its turn.
+        # The clock does not advance before ``run`` waits for a cycle.
         machine.clock.running += 1
 
     @override
@@ -172,7 +172,7 @@ class Stepper(Ledger, Companion):
         unit = Unit("", -1, Place("", 0), bytes_per_cycle=1)
         unit.strand.begin(conducted=False)
         while not self._let_go:
-            goal = self._asked.get()
+            goal = self._goals.get()
             if goal is None:
                 self.interrupt()
                 await trio.sleep_forever()
@@ -211,7 +211,7 @@ class Stepper(Ledger, Companion):
         start = time.perf_counter()
         machine, clock = self.machine, self.machine.clock
         if machine.failures.first_cycle is None and not machine.failures.circling:
-            # Elements that are sent or taken far ahead take room.
+            # Elements that are sent or dequeued far ahead use memory.
             clock.bound(cycle + 2)
         await clock.reach(unit, cycle + 1)
         self._known_cycle = cycle

@@ -58,7 +58,7 @@ class TestRequests:
 
     def test_request_from_no_reading_is_arbitrated(self) -> None:
         record = _record(_late(reads=False))
-        assert ("late sends for cycles that count from no reading",) == record.arbitrated
+        assert record.arbitrated == ("late sends for cycles without ports.now or ports.start",)
         assert (True, False) == (record.orders_are_fixed, record.determinate)
         assert timed(Retimer(record), [1]) != run(_late(reads=False), {"end.0": 1})
 

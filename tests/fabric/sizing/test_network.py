@@ -54,7 +54,7 @@ def test_depths_on_shared_links_keep_the_goal_in_a_run(tmp_path: Path) -> None:
     program = crossing()
     found = size(program, placement=file, objective="slots")
     assert (found.truth, found.keeps) == ("validated", True)
-    assert "links of the network carry what is sent at a time" in found.reasons
+    assert "elements share links of the network" in found.reasons
 
     def cycles(depths: dict[str, int]) -> int | None:
         return simulate(program, depths=depths, placement=file).cycles

@@ -263,7 +263,7 @@ CALLS = {
     ),
     "at no cycle": Row(
         _sends_at_no_cycle,
-        "element 0 of {stream} is asked for at cycle 1.5: expected an integer ({at}), at cycle 0",
+        "element 0 of {stream} is sent for cycle 1.5: expected an integer ({at}), at cycle 0",
     ),
     "send_bare": Row(
         _sends_wrong_bare, f"element 0 of {{stream}} has a stop of level 1: {RANK_0} ({{at}}), "
@@ -276,12 +276,12 @@ CALLS = {
     ),
     "take without peek": Row(
         _takes_unseen,
-        "ticks_1.0 -> wrong.0 is taken from unseen: expected `await peek()` before ({at}), "
+        "take() from ticks_1.0 -> wrong.0 without a look: expected `await peek()` before ({at}), "
         "at cycle 1, element 1",
     ),
     "hear": Row(
         _hears,
-        "ticks_1.0 -> wrong.0 is heard of: expected `await peek()` and take() ({at}), "
+        "hear() from ticks_1.0 -> wrong.0: expected `await peek()` and take() ({at}), "
         "at cycle 1, element 0",
     ),
     "send forgotten": Row(_forgets_send, f"send() is not awaited: {_DONE} 1, element 1"),
@@ -299,23 +299,23 @@ CALLS = {
     ),
     "a thread": Row(
         _in_a_thread,
-        "a thread of its own uses its channels: expected the operator, which awaits in turn "
+        "another thread uses its channels: expected the operator to await them in turn "
         "({at}), at cycle 0, element 0",
     ),
     "a clock turned back": Row(
         _turns_back,
-        "now of its unit is set to 2: expected charge(cycles) for work; waits are counted by "
-        "themselves ({at}), at cycle 7, element 0",
+        "now of its unit is set to 2: expected charge(cycles) for work; the fabric counts waits "
+        "({at}), at cycle 7, element 0",
     ),
     "a clock put forward": Row(
         _runs_ahead,
-        "now of its unit is set to 5: expected charge(cycles) for work; waits are counted by "
-        "themselves ({at}), at cycle 0, element 0",
+        "now of its unit is set to 5: expected charge(cycles) for work; the fabric counts waits "
+        "({at}), at cycle 0, element 0",
     ),
     "a counter": Row(
         _cooks_the_books,
-        "busy_cycles of its unit is set to 0: expected charge(cycles) for work; waits are counted "
-        "by themselves ({at}), at cycle 0, element 0",
+        "busy_cycles of its unit is set to 0: expected charge(cycles) for work; the fabric counts "
+        "waits ({at}), at cycle 0, element 0",
     ),
     "many cycles": Row(
         _charges_much,
@@ -332,7 +332,7 @@ CALLS = {
     ),
     "no client of the HBM": Row(
         _bursts_uninvited,
-        "a burst is asked for: expected an operator whose off_chip is 'read' or 'write' ({at}), "
+        "burst() is called: expected an operator with off_chip = 'read' or 'write' ({at}), "
         "at cycle 0, element 0",
     ),
     "data changed": Row(
@@ -342,8 +342,8 @@ CALLS = {
     ),
     "tile changed": Row(
         _changes_a_sent_tile,
-        "AttributeError: valid_rows of Tile(1x2 float32) is set, which others read, too: expected "
-        "a new Tile ({at}), at cycle 0, element 0",
+        "AttributeError: valid_rows of Tile(1x2 float32) is set, but other operators may read it: "
+        "expected a new Tile ({at}), at cycle 0, element 0",
         TILE,
     ),
 }  # fmt: skip

@@ -52,7 +52,7 @@ def test_operator_without_end_is_reported_and_interrupted(kind: str, tmp_path: P
     )
     assert "Traceback" not in rest
     if kind in STUBBORN:
-        assert rest.endswith("lets nothing end it: left without a report\n")
+        assert rest.endswith("catches all interrupts: left without a report\n")
         return
     assert '"status": "interrupted"' in report
     assert "has sent and received nothing" not in report

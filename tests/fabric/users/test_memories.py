@@ -63,7 +63,7 @@ ADVANCES: Final[dict[str, tuple[Callable[[list[Unit]], Any], str]]] = {
     "raises": (_raises, "RuntimeError: bank 3 is on fire"),
     "nobody": (
         lambda _: [],
-        "advance() answers none of 2 bursts, and nothing else goes on: expected at least one",
+        "advance() answers none of 2 bursts, and no unit can run: expected at least one answer",
     ),
     "nothing": (lambda _: None, "TypeError: 'NoneType' object is not iterable"),
     "twice": (
