@@ -153,6 +153,7 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
         "allocated_flops_per_cycle": allocated,
         "compute_utilization": flops / (cycles * allocated) if cycles and allocated else 0.0,
         "off_chip_bandwidth_utilization": used_bytes / peak_traffic if peak_traffic else 0.0,
+        "off_chip_peak_bytes_per_cycle": float(peak_bytes_per_cycle),
         "elements": state.elements,
     }
 

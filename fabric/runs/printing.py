@@ -129,6 +129,9 @@ def _ending(report: Report) -> Sheet:
     found = report.verification
     if report.status == "completed" and found is not None and found.not_verified:
         mode = f", not verified: {found.not_verified}"
+    elif found is not None and found.closeness:
+        mode += f", {found.closeness}"
+    mode += f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""
     yield line((report.name, "bold"), f"  {visible(report.program)}")
     yield line((ended, "green" if right else "red"), mode)
     if found is not None:
@@ -248,7 +251,7 @@ _FIGURES: Final = (
     "cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "on_chip_requirement_bytes",
     "on_chip_peak_bytes", "on_chip_peak_pages", "on_chip_map_bytes", "on_chip_peak_empty_bytes",
     "on_chip_wait_cycles", "spilled_bytes", "fetched_bytes", "flops", "allocated_flops_per_cycle",
-    "compute_utilization", "off_chip_bandwidth_utilization", "operators", "channels", "elements",
+    "compute_utilization",
 )  # fmt: skip
 
 
@@ -256,6 +259,11 @@ def _totals(report: Report) -> Iterator[tuple[str, str, str]]:
     for name in _FIGURES:
         if name != "on_chip_peak_bytes" or report.on_chip_peak_pages is not None:
             yield from figure(report, name)
+    if (used := report.off_chip_bandwidth_utilization) is not None:
+        peak = f"{report.off_chip_peak_bytes_per_cycle:,.1f}".removesuffix(".0")
+        yield "off-chip bandwidth used", f"{100 * used:.1f}", f"% of {peak} B/cycle"
+    for name in ("operators", "channels", "elements"):
+        yield from figure(report, name)
     if area := _range(report.area_low_mm2, report.area_high_mm2):
         yield "area", area, SQUARE_MM
     yield from _in_units(report)
@@ -306,6 +314,7 @@ def results_of(report: Report) -> JsonObject:
     return {
         "status": report.status,
         "verified": report.verified,
+        "closeness": report.verification.closeness if report.verification else "",
         "priced": {"totals": [*_in_units(report)], "spent": [*_spent(report)]} if priced else {},
         "links": [
             {

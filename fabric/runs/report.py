@@ -158,6 +158,7 @@ class Report(ShownInShort):
     allocated_flops_per_cycle: int | None = _figure("allocated compute", "FLOPs/cycle")
     compute_utilization: float | None = _figure("compute utilisation", "fraction")
     off_chip_bandwidth_utilization: float | None = _figure("off-chip bandwidth used", "fraction")
+    off_chip_peak_bytes_per_cycle: float | None = None
     operators: int | None = _figure("operators")
     channels: int | None = _figure("channels")
     channel_bytes: int | None = _figure("slots of channels", "bytes")

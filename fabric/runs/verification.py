@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from fabric.messages.text import JsonObject, counted
@@ -155,6 +156,17 @@ class Verification:
         return None if self.not_verified else all(each.agrees for each in self.compared)
 
     @property
+    def closeness(self) -> str:
+        """How close a right result is, by its largest error; empty if wrong or not compared."""
+        if not self.compared or not self.verified:
+            return ""
+        worst = max(self.compared, key=lambda each: max(each.used))
+        if not max(worst.used):
+            return "every element equal"
+        allowed = "its tolerance" if worst.rtol or worst.atol else f"what {worst.dtype} allows"
+        return f"at most {ceil(100 * max(worst.used))} % of {allowed}"
+
+    @property
     def elements(self) -> int:
         """Number of compared elements."""
         return sum(each.elements for each in self.compared)
@@ -187,6 +199,7 @@ class Verification:
             "worst": {
                 "absolute_error": max((each.absolute_error for each in self.compared), default=0.0),
                 "relative_error": max(relative, default=None),
+                "used": max((max(each.used) for each in self.compared), default=0.0),
             },
             "places": [
                 {each.kind: each.output, **place._asdict()}

@@ -84,7 +84,7 @@ class TestRun:
         assert 0 == output.status
         assert output.out.splitlines()[:2] == [
             f"small  {PROGRAM}",
-            "completed, verified in functional mode",
+            "completed, verified in functional mode, every element equal",
         ]
         assert output.err.splitlines()[-1] == "log in logs/small-1"
         assert Path("logs/small-1/events.jsonl").is_file()

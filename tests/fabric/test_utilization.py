@@ -28,4 +28,8 @@ def test_bandwidth_share_is_of_the_peak(channels: int, request_bytes: int, inter
 
     assert report.cycles is not None
     peak = report.cycles * channels * request_bytes / interval
-    assert pytest.approx(2 * 8 * 8 * 2 / peak) == report.off_chip_bandwidth_utilization
+    share = 2 * 8 * 8 * 2 / peak
+    assert pytest.approx(share) == report.off_chip_bandwidth_utilization
+    assert f"{100 * share:.1f}  % of {channels * request_bytes / interval:g} B/cycle\n" in str(
+        report
+    )

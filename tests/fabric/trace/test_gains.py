@@ -41,9 +41,11 @@ def _moe(hbm: FlatDescription, tile_n: int = 8) -> Program:
 def test_gains_of_another_memory_are_near_those_of_runs(tmp_path: Path) -> None:
     trace = record(_moe(FlatDescription()), tmp_path)[1]
     changes = {
-        "the HBM had twice the bandwidth": FlatDescription(channels=64),
+        "the HBM had twice its 1,024 bytes a cycle": FlatDescription(channels=64),
         "the HBM had half the latency": FlatDescription(startup_cycles=7, latency_cycles=1),
-        "units had ports of twice the width to the HBM": FlatDescription(requests_per_bundle=2),
+        "units had ports of twice their 64 bytes a cycle to the HBM": FlatDescription(
+            requests_per_bundle=2
+        ),
     }
     found = {gain.change: gain.cycles for gain in trace.stalls().gains or () if gain.kind == "hbm"}
 
@@ -78,9 +80,11 @@ def test_small_gains_are_one_sentence() -> None:
 def test_tensors_that_are_read_again_are_counted(tmp_path: Path) -> None:
     report, trace = record(_moe(FlatDescription(), tile_n=1), tmp_path)
     once = simulate(_moe(FlatDescription(), tile_n=32), mode="timing").hbm_bytes_moved
-    sentence = trace.stalls().repeats
+    sentence, *_ = trace.stalls().traffic
+    share = 100 * (report.hbm_bytes_moved or 0) / (1024 * (report.cycles or 1))
 
-    assert sentence.startswith(f"{report.hbm_bytes_moved:,} bytes moved by the HBM, {once:,} of ")
+    assert sentence.startswith(f"{report.hbm_bytes_moved:,} bytes moved by the HBM, ")
+    assert f" {share:.1f} % of 1,024 bytes a cycle, {once:,} of them once: " in sentence
     assert sentence.endswith("load_down_0..7 reads 917,504 bytes again (8 units).")
 
 

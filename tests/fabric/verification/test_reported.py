@@ -15,6 +15,7 @@ from fabric.analysis.trace.opened import Trace
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.display.terminal import plain_text
 from fabric.shell.cli import main
+from tests.fabric.trace.recording import program as moe
 from tests.fabric.verification.storing import storing
 
 SMALL = str(Path(__file__).parents[1] / "small_program.py")
@@ -148,8 +149,34 @@ def test_output_without_expectation_is_a_warning() -> None:
     program = storing(x=np.zeros(1), y=np.zeros(1))
     program.expect(y=lambda: np.zeros(1))
     report = simulate(program)
+    assert (
+        text(report)[1] == "completed, verified in functional mode, every element equal; 1 warning"
+    )
     warning = "output 'x' is not verified: expected another expect(x=...)"
     assert (True, (warning,)) == (report.verified, report.warnings)
     assert text(report)[-1] == f"warning: {warning}"
     found = report.as_json()
     assert ([warning], ("x",)) == (found["warnings"], found["verification"]["unexpected"])
+
+
+def test_verified_says_how_close(tmp_path: Path) -> None:
+    program = storing(y=np.array([1.0, 2.0]), z=np.arange(2))
+    program.expect(y=lambda: np.array([1.0, 2.001]), z=lambda: np.arange(2), atol=0.003, rtol=0)
+    report = simulate(program, trace="events", log_dir=tmp_path)
+    share = abs(2 - 2.001) / 0.003
+
+    assert math.ceil(100 * share) == 34
+    assert (
+        text(report)[1] == "completed, verified in functional mode, at most 34 % of its tolerance"
+    )
+    assert pytest.approx(share) == report.as_json()["verification"]["worst"]["used"]
+    assert report.trace().closeness == "at most 34 % of its tolerance"
+
+
+def test_rounded_result_is_close_by_its_type() -> None:
+    report = simulate(moe("simplified_moe"), mode="functional")
+    (output,) = report.as_json()["verification"]["outputs"]
+    used = max(output["used"].values())
+
+    assert 0 < used < 1
+    assert text(report)[1].endswith(f", at most {math.ceil(100 * used)} % of what bfloat16 allows")

@@ -33,6 +33,17 @@ def memory_of(trace: RecordedRun) -> OffChipDescription | None:
         return None
 
 
+def port_bytes(memory: OffChipDescription) -> int | None:
+    """Return the bytes that a unit hands over or receives in a cycle at most; None if unlimited."""
+    requests = getattr(memory, "requests_per_bundle", None)
+    return requests * memory.request_bytes if isinstance(requests, int) else None
+
+
+def rate_text(bytes_per_cycle: float) -> str:
+    """Return ``1,024 bytes``."""
+    return f"{bytes_per_cycle:,.1f}".removesuffix(".0") + " bytes"
+
+
 def scaled(memory: OffChipDescription, key: str, factor: float) -> OffChipDescription | None:
     """Return ``memory`` with scaled numbers; None if it lacks them or they are out of range."""
     numbers = {name: getattr(memory, name, None) for name in _KEYS[key]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fabric.analysis.trace.analysis.critical import cycles_by_root, named_path, named_root
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
@@ -15,19 +15,16 @@ from fabric.analysis.trace.analysis.stalled import (
     Stalls,
 )
 from fabric.analysis.trace.analysis.stalls import Accounts, Key
-from fabric.messages.text import Family, counted, spread
+from fabric.analysis.trace.analysis.traffic import traffic_of
+from fabric.messages.text import Family, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from fabric.analysis.trace.analysis.roots import Root
     from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
     from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.analysis.trace.reading.wording import Names
-
-
-_REPEATS: Final = 3
-"""The most families that are named in the sentence about bytes that are read again."""
 
 
 def stalls_of(trace: RecordedRun) -> Stalls:
@@ -43,7 +40,7 @@ def stalls_of(trace: RecordedRun) -> Stalls:
         hbm=slow_memory_of(trace.hbm, accounts),
         gains=accounts.gains,
         verdict=accounts.verdict(),
-        repeats=repeats_of(trace, accounts),
+        traffic=traffic_of(trace, accounts),
         folded=_folded(trace, accounts, units),
     )
 
@@ -105,37 +102,6 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
     ]
 
     return tuple(sorted(found, key=lambda stage: [each or 0 for each in stage[4:]], reverse=True))
-
-
-def repeats_of(trace: RecordedRun, accounts: Accounts) -> str:
-    """Return a sentence about tensors that are read more than once; empty without any."""
-    names, moved = accounts.names, accounts.moved_bytes
-    again, readers = Counter[int](), Counter[int]()
-    for once_bytes, units in trace.meta["off_chip"].get("tensors", []):
-        more_bytes = sum(moved[unit] for unit in units) - once_bytes
-        if more_bytes > 0 and max(units) < len(names.units):
-            again[names.first[units[0]]] += more_bytes
-            readers[names.first[units[0]]] += len(units)
-    if not again:
-        return ""
-    families = [
-        f"{names.family_of(unit).title} reads {count:,} bytes again"
-        + (f" ({counted(readers[unit], 'unit')})" if readers[unit] > 1 else "")
-        for unit, count in again.most_common(_REPEATS)
-    ]
-    more = [f"and {len(again) - _REPEATS} more"] if len(again) > _REPEATS else []
-    once_bytes = moved.total() - again.total()
-    return (
-        f"{moved.total():,} bytes moved by the HBM, {once_bytes:,} of them once: "
-        f"{', '.join(families + more)}.{_tiles(trace.meta.get('parameters', {}))}"
-    )
-
-
-def _tiles(parameters: Mapping[str, object]) -> str:
-    sizes = [
-        name for name, given in parameters.items() if name.startswith("tile") and type(given) is int
-    ]
-    return f" Larger tiles may be read less often: try {' or '.join(sizes)}." if sizes else ""
 
 
 def _sums(counts: Iterable[tuple[Key, int]]) -> Counter[Key]:

@@ -96,7 +96,8 @@ class Stalls(Result):
         hbm: reasons for a slow HBM; None without waits for it or without counters.
         gains: changes that shorten the run, the largest first; None if the run cannot be timed
             again, because it did not complete or not all was traced.
-        repeats: a sentence about off-chip tensors that are read more than once; may be empty.
+        traffic: sentences about the bytes that the HBM moved, those that it moved again, and an end
+            of the run in which it moved less.
         verdict: a sentence with the bound of the run, or its end if it did not complete.
         folded: the same accounts by family.
     """
@@ -108,7 +109,7 @@ class Stalls(Result):
     hbm: SlowMemory | None = field(repr=False)
     gains: tuple[Gain, ...] | None = field(repr=False)
     verdict: str
-    repeats: str
+    traffic: tuple[str, ...]
     folded: FoldedStalls = field(repr=False)
 
     @property
@@ -122,8 +123,7 @@ class Stalls(Result):
         Each table has at most ``shown`` rows: families of units, or units with ``unfold``.
         """
         yield line((self.verdict, "bold"))
-        if self.repeats:
-            yield line(self.repeats)
+        yield from map(line, self.traffic)
         if self.gains:
             yield from _gains(self.gains, self.cycles, shown)
         yield from _stages(self, shown)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
-from fabric.analysis.trace.analysis.other_memory import memory_of, scaled
+from fabric.analysis.trace.analysis.other_memory import memory_of, port_bytes, rate_text, scaled
 from fabric.analysis.trace.analysis.what_if_result import (
     BlockedUnit,
     ChannelWaits,
@@ -40,9 +40,9 @@ _THE_HBM: Final = "the HBM"
 _DEEPEST: Final = 1 << 60
 
 _HBM: Final = (
-    ("bandwidth", 2, "the HBM had twice the bandwidth"),
+    ("bandwidth", 2, "the HBM had twice its {peak} a cycle"),
     ("latency", 0.5, "the HBM had half the latency"),
-    ("ports", 2, "units had ports of twice the width to the HBM"),
+    ("ports", 2, "units had ports of twice their {port} a cycle to the HBM"),
 )
 
 
@@ -117,10 +117,12 @@ def _hbm_gains(trace: RecordedRun, record: Record) -> Iterator[Gain]:
     memory = memory_of(trace)
     if memory is None or not record.clients:
         return
-    for key, factor, name in _HBM:
+    peak, port = rate_text(float(memory.peak_bytes_per_cycle)), rate_text(port_bytes(memory) or 0)
+    for key, factor, change in _HBM:
         changed = scaled(memory, key, factor)
         if changed is not None:
             after = record.with_memory(memory, changed)
+            name = change.format(peak=peak, port=port)
             yield Gain("hbm", name, _cycles(after, after.depths), None, estimated=True)
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from fabric.analysis.drawing.paper import on_dark
 from fabric.analysis.trace.analysis.critical import path_note, phases
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
-from fabric.analysis.trace.analysis.stall_tables import repeats_of, stages_of
+from fabric.analysis.trace.analysis.stall_tables import stages_of
 from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy
+from fabric.analysis.trace.analysis.traffic import traffic_of
 from fabric.analysis.trace.analysis.what_if import large_gains
 from fabric.analysis.trace.pages.parts import compressed
 from fabric.messages.causes import MEMORIES, SHOWN, WAITS, BusUse, Cause
@@ -319,7 +320,7 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
             for each in stages_of(trace, accounts)
         ],
         "help": [[visible(each.change), each.changed_cycles, each.estimated] for each in large],
-        "help_notes": [visible(each) for each in (repeats_of(trace, accounts), small) if each],
+        "help_notes": [visible(each) for each in (*traffic_of(trace, accounts), small) if each],
     }
 
 
@@ -336,13 +337,13 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     meta = trace.meta
     given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
     first, last = trace.window
-    notes = list(trace.problems)
+    notes, ended = list(trace.problems), f"{trace.outcome} in {meta.get('mode')} mode"
     if meta.get("window") is not None or meta.get("nodes") is not None:
         notes.append(f"Traced: cycles {first:,} to {last:,}, units {meta.get('nodes') or 'all'}.")
     return {
         "name": visible(str(meta.get("name"))),
         "program": visible(" ".join(str(each) for each in (meta.get("program"), given) if each)),
-        "ran": f"{trace.outcome} in {meta.get('mode')} mode, {counted(trace.cycles, 'cycle')}",
+        "ran": ", ".join(filter(None, (ended, trace.closeness, counted(trace.cycles, "cycle")))),
         "failed": trace.failed,
         "verdict": accounts.verdict(),
         "notes": notes,

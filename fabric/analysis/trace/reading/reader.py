@@ -30,7 +30,7 @@ from fabric.analysis.trace.table_file import SUFFIX, read_table
 from fabric.messages.errors import ConfigurationError, Refusal
 from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed
-from fabric.messages.text import JsonObject, outcome
+from fabric.messages.text import JsonObject, outcome, visible
 from fabric.messages.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.timing.engine.log import ENTRY, Entries
 from fabric.timing.state.resource_use import counters_in
@@ -116,6 +116,7 @@ class RecordedRun:
         self.cycles: Final[int] = cycles
         verified = end.get("verified")
         self.outcome: Final = outcome(self.status, verified)
+        self.closeness: Final = visible(str(end.get("closeness") or ""))
         self.failed: Final = self.status != "completed" or verified is False
         if not end:
             self.problems.append(

@@ -1,0 +1,112 @@
+"""Sentences about the HBM's traffic: how much, what is read again, and an end that differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import takewhile
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from fabric.analysis.trace.analysis.other_memory import memory_of, port_bytes, rate_text
+from fabric.analysis.trace.analysis.timeline import bandwidth
+from fabric.analysis.trace.reading.wording import percent
+from fabric.messages.text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fabric.analysis.trace.analysis.stalls import Accounts
+    from fabric.analysis.trace.reading.reader import RecordedRun
+
+_NAMED: Final = 3
+"""The most families or units that a sentence names."""
+
+_STRETCHES: Final = 200
+_SHORTEST: Final = 4
+"""The fewest stretches of an end: 2 % of the run. At the rate of the body they take at most 1 %."""
+
+_BODY: Final = 0.25
+"""The smallest part of the HBM's peak that the cycles before an end move."""
+
+_MOSTLY: Final = 0.9
+"""The part of an end's bytes that the named units move."""
+
+_SERVED: Final = """
+SELECT name, sum(bytes * (end_cycle - greatest(submitted_cycle, $at))
+    // greatest(end_cycle - submitted_cycle, 1))::BIGINT AS moved
+FROM bursts JOIN units USING (unit) WHERE end_cycle > $at GROUP BY name ORDER BY moved DESC, name
+"""
+"""The bytes of each unit after a cycle, if those of a burst are spread evenly over its time."""
+
+
+def traffic_of(trace: RecordedRun, accounts: Accounts) -> tuple[str, ...]:
+    """Return the sentences; none for a run that did not complete or was traced in part."""
+    moved, meta = accounts.moved_bytes, trace.meta
+    is_whole = meta.get("window") is None and meta.get("nodes") is None
+    if not moved.total() or accounts.status != "completed" or not is_whole:
+        return ()
+    peak: float = meta["off_chip"]["peak_bytes_per_cycle"]
+    used = percent(moved.total(), round(peak * accounts.cycles))
+    sentence = f"{moved.total():,} bytes moved by the HBM, {used} % of {rate_text(peak)} a cycle"
+    return tuple(filter(None, (sentence + _repeats(trace, accounts), _end(trace, accounts, peak))))
+
+
+def _repeats(trace: RecordedRun, accounts: Accounts) -> str:
+    names, moved = accounts.names, accounts.moved_bytes
+    again, readers = Counter[int](), Counter[int]()
+    for once_bytes, units in trace.meta["off_chip"].get("tensors", []):
+        more_bytes = sum(moved[unit] for unit in units) - once_bytes
+        if more_bytes > 0 and max(units) < len(names.units):
+            again[names.first[units[0]]] += more_bytes
+            readers[names.first[units[0]]] += len(units)
+    if not again:
+        return "."
+    families = [
+        f"{names.family_of(unit).title} reads {count:,} bytes again"
+        + (f" ({counted(readers[unit], 'unit')})" if readers[unit] > 1 else "")
+        for unit, count in again.most_common(_NAMED)
+    ]
+    more = [f"and {len(again) - _NAMED} more"] if len(again) > _NAMED else []
+    return (
+        f", {moved.total() - again.total():,} of them once: {', '.join(families + more)}."
+        f"{_tiles(trace.meta.get('parameters', {}))}"
+    )
+
+
+def _tiles(parameters: Mapping[str, object]) -> str:
+    sizes = [
+        name for name, given in parameters.items() if name.startswith("tile") and type(given) is int
+    ]
+    return f" Larger tiles may be read less often: try {' or '.join(sizes)}." if sizes else ""
+
+
+def _end(trace: RecordedRun, accounts: Accounts, peak: float) -> str:
+    """Return a sentence about an end in which the HBM moves less; empty without such an end.
+
+    The run is cut into 200 stretches. Its end is the last of them, in all of which the HBM moves
+    less than half as many bytes a cycle as in the median stretch.
+    """
+    levels = bandwidth(trace, max(1, -(-accounts.cycles // _STRETCHES)))
+    usual = median(level.value for level in levels)
+    count = sum(1 for _ in takewhile(lambda level: 2 * level.value < usual, reversed(levels)))
+    at = levels[-count].cycle if count else trace.window[1]
+    before, after = at - trace.window[0], trace.window[1] - at
+    body = sum(level.value for level in levels[:-count]) / (before or 1)
+    if count < _SHORTEST or body < _BODY * peak:
+        return ""
+    rows = trace.rows(_SERVED, at=at)
+    whole, units, moved = sum(moved for _, moved in rows), list[str](), 0
+    for name, its in rows:
+        if moved < _MOSTLY * whole:
+            units.append(name)
+            moved += its
+    named = ", ".join(units[:_NAMED]) + (", ..." if len(units) > _NAMED else "")
+    memory = memory_of(trace)
+    port = None if memory is None else port_bytes(memory)
+    each = "" if port is None else f", each at most {port:,}"
+    rate = sum(level.value for level in levels[-count:]) / after
+    return (
+        f"The last {counted(after, 'cycle')} ({percent(after, accounts.cycles)} %) move "
+        f"{rate:,.0f} bytes a cycle for {counted(len(units), 'unit')} ({named}){each}; the cycles "
+        f"before move {body:,.0f} bytes a cycle."
+    )
