@@ -73,9 +73,10 @@ def draw_run_page(folder: Path, browser: Browser) -> None:
         for theme in _THEMES:
             shown = Shown(
                 browser, trace, Path(scratch),
-                color_scheme=theme, viewport={"width": 1200, "height": 900},
+                color_scheme=theme, viewport={"width": 1200, "height": 860},
             )  # fmt: skip
             shown.page.mouse.click(*shown.point(_UNIT, _CYCLE))
+            shown.page.fill("#search", "")
             shown.page.click("#zoom-in")
             shown.page.evaluate("window.scrollTo(0, 0)")
             shown.settle()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 _GUTTER: Final = 210
 _RIGHT: Final = 14
-_LANE: Final = 17
+LANE: Final = 17
 
 
 @contextmanager
@@ -84,7 +84,14 @@ class Shown:
         return [self.data["units"]["name"][unit] for unit in self.data["units"]["ranked"]]
 
     def point(self, unit: str, cycle: float) -> tuple[float, float]:
-        return self.x("#lanes", cycle), self.top("#lanes") + _LANE * (self.units.index(unit) + 0.5)
+        """Search the unit, so that it has a row of its own, and return a place in it."""
+        self.page.fill("#search", unit)
+        self.settle()
+        units = self.data["units"]
+        texts = zip(units["name"], units["operator"], units["place"], strict=True)
+        found = {name for name, *rest in texts if unit in " ".join((name, *rest))}
+        row = [each for each in self.units if each in found].index(unit)
+        return self.x("#lanes", cycle), self.top("#lanes") + LANE * (row + 0.5)
 
     def x(self, place: str, cycle: float) -> float:
         self.page.eval_on_selector(place, "(it) => it.scrollIntoView({ block: 'center' })")

@@ -9,16 +9,17 @@ import pytest
 
 from fabric import Program
 from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.pages.graph import graphs
 from fabric.messages.causes import SHOWN
 from fabric.messages.text import visible
 from operators import Consumer, LinearOffChipLoad, Map, SiLU
-from tests.fabric.trace.browsing import Shown, browsing
+from tests.fabric.trace.browsing import LANE, Shown, browsing
 from tests.fabric.trace.page_data import waits_of
 from tests.fabric.trace.recording import program, record
 from tests.profiles import spread
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Locator
 
     from fabric.analysis.trace.opened import Trace
 
@@ -116,7 +117,6 @@ def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
     data = opened.data
     (graph,) = [each for each in data["graphs"] if each["title"] == "all units"]
     opened.page.select_option("#graph-of", str(data["graphs"].index(graph)))
-    opened.page.click("#graph-whole")
     unit = data["units"]["ranked"][0]
     box = next(n for n, each in enumerate(graph["boxes"]) if each["units"] == [unit])
     opened.page.locator(".box").nth(box).click()
@@ -138,6 +138,78 @@ def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
     assert shown[0][0].split()[1] == opened.read("#details-title")
     opened.press("Escape")
     assert not opened.page.locator("#details").is_visible()
+
+
+def test_click_on_a_box_moves_nothing(opened: Shown) -> None:
+    box = opened.page.locator(".box").nth(3)
+    opened.page.eval_on_selector("#graph", "(it) => it.scrollIntoView({ block: 'end' })")
+    opened.settle()
+    graph, window = opened.page.locator("#graph").bounding_box(), opened.page.viewport_size
+    before = _middle(box)
+    assert graph is not None
+    assert window is not None
+    assert graph["height"] <= window["height"]
+    box.click()
+    opened.settle()
+
+    assert opened.page.locator("#details").is_visible()
+    assert before == _middle(box)
+    opened.press("Escape")
+    assert before == _middle(box)
+
+
+def _middle(box: Locator) -> tuple[float, float]:
+    at = box.bounding_box()
+    assert at is not None
+    return round(at["x"] + at["width"] / 2), round(at["y"] + at["height"] / 2)
+
+
+def test_family_is_one_row_that_opens_to_its_units(opened: Shown) -> None:
+    units = opened.data["units"]
+    ranked = [unit for unit in units["ranked"] if not units["absent"][unit]]
+    families: dict[str, list[str]] = {}
+    for unit in ranked:
+        families.setdefault(units["family"][unit], []).append(units["name"][unit])
+    row, title = next((n, each) for n, each in enumerate(families) if len(families[each]) > 1)
+    x = opened.x("#lanes", opened.range[1] / 2)
+    top = opened.top("#lanes")
+
+    def name_at(number: int) -> str:
+        return opened.hover(x, top + LANE * (number + 0.5))[0]
+
+    folded = [name_at(number) for number in range(len(families))]
+    assert folded == [
+        f"{each} \N{MULTIPLICATION SIGN} {len(its)}" if len(its) > 1 else its[0]
+        for each, its in families.items()
+    ]
+    opened.page.mouse.click(opened.x("#lanes", 0) - 40, top + LANE * (row + 0.5))
+    opened.settle()
+    its = families[title]
+    assert its == [name_at(row + 1 + number) for number in range(len(its))]
+
+    opened.page.mouse.click(x, top + LANE * (row + 0.5))
+    opened.settle()
+    assert f"{title} \N{MULTIPLICATION SIGN} {len(its)}" == opened.read("#details-title")
+    assert its == opened.page.locator("#details .units .link").all_inner_texts()
+
+
+def test_loads_of_one_memory_are_one_box(traces: dict[str, Trace]) -> None:
+    trace = traces["moe static"]
+    accounts = Accounts(trace)
+    folded, *_ = graphs(trace, accounts, set())
+    loads = {
+        name
+        for name in accounts.names.units
+        if name.startswith(("load_up", "load_gate", "load_down"))
+    }
+    (box,) = (
+        box
+        for box in folded["boxes"]
+        if loads & {accounts.names.units[unit] for unit in box["units"]}
+    )
+
+    assert loads == {accounts.names.units[unit] for unit in box["units"]}
+    assert box["title"].endswith("_0..7 and 2 more")
 
 
 def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: Path) -> None:

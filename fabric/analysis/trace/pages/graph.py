@@ -12,6 +12,7 @@ from fabric.messages.text import Family, counted, families, visible
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.stalls import Accounts
+    from fabric.analysis.trace.reading.reader import RecordedRun
     from fabric.analysis.trace.reading.wording import Names
     from fabric.messages.text import JsonObject
 
@@ -20,7 +21,7 @@ _FOLD_FROM: Final = 40
 _MOST_BOXES: Final = 300
 
 
-def graphs(accounts: Accounts, stuck: set[int]) -> list[JsonObject]:
+def graphs(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[JsonObject]:
     """Return the graph with equal units folded, if many, and unfolded, if few.
 
     Each has its ``svg``, the ``units`` of each box, and the two boxes of each arrow. Elements of
@@ -30,7 +31,7 @@ def graphs(accounts: Accounts, stuck: set[int]) -> list[JsonObject]:
     units = len(names.units)
     found = []
     if units >= _FOLD_FROM:
-        groups = _alike(names, stuck)
+        groups = _loads_together(trace, accounts, _alike(names, stuck))
         if len(groups) < units:
             found.append(_graph(groups, accounts, stuck) | {"title": "alike units folded"})
     if units <= _MOST_BOXES or not found:
@@ -46,6 +47,34 @@ def _alike(names: Names, stuck: set[int]) -> list[Family[int]]:
         names.units.__getitem__,
         lambda unit: (names.operators[unit], names.wired[unit], unit in stuck),
     )
+
+
+def _loads_together(
+    trace: RecordedRun, accounts: Accounts, groups: list[Family[int]]
+) -> list[Family[int]]:
+    """Return ``groups`` with one group of all loads that follow the same units: they share the HBM.
+
+    Its title begins with the family of the unit with the most of the critical path.
+    """
+    names = accounts.names
+    rank = {unit.number: place for place, unit in enumerate(accounts.ranked())}
+    loads = {unit for _, units in trace.meta["off_chip"].get("tensors", []) for unit in units}
+    of_unit = {unit: group for group in groups for unit in group.members}
+    before: dict[int, set[Family[int]]] = defaultdict(set)
+    for producer, consumer in names.ends:
+        before[consumer].add(of_unit[producer])
+    shared: dict[object, list[Family[int]]] = defaultdict(list)
+    for group in groups:
+        is_load = loads.issuperset(group.members)
+        after = frozenset().union(*(before[unit] for unit in group.members))
+        shared[after if is_load else group].append(group)
+    found = []
+    for alike in shared.values():
+        members = sorted(unit for group in alike for unit in group.members)
+        first = of_unit[min(members, key=lambda unit: rank.get(unit, len(rank)))].title
+        title = first if len(alike) == 1 else f"{first} and {len(alike) - 1} more"
+        found.append(Family(title, tuple(members)))
+    return sorted(found, key=lambda group: group.members[0])
 
 
 def _graph(groups: list[Family[int]], accounts: Accounts, stuck: set[int]) -> JsonObject:

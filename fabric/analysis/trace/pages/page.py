@@ -97,7 +97,7 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     path = steps(accounts)
     content |= {
         "in_loop": stuck,
-        "graphs": graphs(accounts, set(stuck)),
+        "graphs": graphs(trace, accounts, set(stuck)),
         "edges": at.tolist(),
         "shares": np.round(shares, 2).tolist(),
         "memory": memory(trace, accounts.cycles),

@@ -2,28 +2,46 @@
 
 const LISTED = 200;
 
-function chooseGroup(units, title) {
-  narrow(units, view.query);
-  const list = make("ul", { class: "units" }, ...units.slice(0, LISTED).map((unit) => make("li", {}, unitLink(unit), shareBar([unit]))));
+/** Lists units: first those on the critical path, then the most stalled. */
+function chooseGroup(units, title, cycle = null) {
+  const rank = new Map(data.units.ranked.map((unit, place) => [unit, place]));
+  const last = data.units.name.length;
+  const ordered = units.slice().sort((a, b) => (rank.get(a) ?? last) - (rank.get(b) ?? last));
+  const onPath = new Map();
+  for (const [root, cycles] of data.path) onPath.set(data.roots[root].unit, (onPath.get(data.roots[root].unit) ?? 0) + cycles);
+  const list = make("ul", { class: "units" }, ...ordered.slice(0, LISTED).map((unit) => {
+    const share = onPath.has(unit) ? [make("span", { class: "quiet" }, ` ${percent(onPath.get(unit), data.run.cycles)} % of the critical path`)] : [];
+    return make("li", {}, unitLink(unit, cycle), ...share, shareBar([unit]));
+  }));
   const more = units.length > LISTED ? [make("p", { class: "quiet" }, `and ${number(units.length - LISTED)} more: they are in the timeline`)] : [];
-  openDetails(`${title} × ${number(units.length)}`, `${data.units.operator[units[0]]}, ${data.units.place[units[0]]}`, shareBar(units), list, ...more);
+  choose(null, cycle, units);
+  const chain = cycle === null ? [] : chainList(ordered[0], cycle, false);
+  openDetails(`${title} × ${number(units.length)}`, `${data.units.operator[units[0]]}, ${data.units.place[units[0]]}`, shareBar(units), ...chain, list, ...more);
 }
 
 function openDetails(title, subtitle, ...content) {
   byId("details-title").textContent = title;
   byId("details-place").textContent = subtitle;
   byId("details-body").replaceChildren(...content);
-  byId("details").hidden = false;
-  document.body.classList.add("with-details");
+  showDetails(true);
+}
+
+let touched = null;
+document.addEventListener("pointerdown", ({ target }) => { touched = target.closest("#graph, .strip, table") ?? touched; });
+
+/** Shows or hides the panel. What was clicked last stays at its height, though lines above it wrap. */
+function showDetails(isShown) {
+  const fixed = touched ?? document.querySelector("main");
+  const before = fixed.getBoundingClientRect().top;
+  byId("details").hidden = !isShown;
+  document.body.classList.toggle("with-details", isShown);
+  window.scrollBy(0, fixed.getBoundingClientRect().top - before);
   changed("size");
 }
 
 function closeDetails() {
-  byId("details").hidden = true;
-  document.body.classList.remove("with-details");
-  narrow(null, view.query);
   choose(null);
-  changed("size");
+  showDetails(false);
 }
 
 function shareBar(units) {

@@ -1,7 +1,6 @@
 // The graph of the program, as in its picture: a box is a unit or several equal units.
 
-const LEAST_SCALE = 0.75; // smaller text is hard to read
-const TALLEST = 900;
+const TALLEST = 0.8; // of the window's height
 
 function makeGraph() {
   const select = byId("graph-of");
@@ -10,11 +9,12 @@ function makeGraph() {
   let shown = null;
   const draw = () => {
     shown = drawnGraph(data.graphs[select.value || 0]);
-    shown.begin();
+    shown.fit();
     markGraph(shown);
   };
   select.addEventListener("change", draw);
   byId("graph-whole").addEventListener("click", () => shown.fit());
+  window.addEventListener("resize", () => shown.fit());
   draw();
   watch((what) => {
     if (what.has("unit") || what.has("rows")) markGraph(shown);
@@ -40,22 +40,15 @@ function opens(element, box) {
 
 /** Shows details of a box and ends the search. */
 function opened({ units, title }) {
-  byId("search").value = "";
-  if (units.length === 1) {
-    narrow(null, "");
-    choose(units[0]);
-  } else {
-    view.unit = null;
-    narrow(null, "");
-    chooseGroup(units, title);
-  }
+  search("");
+  if (units.length === 1) choose(units[0]);
+  else chooseGroup(units, title);
 }
 
 /** Highlights the chosen box, its neighbours and their arrows; fades boxes outside of the search. */
 function markGraph({ boxes, arrows }) {
   const searched = view.query.trim() !== "";
-  const isChosen = ({ units }) => (view.unit !== null ? units.includes(view.unit) : view.group !== null && units.every((unit) => view.group.includes(unit)));
-  const chosen = new Set(boxes.flatMap((box, n) => (isChosen(box) ? [n] : [])));
+  const chosen = new Set(boxes.flatMap(({ units }, n) => (units.some(isChosen) ? [n] : [])));
   const near = new Set(arrows.flatMap(({ ends: [from, to] }) => (chosen.has(from) ? [to] : chosen.has(to) ? [from] : [])));
   const isBack = (n) => (searched ? !boxes[n].units.some(isFound) : chosen.size > 0 && !chosen.has(n) && !near.has(n));
   boxes.forEach(({ element }, n) => {
@@ -95,18 +88,15 @@ function movable(svg, width, height) {
     const by = scale();
     set(grip[2] - (event.clientX - grip[0]) * by, grip[3] - (event.clientY - grip[1]) * by, box[2], box[3]);
   });
-  const tall = (scale) => { svg.style.height = `${Math.min(height * scale, TALLEST)}px`; };
   const fit = () => {
-    tall(Math.min(1, svg.clientWidth / width));
+    // The width stays if the panel makes the page narrower.
+    Object.assign(svg.style, { width: "", maxWidth: "none" });
+    svg.style.width = `${svg.clientWidth}px`;
+    const scale = Math.min(1, svg.clientWidth / width, (TALLEST * window.innerHeight) / height);
+    svg.style.height = `${height * scale}px`;
     set(0, 0, width, height);
-  };
-  // Begin with the full width, unless text would be too small to read.
-  const begin = () => {
-    const scale = Math.max(LEAST_SCALE, Math.min(1, svg.clientWidth / width));
-    tall(scale);
-    set((width - svg.clientWidth / scale) / 2, 0, svg.clientWidth / scale, svg.clientHeight / scale);
   };
   byId("graph-in").onclick = () => zoomed(1 / 1.4, box[0] + box[2] / 2, box[1] + box[3] / 2);
   byId("graph-out").onclick = () => zoomed(1.4, box[0] + box[2] / 2, box[1] + box[3] / 2);
-  return { fit, begin };
+  return { fit };
 }

@@ -1,7 +1,30 @@
-// A row per unit: each pixel has the colour of its longest state, down to single waits.
+// A row per family, which opens to its units, down to single waits. Each pixel has the colour of the
+// longest state.
 
 const LANE = 17;
-let shownUnits = [];
+let laneRows = [];
+const openFamilies = new Set();
+
+const rowOf = (unit) => ({ units: [unit], label: data.units.name[unit], family: null });
+
+/** A row for each family in the order of its first unit, and its units if it is open; all units of a search. */
+function rowsShown() {
+  const found = unitsShown();
+  if (view.query.trim()) return found.map(rowOf);
+  const [families, absent] = [new Map(), []];
+  for (const unit of found) {
+    const family = data.units.family[unit];
+    if (data.units.absent[unit]) absent.push(unit);
+    else if (!families.get(family)?.push(unit)) families.set(family, [unit]);
+  }
+  if (absent.length) families.set("never got an element", absent);
+  return [...families].flatMap(([family, units]) => {
+    if (units.length < 2) return units.map(rowOf);
+    const isOpen = openFamilies.has(family);
+    const label = `${isOpen ? "▾" : "▸"} ${short(family, narrowPage.matches ? 7 : 22)} × ${number(units.length)}`;
+    return [{ units, label, family }, ...(isOpen ? units.map(rowOf) : [])];
+  });
+}
 
 /** How long each state lasts in each pixel of a row. */
 let spent = new Float64Array(0);
@@ -22,23 +45,27 @@ function spend(width, from, perPixel, start, end, state) {
   if (last < width) spent[last * states + state] += b - last;
 }
 
-/** Paints the row of `unit`. */
-function paintUnit(strip, unit, top, height) {
+/** Paints a row: the states of its units together, with words if it is one unit. */
+function paintUnits(strip, units, top, height) {
   const { ctx, ratio } = strip;
   const width = Math.floor(strip.width * ratio);
   const perPixel = (view.to - view.from) / width;
   const size = width * data.causes.length;
   if (spent.length < size) spent = new Float64Array(size);
   else spent.fill(0, 0, size);
-  const [first, last] = data.wait.rows[unit];
   const stretch = data.edges[1] - data.edges[0];
   const labels = [];
-  const count = first < 0 ? Infinity : waitsShown(first, last);
-  const coarse = first < 0 || (count > 4 * width && stretch <= 2 * perPixel);
-  if (coarse) spendStretches(unit, width, perPixel);
-  else spendWaits(unit, width, perPixel, labels);
+  for (const unit of units) {
+    const [first, last] = data.wait.rows[unit];
+    const count = first < 0 ? Infinity : waitsShown(first, last);
+    const coarse = first < 0 || (count > 4 * width && stretch <= 2 * perPixel);
+    if (coarse) spendStretches(unit, width, perPixel);
+    else spendWaits(unit, width, perPixel, labels);
+  }
   paintSpent(strip, width, top, height);
-  if (first < 0 && stretch > 6 * perPixel) paintHatch(strip, top, height);
+  const isCoarse = units.some((unit) => data.wait.rows[unit][0] < 0);
+  if (isCoarse && stretch > 6 * perPixel) paintHatch(strip, top, height);
+  if (units.length > 1) return;
   ctx.font = `10px ${css("--font")}`;
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
@@ -154,15 +181,26 @@ function stepAt(cycle) {
   return { from: n ? data.step.end[n - 1] : data.run.first, to: data.step.end[n], root: data.roots[data.step.root[n]] };
 }
 
+/** The units of a family by their state in a cycle. */
+function familyTip({ units, family }, cycle) {
+  const head = [`${family} × ${number(units.length)}`, "click the name for its units"];
+  if (cycle === null) return head;
+  const counts = data.causes.map(() => 0);
+  for (const unit of units) counts[doing(unit, cycle)?.state ?? mostlyIn(unit, cycle)]++;
+  return [...head, `cycle ${number(cycle)}: ${data.causes.flatMap(({ label }, n) => (counts[n] ? [`${label} ${number(counts[n])}`] : [])).join(", ")}`];
+}
+
+const binAt = (cycle) => Math.min(after(data.edges, cycle), data.edges.length - 1) - 1;
+const mostlyIn = (unit, cycle) => data.columns.states[unit * (data.edges.length - 1) + binAt(cycle)];
+
 function unitTip(unit, cycle) {
   const { name, operator, place } = data.units;
   const head = [name[unit], `${operator[unit]}, ${place[unit]}`];
   if (cycle === null) return [...head, "click: its channels and waits"];
   const now = doing(unit, cycle);
   if (!now) {
-    const bin = Math.min(after(data.edges, cycle), data.edges.length - 1) - 1;
-    const state = data.columns.states[unit * (data.edges.length - 1) + bin];
-    return [...head, `cycles ${number(data.edges[bin])} to ${number(data.edges[bin + 1])}: mostly ${data.causes[state].label}`,
+    const bin = binAt(cycle);
+    return [...head, `cycles ${number(data.edges[bin])} to ${number(data.edges[bin + 1])}: mostly ${data.causes[mostlyIn(unit, cycle)].label}`,
       "its single waits are not in this page"];
   }
   const what = data.causes[now.state].label + (now.channel < 0 ? "" : ` ${farEnd(unit, now.channel)}`);
@@ -194,26 +232,36 @@ function makePath() {
 
 function makeLanes() {
   const lanes = makeStrip(byId("lanes"), {
-    title: "States of each unit over the cycles of the run",
+    title: "States of families and units over the cycles of the run",
     height: LANE, most: 30 * LANE,
-    rows: () => shownUnits.length,
-    label: (row) => [data.units.name[shownUnits[row]]],
-    marked: (row) => shownUnits[row] === view.unit,
-    paint: (strip, row, top) => paintUnit(strip, shownUnits[row], top, LANE),
-    tipLines: (row, cycle) => unitTip(shownUnits[row], cycle),
-    clicked: (row, cycle) => choose(shownUnits[row], cycle),
+    rows: () => laneRows.length,
+    label: (row) => [laneRows[row].label],
+    marked: (row) => laneRows[row].units.some(isChosen),
+    paint: (strip, row, top) => paintUnits(strip, laneRows[row].units, top, LANE),
+    tipLines: (row, cycle) => (laneRows[row].family === null ? unitTip(laneRows[row].units[0], cycle) : familyTip(laneRows[row], cycle)),
+    clicked: (row, cycle) => {
+      const { units, family } = laneRows[row];
+      if (family === null) choose(units[0], cycle);
+      else if (cycle === null) turn(family);
+      else chooseGroup(units, family, cycle);
+    },
   });
-  byId("rows-all").addEventListener("click", () => {
-    byId("search").value = "";
-    narrow(null, "");
-  });
+  const turn = (family) => {
+    if (!openFamilies.delete(family)) openFamilies.add(family);
+    laneRows = rowsShown();
+    lanes.sized();
+    lanes.draw();
+  };
+  byId("rows-all").addEventListener("click", () => search(""));
   watch((what) => {
     if (what.has("rows")) {
-      shownUnits = unitsShown();
+      laneRows = rowsShown();
       const all = data.units.name.length;
-      const shown = shownUnits.length;
-      byId("rows").textContent = shown === all ? counted(all, "unit") : `${number(shown)} of ${counted(all, "unit")}`;
-      byId("rows-all").hidden = !view.group && !view.query.trim();
+      const shown = unitsShown().length;
+      const folded = laneRows.filter(({ family }) => family !== null).length;
+      byId("rows").textContent = (shown === all ? counted(all, "unit") : `${number(shown)} of ${counted(all, "unit")}`)
+        + (folded ? `; a family of units is one row, opened by a click on its name` : "");
+      byId("rows-all").hidden = !view.query.trim();
       lanes.sized();
       lanes.place.scrollTop = 0;
     }
@@ -225,7 +273,8 @@ function makeLanes() {
 
 /** Scrolls to the chosen unit's row. */
 function scrollTo({ place, strip }) {
-  const top = shownUnits.indexOf(view.unit) * LANE;
+  const its = laneRows.map(({ units }, row) => [row, units]).filter(([, units]) => units.some(isChosen));
+  const top = its.length ? its[its.length - 1][0] * LANE : -1;
   if (top >= 0 && (top < place.scrollTop || top + LANE > place.scrollTop + strip.height - AXIS)) {
     place.scrollTop = top - strip.height / 2;
   }

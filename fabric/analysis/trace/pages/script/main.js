@@ -26,7 +26,7 @@ function themed() {
 }
 
 function wireToolbar() {
-  byId("search").addEventListener("input", (event) => narrow(null, event.target.value));
+  byId("search").addEventListener("input", (event) => search(event.target.value));
   byId("search").addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     const found = unitsShown();

@@ -6,7 +6,7 @@ function makeTables() {
   const { units, channels, roots, causes, run } = data;
   makeStages();
   makeTable(byId("units-table"), {
-    rows: units.ranked, found: isFound, chosen: (each) => each === view.unit, parts: ["rows", "unit"],
+    rows: units.ranked, found: isFound, chosen: isChosen, parts: ["rows", "unit"],
     family: (each) => units.family[each], last: (each) => units.absent[each], lastTitle: "never got an element",
     columns: [
       { title: "unit", value: (each) => units.name[each], show: (each) => unitLink(each) },

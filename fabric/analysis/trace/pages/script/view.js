@@ -34,15 +34,18 @@ function pointAt(cycle) {
   changed("cursor");
 }
 
-/** Chooses a unit, and the cycle in which to follow its waits. */
-function choose(unit, cycle = null) {
+/** Chooses a unit, and the cycle in which to follow its waits; or several units, without a cycle. */
+function choose(unit, cycle = null, group = null) {
   view.unit = unit;
+  view.group = group;
   view.cycle = cycle;
   changed("unit");
 }
 
-function narrow(group, query) {
-  view.group = group;
+const isChosen = (unit) => unit === view.unit || (view.group ?? []).includes(unit);
+
+function search(query) {
+  byId("search").value = query;
   view.query = query;
   changed("rows");
 }
@@ -59,6 +62,5 @@ function isFound(unit) {
 /** The units to show, in the chosen order. */
 function unitsShown() {
   const order = view.order === "ranked" ? data.units.ranked : data.units.name.map((_, unit) => unit);
-  const group = view.group && new Set(view.group);
-  return order.filter((unit) => isTraced(unit) && (!group || group.has(unit)) && isFound(unit));
+  return order.filter((unit) => isTraced(unit) && isFound(unit));
 }
