@@ -1,4 +1,4 @@
-"""Rows of cells as lines of text, which stay whole however narrow the room for them is."""
+"""Lays out rows of cells in lines of text, without cutting cells in a narrow terminal."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import chain, zip_longest
 from typing import Final
 
 GAP: Final = 2
-"""Between two columns."""
+"""Characters between two columns."""
 
 _FOLDED: Final = 30
-"""The widest column is not folded to less than this, or two thirds of its full width."""
+"""Characters. The widest column keeps this width, or two thirds of its own if that is less."""
 
 
 def width_of(rows: Sequence[Sequence[str]]) -> int:
-    """Return how wide ``rows`` are beside each other, each cell as long as it needs."""
+    """Return the width of ``rows`` if no cell is folded."""
     widths = _widths(rows)
     return sum(widths) + GAP * (len(widths) - 1)
 
@@ -62,7 +62,7 @@ def aligned_rows(
 
 
 def _shortened(rows: Sequence[Sequence[str]], widths: Sequence[int], room: int) -> int | None:
-    """Return a narrower width of the first column such that all fit; at least two thirds."""
+    """Return a width of the first column with which rows fit; None below two thirds of its own."""
     left = room - sum(width + GAP for width in widths[1:])
     longer = sum(len(row) == len(widths) and len(row[0]) > left for row in rows)
     fits = left >= -(-2 * widths[0] // 3) and widths[0] <= room

@@ -1,4 +1,4 @@
-"""Results that show themselves by their sheet, at a prompt and in a notebook."""
+"""Base classes of results, which a prompt and a notebook show by their sheets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Shown:
 class Result(Shown):
     """A result: ``print``, a prompt and a notebook show its sheet.
 
-    A class of your own states its ``sheet``, which yields parts: ``Title``, ``line``, ``Rows``,
+    A class of your own defines ``sheet``, which yields parts: ``Title``, ``line``, ``Rows``,
     ``Fold`` and others.
     """
 

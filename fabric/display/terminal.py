@@ -34,7 +34,7 @@ def plain_text(sheet: Iterable[Part], columns: int | None = None) -> str:
 
 
 def print_sheet(sheet: Iterable[Part], console: Console) -> None:
-    """Print the parts of ``sheet``, a title behind an empty line."""
+    """Print the parts of ``sheet``, with an empty line before each title."""
     for part in sheet:
         match part:
             case Title(title, note):

@@ -27,7 +27,7 @@ def without_passwords(text: str) -> str:
 
 
 def shown_address(address: str) -> str:
-    """Return the one form in which messages, pages and logs show an address."""
+    """Return an address as messages, pages and logs show it: without passwords."""
     if "://" not in address:
         # A mistyped URL: what follows the first colon may be a password.
         return re.sub(r"(?s):.*@", f":{_HIDDEN}@", address)
@@ -35,7 +35,7 @@ def shown_address(address: str) -> str:
 
 
 def library_text(error: BaseException | str, address: str | None) -> str:
-    """Return a library's text about ``address``, which it may repeat in part."""
+    """Return a library's text without the passwords of ``address``, which it may repeat in part."""
     if address is None:
         return str(error)
     text = str(error).replace(address, shown_address(address))

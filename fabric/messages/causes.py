@@ -26,7 +26,7 @@ class Cause(_Word):
 
     Attributes:
         meaning: the description of its column.
-        peer: the end at which a unit then waits.
+        peer: what the unit then waits for: the channel's producer or consumer, or a memory.
         awaits: the event that ends the wait.
         label: the word in tables, legends and tracks.
         column: the name of its counter.
@@ -48,7 +48,7 @@ class Cause(_Word):
     )  # fmt: skip
     IDLE = (
         "idle", "#e4e8ec",
-        "between its end, or where the run was stopped under it, and the run's end",
+        "after the unit's last cycle, up to the end of the run",
     )  # fmt: skip
 
     def __init__(
@@ -72,7 +72,7 @@ WAITS: Final = (Cause.EMPTY, Cause.FULL, Cause.HBM, Cause.CAPACITY)
 """Causes of the waits in a trace; a wait for a slot includes the wait for its credit."""
 
 MEMORIES: Final = tuple(cause for cause in WAITS if cause.peer == "memory")
-"""Causes for which no other unit is to blame."""
+"""Causes of waits for a memory, not for another unit."""
 
 COUNTED: Final = (
     Cause.BUSY, Cause.EMPTY, Cause.FULL, Cause.CREDIT, Cause.HBM, Cause.CAPACITY,
@@ -80,7 +80,7 @@ COUNTED: Final = (
 """Causes that move a unit's clock."""
 
 SHOWN: Final = (Cause.BUSY, *WAITS, Cause.IDLE)
-"""Causes that pictures tell apart; credits are in ``FULL``."""
+"""Causes that pictures distinguish; there, ``FULL`` includes ``CREDIT``."""
 
 STUCK: Final = "#b00020"
 """The colour of units that never continue, and of nothing else."""
@@ -108,7 +108,7 @@ class Operation(_Word):
 
     @property
     def awaits(self) -> str:
-        """The awaited event, or the turn if it is outside the machine."""
+        """The awaited event; a turn if the operation states no cause."""
         return self.cause.awaits if self.cause else "its turn"
 
 

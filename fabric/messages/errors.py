@@ -99,7 +99,7 @@ class Deadlock(FabricError):  # noqa: N818 - the word users search for
     """A program that stopped moving.
 
     Attributes:
-        report: what ``run --json`` prints under ``deadlock``.
+        report: the field ``deadlock`` of ``run --json``.
     """
 
     def __init__(self, message: str, *, report: JsonObject) -> None:
@@ -111,7 +111,7 @@ class VerificationError(FabricError):
     """A program that completed with other outputs than it expects.
 
     Attributes:
-        verification: what ``run --json`` prints under ``verification``.
+        verification: the field ``verification`` of ``run --json``.
     """
 
     def __init__(self, message: str, *, verification: JsonObject) -> None:

@@ -24,14 +24,14 @@ def open_given(path: Path) -> BufferedReader:
 
     Pipes and devices are refused: they may block, and cannot be read a second time.
     """
-    opened = open(path, "rb", opener=_at_once)  # noqa: SIM115 - for the caller
+    opened = open(path, "rb", opener=_nonblocking)  # noqa: SIM115 - for the caller
     if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         return opened
     opened.close()
     raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
 
 
-def _at_once(name: str, flags: int) -> int:
+def _nonblocking(name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NONBLOCK)
 
 
@@ -39,7 +39,7 @@ _MOST_BYTES_OF_JSON: Final = 128_000_000
 _MOST_BYTES: Final = 4_000_000
 
 _LONGEST_LINE: Final = 1_000
-"""The time for a name of many parts, ``a.a.a``, grows with the square of their number."""
+"""Characters; the time to read a name of n parts, ``a.a.a``, grows with the square of n."""
 
 _AT_LINE: Final = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
 _NAME: Final = r"""(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)"""
@@ -145,7 +145,7 @@ def programs() -> Path:
 
 
 def hardware_file(named: Path | str, folder: Path = Path()) -> Path:
-    """Return the path of a hardware file; ``folder`` precedes the files of the package."""
+    """Return the path of a hardware file: a path from ``folder``, or a file of the package."""
     path = Path(named)
     if path.suffix or len(path.parts) != 1 or (folder / path).is_file():
         return folder / path

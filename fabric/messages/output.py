@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _NARROW: Final = 100
-"""On wider consoles a line is printed whole, however long it is."""
+"""Columns; a console of this width or more gets each line whole, however long it is."""
 
 _NARROWEST: Final = 40
-"""Columns: what a narrower terminal shows is laid out for this width."""
+"""Columns; output for a narrower terminal is laid out for this width."""
 
 PIPED_COLUMNS: Final = 10_000
 """The width of pipes, so that their lines are not folded."""
@@ -66,14 +66,14 @@ def print_text(text: str) -> None:
 
 
 def flush_stdout() -> None:
-    """Flush standard output before the interpreter ends, when errors could not be reported."""
+    """Flush standard output; when the interpreter exits, a failure can no longer be reported."""
     with _stdout():
         sys.stdout.flush()
 
 
 @contextlib.contextmanager
 def _stdout() -> Iterator[None]:
-    """Let nothing more go to standard output once something could not."""
+    """Send all further output to the null device if a write fails."""
     try:
         yield
     except OSError as error:
@@ -91,7 +91,7 @@ def tell(text: str) -> None:
 
 
 def harmless(text: str) -> str:
-    """Return ``text`` as it may go to a terminal, whatever files and users' errors have in it."""
+    """Return ``text`` for a terminal: with control characters escaped and without passwords."""
     return _CONTROL.sub(lambda found: visible(found[0]), without_passwords(text))
 
 

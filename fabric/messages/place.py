@@ -36,12 +36,12 @@ class Place(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        """``file:line``, as editors and terminals link it; a cell by its number: ``In[3]:5``."""
+        """``file:line``, which editors and terminals link; ``In[3]:5`` for a notebook's cell."""
         return f"{_cell(self.file) or self.file}:{self.line}"
 
     @property
     def brief(self) -> str:
-        """The same without folders."""
+        """The place without the folders of the file."""
         return f"{_cell(self.file) or os.path.basename(self.file)}:{self.line}"
 
 
@@ -50,13 +50,13 @@ def _cell(file: str) -> str | None:
     # Notebooks have imported it already.
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    told = None if shell is None else shell.compile.format_code_name(file)
-    return None if told is None else str(told[1])
+    name = None if shell is None else shell.compile.format_code_name(file)
+    return None if name is None else str(name[1])
 
 
 def calling_place() -> Place:
     """Return the innermost place outside the fabric, operators, and users' ``__call__``."""
-    frame = sys._getframe(2)  # the caller is one of us
+    frame = sys._getframe(2)  # the caller is a function of the fabric
     code = frame.f_code
     while (
         code.co_filename.startswith(_OWN)
@@ -95,7 +95,7 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
     place = None
     for frame, line in frames:
         file = frame.f_code.co_filename
-        # Compiled libraries name sources that are not there.
+        # Compiled libraries name source files that do not exist here.
         if os.path.isfile(file) and not file.startswith(_OWN) and not is_installed(file):
             place = Place(visible(file), line)
     return place
@@ -114,12 +114,12 @@ def users_fault(error: BaseException) -> Place | None:
 
 
 def is_installed(file: str) -> bool:
-    """Whether ``file`` was installed, here or in an environment that this one shares."""
+    """Whether ``file`` was installed, in this environment or in one whose packages it uses."""
     return file.startswith(_LIBRARIES) or any(part in file for part in _PACKAGES)
 
 
 def line_in(code: CodeType, instruction: int) -> Place | None:
-    """Return the line of ``instruction``, an offset in bytes, where ``code`` is a user's."""
+    """Return the line of ``instruction``, an offset in bytes; None if ``code`` is not a user's."""
     if written_by_us(code):
         return None
     for start, end, line in code.co_lines():

@@ -54,7 +54,7 @@ class Progress:
 
 
 def _rate(seen: deque[tuple[float, int]]) -> str:
-    """Return the cycles per second over the refreshes; nothing if they saw one cycle."""
+    """Return the cycles per second over the refreshes; empty if the cycle did not change."""
     (start, first), (end, last) = seen[0], seen[-1]
     if last <= first or end <= start:
         return ""

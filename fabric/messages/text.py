@@ -26,10 +26,10 @@ _TERMS_SHOWN: Final = 4
 _NAMES_SHOWN: Final = 8
 
 _FILE_NAME_BYTES: Final = 100
-"""At most in the part of a file's name that users choose; file systems take 255 in all."""
+"""The most bytes of the part of a file's name that users choose; file systems take 255 in all."""
 
 _SHOWN_BITS: Final = 10_000
-"""Python turns no integer of many more into text."""
+"""Bits of the largest integer in a message; Python refuses to print one of many more."""
 
 _SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, type(None), list, tuple})
 """Types of values with a clear ``repr``."""
@@ -56,7 +56,7 @@ def legible(text: str) -> str:
 
 
 def outcome(status: str, verified: bool | None) -> str:
-    """Return how a run ended, with what became of its outputs where they were looked at."""
+    """Return the status of a run and, if its outputs were compared, whether they are right."""
     if verified is None:
         return status
     return f"{status}, verified" if verified else f"{status}, the result is wrong"
@@ -70,7 +70,7 @@ def file_name(name: str) -> str:
 
 
 def one_of(known: Sequence[str], found: str) -> str:
-    """Return ``one of a, b, c``, with the closest to ``found`` asked about where one is close."""
+    """Return ``one of a, b, c``; if one is close to ``found``, also ask whether it was meant."""
     from difflib import get_close_matches  # a millisecond, for mistakes only
 
     close = get_close_matches(found, known, n=1)
@@ -79,7 +79,7 @@ def one_of(known: Sequence[str], found: str) -> str:
 
 
 def close_to(known: Sequence[str], found: str) -> str:
-    """Return what ``one_of`` does, of many ``known`` names with those most like ``found`` only."""
+    """Return ``one_of`` of ``known``, or of the names most like ``found`` if it has many."""
     if len(known) > _NAMES_SHOWN:
         from difflib import get_close_matches
 
@@ -109,7 +109,7 @@ def a_or_an(noun: str) -> str:
 
 
 def found_text(value: Any) -> str:
-    """Return a few words on a value that is not what was expected."""
+    """Describe an unexpected value in a few words."""
     kind = value.__class__
     text = a_or_an(kind.__name__)
     if kind is int and value.bit_length() > _SHOWN_BITS:
@@ -149,7 +149,7 @@ def merged_text(texts: Sequence[str]) -> str:
 
 
 def folded_sum(terms: Sequence[str]) -> str:
-    """Return a sum as text, with several terms that differ in numbers only written once."""
+    """Return a sum as text; if many terms differ in numbers only, write them once."""
     groups: dict[str, list[str]] = {}
     for term in terms:
         groups.setdefault(without_numbers(term), []).append(term)
@@ -179,7 +179,7 @@ class Family(NamedTuple, Generic[T]):
 
 
 class Spread(NamedTuple, Generic[T]):
-    """Three members of a family by some measure: the median is the lower of two."""
+    """The members of a family with the least, the (lower) median and the greatest measure."""
 
     least: T
     median: T
@@ -203,8 +203,8 @@ def families(
     ]
 
 
-def those(found: Iterable[Family[T]], fit: Callable[[T], bool]) -> list[Family[T]]:
-    """Return the families with the members that fit, under their old titles."""
+def families_with(found: Iterable[Family[T]], fit: Callable[[T], bool]) -> list[Family[T]]:
+    """Return the families reduced to members that fit, with their old titles."""
     fitting = [Family(title, tuple(filter(fit, members))) for title, members in found]
     return [family for family in fitting if family.members]
 
@@ -233,7 +233,7 @@ JsonObject: TypeAlias = dict[str, Any]
 _DEEPEST: Final = 64
 _MOST_VALUES: Final = 1_000_000
 _MOST_DIGITS: Final = 4300
-"""Python turns no longer integer into text, nor text into one."""
+"""Python converts no longer integer to or from text."""
 
 
 def json_text(value: object) -> str:

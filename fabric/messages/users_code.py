@@ -27,7 +27,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Handler:
-    """Handles signals with its methods, which raise ``Interrupted`` and no KeyboardInterrupt."""
+    """Base of objects with signal handlers, which raise ``Interrupted``, not KeyboardInterrupt."""
 
 
 def pass_signals(error: BaseException) -> None:
@@ -44,13 +44,13 @@ def pass_signals(error: BaseException) -> None:
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Return the first error of a group, as a nursery raises it, or what a coroutine hid."""
+    """Return the first error of a group, or the StopIteration that a coroutine converted."""
     while isinstance(error, BaseExceptionGroup):
         group, error = error, error.exceptions[0]
         if error.__traceback__ is None:
             error.__traceback__ = group.__traceback__
     cause = error.__cause__
-    # Python lets no coroutine raise these, and says RuntimeError in their place.
+    # If a coroutine raises one of these, Python raises a RuntimeError instead.
     if isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration):
         return cause
     return error

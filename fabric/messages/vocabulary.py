@@ -39,7 +39,7 @@ FIELDS: Final[dict[str, Field]] = {
     "depth": Field("elements", "slots of a channel"),
     "element": Field("", "number of the element in its channel, bare stops included, from 0"),
     "elements": Field("elements", "values dequeued; bare stops are not counted"),
-    "end_cycle": Field("cycles", "the first cycle after the end, or the run's cycles"),
+    "end_cycle": Field("cycles", "the first cycle after the end; the run's cycles if it is open"),
     "expected": Field("elements", "of the whole stream by its shape; null if data decide"),
     "family": Field("", "of units with one operator and place, or of channels between families"),
     "feedback": Field("", "file:line of the Feedback that a channel of a loop closes"),
@@ -56,7 +56,7 @@ FIELDS: Final[dict[str, Field]] = {
     "name": Field("", "unique in the program"),
     "operation": Field("", listed(tuple(Step))),
     "operator": Field("", "class of an operator; in operator_finished the unit's name"),
-    "open": Field("", "whether the wait or burst had not ended when the run stopped"),
+    "open": Field("", "whether the run stopped before the wait or burst ended"),
     "order": Field("", "place in the unit's own sequence of operations, from 0"),
     "peak_bytes_per_cycle": Field("bytes/cycle", "limit of the HBM"),
     "per_output": Field("elements", "of a stream in a loop, per output of its reader, if over 1"),
@@ -70,7 +70,7 @@ FIELDS: Final[dict[str, Field]] = {
     "send_wait_cycles": Field("cycles", "the producer waited for a slot and for its credit"),
     "sent_cycle": Field("cycles", "the producer put the element into the channel"),
     "shape": Field("", "of a stream in a loop, outermost dimension first"),
-    "since_cycle": Field("cycles", "the start of an open wait, of the last of several units"),
+    "since_cycle": Field("cycles", "the start of an open wait; of a loop, the latest start"),
     "start_cycle": Field("cycles", "the first cycle of the wait"),
     "status": Field("", "completed, deadlock, livelock, error or interrupted, or killed"),
     "stop": Field("", "level of the stop of the element, 0 for none"),
@@ -78,7 +78,7 @@ FIELDS: Final[dict[str, Field]] = {
     "taken_cycle": Field("cycles", "the consumer dequeued the element; null while it is held"),
     "unit": Field("", "a unit, by its number in node order; by its name in JSON lines"),
     "links_cycles": Field("cycles", "part of the wait in which shared links delayed an element"),
-    "until_cycle": Field("cycles", "when the other end ended the wait"),
+    "until_cycle": Field("cycles", "the peer or the memory acted; end_cycle of an open wait"),
     "visible_cycle": Field("cycles", "the first cycle in which the consumer can see the element"),
     "wanted_bytes": Field("bytes", "of on-chip memory that the unit waits for"),
     "wait_cycles": Field("cycles", "waited at this operation"),
@@ -122,8 +122,8 @@ LEVELS: Final = {event: level for level, events in _LEVELS.items() for event in 
 """The levels of the run log's events; ends of operators and events of a trace have ``debug``.
 
 A ``long_stall`` is an open wait of a million cycles. ``heartbeat``, ``long_stall`` and
-``partial_deadlock`` are logged about every million cycles; the engine and the schedule decide which
-units have then run how far. All other events depend on the program alone."""
+``partial_deadlock`` are logged about every million cycles; the engine and the schedule decide how
+far each unit has then run. All other events depend on the program alone."""
 
 TABLES: Final[dict[str, tuple[str, ...]]] = {
     "units": ("unit", "name", "operator", "kind", "file", "line", "flops_per_cycle", "family"),

@@ -18,9 +18,9 @@ from fabric.messages.text import (
     absent_line,
     counted,
     families,
+    families_with,
     outcome,
     spread,
-    those,
     visible,
 )
 from fabric.runs.counters import UnitCounters, unit_families
@@ -94,12 +94,12 @@ def _tables(report: Report) -> Sheet:
 def _families(report: Report, *, unfold: bool) -> Sheet:
     busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
     found = unit_families(report.units)
-    shown = those(found, attrgetter("took_part"))
+    shown = families_with(found, attrgetter("took_part"))
     if unfold:
         shown = [Family(each.name, (each,)) for _, units in shown for each in units]
     yield from _units(report, "Busiest", busy, shown)
     yield from _units(report, "Most stalled", stalled, shown)
-    absent = those(found, lambda unit: not unit.took_part)
+    absent = families_with(found, lambda unit: not unit.took_part)
     if absent:
         yield line()
         yield line(absent_line(absent))

@@ -78,7 +78,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     try:
         text = version("step-fabric")
     except PackageNotFoundError:
-        text = "as its folder has it, not installed"
+        text = "not installed"
     click.echo(f"step-fabric {text}, Python {sys.version.split()[0]}")
     context.exit()
 

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete a run folder with a trace, in ``logs`` or below the typed folder."""
-    # `logs/` stands for the content of the folder, `logs` for its name in the parent.
+    # `logs/` completes to folders in `logs`, and `logs` to folders beside it.
     below = Path(f"{typed.rpartition('/')[0]}/") if "/" in typed else Path("logs")
     folders = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
     # Without a match, the shell offers folders.

@@ -28,7 +28,7 @@ class _StandardError(io.TextIOBase):
 
 
 def standard_error_logger(level: str, *, as_json: bool) -> BindableLogger:
-    """Return a logger to standard error, for people in colour on a terminal that wants it."""
+    """Return a logger to standard error: JSON, or text with colours if the terminal has them."""
     file = cast("TextIO", _StandardError())
     if as_json:
         return line_logger(file, level=level)

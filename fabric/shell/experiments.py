@@ -64,7 +64,7 @@ def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None
 class Experiments(Generic[Q, R]):
     """Questions of one command, and their results.
 
-    With several questions, each has a folder of its own in ``folder``. ``write`` writes a result
+    With several questions, each result has a subfolder of ``folder``. ``write`` writes a result
     into its folder, and returns a sentence for each failure.
     """
 

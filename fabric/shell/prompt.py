@@ -75,7 +75,7 @@ class Prompt(cmd.Cmd):
 
     def _say_where(self, reached: str = "") -> None:
         run = self._run
-        end = ", where it is over" if run.over else ""
+        end = ", its end" if run.over else ""
         end += reached and f": {reached}"
         print_text(f"{run.state.program} is held at cycle {run.cycle:,}{end}\n")
 
@@ -315,7 +315,7 @@ class Break(NamedTuple):
             return ""
         run.until(unit=self.unit, element=self.number)
         unit, number = visible(self.unit), f"{self.number:,}"
-        channel = _counted(run.state, self.unit)
+        channel = _counting_channel(run.state, self.unit)
         if channel is None:
             return f"{unit} sends element {number}"
         producer, _, key = visible(channel).partition(" -> ")
@@ -323,8 +323,8 @@ class Break(NamedTuple):
         return f"{unit} takes element {number} from its input {port}, {producer}"
 
 
-def _counted(state: RunState, unit: str) -> str | None:
-    # Elements are counted in the unit's first input or the named one; None: sent elements.
+def _counting_channel(state: RunState, unit: str) -> str | None:
+    # The unit's first or named input; None if the unit has no inputs, and sent elements count.
     reader = next((each for each in state.units if each.name == unit), None)
     if reader is None:
         return next(each.name for each in state.channels if each.name.endswith(f" -> {unit}"))

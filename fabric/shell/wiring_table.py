@@ -202,7 +202,7 @@ def print_memory_map(memory_map: MemoryMap, console: Console) -> None:
     placement = memory_map.placement
     further = ""
     if placement.stagger_bytes:
-        further = f", and {placement.stagger_bytes:,} further for each before it"
+        further = f", plus {placement.stagger_bytes:,} for each tensor before it"
     begin = f"Each begins at a multiple of {counted(placement.alignment_bytes, 'byte')}{further}."
     print_line(console, Text(begin), 0)
 

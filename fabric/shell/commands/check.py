@@ -18,12 +18,12 @@ from fabric.shell.commands.options import sizes as sizes_of
     metavar="SYMBOL=VALUE",
     multiple=True,
     callback=sizes_of,
-    help="The size of a dimension that data decide; of a symbol with ~ the mean of its groups.",
+    help="The size of a dimension that data decide; for a symbol with ~, the mean of its groups.",
 )
 @click.option(
     "--data", is_flag=True, help="Use the sizes that the program's lists and bind() give."
 )
-@click.option("--memory-map", is_flag=True, help="Print where each tensor is in the HBM, too.")
+@click.option("--memory-map", is_flag=True, help="Also print the address of each tensor.")
 @json_option()
 @click.pass_obj
 def command(

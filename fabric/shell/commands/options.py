@@ -122,7 +122,7 @@ def sizes(
         value = Fraction(text)
         return value.numerator if value.denominator == 1 else value
 
-    form = f"{parameter.metavar} with VALUE at least 0: an integer, or of a symbol with ~ the mean"
+    form = f"{parameter.metavar} with VALUE at least 0: an integer, or the mean of a symbol with ~"
     return _by_name(given, size, f"{form}, as in 17/6 or 2.5")
 
 

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     "--vary",
     metavar="NAME=VALUES",
     multiple=True,
-    help="Inputs, as in a study: the depths serve all of them.",
+    help="Inputs, as in a study; the depths keep the goal for every input.",
 )
 @hold_out_option("Hold N inputs out, and run them with the depths found for the rest.")
 @file_option("-o", "output", "FILE.toml", "Write the depths, for `run --depths`.")

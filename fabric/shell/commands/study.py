@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     "--search",
     "method",
     type=click.Choice(["tpe", "nsga2", "random"]),
-    help="Do not run every point: Optuna draws the number in --points.",
+    help="Run only as many points as --points says, which Optuna draws.",
 )
 @click.option("--points", metavar="N", type=Whole(min=1), help="Number of points of --search.")
 @click.option(

@@ -78,7 +78,7 @@ def test_step_and_go_move_the_run(capsys: pytest.CaptureFixture[str]) -> None:
         "small is held at cycle 20: count_1 sends element 2",
         "small is held at cycle 21",
         "small is held at cycle 31",
-        "small is held at cycle 51, where it is over",
+        "small is held at cycle 51, its end",
         "cycle 51; units: 0 busy, 0 waiting, 2 ended; elements: 5 taken, 0 held",
     ]
 
@@ -120,7 +120,7 @@ def test_quit_abandons_the_run(capsys: pytest.CaptureFixture[str], tmp_path: Pat
 def test_failed_and_stuck_runs_keep_their_status(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = ask("where\n", capsys, "900", "-p", "fault=raises")
     assert status == 1
-    assert "small is held at cycle 31, where it is over" in out
+    assert "small is held at cycle 31, its end" in out
     # Where lines are wrapped depends on the folder that the message names.
     assert "ValueError: odd" in " ".join(out.split())
     status, out, _ = ask("unit relay_1\n", capsys, "900", "-p", "fault=stuck")
