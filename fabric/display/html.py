@@ -21,14 +21,14 @@ from fabric.display.parts import (
     cell_text,
 )
 from fabric.messages.addresses import without_passwords
-from fabric.messages.causes import SHOWN
+from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.text import counted, visible
 
 _MOST_ROWS: Final = 200
-
 _BLOCK_COLUMNS: Final = 100
-
 _BAR_PIXELS: Final = 120
+
+_RIGHT: Final = ("", ' class="n"')
 
 _BREAK: Final = re.compile(r"(?<=\.)(?=\w)")
 """Break points of a long name such as ``hardware.hbm.channels``."""
@@ -44,7 +44,6 @@ _CLASSES: Final[Mapping[Style, str]] = {
 }
 
 _SCOPE: Final = "step-shown"
-
 _GREY: Final = "rgba(128,128,128,.35)"
 
 _STYLE: Final = (
@@ -131,11 +130,11 @@ def _table(table: Rows) -> str:
     right = table.right_columns()
     rows = table.rows[: min(_MOST_ROWS, _MOST_ROWS if table.shown is None else table.shown)]
     head = "".join(
-        f"<th{_right(n in right)}>{_BREAK.sub('<wbr/>', text(title))}</th>"
+        f"<th{_RIGHT[n in right]}>{_BREAK.sub('<wbr/>', text(title))}</th>"
         for n, title in enumerate(table.columns)
     )
     body = "".join(
-        f"<tr>{''.join(f'<td{_right(n in right)}>{_cell(c)}</td>' for n, c in enumerate(row))}</tr>"
+        f"<tr>{''.join(f'<td{_RIGHT[n in right]}>{_cell(c)}</td>' for n, c in enumerate(row))}</tr>"
         for row in rows
     )
     more = len(table.rows) - len(rows)
@@ -148,17 +147,13 @@ def _table(table: Rows) -> str:
     )
 
 
-def _right(is_right: bool) -> str:
-    return ' class="n"' if is_right else ""
-
-
 def _cell(value: object) -> str:
     match value:
         case Markup():
             return value
         case Bar(shares):
             parts = "".join(
-                f'<i style="width:{_BAR_PIXELS * share:.1f}px;background:{cause.colour}" '
+                f'<i style="width:{_BAR_PIXELS * share:.1f}px;background:{_shade(cause)}" '
                 f'title="{cause.label} {100 * share:.1f} %"></i>'
                 for cause, share in shares.items()
                 if share > 0
@@ -167,9 +162,14 @@ def _cell(value: object) -> str:
     return _lines(cell_text(value))
 
 
+def _shade(cause: Cause) -> str:
+    # Visible on white and on black.
+    return _GREY if cause is Cause.IDLE else f"color-mix(in srgb,{cause.colour} 80%,#fff)"
+
+
 def _legend(bars: list[Bar]) -> str:
     shown = "".join(
-        f'<i style="width:.7em;background:{cause.colour}"></i> {cause.label} &nbsp; '
+        f'<i style="width:.7em;background:{_shade(cause)}"></i> {cause.label} &nbsp; '
         for cause in SHOWN
         if any(bar.shares.get(cause) for bar in bars)
     )
