@@ -216,7 +216,7 @@ def _tuple(arguments: Sequence[object]) -> Check:
 
 
 def _sequence(arguments: Sequence[object]) -> Check:
-    """Return the check for a sequence, which is read once; its users check its items."""
+    """Return the check for a sequence, which is read once; callers check its items."""
     if not arguments:
         return _ANYTHING
     item = check_of(arguments[0])

@@ -229,10 +229,10 @@ def _attribute_check(owner: type, name: str) -> Iterator[Check]:
 def refuse(
     message: str, kind: type[FabricError] = ProgramError, place: Place | None = None
 ) -> NoReturn:
-    """Refuse what the user's program does.
+    """Raise an error about the user's program.
 
     Raises:
-        FabricError: of that kind, at ``place``, else at the line of the user's program that runs.
+        FabricError: of this kind, at ``place``, else at the line of the user's program that runs.
     """
     file, line = place or blamed_place() or (None, None)
     raise kind(message, file=file, line=line) from None

@@ -242,9 +242,9 @@ def nest_of(numbers: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...
 def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
     """Return the largest tile that divides the tiles of both layouts and lies on one grid.
 
-    Its rows are contiguous in the tiles of both layouts. So its size is 1 along a dimension if it
-    does not span the tiles' rows further inside. For example, in a tile of 2 tokens of 2 requests
-    the two tokens of one request are not neighbours.
+    Its rows are contiguous in the tiles of both layouts. So its size along a dimension of rows is
+    above 1 only if it spans the tiles in all inner dimensions of rows. For example, in a tile of 2
+    tokens of 2 requests the two tokens of one request are not neighbours.
 
     Args:
         left: a layout.

@@ -74,7 +74,7 @@ def counted(
         offset: the first element.
 
     Returns:
-        The layout, in tiles of one element; None if loops along the dimensions cannot do so.
+        The layout, in tiles of one element; None if no loops along dimensions visit them so.
 
     Raises:
         ShapeError: an element is outside of the tensor.

@@ -25,7 +25,7 @@ _EXPONENTS: Final = (-127, 127)
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """A format of the specification, with ``bits`` of an element in memory."""
+    """A format of the specification. An element has ``bits`` in memory."""
 
     name: str
     element: np.dtype
@@ -63,7 +63,7 @@ BLOCK_SCALED: Final = {each.name: each.dtype for each in _FORMATS}
 
 _FORMAT_OF: Final = {each.dtype: each for each in _FORMATS}
 _VOID: Final = np.dtype(np.void).num
-"""The number of types with fields. Streams carry only block-scaled types of this number."""
+"""numpy's number of types with fields. In streams, all such types are block-scaled."""
 
 
 def block_format(dtype: np.dtype) -> BlockFormat | None:

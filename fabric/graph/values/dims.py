@@ -49,7 +49,7 @@ _SIZE: Final = Check(
 
 
 if TYPE_CHECKING:
-    # Any for an expression: dimensions with data are the integers that numpy needs.
+    # Any for an expression: a dimension that numpy uses is an integer.
     Dim: TypeAlias = int | Any
 else:
     Dim = Alias("Dim", Annotated[Any, _SIZE], __name__, f"A size: {_SIZE.text}.")
@@ -196,7 +196,7 @@ Totals: TypeAlias = Mapping[Expression, int]
 
 
 def is_total(dim: Dim) -> bool:
-    """Whether ``dim`` is a sum of elements: of symbols, or of products of symbols."""
+    """Whether ``dim`` is a number of elements: a sum of symbols or of products of symbols."""
     return isinstance(dim, Expression) and all(
         coefficient == 1
         and monomial

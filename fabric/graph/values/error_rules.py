@@ -1,6 +1,6 @@
 """Arithmetic of the errors that numbers carry, on plain arrays (running error analysis).
 
-Errors are independent, so their squares add.
+Errors count as independent, so their squares add.
 
 Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, chapter 3.
 """
@@ -25,7 +25,7 @@ REACH: Final = 5.0
 1.7 million is off by more than 5."""
 
 JUMP: Final = 1.45
-"""Errors that a jump counts as. A step function may put a number to either side of a tie."""
+"""A jump counts as this many errors: a step function may put a number to either side of a tie."""
 
 _FEW: Final = 1024
 """For fewer numbers, hypot is faster than five vectorised functions."""
@@ -210,4 +210,4 @@ RULES: Final[dict[Any, Callable[..., Any]]] = {
     np.divide: _quotient,
     np.exp: lambda x, ex: np.exp(x) * np.expm1(ex),
 }
-"""Functions of operands and errors; other functions are called on shifted operands."""
+"""The error of a function from operands and errors. Other functions get shifted operands."""

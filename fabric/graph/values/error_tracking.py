@@ -1,4 +1,4 @@
-"""Arrays that carry how far off their numbers may be, for runs that are verified.
+"""Arrays that carry the errors of their numbers, for runs that are verified.
 
 Every numpy function that computes with a ``TrackedArray`` also computes the error of its result
 from the errors of its operands. Functions that only move numbers move the errors with them.
@@ -226,7 +226,7 @@ class TrackedArray(np.ndarray):
             if method not in ("__call__", "reduce", "accumulate"):
                 result = _unknown(numbers, inputs)
             else:
-                if numbers.dtype == object:  # of a function of Python's numbers
+                if numbers.dtype == object:  # from a function on Python's numbers
                     numbers = numbers.astype(np.float64)
                 rule = _called if method == "__call__" else partial(_folded, method, kwargs)
                 result = _tracked(numbers, *rule(ufunc, inputs, numbers))
@@ -250,7 +250,7 @@ class TrackedArray(np.ndarray):
 
 
 def _moving(name: str) -> Callable[..., Any]:
-    """Return the method ``name`` of arrays, which moves numbers, for numbers with errors."""
+    """Return the method ``name``, which only moves numbers, for tracked arrays."""
 
     def method(self: TrackedArray, *args: Any, **kwargs: Any) -> Any:
         return self._moved(lambda array: getattr(array, name)(*_plain(args), **kwargs))
@@ -293,7 +293,7 @@ def _tracked(numbers: Any, error: Array | None, rounding: Array | np.dtype | Non
     result: TrackedArray = plain.view(TrackedArray)
     if error is not None:
         error = np.asarray(error)
-        if not np.isfinite(error).all():  # of numbers that are not finite
+        if not np.isfinite(error).all():  # errors of numbers that are not finite
             error = np.nan_to_num(error, nan=0.0, posinf=0.0)
         if error.shape != plain.shape:
             error = np.broadcast_to(error, plain.shape)
@@ -449,7 +449,7 @@ class _Rows(NamedTuple):
         largest: magnitude, by which the numbers are divided before they are squared.
         squares: of the numbers.
         errors: squares of their errors; None if all are 0.
-        shared: the part of all numbers of a row that each may be off by.
+        shared: the ratio of errors to numbers of a row, as root mean squares.
     """
 
     largest: Any
@@ -479,7 +479,7 @@ def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
 
 
 def _product(_: Any, inputs: Any, found: Array) -> _State:
-    """Return error and rounding of ``a @ b``: the variance of sums, and shares of the result."""
+    """Return error and rounding of ``a @ b``, from the variance of sums and relative errors."""
     a, b = inputs
     x, y = rules.floats(a), rules.floats(b)
     count = x.shape[-1]
@@ -509,7 +509,7 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
 
 
 def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
-    """Return errors of a factor as a share of each number, or each error."""
+    """Return the errors of a factor: one relative error, or an array of absolute errors."""
     if not isinstance(b, TrackedArray):
         return 0.0, None
     if b.error is None and b.kin is None and not isinstance(b.rounding, np.ndarray):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
 
-# Any: operands and sympy; sizes with data are the integers that numpy needs.
+# Any: operands, sympy, and sizes, which are integers if numpy uses them.
 from typing import Any, Final, TypeAlias
 
 from typing_extensions import override
@@ -298,7 +298,7 @@ def _merged(left: Monomial, right: Monomial) -> Monomial:
 def _power(value: Value, exponent: int) -> Value:
     if isinstance(value, Expression):
         return value**exponent
-    # A total of 0 has shares of 0.
+    # 0 to a negative power is 0 here: a total of 0 is divided into parts of 0.
     return Fraction(value) ** exponent if value else 0
 
 

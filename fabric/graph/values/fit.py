@@ -160,7 +160,7 @@ def _tile(value: object, kind: TileType, functional: bool) -> str | None:
 
 
 def _tile_faults(tile: Any, kind: TileType) -> Iterator[str]:
-    # A user may have put anything in place of its numbers.
+    # The attributes of a user's tile may have any type.
     for name, size, promised in (("rows", tile.rows, kind.rows), ("cols", tile.cols, kind.cols)):
         if type(size) is not int:
             yield f"a Tile whose {name} are {described(size)}: expected an integer"

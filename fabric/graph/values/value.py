@@ -218,10 +218,10 @@ class Room(Protocol):
         """Elements of the buffer in off-chip memory, by number, and their addresses there."""
 
     def share(self, more: int) -> None:
-        """Count ``more`` holders."""
+        """Add ``more`` holders."""
 
     def done(self, cycle: int) -> None:
-        """Count one holder less."""
+        """Remove a holder at ``cycle``."""
 
 
 class BufferReference:
@@ -231,7 +231,7 @@ class BufferReference:
         elements: the tiles with the stops they had, in the order they arrived; the last one
             closes all dimensions of the buffer.
         rank: the number of dimensions of the buffer.
-        allocation: its room in the memory unit, given back when the last holder is done.
+        allocation: its room in the memory unit, until the last holder is removed.
     """
 
     __slots__ = ("allocation", "elements", "rank")
@@ -265,7 +265,7 @@ def items_of(value: Value) -> tuple[Value, ...]:
 
 
 def share(value: Value, more: int) -> None:
-    """Count ``more`` holders of the buffers in ``value``: it is sent more than once."""
+    """Add ``more`` holders to the buffers in ``value``, which is sent more than once."""
     if isinstance(value, BufferReference):
         value.allocation.share(more)
     elif value.__class__ is tuple:
@@ -274,7 +274,7 @@ def share(value: Value, more: int) -> None:
 
 
 def drop(value: Value, cycle: int) -> None:
-    """Count one holder less of the buffers in ``value``: it is not sent on after ``cycle``."""
+    """Remove a holder of the buffers in ``value``, which is not sent on after ``cycle``."""
     if isinstance(value, BufferReference):
         value.allocation.done(cycle)
     elif value.__class__ is tuple:

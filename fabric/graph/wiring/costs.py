@@ -148,7 +148,7 @@ class Rates:
         return with_totals(total(each.count for each in streams), self.totals)
 
     def is_ours(self, function: object) -> bool:
-        """Whether the class of ``function`` is the fabric's own: no override changes its work."""
+        """Whether the class of ``function`` is the fabric's own, so that its work is known."""
         return is_ours(type(function))
 
     def compute(self, function: Any, *operands: ValueType) -> int:

@@ -73,7 +73,7 @@ class Plan(NamedTuple):
 
     @property
     def clients(self) -> dict[int, Literal["read", "write"]]:
-        """The nodes that the off-chip memory serves, by number, each with its side."""
+        """The nodes that the off-chip memory serves, by number, as readers or writers."""
         spills = self.program.hardware.on_chip.spill
         sides = (
             (node.index, node.operator.off_chip or (node.operator.spills if spills else None))
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
     """Order nodes, resolve feedback, infer Broadcasts and place tensors of a wired program.
 
-    ``initial`` sub-tensors are inserted in front of feedbacks.
+    ``initial`` has the number of sub-tensors to insert in front of each feedback.
     """
     if not program.nodes:
         refuse(
@@ -145,7 +145,7 @@ def _check_expected(program: Program) -> None:
 def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[Claim, ...]:
     node, port = reader
     stream = node.inputs[port]
-    # The program has no claims about elements in front of a stream.
+    # Claims do not count sub-tensors that are inserted in front of a stream.
     return () if stream in fronts else stream.claims
 
 

@@ -42,7 +42,7 @@ class Expectation(NamedTuple):
 
     Attributes:
         compute: returns the array, or the tiles.
-        finer: returns the array with more digits, or None.
+        finer: returns the array in higher precision, or None.
     """
 
     compute: Callable[[], object]

@@ -199,7 +199,7 @@ class Initial(Operator):
 
 
 def any_value(type_: ValueType) -> object:
-    """Return a value of ``type_`` for ``Initial``, or None for other types."""
+    """Return any value of ``type_`` for ``Initial``; None if ``Initial`` has no such values."""
     match type_:
         case BoolType():
             return True
@@ -286,9 +286,9 @@ def _tile(given: object, type_: TileType, *, functional: bool) -> Tile:
     except ValueChangedError as error:
         held = f"numbers that {dtype_name(type_.dtype)} can hold"
         raise ValueError(numbers if error.number is None else held) from None
-    # Addresses and lengths are real in both modes.
-    real = functional or type_.dtype == ADDRESS_DTYPE
-    if not real:
+    # Addresses and lengths have data in both modes.
+    has_data = functional or type_.dtype == ADDRESS_DTYPE
+    if not has_data:
         return Tile(rows, cols, type_.dtype)
     data = data if data.dtype == kept_as(type_.dtype) else array.astype(kept_as(type_.dtype))
     return Tile(rows, cols, type_.dtype, np.broadcast_to(data, (rows, cols)))

@@ -57,7 +57,7 @@ def result_of(operator: Operator, method: str, place: Place | None, *arguments: 
     """Return the result of a method of ``operator``, which a user may have written.
 
     Raises:
-        FabricError: the method raised something; at its line, else at ``place``.
+        FabricError: the method raised an exception. The error has its line, or ``place``.
     """
     try:
         return getattr(operator, method)(*arguments)

@@ -34,7 +34,7 @@ class Names:
         return tuple(self._outputs)
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
-        """Reserve and return ``name``, or a name made of ``does`` if ``name`` was not given.
+        """Reserve and return ``name``; without it, a name made from the class name ``does``.
 
         While ``numbering`` is open, a name in use gets a number.
         """

@@ -456,7 +456,7 @@ class Wiring(NamedTuple):
 
 
 def is_conducted(kind: type[Operator]) -> bool:
-    """Whether operators of class ``kind`` keep the rules of ``Operator`` unchecked."""
+    """Whether operators of class ``kind`` are trusted to keep the rules of ``Operator``."""
     return bool(vars(behaving_as(kind)).get("conducted", False))
 
 

@@ -391,7 +391,7 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
 
 
 def check_orders(operator: str, inputs: tuple[Stream, ...]) -> None:
-    """Refuse elementwise inputs with different orders of one tensor, if one is stated."""
+    """Refuse elementwise inputs with different orders of one tensor, if an order is stated."""
     for left, right in combinations(inputs, 2):
         if not (left.is_laid_out or right.is_laid_out):
             continue

@@ -68,10 +68,10 @@ class Likeness:
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
     def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
-        """Whether ``operator`` fulfils the promise of ``behaving``, its class of equal behaviour.
+        """Whether the promise of ``behaving``, as which ``operator`` behaves, covers its parts.
 
-        A class may promise for all parts of its operators; the package's promises exclude users'
-        functions.
+        A promise of a user's class covers all parts. A promise of the package's classes does not
+        cover users' functions.
         """
         return not is_ours(behaving) or self.is_ours(operator)
 

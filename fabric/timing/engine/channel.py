@@ -312,7 +312,7 @@ class Channel:
         return element
 
     def _starve(self, waited: int, visible_cycle: int) -> None:
-        """Let the consumer wait ``waited`` cycles for an element that is visible then."""
+        """Let the consumer wait ``waited`` cycles for an element with this visible cycle."""
         way, before_cycle = self.way, self.consumer.now
         self.empty_cycles += waited
         self.consumer.now = now = before_cycle + waited

@@ -89,7 +89,7 @@ class VirtualClock:
 
     @property
     def spent(self) -> bool:
-        """Whether only units that can run now can still act."""
+        """Whether no burst, no transfer and no wait for a cycle or the pace is pending."""
         pending = self.memory is not None and self.memory.pending
         carries = self.network is not None and self.network.next_cycle < _NEVER
         return not (pending or carries or self._pacing or self._next_reach())
@@ -293,7 +293,7 @@ class Network(Protocol):
         ...
 
     def advance(self, horizon_cycle: int, quiet_cycle: int) -> None:
-        """Advance to the next event up to ``horizon_cycle``, and hand over what has arrived.
+        """Advance to the next event up to ``horizon_cycle``, and deliver arrived elements.
 
         It may process further events up to ``quiet_cycle`` that concern no other unit.
         """

@@ -63,9 +63,9 @@ BURST: Final = 8
 NOTE: Final = 9
 """A reading of the clock, numbered in ``stop``."""
 LATE: Final = 10
-"""The next element is visible from the cycle in ``amount``, which counts from a reading."""
+"""The next element is visible from the cycle ``amount``, stated relative to a reading."""
 AT: Final = 11
-"""The next element is visible from the cycle in ``amount``, which counts from no reading."""
+"""The next element is visible from the cycle ``amount``, not stated relative to a reading."""
 ARRIVAL: Final = 12
 """Remember when this element of the channel became visible."""
 UNTIL: Final = 13

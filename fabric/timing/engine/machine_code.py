@@ -38,7 +38,7 @@ _kept_compiled: Final[list[bool]] = []
 
 
 def keeps_code() -> bool | None:
-    """Whether later processes find what this one has compiled; None if it has compiled nothing."""
+    """Whether this process has kept its compiled code for later ones; None without such code."""
     return all(_kept_compiled) if _kept_compiled else None
 
 

@@ -49,7 +49,7 @@ earlier operation, how it was dequeued.
 
 
 class Watched(ChannelLog):
-    """A channel, as its observers see it. It keeps how each element was sent.
+    """The log of an observed channel. It keeps how each held element was sent.
 
     Attributes:
         number: its place in edge order.

@@ -130,7 +130,7 @@ class OnChipMemory:
         return True
 
     def release(self, owner: Unit, size_bytes: int, cycle: int) -> None:
-        """Free at ``cycle`` a whole allocation of ``size_bytes`` of ``owner``."""
+        """Free an allocation of ``size_bytes`` of ``owner``, at ``cycle``."""
         room_bytes = self._room(size_bytes)
         self._count(cycle, -size_bytes, -room_bytes)
         if self.capacity_bytes is not None:
@@ -170,7 +170,7 @@ class OnChipMemory:
 
     @property
     def enough_bytes(self) -> int:
-        """The least capacity without waits so far."""
+        """The least capacity with which no unit would have waited so far."""
         if self.pages is None or self.peak_pages is None:
             return self.peak_bytes
         return self.pages.capacity_bytes(self.peak_pages)

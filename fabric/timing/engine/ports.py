@@ -146,7 +146,7 @@ class Ports:
         off_chip: the off-chip memory, if the program uses it.
         region: of the operator's tensor in off-chip memory; None if it has none.
         on_chip: the on-chip memory.
-        stored: what stores have written, by name.
+        stored: arrays that stores have written, by name.
         log: None if the run has none.
         repeats: number of inputs that the program receives.
         interval_cycles: the least between two elements of a channel.

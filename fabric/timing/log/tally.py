@@ -89,10 +89,10 @@ def count_events(w: _World, cut: int) -> tuple[int, int]:
 def _count_elements(w: _World, cut: int) -> int:
     """Add the elements sent and dequeued up to ``cut``; return the number of dequeued ones.
 
-    When an element was sent, the slots of earlier elements without usable credits were in use. This
-    peak is updated when the element is dequeued. Unless links are shared, an element with a
-    requested cycle counts as sent one hop before that cycle. Rows below ``next`` were counted, and
-    are kept for their credits.
+    When an element was sent, it and the earlier elements without usable credits used slots. Their
+    number counts for the peak once the element is dequeued. Unless links are shared, an element
+    with a requested cycle counts as sent one hop before that cycle. Rows below ``next`` were
+    counted, and are kept for their credits.
     """
     dequeued = 0
     last = -1

@@ -49,7 +49,7 @@ class Interrupts(Handler):
     def ends(self, clock: VirtualClock, cancel: Callable[[], object]) -> None:
         """Stop ``clock`` and call ``cancel`` at the first signal from now on; called inside trio.
 
-        No further operator starts, also while trio has no turn.
+        From then on no operator starts, even before trio has a turn.
         """
         token = trio.lowlevel.current_trio_token()
 
@@ -78,7 +78,7 @@ class Interrupts(Handler):
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle the signals, and drop errors after the first one: interrupted, trio raises any."""
+        """Handle the signals; drop errors after the first one, since trio then raises any error."""
         try:
             with self._taken():
                 yield

@@ -65,7 +65,7 @@ class Failures:
         self._kept.append((ports.unit.now, node.index, error))
 
     def keep_at(self, cycle: int, error: FabricError) -> None:
-        """Keep an error of a user's memory or observer, before operators' errors at ``cycle``."""
+        """Keep an error of a user's memory or observer, which precedes operators' errors."""
         self._kept.append((cycle, -1, error))
 
     @property

@@ -46,7 +46,7 @@ def activate(w: World, channel: Channel, slot: int, cycle: int) -> None:
     channel.rows_from = cycle + 2
     until = cycle + dram.rrd_s_cycles
     if dram.faw_cycles > 4 * dram.rrd_s_cycles:
-        # The third latest, the two after it and this one are four.
+        # This activation is the fourth, with the latest three.
         until = max(until, pseudo.activated_third + dram.faw_cycles)
         pseudo.activated_third = pseudo.activated_second
         pseudo.activated_second = pseudo.activated
@@ -227,7 +227,7 @@ def _queued(w: World, window: Window, number: int) -> Queued:
 def coming(w: World, channel: Channel) -> tuple[int, int]:
     """Return when the next request enters a window, and whether it writes; FAR if none does.
 
-    The first burst takes a free entry, further bursts take the next entries.
+    Its first burst needs a free entry. Its further bursts take the next entries.
     """
     read = _enters(w.windows[2 * channel.number])
     write = _enters(w.windows[2 * channel.number + 1])
@@ -293,7 +293,7 @@ def _move_up(w: World, channel: Channel, window: Window, cycle: int) -> None:
 
 
 def _renumber(w: World, channel: Channel) -> None:
-    """Count the ages in the windows of a channel from 0."""
+    """Number the ages in the windows of a channel from 0, in the same order."""
     end = w.windows[2 * channel.number + 1].end_slot
     age = 0
     following = 0
@@ -338,7 +338,7 @@ def _leave(w: World, channel: Channel, window: Window, slot: int) -> None:
 
 
 def _turn(w: World, channel: Channel, cycle: int) -> None:
-    """Switch a channel between writing and reading; its commands start at ``cycle``."""
+    """Let a channel turn to writing or reading if it is due; then commands start at ``cycle``."""
     reads = w.windows[2 * channel.number].used_entries
     writes = w.windows[2 * channel.number + 1].used_entries
     mode = 1

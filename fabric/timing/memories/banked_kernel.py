@@ -28,7 +28,7 @@ from fabric.timing.memories.banked_commands import (
 from fabric.timing.memories.banked_rows import Channel, Port, World
 
 LEAST_ANSWER: Final = 4
-"""Cycles from a channel's progress to the first answer of a later command."""
+"""The least cycles from a channel's progress to the answer of a later command."""
 
 CHANNEL_MASK: Final = (1 << rows.BANK_SHIFT) - 1
 BARRED_SHIFT: Final = 40
@@ -262,7 +262,7 @@ def _least(w: World, channel: Channel, write: int, barred: int) -> tuple[int, in
     columns_from = max(since, channel.columns_from)
     row = rows.EMPTY
     column = rows.EMPTY
-    # Every request is looked at for every command: without branches, eight at a time.
+    # Each command compares all requests: without branches, eight at a time.
     for slot in range(window.first_slot, window.end_slot):
         gate = w.gate[slot]
         cycle = max(w.ready[slot], w.gates[gate])

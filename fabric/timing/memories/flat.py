@@ -23,7 +23,7 @@ SHUTDOWN_CYCLES: Final = 3
 """The memory stops this long after its last client, as in the authors' simulator."""
 
 REQUESTS_PER_CALL: Final = 1 << 22
-"""They take about 20 milliseconds on the host."""
+"""About 20 milliseconds of the host's time."""
 
 REQUESTS_PER_SECOND: Final = 200_000_000
 """The compiled loop serves 226 to 264 million on one core of a server, measured."""

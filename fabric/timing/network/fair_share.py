@@ -213,7 +213,7 @@ def pass_on(w: LinkWorld, number: int) -> bool:
 
 
 def advance_links(w: LinkWorld) -> int:
-    """Advance to the next event; return its cycle, by which the flows in ``arrived`` arrive."""
+    """Advance to the next event; return the cycle in which flows in ``arrived`` have arrivals."""
     progress = w.progress
     cycle, tick = progress.next_cycle, progress.next_tick
     progress.now_cycle = cycle
@@ -330,7 +330,7 @@ def give(w: LinkWorld, number: int, by: int, rate: int) -> None:
 
 
 def stops_before(flow: Flow, level: int, link: int) -> bool:
-    """Whether a flow has its rate from another link that is full before this one, at ``level``."""
+    """Whether another link, full before this one at ``level``, gives a flow its rate."""
     if flow.by in (NONE, link):
         return False
     return flow.rate < level or (flow.rate == level and flow.by < link)
@@ -346,7 +346,7 @@ def full_at(w: LinkWorld, number: int) -> int:
     link = w.links[number]
     count = link.members
     room = link.capacity - link.load
-    # All members together could not use this room.
+    # The link has room for one more piece a tick of each member, so it is not full.
     if count == 0 or (link.level == NEVER and link.open == 0 and room >= count):
         return NEVER
     first = link.first_member

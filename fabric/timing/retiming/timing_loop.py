@@ -277,7 +277,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             if w.clocks[pc] == before:
                 pc -= 1
                 continue
-            # To the unit that sent the element.
+            # Continue at the unit that sent the element.
             came = w.clocks[pc] - amount
             while w.events[pc].code & e.KIND != e.ARRIVAL:
                 pc -= 1
