@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from fabric.display.parts import Block, Rows, Sheet, Title, line
+from fabric.display.parts import Block, Sheet, Title, line
 from fabric.explore.study.outcome import Outcome, metric
-from fabric.explore.study.written.answer import cells_of, value_text
+from fabric.explore.study.written.answer import cells_of, rows_sheet, value_text
 from fabric.explore.study.written.words import label, number_text, rounded, setting_text, varying
 from fabric.graph.hardware.file import varied_hardware
 from fabric.messages.text import counted, visible
@@ -40,7 +40,7 @@ def again_sheet(result: StudyResult, shown: int) -> Sheet:
         before = {_peak(each) for each in result.outcomes if each.index in outcomes}
         if len(now) == len(before) == 1 and now != before:
             yield line(f"The memory's peak is {now.pop()} bytes per cycle, not {before.pop()}.")
-        yield _rows(result, outcomes, shown)
+        yield from _rows(result, outcomes, shown)
 
 
 def _is_flat(result: StudyResult) -> bool:
@@ -88,7 +88,7 @@ def _changing(result: StudyResult, outcomes: Mapping[int, Outcome]) -> list[str]
     ]
 
 
-def _rows(result: StudyResult, outcomes: Mapping[int, Outcome], shown: int) -> Rows:
+def _rows(result: StudyResult, outcomes: Mapping[int, Outcome], shown: int) -> Sheet:
     names = result.study.minimize
     changing = _changing(result, outcomes)
     before = {each.index: each for each in result.outcomes}
@@ -104,7 +104,9 @@ def _rows(result: StudyResult, outcomes: Mapping[int, Outcome], shown: int) -> R
             row.append(rounded(now))
             if name in changing:
                 row += [rounded(was), None if not now or not was else f"{now / was:.2f}"]
-        ended = outcomes[design].ended
-        completed = outcomes[design].status == "completed"
-        rows.append([*row, (design in front) if completed else ended])
-    return Rows([*columns, "on the front"], rows, shown)
+        if len(front) < len(outcomes):
+            ended = outcomes[design].ended
+            row.append(design in front if outcomes[design].status == "completed" else ended)
+        rows.append(row)
+    columns += ["on the front"] if len(front) < len(outcomes) else []
+    return rows_sheet(columns, rows, shown)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fabric.display.parts import Markup, Rows, Sheet, cell_text, line
 from fabric.explore.study.outcome import ENDED, PROVED, Outcome, metric, split_metric
 from fabric.explore.study.space import Scalar, Setting
 from fabric.explore.study.study import Verdict
@@ -40,6 +41,23 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
     indices: tuple[int, ...]
+
+
+def rows_sheet(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], shown: int | None = None
+) -> Sheet:
+    """Yield a table; values that several rows share in a column are a line above it."""
+    shared = [
+        n
+        for n in range(len(columns) if len(rows) > 1 else 0)
+        if all(row[n] == rows[0][n] and not isinstance(row[n], Markup) for row in rows)
+    ]
+    kept = [n for n in range(len(columns)) if n not in shared]
+    if shared and kept:
+        values = (f"{columns[n]} {cell_text(rows[0][n]) or 'empty'}" for n in shared)
+        yield line(f"In all rows: {'; '.join(values)}.")
+    kept = kept or shared
+    yield Rows([columns[n] for n in kept], [[row[n] for n in kept] for row in rows], shown)
 
 
 @dataclass(frozen=True)
@@ -267,10 +285,10 @@ def counts(result: StudyResult) -> str:
 
 
 def counts_table(result: StudyResult) -> Table:
-    """Return the number of points by outcome and reason, with the first point of each failure."""
+    """Return the number of points by outcome and reason, with the points of each failure."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for each in result.outcomes:
-        groups.setdefault((each.status, without_numbers(_reason(each))), []).append(each)
+        groups.setdefault((each.status, _kind(each)), []).append(each)
     order = list(ENDED)
     names = varying(result.study.space.values)
     rows: list[tuple[object, ...]] = []
@@ -279,16 +297,25 @@ def counts_table(result: StudyResult) -> Table:
     ):
         first = group[0]
         failed = first.status not in ("completed", *PROVED)
-        setting = setting_text(first.setting, names)
-        example = f"{first.index}: {setting}".removesuffix(": ") if failed else None
-        rows.append((len(group), first.ended, example, visible(_reason(first)) or None))
+        which = listed_points([each.index for each in group]).split(maxsplit=1)[1]
+        setting = setting_text(first.setting, names) or None
+        which_and_setting = (which, setting) if failed else (None, None)
+        rows.append((len(group), first.ended, *which_and_setting, visible(_reason(first)) or None))
     if missing := _missing(result):
         why = "the study was interrupted" if result.interrupted else None
-        rows.append((missing, f"was not {_evaluated(result)}", None, why))
-    titles = ("points", "outcome", "first point", "reason")
-    used = [n for n in range(4) if n < 2 or any(row[n] is not None for row in rows)]
+        rows.append((missing, f"was not {_evaluated(result)}", None, None, why))
+    used = [n for n in range(5) if n < 2 or any(row[n] is not None for row in rows)]
+    reason = "its reason" if 2 in used else "reason"
+    titles = ("points", "outcome", "which", "the first has", reason)
     shown = tuple(tuple(row[n] for n in used) for row in rows)
     return Table(counts(result), tuple(titles[n] for n in used), shown, ())
+
+
+def _kind(outcome: Outcome) -> str:
+    if outcome.status in ("deadlock", "livelock"):
+        # Loops differ in units and elements, so only the code counts.
+        return _reason(outcome).partition(" at cycle ")[0].rpartition(": ")[2]
+    return without_numbers(_reason(outcome))
 
 
 def _reason(outcome: Outcome) -> str:

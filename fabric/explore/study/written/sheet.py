@@ -22,6 +22,7 @@ from fabric.explore.study.written.answer import (
     counts_table,
     held_out_table,
     ratio_text,
+    rows_sheet,
     verdict_text,
     verdicts_text,
 )
@@ -83,11 +84,11 @@ def front_sheet(result: StudyResult, shown: int = _ROWS) -> Sheet:
     best = best_table(result)
     if best.rows:
         yield Title(best.title)
-        yield _rows(best, shown, strips(result, best.indices))
+        yield from _rows(best, shown, strips(result, best.indices))
     held_out = held_out_table(result)
     if held_out.rows:
         yield Title(held_out.title)
-        yield _rows(held_out, shown)
+        yield from _rows(held_out, shown)
 
 
 def findings_sheet(result: StudyResult) -> Sheet:
@@ -110,11 +111,11 @@ def _cell(value: object) -> object:
     return number_text(value) if isinstance(value, float) else value
 
 
-def _rows(table: Table, shown: int, drawn: Sequence[tuple[str, Sequence[Markup]]] = ()) -> Rows:
+def _rows(table: Table, shown: int, drawn: Sequence[tuple[str, Sequence[Markup]]] = ()) -> Sheet:
     rows = [
         [*map(_cell, row), *(cells[n] for _, cells in drawn)] for n, row in enumerate(table.rows)
     ]
-    return Rows((*table.columns, *(title for title, _ in drawn)), rows, shown)
+    return rows_sheet((*table.columns, *(title for title, _ in drawn)), rows, shown)
 
 
 def _own_table(filled: Filled) -> Sheet:
@@ -123,9 +124,8 @@ def _own_table(filled: Filled) -> Sheet:
         yield line((visible(f"not computed: {filled.trouble}"), "red"))
         return
     columns = list(map(visible, filled.table.columns))
-    yield Rows(
-        columns, [[visible(x) if isinstance(x, str) else _cell(x) for x in r] for r in filled.rows]
-    )
+    rows = [[visible(x) if isinstance(x, str) else _cell(x) for x in r] for r in filled.rows]
+    yield from rows_sheet(columns, rows)
     if filled.table.caption:
         yield line((visible(filled.table.caption), "dim"))
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.explore.study.outcome import split_metric
 from fabric.explore.study.space import Scalar, Setting, Space
-from fabric.messages.text import counted, visible
+from fabric.messages.text import visible
 from fabric.runs.report import FIGURES
 
 _EXTRA: Final = "extra."
@@ -102,7 +102,7 @@ def setting_names(space: Space) -> list[str]:
 
 
 def listed_points(indices: Sequence[int]) -> str:
-    """Return ``point 3``, ``points 3, 4 and 9 to 12`` or ``14 points (0, 2, 4 and others)``."""
+    """Return ``point 3``, ``points 3, 4 and 9 to 12`` or ``points 0 to 5, 7, 9 and 8 others``."""
     if len(indices) == 1:
         return f"point {indices[0]}"
     spans: list[list[int]] = []
@@ -111,9 +111,10 @@ def listed_points(indices: Sequence[int]) -> str:
             spans[-1].append(index)
         else:
             spans.append([index])
+    shown = spans if len(spans) <= _POINTS else spans[:_FIRST_POINTS]
     parts: list[str] = []
-    for span in spans:
+    for span in shown:
         parts += [f"{span[0]} to {span[-1]}"] if len(span) > 2 else map(str, span)
-    if len(parts) > _POINTS:
-        return f"{counted(len(indices), 'point')} ({', '.join(parts[:_FIRST_POINTS])} and others)"
+    if rest := len(indices) - sum(map(len, shown)):
+        parts.append(f"{rest:,} others")
     return f"points {' and '.join(filter(None, [', '.join(parts[:-1]), parts[-1]]))}"

@@ -60,8 +60,8 @@ def design() -> StudyResult:
         10: _proved(found[10], "pruned", 9),
         22: _proved(found[22], "pruned", 13),
         4: _proved(found[4], "infeasible", "off_chip_traffic_bytes <= 4000000"),
-        15: _failed(found[15], "deadlock", "FULL loop a>b>a at cycle 120"),
-        17: _failed(found[17], "deadlock", "FULL loop a>b>a at cycle 377"),
+        15: _failed(found[15], "deadlock", "FAB-D001 at cycle 120: a waits for b"),
+        17: _failed(found[17], "deadlock", "FAB-D001 at cycle 377: c waits for d"),
         5: _failed(found[5], "refused", "programs/moe.py:46: regions is 128: expected at most 64"),
         20: _failed(found[20], "timeout", "took longer than 5 s"),
     }
