@@ -31,10 +31,10 @@ def links_section(links: Sequence[LoadedLink], size: Mesh) -> str:
     return (
         "<section><h2>Links of the network</h2>"
         '<p class="quiet">A square is a site, a line a link to its neighbour. '
-        "The redder a line, the busier the link was in the whole run; "
+        "The redder a line, the busier the link was in the whole run, up to 100 %; "
         "a square is as red as what its site sent or took, whichever is more.</p>"
         f'<div class="columns"><div class="mesh">{_picture(links, size)}</div>'
-        f"{fragment(_busiest(links))}</div></section>"
+        f"<div>{fragment(_busiest(links))}</div></div></section>"
     )
 
 
