@@ -1,4 +1,4 @@
-"""``rtl``: write a program as SystemVerilog, and compare it with the fabric."""
+"""``rtl``: write the control of a program in SystemVerilog, and compare it with the fabric."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def command(
     pieces: tuple[int, int] | None,
     as_json: bool,
 ) -> int:
-    """Write PROGRAM.py as SystemVerilog, with channels that take one element per cycle.
+    """Write the control of PROGRAM.py in SystemVerilog: what decides when each tile moves.
 
-    The exit status is 1 if the hardware makes a transfer in another cycle than the fabric.
+    It has no arithmetic on tiles. The exit status is 1 if a transfer differs from the fabric's.
     """
     known.update(program=program)
     from fabric.graph.loading.program_file import load_on
