@@ -91,12 +91,12 @@ class Asked:
         options = self.problem(self.unbounded).options(depths)
         return tuple(case.run(options) for case in self.cases)
 
-    def known(self, depths: Depths) -> tuple[Ran | None, ...] | None:
-        """Return the runs of all inputs with ``depths``; None if one has not run."""
+    def known_cycles(self, depths: Depths) -> tuple[int | None, ...] | None:
+        """Return the cycles of all inputs with ``depths``; None if one has not run."""
         options = self.problem(self.unbounded).options(depths)
         if not all(case.has_run(options) for case in self.cases):
             return None
-        return self.run(depths)
+        return tuple(None if each is None else each.cycles for each in self.run(depths))
 
     def keeps(self, ran: Sequence[Ran | None]) -> bool:
         """Whether the runs of all inputs keep the goal."""

@@ -63,7 +63,7 @@ class _Best:
         )
 
     def takes(self, depths: Depths, tried: list[tuple[Ran | None, ...]] | None = None) -> bool:
-        if self._asked.known(depths) is None:
+        if self._asked.known_cycles(depths) is None:
             self.left -= 1
         runs = self._asked.run(depths)
         if tried is not None:

@@ -106,6 +106,8 @@ class SizedChannel:
             ``deadlock`` or misses the ``goal``; or the depth is ``one slot`` or ``pinned``. Empty
             if one slot less was not tried.
         group: the pattern of channels that share the depth; empty without one.
+        input: the input that decides: with one slot less it has the most cycles relative to its
+            limit, or ends in a deadlock. Empty if ``binds`` is neither deadlock nor goal.
     """
 
     option: str
@@ -117,6 +119,7 @@ class SizedChannel:
     least_depth: int
     binds: Binding
     group: str
+    input: str = ""
 
 
 @dataclass(frozen=True)
@@ -231,10 +234,15 @@ class Sizing(Result):
         """Held-out inputs that miss the goal."""
         return tuple(each for each in self.held_out if each.violated)
 
+    @property
+    def worst(self) -> Input:
+        """The input with the most cycles relative to its limit; a deadlock is worst."""
+        limits = [each.limit_cycles for each in self.inputs]
+        return self.inputs[worst_input([each.cycles for each in self.inputs], limits)]
+
     def as_json(self) -> JsonObject:
         """Return the fields of the sizing that ``size --json`` prints."""
-        limits = [each.limit_cycles for each in self.inputs]
-        worst = self.inputs[worst_input([each.cycles for each in self.inputs], limits)]
+        worst = self.worst
         return {
             "goal": self.goal,
             "method": self.method,
@@ -295,9 +303,9 @@ def _sentences(sizing: Sizing) -> list[str]:
     unit = sizing.objective.removesuffix("s")
     kept = "" if sizing.keeps else "; they miss the goal"
     sentences = [
+        _cycles(sizing.worst),
         f"{counted(sizing.cost, unit)} of channels, {sizing.cost_before:,} as it is wired, "
-        f"found by "
-        f"{sizing.method}{kept}."
+        f"found by {sizing.method}{kept}.",
     ]
     if sizing.lower_bound >= sizing.cost:
         sentences.append("No depths that keep the goal cost less.")
@@ -312,8 +320,6 @@ def _sentences(sizing: Sizing) -> list[str]:
         sentences.append("For runs on the same mesh, with units on the same sites.")
     if sizing.hops:
         sentences.append(f"For runs with {hops_text(sizing.hops)}.")
-    if len(sizing.inputs) == 1:
-        sentences.append(_cycles(sizing.inputs[0]))
     if sizing.truth == "proved":
         sentences.append("Proved from the record of one run: its units do the same at any depths.")
     elif sizing.keeps:
@@ -331,10 +337,16 @@ def hops_text(hops: Mapping[str, str]) -> str:
 
 
 def _cycles(run: Input) -> str:
-    now = "gets stuck" if run.cycles_before is None else f"{run.cycles_before:,}"
-    found = "gets stuck" if run.cycles is None else f"takes {counted(run.cycles, 'cycle')}"
-    allowed = "" if run.limit_cycles is None else f"; {run.limit_cycles:,} are allowed"
-    return f"A run {found}: {now} as wired, {run.cycles_unbounded:,} without limits{allowed}."
+    found, wired = (
+        "a deadlock" if cycles is None else f"{cycles:,}"
+        for cycles in (run.cycles, run.cycles_before)
+    )
+    goal = "" if run.limit_cycles is None else f", goal at most {run.limit_cycles:,}"
+    decisive = f" with {visible(run.name)}, the input that decides" if run.name else ""
+    return (
+        f"Cycles{decisive}: {found} with these depths{goal}; {wired} as wired; "
+        f"{run.cycles_unbounded:,} with unlimited channels."
+    )
 
 
 def _channels(sizing: Sizing, shown: int) -> Sheet:
@@ -342,8 +354,12 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
         sizing.channels,
         lambda channel: channel.option,
         lambda channel: channel.element_bytes,
-        lambda channel: (channel.depth_before, channel.depth, channel.least_depth, channel.binds),
+        lambda channel: (
+            *(channel.depth_before, channel.depth, channel.least_depth),
+            *(channel.binds, channel.input),
+        ),
     )
+    several = len(sizing.inputs) > 1
     rows = [
         (
             title,
@@ -353,6 +369,7 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
             members[0].least_depth,
             sum(channel.depth * channel.element_bytes for channel in members),
             members[0].binds,
+            *([members[0].input] if several else []),
         )
         for title, members in alike
     ]
@@ -360,7 +377,7 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
     title = "Channels by bytes"
     yield Title(title, f", {len(sizing.channels):,} of them, alike ones in one row")
     columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")
-    yield Rows(columns, rows, shown)
+    yield Rows((*columns, *(["input that decides"] if several else [])), rows, shown)
 
 
 def _methods(sizing: Sizing) -> Sheet:
@@ -398,7 +415,7 @@ def _inputs(sizing: Sizing) -> Sheet:
         for each in sizing.inputs
     ]
     yield Title("The inputs", ", the depths serve all of them")
-    columns = ("input", "cycles now", "cycles", "without limits", "allowed")
+    columns = ("input", "as wired", "cycles", "unlimited channels", "goal at most")
     yield Rows(columns, rows, right=frozenset({1, 2}))
 
 
@@ -417,4 +434,5 @@ def _held_out(sizing: Sizing) -> Sheet:
         for each in sizing.held_out
     ]
     yield Title("Inputs held out", note)
-    yield Rows(("input", "cycles", "allowed", "keeps the goal"), rows, right=frozenset({1}))
+    columns = ("input", "cycles", "goal at most", "keeps the goal")
+    yield Rows(columns, rows, right=frozenset({1}))

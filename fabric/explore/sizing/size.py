@@ -341,11 +341,11 @@ def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationErr
 
 
 def _channels(
-    asked: Asked, depths: Depths, lower: Depths, binds: Sequence[Binding]
+    asked: Asked, depths: Depths, lower: Depths, binds: Sequence[tuple[Binding, str]]
 ) -> list[SizedChannel]:
     first = asked.cases[0]
     of_option = {
-        slot.option: (variable, slot, depth, least, bind)
+        slot.option: (variable, slot, depth, least, *bind)
         for variable, depth, least, bind in zip(asked.variables, depths, lower, binds, strict=True)
         for slot in variable.channels
     }
@@ -355,7 +355,7 @@ def _channels(
     ]
     found = []
     for channel, most in zip(asked.unbounded[0].channels, elements, strict=True):
-        variable, slot, depth, least, bind = of_option[channel.option]
+        variable, slot, depth, least, bind, name = of_option[channel.option]
         found.append(
             SizedChannel(
                 channel.option,
@@ -367,6 +367,7 @@ def _channels(
                 least,
                 bind,
                 variable.name if len(variable.channels) > 1 else "",
+                name,
             )
         )
     return found
@@ -378,42 +379,29 @@ def _cost_before(asked: Asked) -> int:
     return sum(asked.cost(depths[slot.option], slot.element_bytes) for slot in slots)
 
 
-def bindings(asked: Asked, depths: Depths) -> tuple[Binding, ...]:
-    """Return for each of ``depths`` the effect of one slot less, all else kept.
+def bindings(asked: Asked, depths: Depths) -> tuple[tuple[Binding, str], ...]:
+    """Return for each of ``depths`` the effect of one slot less, and the input that decides.
 
     The records decide if they can, otherwise the runs so far.
     """
-    missed = _by_records(asked) if asked.can_prove else _by_runs(asked)
-
-    def binding(number: int) -> Binding:
-        if asked.variables[number].is_pinned:
-            return "pinned"
-        depth = depths[number]
-        return "one slot" if depth == 1 else missed(with_depth(depths, number, depth - 1))
-
-    return tuple(map(binding, range(len(depths))))
-
-
-def _by_records(asked: Asked) -> Callable[[Depths], Binding]:
     oracle = Oracle(asked.problem(asked.unbounded))
 
-    def missed(depths: Depths) -> Binding:
-        cycles = oracle.cycles(depths)
-        if None in cycles:
-            return "deadlock"
-        return "" if oracle.keeps(depths) else "goal"
+    def binding(number: int) -> tuple[Binding, str]:
+        if asked.variables[number].is_pinned:
+            return "pinned", ""
+        if depths[number] == 1:
+            return "one slot", ""
+        less = with_depth(depths, number, depths[number] - 1)
+        cycles = oracle.cycles(less) if asked.can_prove else asked.known_cycles(less)
+        if cycles is None:
+            return "", ""
+        at = worst_input(cycles, asked.limits)
+        worst, name = cycles[at], asked.cases[at].name
+        if worst is None:
+            return "deadlock", name
+        return ("goal", name) if worst > asked.limits[at] else ("", "")
 
-    return missed
-
-
-def _by_runs(asked: Asked) -> Callable[[Depths], Binding]:
-    def missed(depths: Depths) -> Binding:
-        ran = asked.known(depths)
-        if ran is None or asked.keeps(ran):
-            return ""
-        return "deadlock" if None in ran else "goal"
-
-    return missed
+    return tuple(map(binding, range(len(depths))))
 
 
 def _totals(

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from math import inf
 from random import Random
 
 import pytest
 
 from fabric import ConfigurationError, Program, Sizing, simulate, size
 from fabric.analysis.depths.problem import UNBOUNDED
+from fabric.display.terminal import plain_text
 from fabric.explore.sizing.methods import METHODS
 from fabric.explore.sizing.running import cycles_of
 from fabric.extend import Deadlock
@@ -97,10 +99,10 @@ def test_size_of_a_merge_is_validated_by_runs() -> None:
     _check(found, program)
 
 
-def _fork_join() -> Program:
+def _fork_join(block: int = 4) -> Program:
     with Program("fork join") as program:
         first, second = Stage(8, outputs=2, name="fork")(Ticks(8, name="ticks")())
-        late = Script(("r0", "r0", "r0", "r0", "s0", "s0", "s0", "s0"), rounds=2, counts=(8,))
+        late = Script(("r0",) * block + ("s0",) * block, rounds=8 // block, counts=(8,))
         Stage(8, outputs=0, name="join")(first, *late(second))
     return program
 
@@ -163,6 +165,24 @@ def test_nearest_goal_of_several_inputs_is_the_longest(counts: tuple[int, ...]) 
         match=rf"with first\.0=1 and last\.0=1 pinned: the nearest is cycles={slowest}$",
     ):
         size(programs, depths={"last.0": 1, "first.0": 1})
+
+
+def test_row_of_a_channel_names_the_input_that_decides() -> None:
+    programs = {f"block={block}": _fork_join(block) for block in (2, 4, 1)}
+    found = size(programs)
+    limits = {each.name: each.limit_cycles or 0 for each in found.inputs}
+    for channel in found.channels:
+        depths = found.depths | {channel.option: channel.depth - 1}
+        if channel.binds == "one slot":
+            assert channel.input == ""
+            continue
+        less = {name: cycles_of(each, depths) for name, each in programs.items()}
+        over = {n: inf if taken is None else taken / limits[n] for n, taken in less.items()}
+        assert channel.input == max(over, key=lambda name: over[name])
+    assert "block=4" in {each.input for each in found.channels}
+    cycles, deep = found.worst.cycles, found.worst.cycles_unbounded
+    told = f"Cycles with {found.worst.name}, the input that decides: {cycles:,} with these depths, "
+    assert f"{told}goal at most {deep:,}; " in plain_text(found.sheet(), 200)
 
 
 def test_shared_depths_are_one_and_cost_no_less() -> None:
