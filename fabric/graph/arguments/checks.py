@@ -281,10 +281,10 @@ def ordered_items(value: object) -> tuple[Any, ...]:
         items = iter(value)  # type: ignore[call-overload]  # else it raises
     except (TypeError, FabricError):
         raise Unfit from None
-    found = tuple(itertools.islice(items, _MOST_ITEMS + 1))
-    if len(found) > _MOST_ITEMS:
+    collected = tuple(itertools.islice(items, _MOST_ITEMS + 1))
+    if len(collected) > _MOST_ITEMS:
         raise Unfit
-    return found
+    return collected
 
 
 def array_of(value: object) -> np.ndarray:

@@ -156,10 +156,10 @@ def settle(described: object, refusal: type[FabricError], who: str | None = None
 
 def field_checks(cls: type) -> Checks:
     """Return the fields of ``cls`` with their checks, which are worked out once."""
-    found = _known.get(cls)
-    if found is None:
-        found = _known[cls] = tuple(_field_checks(cls))
-    return found
+    checks = _known.get(cls)
+    if checks is None:
+        checks = _known[cls] = tuple(_field_checks(cls))
+    return checks
 
 
 def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
@@ -307,17 +307,17 @@ class Binding:
         if shape in self._fitting:
             return
         placed = self.by_place[: len(args)]
-        known = self.by_name.keys() & named
-        missing = self._required.difference(placed, known)
-        twice = known.intersection(placed)
+        matched = self.by_name.keys() & named
+        missing = self._required.difference(placed, matched)
+        twice = matched.intersection(placed)
         too_many = len(args) > len(self.by_place) and self.rest is None
-        unknown = len(known) < len(named) and not self._takes_any_name
+        unknown = len(matched) < len(named) and not self._takes_any_name
         if not (missing or twice or too_many or unknown):
             self._fitting.add(shape)
             return
         form = f"{who}{self._form()}"
         if unknown:
-            name = next(each for each in named if each not in known)
+            name = next(each for each in named if each not in matched)
             names = list(self.by_name)
             wanted = one_of(names, name) if names else f"no names, as in {form}"
             refuse(f"{who}: {name} is given: expected {wanted}")
@@ -365,7 +365,7 @@ def _settled(
 def _takers(kind: type[Described]) -> list[str]:
     home = kind.__module__.partition(".")[0]
     offered = getattr(sys.modules.get(home), "__all__", None)
-    found = {
+    names = {
         cls.__name__
         for cls in _descriptions()
         if cls.__module__.partition(".")[0] == home and cls.duties and not lacks(cls)
@@ -373,7 +373,7 @@ def _takers(kind: type[Described]) -> list[str]:
         for _, check in field_checks(cls)
         if check.kind is not None and issubclass(kind, check.kind)
     }
-    return sorted(found)
+    return sorted(names)
 
 
 def frozen_error(error: BaseException | None) -> ProgramError | None:
@@ -394,8 +394,8 @@ def frozen_error(error: BaseException | None) -> ProgramError | None:
 def _refuse_call(cls: type[Described]) -> NoReturn:
     name = cls.__name__
     defaults = [each.default for each in inspect.signature(cls).parameters.values()]
-    made = f"{name}(...)" if inspect.Parameter.empty in defaults else f"{name}()"
-    calls = " or ".join(f"{taker}({made})(stream)" for taker in _takers(cls))
+    instance = f"{name}(...)" if inspect.Parameter.empty in defaults else f"{name}()"
+    calls = " or ".join(f"{taker}({instance})(stream)" for taker in _takers(cls))
     refuse(
         f"{name} is a function, not an operator: write {calls}"
         if calls
@@ -404,10 +404,10 @@ def _refuse_call(cls: type[Described]) -> NoReturn:
 
 
 def _descriptions() -> list[type[Described]]:
-    found: list[type[Described]] = [Described]
-    for cls in found:
-        found += cls.__subclasses__()
-    return found[:0:-1]
+    classes: list[type[Described]] = [Described]
+    for cls in classes:
+        classes += cls.__subclasses__()
+    return classes[:0:-1]
 
 
 class Section(Described):
@@ -439,11 +439,11 @@ def described_section(
 
     The ``name`` begins with the names of the tables around the section: ``designs.small``.
     """
-    known, place = dict(field_checks(section)), name.split(".")
+    checks, place = dict(field_checks(section)), name.split(".")
     values = {key: value for key, value in table.items() if key not in tags}
     for key, value in values.items():
-        if key not in known:
-            expected = one_of([*tags, *known], key)
+        if key not in checks:
+            expected = one_of([*tags, *checks], key)
             what = f"has no key {key} (found {key} = {found_text(value)}): expected {expected}"
             refuse_key(f"[{name}] {what}", file, *place, key)
     missing = [
@@ -452,7 +452,7 @@ def described_section(
         if each.default is each.default_factory is dataclasses.MISSING and each.name not in values
     ]
     if missing:
-        by_type = groupby(missing, lambda each: known[each].text)
+        by_type = groupby(missing, lambda each: checks[each].text)
         expected = "; ".join(f"{text} for {', '.join(keys)}" for text, keys in by_type)
         refuse_key(f"[{name}] has no {', '.join(missing)}: expected {expected}", file, *place)
     try:

@@ -73,16 +73,16 @@ def parameters(cls: type[Described]) -> Iterator[Parameter]:
 
 def meanings(cls: type) -> dict[str, str]:
     """Return the texts of the fields of ``cls`` and its bases."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for each in reversed(cls.__mro__):
-        found.update(entries(documentation(each).sections.get("Attributes", "")))
-    return found
+        texts.update(entries(documentation(each).sections.get("Attributes", "")))
+    return texts
 
 
 def entries(section: str) -> Iterator[tuple[str, str]]:
     """Yield the names that a section explains, each with its text."""
-    _, *found = _ENTRY.split(section)
-    for names, text in zip(found[::2], found[1::2], strict=True):
+    _, *parts = _ENTRY.split(section)
+    for names, text in zip(parts[::2], parts[1::2], strict=True):
         meaning = " ".join(text.split())
         for name in names.split(", "):
             yield name, meaning
@@ -173,9 +173,9 @@ def _text(
     if function.__doc__ is None:  # python -OO
         return None
     text = inspect.cleandoc(function.__doc__)
-    found = _ARGUMENTS.search(text)
-    assert found is not None
-    texts = meanings(kind) | dict(entries(textwrap.dedent(found[1])))
+    match = _ARGUMENTS.search(text)
+    assert match is not None
+    texts = meanings(kind) | dict(entries(textwrap.dedent(match[1])))
     lines = [
         textwrap.fill(
             f"{name}: {texts.get(name, '')}",
@@ -189,4 +189,4 @@ def _text(
     ]
     missing = "".join(f"It takes no ``{name}``: {why}.\n" for name, why in refused.items())
     part = "\n".join([*([missing] if missing else []), "Args:", *lines, ""])
-    return f"{text[: found.start()]}{part}{text[found.end() :]}"
+    return f"{text[: match.start()]}{part}{text[match.end() :]}"

@@ -141,8 +141,8 @@ class AreaDescription(Section):
 
     def flop_mm2(self, dtype: str) -> Range | None:
         """Return the area of one operation a cycle on numbers of the element type ``dtype``."""
-        found: Range | None = getattr(self, f"{dtype}_flop_mm2", None)
-        return found
+        area: Range | None = getattr(self, f"{dtype}_flop_mm2", None)
+        return area
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,9 +222,9 @@ class OffChipDescription(Section):
     @override
     def _faults(self) -> Iterator[str]:
         for name in ("request_bytes", "peak_bytes_per_cycle"):
-            found: object = getattr(self, name)
-            if not isinstance(found, Rational) or found <= 0:
-                yield f"{name} is {found_text(found)}: expected a number above 0"
+            value: object = getattr(self, name)
+            if not isinstance(value, Rational) or value <= 0:
+                yield f"{name} is {found_text(value)}: expected a number above 0"
 
     @override
     def _stated(self) -> dict[str, object]:

@@ -216,9 +216,9 @@ def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tu
         for source in piece.sources:
             bits = list(map(xor, bits, _source(source, piece, placed, used)))
         masks[piece.field] += bits
-    found = {field: tuple(each) for field, each in masks.items()}
-    _check_distinct(found)
-    return found
+    field_masks = {field: tuple(each) for field, each in masks.items()}
+    _check_distinct(field_masks)
+    return field_masks
 
 
 def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:

@@ -37,8 +37,8 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
     sections = {} if file is None else read_toml(file, _EXPECTED)
     memory, model = sections.get("hbm"), MODELS.get(str(keys.get("hbm.model")))
     if isinstance(memory, dict) and model and memory.get("model", "flat") != model.model:
-        known = {each.name for each in fields(model)}  # keys of the file's memory do not apply
-        sections["hbm"] = {key: value for key, value in memory.items() if key in known}
+        model_keys = {each.name for each in fields(model)}  # keys of the file's memory do not apply
+        sections["hbm"] = {key: value for key, value in memory.items() if key in model_keys}
     for name, value in keys.items():
         section, point, key = name.partition(".")
         if not point or not section or not key:
@@ -58,11 +58,11 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
 
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:
-    known = _sections()
+    kinds = _sections()
     read: dict[str, Any] = {}  # the arguments of Hardware
     for name, table in sections.items():
-        if name not in known:
-            expected = one_of(list(known), name)
+        if name not in kinds:
+            expected = one_of(list(kinds), name)
             refuse_key(f"[{name}] is not a section: expected {expected}", file, name)
         if not isinstance(table, dict):
             what = f"{name} is {found_text(table)}: expected a section, [{name}] with keys"
@@ -71,7 +71,7 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
             # The model is a key of the section, and not a field of the description.
             read[name] = described_section(_model(table, file), name, table, file, ["model"])
         else:
-            read[name] = described_section(known[name], name, table, file)
+            read[name] = described_section(kinds[name], name, table, file)
     return Hardware(**read)
 
 

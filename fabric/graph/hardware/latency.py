@@ -44,8 +44,8 @@ class Hop(Described):
         Raises:
             ConfigurationError: the text has another form, or a number is out of range.
         """
-        found = _TEXT.fullmatch(text)
-        forward, backward = map(number_of, found.groups()) if found else (None, None)
+        match = _TEXT.fullmatch(text)
+        forward, backward = map(number_of, match.groups()) if match else (None, None)
         for cycles in (forward, backward):
             if not isinstance(cycles, int) or not 1 <= cycles <= MOST_HOP_CYCLES:
                 raise ConfigurationError(
@@ -177,11 +177,11 @@ class Mesh(Section):
         Way 4 is the site's injection link, way 5 its absorption link. Routes never take the links
         that would leave the mesh.
         """
-        found: list[tuple[Site, Site] | None] = []
+        pairs: list[tuple[Site, Site] | None] = []
         for site in self.sites:
-            found += [(site, Site(site.column + right, site.row + down)) for right, down in _WAYS]
-            found += [None, None]
-        return tuple(found)
+            pairs += [(site, Site(site.column + right, site.row + down)) for right, down in _WAYS]
+            pairs += [None, None]
+        return tuple(pairs)
 
     def crosses(self, site: Site, next_site: Site) -> bool:
         """Whether the two sites are on different dies."""

@@ -90,8 +90,8 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
     cycles = needed = max((of_pseudo_channel * bursts - 1) * apart, of_channel * bursts - 1)
     longer = max(dram.rfc_cycles - apart, 0) if memory.refreshes else 0
     late = max(most_drain_cycles(memory) - dram.rfc_cycles, 0)
-    while cycles < (found := needed + max(cycles - late, 0) // dram.refi_cycles * longer):
-        cycles = found
+    while cycles < (total := needed + max(cycles - late, 0) // dram.refi_cycles * longer):
+        cycles = total
     return cycles
 
 

@@ -69,8 +69,8 @@ class Layout(Described):
         if any(dim is not None and dim >= rank for dim in self.map):
             what += f" has the map {self.map}"
             refuse(f"{what}: expected dimensions below {rank}", ShapeError)
-        found = ends(rank, self.tile, self.start, self.loops)
-        for dim, (end, size) in enumerate(zip(found, self.shape, strict=True)):
+        reached = ends(rank, self.tile, self.start, self.loops)
+        for dim, (end, size) in enumerate(zip(reached, self.shape, strict=True)):
             if end > size:
                 what = f"Layout ({self}) ends behind element {end - 1} of dimension {dim}"
                 refuse(f"{what}: expected at most {size - 1}", ShapeError)
@@ -134,13 +134,13 @@ class Layout(Described):
 
     def offsets(self) -> NDArray[np.int64]:
         """Return the first element of each tile: [count, dimensions]."""
-        found = np.array([self.start], np.int64)
+        offsets = np.array([self.start], np.int64)
         for trips, step, dim in self.loops:
             moves = np.zeros((trips, len(self.shape)), np.int64)
             if dim is not None:
                 moves[:, dim] = np.arange(trips) * step
-            found = (found[:, None] + moves).reshape(-1, len(self.shape))
-        return found
+            offsets = (offsets[:, None] + moves).reshape(-1, len(self.shape))
+        return offsets
 
     @classmethod
     def of_loops(
@@ -240,15 +240,15 @@ class Loop(NamedTuple):
 
 def merged(loops: Iterable[Loop]) -> tuple[Loop, ...]:
     """Return the nest with the fewest loops that visits the same places in the same order."""
-    found: list[Loop] = []
+    nest: list[Loop] = []
     for trips, step, dim in loops:
         if trips == 1:
             continue
         inner = Loop(trips, 1 if dim is None else step, dim)
-        while found and _continues(found[-1], inner):
-            inner = inner._replace(trips=inner.trips * found.pop().trips)
-        found.append(inner)
-    return tuple(found)
+        while nest and _continues(nest[-1], inner):
+            inner = inner._replace(trips=inner.trips * nest.pop().trips)
+        nest.append(inner)
+    return tuple(nest)
 
 
 def _continues(outer: Loop, inner: Loop) -> bool:
@@ -259,8 +259,8 @@ def _continues(outer: Loop, inner: Loop) -> bool:
 
 def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:
     """Return for each dimension the first element behind all visited elements."""
-    found = [start[dim] + tile[dim] for dim in range(rank)]
+    behind = [start[dim] + tile[dim] for dim in range(rank)]
     for trips, step, dim in loops:
         if dim is not None:
-            found[dim] += (trips - 1) * step
-    return found
+            behind[dim] += (trips - 1) * step
+    return behind

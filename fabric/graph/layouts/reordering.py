@@ -76,9 +76,9 @@ def convert_bytes(source: Layout, wanted: Layout, element_bytes: int) -> Convert
         ShapeError: ``source`` cannot be converted into ``wanted``.
     """
     tile = common_tile(source, wanted)
-    found = conversion(in_parts(source, tile), in_parts(wanted, tile))
-    size_bytes = found.tiles * math.prod(tile) * element_bytes
-    return ConvertBytes(found.box, found.tiles, size_bytes, found.rounds)
+    converter = conversion(in_parts(source, tile), in_parts(wanted, tile))
+    size_bytes = converter.tiles * math.prod(tile) * element_bytes
+    return ConvertBytes(converter.box, converter.tiles, size_bytes, converter.rounds)
 
 
 @checked
@@ -185,8 +185,8 @@ def _numbers(layout: Layout, count: int) -> NDArray[np.int64]:
 def _places(written: NDArray[np.int64], read: NDArray[np.int64]) -> NDArray[np.int64] | None:
     there, first = np.unique(written, return_index=True)
     at = np.minimum(np.searchsorted(there, read), len(there) - 1)
-    found: NDArray[np.int64] = first[at]
-    return found if np.array_equal(there[at], read) else None
+    places: NDArray[np.int64] = first[at]
+    return places if np.array_equal(there[at], read) else None
 
 
 @checked

@@ -94,8 +94,8 @@ def counted(
     return reshaped(Layout.of_loops((math.prod(shape),), (1,), (offset,), loops), shape)
 
 
-def _fits(shape: Sequence[int], found: Sequence[int]) -> bool:
-    return all(end <= size for end, size in zip(found, shape, strict=True))
+def _fits(shape: Sequence[int], reached: Sequence[int]) -> bool:
+    return all(end <= size for end, size in zip(reached, shape, strict=True))
 
 
 def _groups(
@@ -138,35 +138,35 @@ def _flat_loops(layout: Layout, groups: Sequence[tuple[int, ...]]) -> list[Loop]
         for number, dims in enumerate(groups)
         for dim, stride in _strides(layout.shape, dims).items()
     }
-    found = []
+    loops = []
     for trips, step, dim in layout.loops:
         if dim is None or trips == 1:
-            found.append(Loop(trips, 1, None))
+            loops.append(Loop(trips, 1, None))
         else:
             group, stride = along[dim]
-            found.append(Loop(trips, step * stride, group))
-    return found
+            loops.append(Loop(trips, step * stride, group))
+    return loops
 
 
 def _split(
     loops: Sequence[Loop], targets: Sequence[dict[int, int]], shape: Sequence[int]
 ) -> list[Loop] | None:
     """Return loops along groups as loops along dimensions; ``targets`` are strides by group."""
-    found: list[Loop] = []
+    split: list[Loop] = []
     for loop in loops:
         pieces: list[Loop] | None = [loop]
         if loop.dim is not None:
             pieces = _split_loop(loop.trips, loop.step, targets[loop.dim], shape)
         if pieces is None:
             return None
-        found += pieces
-    return found
+        split += pieces
+    return split
 
 
 def _split_loop(
     trips: int, step: int, strides: dict[int, int], shape: Sequence[int]
 ) -> list[Loop] | None:
-    found: list[Loop] = []
+    pieces: list[Loop] = []
     for dim in reversed(strides):
         room = strides[dim] * shape[dim]
         if step >= room:
@@ -176,12 +176,12 @@ def _split_loop(
         inner = min(trips, -(-room // step))
         if inner < trips and (room % step or trips % inner):
             return None
-        found.insert(0, Loop(inner, step // strides[dim], dim))
+        pieces.insert(0, Loop(inner, step // strides[dim], dim))
         trips //= inner
         if trips == 1:
             break
         step = room
-    return found
+    return pieces
 
 
 class Viewed(NamedTuple):

@@ -88,17 +88,17 @@ class Beside:
     def find(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
         """Find a module in folders, and record a missing one."""
         last = name.rpartition(".")[2]
-        found = None
+        spec = None
         for place in path:
             if place not in self._finders:
                 self._finders[place] = _finder(place, partial(_Loader, self))
-            found = self._finders[place].find_spec(name)
-            if found is not None and found.origin is not None:
-                if not isinstance(found.loader, _Loader):
-                    self.note(found.origin, Path(found.origin).read_bytes())
-                return found
+            spec = self._finders[place].find_spec(name)
+            if spec is not None and spec.origin is not None:
+                if not isinstance(spec.loader, _Loader):
+                    self.note(spec.origin, Path(spec.origin).read_bytes())
+                return spec
             self.executed.setdefault(os.path.relpath(Path(place, last), self._folder), None)
-        return found
+        return spec
 
     def note(self, file: str, content: bytes) -> None:
         """Record the content of an executed file, beside its content in earlier executions."""
@@ -119,16 +119,16 @@ class Beside:
         """Import from the program's folder, otherwise as Python does; see ``__import__``."""
         top = name.partition(".")[0]
         if level == 0 and not self._has(top):
-            found = _import_statement(name, globals, locals, fromlist or (), level)
-            return self._of_importlib(found) if found is importlib else found
+            module = _import_statement(name, globals, locals, fromlist or (), level)
+            return self._of_importlib(module) if module is importlib else module
         with _lock:
             self._appear()
             try:
                 if level:
                     return _import_statement(name, globals, locals, fromlist or (), level)
                 own = f"{self._root}.{name}"
-                found = _import_statement(own, globals, locals, fromlist or ("__name__",))
-                return found if fromlist else sys.modules[f"{self._root}.{top}"]
+                module = _import_statement(own, globals, locals, fromlist or ("__name__",))
+                return module if fromlist else sys.modules[f"{self._root}.{top}"]
             except ModuleNotFoundError as error:
                 if not str(error.name).startswith(f"{self._root}."):
                     raise
@@ -139,9 +139,9 @@ class Beside:
     def _has(self, top: str) -> bool:
         if top in _SHARED or self._folder == _INSTALLED:
             return False
-        found = self.find(f"{self._root}.{top}", [self._folder])
-        if found is None or found.origin not in (None, self._program):
-            return found is not None
+        spec = self.find(f"{self._root}.{top}", [self._folder])
+        if spec is None or spec.origin not in (None, self._program):
+            return spec is not None
         if top in sys.stdlib_module_names:
             return False
         others = (each.find_spec(top, None) for each in sys.meta_path if each is not _Finder)
@@ -218,8 +218,8 @@ def executes_still(program: Path, executed: Mapping[str, str | None]) -> bool:
     folder = program.resolve().parent
     for key, digest in executed.items():
         if key:
-            found = _finder(str((folder / key).parent), SourceFileLoader).find_spec(Path(key).name)
-            file = None if found is None else found.origin
+            spec = _finder(str((folder / key).parent), SourceFileLoader).find_spec(Path(key).name)
+            file = None if spec is None else spec.origin
         else:
             file = str(program)
         if digest != (None if file is None else _digest(Path(file).read_bytes())):
@@ -463,12 +463,12 @@ def _custom(wanted: type, text: str) -> object:
     raise TypeError(f"text cannot be turned into a {wanted.__name__}")
 
 
-def _spelled(annotation: object, found: str) -> str:
+def _spelled(annotation: object, text: str) -> str:
     if typing.get_origin(annotation) is typing.Annotated:
         annotation = typing.get_args(annotation)[0]
     if typing.get_origin(annotation) is typing.Literal:
-        return one_of([str(value) for value in typing.get_args(annotation)], found)
-    if not found and Path in (annotation, *typing.get_args(annotation)):
+        return one_of([str(value) for value in typing.get_args(annotation)], text)
+    if not text and Path in (annotation, *typing.get_args(annotation)):
         return "a path"
     if isinstance(annotation, type):
         return annotation.__name__

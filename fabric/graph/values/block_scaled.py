@@ -102,5 +102,5 @@ def numbers_of(array: np.ndarray) -> np.ndarray:
     """Return the numbers of an array of a block-scaled type, in float32."""
     # Elements and scales are exact in float32, and so is each product that float32 holds.
     with np.errstate(over="ignore"):
-        found: np.ndarray = array["element"].astype(np.float32) * array["scale"].astype(np.float32)
-    return found
+        result: np.ndarray = array["element"].astype(np.float32) * array["scale"].astype(np.float32)
+    return result

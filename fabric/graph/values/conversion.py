@@ -145,8 +145,8 @@ def _changed(source: np.ndarray, result: np.ndarray) -> NDArray[np.bool_]:
     elif to_whole:
         changed = _differ(result, source.astype(np.float64))
     else:
-        known = np.isfinite(result)
-        changed = ~known
+        finite = np.isfinite(result)
+        changed = ~finite
         if changed.any():
             changed &= np.isfinite(source) | (np.isinf(source) & np.isnan(result))
     return changed

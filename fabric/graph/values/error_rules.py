@@ -89,12 +89,12 @@ def half_unit(array: Array, dtype: np.dtype) -> Any:
     return unit * np.abs(floats(array)) + least
 
 
-def lost(given: Array, kept: Array) -> Any:
-    """Return the errors of rounding ``given`` to ``kept``.
+def lost(numbers: Array, kept: Array) -> Any:
+    """Return the errors of rounding ``numbers`` to ``kept``.
 
     A number beyond the largest one of a type without infinities is cut off. That is not a rounding.
     """
-    return np.minimum(np.abs(given - floats(kept)), half_unit(kept, kept.dtype))
+    return np.minimum(np.abs(numbers - floats(kept)), half_unit(kept, kept.dtype))
 
 
 def ratio(off: Array, numbers: Array, axis: int | None) -> Array:
@@ -105,8 +105,8 @@ def ratio(off: Array, numbers: Array, axis: int | None) -> Array:
         np.sum(np.square(np.broadcast_to(each, numbers.shape) / most), axis=axis, keepdims=True)
         for each in (off, numbers)
     )
-    found: Array = np.where(shares > 0, np.sqrt(errors / np.where(shares > 0, shares, 1)), 0)
-    return found if axis is not None else found.reshape(())
+    ratios: Array = np.where(shares > 0, np.sqrt(errors / np.where(shares > 0, shares, 1)), 0)
+    return ratios if axis is not None else ratios.reshape(())
 
 
 def largest(numbers: Array) -> Any:
@@ -139,15 +139,15 @@ def joined(one: Array | None, other: Array | None) -> Any:
     return np.minimum(np.maximum(np.sqrt(squares), np.maximum(one, other)), one + other)
 
 
-def sum_errors(found: Array, sums: Array, errors: Array, independent: Array, count: float) -> Any:
+def sum_errors(result: Array, sums: Array, errors: Array, independent: Array, count: float) -> Any:
     """Return the errors of sums of ``count`` numbers.
 
     ``sums`` are sums of magnitudes, ``errors`` sums of errors, and ``independent`` the roots of the
     sums of squared errors.
     """
-    unit, least = half(found.dtype)
+    unit, least = half(result.dtype)
     # A relative error that all summands share is a relative error of the sum.
-    shared = np.abs(floats(found)) * errors / np.where(sums > 0, sums, 1)
+    shared = np.abs(floats(result)) * errors / np.where(sums > 0, sums, 1)
     summing = unit * (1 + math.sqrt(count) / 8) * sums + least
     return np.hypot(independent, shared) + summing
 
@@ -166,7 +166,7 @@ def factor_squares(y: Array, size: int, starts: Array) -> tuple[Array, Any]:
 
 def shifted(function: Callable[..., Array], numbers: Sequence[Array], off: Errors) -> Array:
     """Return how far results change if operands change by their errors."""
-    found = floats(function(*numbers))
+    unshifted = floats(function(*numbers))
     result: Any = None
     for index, each in enumerate(off):
         if each is None:
@@ -175,7 +175,7 @@ def shifted(function: Callable[..., Array], numbers: Sequence[Array], off: Error
         for shift in (-each, each):
             moved = [*numbers]
             moved[index] = (moved[index] + shift).astype(moved[index].dtype)
-            changed = np.abs(floats(function(*moved)) - found)
+            changed = np.abs(floats(function(*moved)) - unshifted)
             worst = np.fmax(worst, np.where(np.isfinite(changed), changed, 0))
         result = joined(result, worst)
     return np.asarray(zeroed(result))

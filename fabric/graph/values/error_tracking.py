@@ -73,8 +73,8 @@ def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
         return errors if errors.any() else None
     first = slice(None, 4096)  # usually enough
     for part in (first, slice(None)):
-        given, kept = (each.reshape(-1)[part] for each in (source, array))
-        if ((given != rules.floats(kept)) & (given == given)).any():  # noqa: PLR0124 - NaNs
+        before, kept = (each.reshape(-1)[part] for each in (source, array))
+        if ((before != rules.floats(kept)) & (before == before)).any():  # noqa: PLR0124 - NaNs
             return array.dtype
     return None
 
@@ -167,19 +167,19 @@ class TrackedArray(np.ndarray):
         return self.error, self.rounding
 
     def _moved(self, move: Callable[[Array], Any]) -> Any:
-        found = move(self.view(np.ndarray))
-        if not isinstance(found, np.ndarray):
-            return found
+        moved = move(self.view(np.ndarray))
+        if not isinstance(moved, np.ndarray):
+            return moved
         if self.kin is not None:
-            result = found.view(TrackedArray)
+            result = moved.view(TrackedArray)
             result.kin = self.kin
             return result
         error = None if self.error is None else move(self.error)
         rounding = self.rounding
         if isinstance(rounding, np.ndarray):
             rounding = move(rounding)
-        result = _tracked(found, error, rounding)
-        result._is_open = self._is_open and np.may_share_memory(found, self)
+        result = _tracked(moved, error, rounding)
+        result._is_open = self._is_open and np.may_share_memory(moved, self)
         return result
 
     @override
@@ -212,17 +212,17 @@ class TrackedArray(np.ndarray):
         out = kwargs.pop("out", None)
         if out is not None:
             kwargs["out"] = tuple(map(_plain, out))
-        found = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+        output = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
         if method == "at":
             target, key, *more = inputs
             if isinstance(target, TrackedArray):
                 with np.errstate(all="ignore"):
                     _put(target, _plain(key), more)
             return None
-        if isinstance(found, tuple):
-            return tuple(_unknown(each, inputs) for each in found)
+        if isinstance(output, tuple):
+            return tuple(_unknown(each, inputs) for each in output)
         with np.errstate(all="ignore"):
-            numbers = np.asarray(found)
+            numbers = np.asarray(output)
             if method not in ("__call__", "reduce", "accumulate"):
                 result = _unknown(numbers, inputs)
             else:
@@ -232,10 +232,10 @@ class TrackedArray(np.ndarray):
                 result = _tracked(numbers, *rule(ufunc, inputs, numbers))
         if out is None:
             return result
-        (given,) = out
-        if isinstance(given, TrackedArray):
-            given.error, given.rounding, given.kin = result.error, result.rounding, result.kin
-        return given
+        (array,) = out
+        if isinstance(array, TrackedArray):
+            array.error, array.rounding, array.kin = result.error, result.rounding, result.kin
+        return array
 
     @override
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -375,11 +375,11 @@ def _is_copied(array: TrackedArray) -> bool:
     return array.error is None and array.kin is None and not isinstance(array.rounding, np.ndarray)
 
 
-def _called(ufunc: Any, inputs: Any, found: Array) -> _State:
+def _called(ufunc: Any, inputs: Any, result: Array) -> _State:
     rule = _KINDS.get(ufunc)
     if rule is not None:
-        return rule(ufunc, inputs, found)
-    rounding = found.dtype if unit_of(found.dtype) and ufunc not in rules.STEPS else None
+        return rule(ufunc, inputs, result)
+    rounding = result.dtype if unit_of(result.dtype) and ufunc not in rules.STEPS else None
     off = _errors_of(inputs)
     error = None
     if any(each is not None for each in off):
@@ -387,7 +387,7 @@ def _called(ufunc: Any, inputs: Any, found: Array) -> _State:
     if rounding is not None and ufunc not in rules.ROUNDED_ONCE:
         # Libraries are off by a unit or two.
         unit, least = rules.half(rounding)
-        error = rules.joined(error, 2 * unit * np.abs(rules.floats(found)) + least)
+        error = rules.joined(error, 2 * unit * np.abs(rules.floats(result)) + least)
     return error, rounding
 
 
@@ -414,8 +414,8 @@ def _selected(ufunc: Any, inputs: Any, __: Array) -> _State:
 
 
 def _logical(_: Any, inputs: Any, __: Array) -> _State:
-    known = [each for each in _errors_of(inputs) if each is not None]
-    return (np.maximum.reduce(np.broadcast_arrays(*known)) if known else None), None
+    errors = [each for each in _errors_of(inputs) if each is not None]
+    return (np.maximum.reduce(np.broadcast_arrays(*errors)) if errors else None), None
 
 
 def _compared(_: Any, inputs: Any, __: Array) -> _State:
@@ -432,12 +432,12 @@ def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
 
     @wraps(function)
     def called(*arrays: Array) -> Array:
-        found = function(*map(_plain, arrays))
+        result = function(*map(_plain, arrays))
         with np.errstate(all="ignore"):
             off = _errors_of(arrays)
             if all(each is None for each in off):
-                return found
-            return _tracked(found, rules.jumps(function, [*map(_operand, arrays)], off), None)
+                return result
+            return _tracked(result, rules.jumps(function, [*map(_operand, arrays)], off), None)
 
     return called
 
@@ -472,25 +472,25 @@ def _rows_of(a: Any, x: Array, starts: Array) -> _Rows:
         off = np.broadcast_to(off, x.shape)
         errors = rules.grouped(np.square(off / largest), -1, starts) / sizes
         shared = rules.ratio(off, x, -1)
-    found = _Rows(largest, squares, errors, shared)
+    rows = _Rows(largest, squares, errors, shared)
     if keeps:
-        a.rows = found
-    return found
+        a.rows = rows
+    return rows
 
 
-def _product(_: Any, inputs: Any, found: Array) -> _State:
+def _product(_: Any, inputs: Any, result: Array) -> _State:
     """Return error and rounding of ``a @ b``, from the variance of sums and relative errors."""
     a, b = inputs
     x, y = rules.floats(a), rules.floats(b)
     count = x.shape[-1]
-    if min(x.ndim, y.ndim) < 2 or not found.size or not count:
+    if min(x.ndim, y.ndim) < 2 or not result.size or not count:
         tracked = [each for each in (a, b) if isinstance(each, TrackedArray)]
-        return _alike(found, tracked), found.dtype
+        return _alike(result, tracked), result.dtype
     size = -(-count // _GROUPS)
     starts = np.arange(0, count, size)
     rows = _rows_of(a, x, starts)
     held, right = rules.factor_squares(y, size, starts)
-    unit, least = rules.half(found.dtype)
+    unit, least = rules.half(result.dtype)
     summing = unit * math.sqrt(count) / 4
     share, wrong = _parts(b, y)
     weights = (share**2 + summing**2) * rows.squares
@@ -503,9 +503,9 @@ def _product(_: Any, inputs: Any, found: Array) -> _State:
         variance = variance + rows.squares @ errors
         shares = shares + rules.ratio(wrong, y, -2)
     error = rules.joined(
-        np.sqrt(variance) * (rows.largest * right), shares * np.abs(rules.floats(found))
+        np.sqrt(variance) * (rows.largest * right), shares * np.abs(rules.floats(result))
     )
-    return error + least, found.dtype
+    return error + least, result.dtype
 
 
 def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
@@ -518,13 +518,13 @@ def _parts(b: Any, numbers: Array) -> tuple[float, Array | None]:
     return 0.0, None if off is None else np.broadcast_to(off, numbers.shape)
 
 
-def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> _State:
+def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, result: Array) -> _State:
     (x,) = inputs
     numbers = rules.floats(x)
     if ufunc in _SELECTING and (_is_copied(x) or not numbers.size):
         return None, x.rounding
     along: dict[str, Any] = {"axis": kwargs.get("axis", 0)}
-    count = numbers.size / max(1, found.size)
+    count = numbers.size / max(1, result.size)
     if method == "reduce":
         along["keepdims"] = kwargs.get("keepdims", False)
     else:
@@ -534,17 +534,17 @@ def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, found: Array) -> 
     off = np.broadcast_to(rules.zeroed(errors), numbers.shape)
     if ufunc in _SELECTING and method == "reduce":
         ends = [ufunc.reduce(numbers + each, **along) for each in (-off, off)]
-        return np.max([np.abs(each - rules.floats(found)) for each in ends], axis=0), None
-    is_rounded = unit_of(found.dtype) and ufunc not in _SELECTING
-    rounding = found.dtype if is_rounded else None
+        return np.max([np.abs(each - rules.floats(result)) for each in ends], axis=0), None
+    is_rounded = unit_of(result.dtype) and ufunc not in _SELECTING
+    rounding = result.dtype if is_rounded else None
     if ufunc is np.add:
         most = rules.largest(off)
         independent = most * np.sqrt(fold(np.square(off / most), **along))
         sums, sum_off = (fold(each, **along) for each in (np.abs(numbers), off))
-        return rules.sum_errors(found, sums, sum_off, independent, count), rounding
+        return rules.sum_errors(result, sums, sum_off, independent, count), rounding
     if ufunc is np.multiply:
         shares = off / np.where(numbers == 0, 1, np.abs(numbers))
-        return np.abs(rules.floats(found)) * np.sqrt(fold(np.square(shares), **along)), rounding
+        return np.abs(rules.floats(result)) * np.sqrt(fold(np.square(shares), **along)), rounding
     return (None if errors is None or not off.size else largest(off, **along)), rounding
 
 
@@ -587,7 +587,7 @@ def _move(func: Any, args: Any, kwargs: Any) -> Any:
     def called(of: Callable[[TrackedArray], Any] | None) -> Any:
         return func(*(each(arg, of) for arg in args), **{k: each(v, of) for k, v in kwargs.items()})
 
-    found = called(None)
+    result = called(None)
     sources = tracked[:]
     error: Any = None
     rounding: Any = _widest([source.rounding for source in sources])
@@ -595,40 +595,40 @@ def _move(func: Any, args: Any, kwargs: Any) -> Any:
         error = called(_before)
     if any(isinstance(source.rounding, np.ndarray) for source in sources):
         rounding = called(_as_array)
-    if isinstance(found, (list, tuple)):
-        errors = [None] * len(found) if error is None else error
-        roundings = rounding if isinstance(rounding, (list, tuple)) else [rounding] * len(found)
-        return type(found)(map(_tracked, found, errors, roundings))
-    return _tracked(found, error, rounding)
+    if isinstance(result, (list, tuple)):
+        errors = [None] * len(result) if error is None else error
+        roundings = rounding if isinstance(rounding, (list, tuple)) else [rounding] * len(result)
+        return type(result)(map(_tracked, result, errors, roundings))
+    return _tracked(result, error, rounding)
 
 
 def _before(source: TrackedArray) -> Any:
-    found = source.off() if source.kin is not None else source.error
-    return 0.0 if found is None else found
+    error = source.off() if source.kin is not None else source.error
+    return 0.0 if error is None else error
 
 
 def _where(condition: Any, *choices: Any) -> Any:
     if not choices:
         return np.where(_plain(condition))
     x, y = choices
-    found = _move(np.where, (_plain(condition), *choices), {})
+    result = _move(np.where, (_plain(condition), *choices), {})
     flips = condition.error if isinstance(condition, TrackedArray) else None
     if flips is None or not flips.any():
-        return found
+        return result
     either = np.abs(rules.floats(x) - rules.floats(y)) / rules.JUMP
     for each in _errors_of(choices):
         either = either if each is None else either + each
-    off = found.off()
+    off = result.off()
     error = np.where(flips > 0, either, 0.0 if off is None else off)
-    return _tracked(_plain(found), error, None)
+    return _tracked(_plain(result), error, None)
 
 
 def _extreme(func: Any, sign: int) -> Callable[..., Any]:
     def place(x: Any, axis: int | None = None, **kwargs: Any) -> Any:
-        found = func(_plain(x), axis=axis, **kwargs)
+        result = func(_plain(x), axis=axis, **kwargs)
         off = x.off() if isinstance(x, TrackedArray) else None
         if off is None or axis is None:
-            return found
+            return result
         numbers, off = sign * rules.floats(x), np.broadcast_to(off, x.shape)
         kept = np.expand_dims(func(_plain(x), axis=axis), axis)
         best, doubt = (np.take_along_axis(each, kept, axis) for each in (numbers, off))
@@ -638,42 +638,42 @@ def _extreme(func: Any, sign: int) -> Callable[..., Any]:
         places = np.arange(numbers.shape[axis]).reshape(sizes)
         away = np.max(np.where(reached, np.abs(places - kept), 0), axis=axis)
         if not away.any():
-            return found
-        return _tracked(found, away.reshape(np.shape(found)) / rules.JUMP, None)
+            return result
+        return _tracked(result, away.reshape(np.shape(result)) / rules.JUMP, None)
 
     return place
 
 
 def _sorted_places(x: Any, axis: int = -1, **kwargs: Any) -> Any:
-    found = np.argsort(_plain(x), axis=axis, **kwargs)
+    places = np.argsort(_plain(x), axis=axis, **kwargs)
     off = x.off() if isinstance(x, TrackedArray) else None
     if off is None:
-        return found
+        return places
     numbers, off = (
-        np.moveaxis(np.take_along_axis(each, found, axis), axis, -1)
+        np.moveaxis(np.take_along_axis(each, places, axis), axis, -1)
         for each in (rules.floats(x), np.broadcast_to(off, x.shape))
     )
     tied = np.diff(numbers) <= rules.REACH * (off[..., 1:] + off[..., :-1])
     if not tied.any():
-        return found
+        return places
     error = np.zeros(numbers.shape, rules.FLOAT)
     error[..., 1:] += tied
     error[..., :-1] += tied
     error = np.where(error > 0, numbers.shape[-1] / rules.JUMP, 0)
-    return _tracked(found, np.moveaxis(error, -1, axis), None)
+    return _tracked(places, np.moveaxis(error, -1, axis), None)
 
 
 def _taken_along(x: Any, places: Any, axis: int = -1) -> Any:
-    found = _move(np.take_along_axis, (x, _plain(places)), {"axis": axis})
+    taken = _move(np.take_along_axis, (x, _plain(places)), {"axis": axis})
     doubt = places.error if isinstance(places, TrackedArray) else None
     if doubt is None or not doubt.any():
-        return found
-    numbers, off = rules.floats(x), rules.zeroed(found.off())
-    if _are_extremes(rules.floats(found), numbers, axis):
+        return taken
+    numbers, off = rules.floats(x), rules.zeroed(taken.off())
+    if _are_extremes(rules.floats(taken), numbers, axis):
         # Near numbers may change their order, but no other number takes a place.
-        return _tracked(_plain(found), 2 * off, None)
+        return _tracked(_plain(taken), 2 * off, None)
     spread = numbers.max(axis=axis, keepdims=True) - numbers.min(axis=axis, keepdims=True)
-    return _tracked(_plain(found), np.where(doubt > 0, spread / rules.JUMP, 0) + off, None)
+    return _tracked(_plain(taken), np.where(doubt > 0, spread / rules.JUMP, 0) + off, None)
 
 
 def _are_extremes(taken: Array, numbers: Array, axis: int) -> bool:

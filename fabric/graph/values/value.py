@@ -150,12 +150,12 @@ class Tile:
         data = self.data
         if data is None or data.flags.writeable:
             return make(self)
-        found = getattr(self, "_kept", None)
-        if found is None or found[0] is not data:
-            found = data, make(self)
+        cached = getattr(self, "_kept", None)
+        if cached is None or cached[0] is not data:
+            cached = data, make(self)
             # A tile that was sent refuses a plain assignment.
-            object.__setattr__(self, "_kept", found)
-        return found[1]
+            object.__setattr__(self, "_kept", cached)
+        return cached[1]
 
     def placed(self, *, in_memory: bool) -> Tile:
         """Return this tile with the flag ``in_memory`` as given."""

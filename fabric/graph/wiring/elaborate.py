@@ -100,27 +100,27 @@ def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -
     for node in tuple(nodes):
         _check_useful(node, readers)
         for port, stream in enumerate(node.outputs):
-            found = readers[node, port]
-            if not found and port not in node.operator.secondary_outputs:
+            port_readers = readers[node, port]
+            if not port_readers and port not in node.operator.secondary_outputs:
                 refuse(
                     f"{node.name}: output {port} ({stream.type}) is read by no operator: "
                     "expected a reader, such as a store",
                     place=node.place,
                 )
-            if not found and port in node.expected:
+            if not port_readers and port in node.expected:
                 refuse(
                     f"expect is called on {stream}, which no operator reads: expected a reader",
                     place=node.expected[port].place,
                 )
             outputs = [(node, port)]
-            if len(found) > 1:
+            if len(port_readers) > 1:
                 name = unused(f"broadcast_{node.name}_{port}", names.__contains__)
                 names.add(name)
-                broadcast = _broadcast(node, stream, len(found), name)
+                broadcast = _broadcast(node, stream, len(port_readers), name)
                 nodes.append(broadcast)
                 edges.append(Edge(node, port, broadcast, 0))
-                outputs = [(broadcast, copy) for copy in range(len(found))]
-            for output, reader in zip(outputs, found, strict=False):
+                outputs = [(broadcast, copy) for copy in range(len(port_readers))]
+            for output, reader in zip(outputs, port_readers, strict=False):
                 edges.append(Edge(*output, *reader, _claims(reader, fronts)))
     for index, node in enumerate(nodes):
         node.index = index
@@ -151,12 +151,12 @@ def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[
 
 def _check_statements(program: Program, edges: Sequence[Edge]) -> None:
     if program.deepened:
-        known = {edge.key for edge in edges}
+        keys = {edge.key for edge in edges}
         for option, place in program.deepened.items():
-            if option not in known:
+            if option not in keys:
                 refuse(
                     f"deepen: no channel is called {option!r}: expected OPERATOR.INPUT, "
-                    f"{close_to(sorted(known), option)}",
+                    f"{close_to(sorted(keys), option)}",
                     place=place,
                 )
     for edge in edges:
@@ -206,14 +206,14 @@ def _source(stream: Stream, fronts: Mapping[Feedback, Node]) -> Stream:
 def _readers(
     program: Program, nodes: list[Node], fronts: Mapping[Feedback, Node]
 ) -> dict[tuple[Node, int], list[tuple[Node, int]]]:
-    known = {*program.nodes, *fronts.values()}
+    own_nodes = {*program.nodes, *fronts.values()}
     readers: dict[tuple[Node, int], list[tuple[Node, int]]] = defaultdict(list)
     for node in nodes:
         for port, stream in enumerate(node.inputs):
             source = _source(stream, fronts)
             if isinstance(stream, Assumed):
                 stream.note_reader()
-            if not isinstance(source.node, Node) or source.node not in known:
+            if not isinstance(source.node, Node) or source.node not in own_nodes:
                 refuse(
                     f"{node.name} reads {source}, a stream of another program: "
                     f"expected a stream of {program.name!r}",

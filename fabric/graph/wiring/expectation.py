@@ -52,7 +52,7 @@ class Expectation(NamedTuple):
 
     def refuse_output(self, program: str, name: str, stored: Iterable[str]) -> NoReturn:
         """Refuse the expectation of an output that is not ``stored``."""
-        known = ", ".join(sorted(stored)) or "nothing"
+        names = ", ".join(sorted(stored)) or "nothing"
         refuse(
-            f"program {program!r} expects an output {name!r}, but stores {known}", place=self.place
+            f"program {program!r} expects an output {name!r}, but stores {names}", place=self.place
         )

@@ -237,30 +237,30 @@ def _stops(shape: Sequence[Dim]) -> Iterator[int]:
         yield sum(number % size == 0 for size in sizes)
 
 
-def _value_of(given: object, type_: ValueType, *, functional: bool) -> Value:
-    """Return ``given`` as a value of ``type_``, or raise ValueError."""
+def _value_of(value: object, type_: ValueType, *, functional: bool) -> Value:
+    """Return ``value`` as a value of ``type_``, or raise ValueError."""
     match type_:
         case BoolType():
-            if not isinstance(given, bool):
+            if not isinstance(value, bool):
                 raise ValueError("True or False")
-            return given
+            return value
         case SelectorType():
-            return _selector(given, type_)
+            return _selector(value, type_)
         case TileType():
-            return _tile(given, type_, functional=functional)
+            return _tile(value, type_, functional=functional)
         case TupleType():
             items = type_.items
-            if not isinstance(given, tuple) or len(given) != len(items):
+            if not isinstance(value, tuple) or len(value) != len(items):
                 raise ValueError(f"a tuple of {len(items)}")
-            pairs = zip(given, items, strict=True)
+            pairs = zip(value, items, strict=True)
             return tuple(_value_of(each, item, functional=functional) for each, item in pairs)
         case _:
             raise ValueError("a stream without buffers")
 
 
-def _selector(given: Any, type_: SelectorType) -> Selector:
+def _selector(value: Any, type_: SelectorType) -> Selector:
     try:
-        hits = {index(hit) for hit in (given if isinstance(given, Iterable) else (given,))}
+        hits = {index(hit) for hit in (value if isinstance(value, Iterable) else (value,))}
     except TypeError:
         hits = {-1}
     fits = type_.hits is None or type_.hits == len(hits)
@@ -270,13 +270,13 @@ def _selector(given: Any, type_: SelectorType) -> Selector:
     return Selector(tuple(sorted(hits)), type_.width)
 
 
-def _tile(given: object, type_: TileType, *, functional: bool) -> Tile:
+def _tile(value: object, type_: TileType, *, functional: bool) -> Tile:
     rows, cols = type_.rows, type_.cols
     if not isinstance(rows, int) or not isinstance(cols, int):
         raise ValueError("tiles whose rows and columns are numbers")
     numbers = f"a number, or {rows}x{cols} of them"
     try:
-        array = array_of(given)
+        array = array_of(value)
     except Unfit:
         raise ValueError(numbers) from None
     if array.shape not in ((), (rows, cols)):

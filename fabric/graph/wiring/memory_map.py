@@ -139,13 +139,13 @@ class MemoryMap(NamedTuple):
 
 def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> MemoryMap:
     """Place the tensors of ``nodes``, all nodes of a program in order."""
-    found: dict[object, dict[Node, OffChipTensor | None]] = {}
+    users_of: dict[object, dict[Node, OffChipTensor | None]] = {}
     for node in nodes:
         if node.operator.off_chip is not None:
             tensor = off_chip_tensor_of(node)
-            found.setdefault(_key(node, tensor), {})[node] = tensor
+            users_of.setdefault(_key(node, tensor), {})[node] = tensor
     unplaced = []
-    for users in found.values():
+    for users in users_of.values():
         layout = layout_of(tuple(users.values()), placement)
         unplaced.append((users, layout, layout.size_bytes(next(iter(users.values())))))
     tensors, regions = [], {}

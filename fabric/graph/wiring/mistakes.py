@@ -42,9 +42,9 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
         if each.value.__class__ not in VALUE_TYPES or operator.is_users:
             settle(each, ShapeError, f"{type(operator).__name__} output {port}")
         outputs.append(Stream(node, port, each))
-    known = range(len(outputs))
-    if operator.is_users and not set(operator.secondary_outputs).issubset(known):
-        numbers = ", ".join(map(str, known)) or "no number"
+    ports = range(len(outputs))
+    if operator.is_users and not set(operator.secondary_outputs).issubset(ports):
+        numbers = ", ".join(map(str, ports)) or "no number"
         refuse(
             f"{type(operator).__name__}: secondary_outputs is "
             f"{found_text(operator.secondary_outputs)}: expected a tuple of {numbers}",
@@ -113,8 +113,8 @@ def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
     _check_amounts(operator, "work", work)
     for name, count in ports.items():
         listed: object = getattr(work, name)
-        known = isinstance(listed, tuple) and all(port in range(count) for port in listed)
-        if listed is not None and not known:
+        fits = isinstance(listed, tuple) and all(port in range(count) for port in listed)
+        if listed is not None and not fits:
             numbers = ", ".join(map(str, range(count))) or "no number"
             _refuse_result(operator, "work", listed, f"a tuple of {numbers} as {name}, or None")
     needs = typing.get_args(NEEDS)
@@ -137,8 +137,8 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
 
 
 def _has_users_part(operator: Operator) -> bool:
-    given = (each for each in vars(operator).values() if isinstance(each, Described))
-    return not all(is_ours(type(each)) for each in (operator, *given))
+    parts = (each for each in vars(operator).values() if isinstance(each, Described))
+    return not all(is_ours(type(each)) for each in (operator, *parts))
 
 
 def _refuse_result(operator: Operator, method: str, result: object, expected: str) -> NoReturn:

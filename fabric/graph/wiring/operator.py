@@ -309,19 +309,19 @@ class Node(Producer):
         return self._laid
 
     def _lay(self) -> Orders:
-        found = self.operator.layouts(
+        layouts = self.operator.layouts(
             tuple(stream.laid for stream in self.inputs), self.input_types, self.output_types
         )
         if not is_ours(type(self.operator)):
-            self._check_laid(found)
-        return tuple(map(self._laid_as, found, self.output_types))
+            self._check_laid(layouts)
+        return tuple(map(self._laid_as, layouts, self.output_types))
 
-    def _check_laid(self, found: object) -> None:
+    def _check_laid(self, value: object) -> None:
         count = len(self.outputs)
-        given = list(found) if isinstance(found, tuple | list) else []
-        if len(given) != count or not all(isinstance(each, Layout | str) for each in given):
+        items = list(value) if isinstance(value, tuple | list) else []
+        if len(items) != count or not all(isinstance(each, Layout | str) for each in items):
             refuse(
-                f"{type(self.operator).__name__}: layouts() returned {found_text(found)}: expected "
+                f"{type(self.operator).__name__}: layouts() returned {found_text(value)}: expected "
                 f"a tuple of {counted(count, 'layout')}, or of reasons in words",
                 place=defining_place(type(self.operator).layouts) or self.place,
             )

@@ -51,10 +51,10 @@ def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[s
     ports = [node for node in units if node.operator.off_chip is not None]
     others = [node for node in units if node.operator.off_chip is None]
     edge, sites = mesh.edge, mesh.sites
-    found: dict[str, Site] = {}
+    site_of: dict[str, Site] = {}
     for number, node in enumerate(ports):
-        found[node.name] = edge[number * len(edge) // max(len(ports), len(edge))]
-    held = Counter(found.values())
+        site_of[node.name] = edge[number * len(edge) // max(len(ports), len(edge))]
+    held = Counter(site_of.values())
     most = max([-(-len(units) // len(sites)), *held.values()])
     room = mesh.units_per_site
     if room is not None and most > room:
@@ -65,8 +65,8 @@ def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[s
         )
     free = (site for site in sites for _ in range(most - held[site]))
     for node in others:
-        found[node.name] = next(free)
-    return found
+        site_of[node.name] = next(free)
+    return site_of
 
 
 def _check(placement: Placement, mesh: Mesh, plan: Plan) -> None:

@@ -209,8 +209,8 @@ class Program(ShownInShort, Wired):
         tolerance = Tolerance(rtol, atol, equal_nan)
         if not outputs:
             refuse("expect: no output is named: expected an output, such as y=lambda: x @ w")
-        given: Mapping[str, object] = outputs
-        for name, compute in given.items():
+        functions: Mapping[str, object] = outputs
+        for name, compute in functions.items():
             if not callable(compute):
                 expected = f"a function that returns the array, such as {name}=lambda: array"
                 refuse(f"expect: {name} is {found_text(compute)}: expected {expected}")
@@ -239,7 +239,7 @@ class Program(ShownInShort, Wired):
             ProgramError: ``dim`` is neither, is another program's, or has another size.
         """
         bound = self.sizes if isinstance(dim, Symbol) else self.totals
-        known = dim if isinstance(dim, int) else bound.get(dim, size)
+        size_before = dim if isinstance(dim, int) else bound.get(dim, size)
         expected = None
         if size < 0:
             expected = "a size of at least 0"
@@ -251,8 +251,8 @@ class Program(ShownInShort, Wired):
             expected = "a whole number of elements"
         elif isinstance(size, Fraction) and size.denominator > 1 and not is_ragged(dim):
             expected = "an integer: only sizes of many groups have a mean"
-        elif known != size:
-            expected = f"{known}, which it has already"
+        elif size_before != size:
+            expected = f"{size_before}, which it has already"
         if expected is not None:
             refuse(f"bind gives {dim_text(dim)} the size {size}: expected {expected}")
         if isinstance(dim, int):
@@ -277,10 +277,10 @@ class Program(ShownInShort, Wired):
         Raises:
             ProgramError: ``count`` is not an integer of at least 1, or a second call differs.
         """
-        given = TokenCount(count, phase)
-        if self.token_count not in (None, given):
-            refuse(f"tokens states {given}: expected {self.token_count}, as stated before")
-        self.token_count = given
+        stated = TokenCount(count, phase)
+        if self.token_count not in (None, stated):
+            refuse(f"tokens states {stated}: expected {self.token_count}, as stated before")
+        self.token_count = stated
 
     @checked
     def stands_for(self, runs: Annotated[int, Bounds(1)]) -> None:
@@ -296,9 +296,9 @@ class Program(ShownInShort, Wired):
             ProgramError: ``runs`` is not an integer of at least 1, or differs from an earlier call.
         """
         if self.stands_for_runs not in (1, runs):
-            known = self.stands_for_runs
+            before = self.stands_for_runs
             refuse(
-                f"stands_for states {counted(runs, 'run')}: expected {known:,}, as stated before"
+                f"stands_for states {counted(runs, 'run')}: expected {before:,}, as stated before"
             )
         self.stands_for_runs = runs
 

@@ -55,27 +55,27 @@ class Floor(NamedTuple):
 
     def units_at(self, nodes: Sequence[Node]) -> Iterator[tuple[Site, list[Node]]]:
         """Yield the sites, row by row, and which of ``nodes`` are there."""
-        found: dict[Site, list[Node]] = {site: [] for site in self.mesh.sites}
+        units: dict[Site, list[Node]] = {site: [] for site in self.mesh.sites}
         for node in nodes:
-            found[self.site_of(node)].append(node)
-        yield from found.items()
+            units[self.site_of(node)].append(node)
+        yield from units.items()
 
 
 def read_placement(path: Path | str) -> Placement:
     """Read the placement in the TOML file at ``path``."""
     file = Path(path)
-    found = read_toml(file, _EXPECTED)
+    document = read_toml(file, _EXPECTED)
     placed = Placement(str(file), "", {})
-    for key in found:
+    for key in document:
         if key not in ("program", "units"):
             raise placed.refuse(f"{key} is given: expected {_EXPECTED}", key)
-    program, units = found.get("program"), found.get("units")
+    program, units = document.get("program"), document.get("units")
     if not isinstance(program, str):
-        given = "missing" if program is None else found_text(program)
-        raise placed.refuse(f"program is {given}: expected the name of a program", "program")
+        text = "missing" if program is None else found_text(program)
+        raise placed.refuse(f"program is {text}: expected the name of a program", "program")
     if not isinstance(units, dict):
-        given = "missing" if units is None else found_text(units)
-        raise placed.refuse(f"units is {given}: expected a table, [units], of sites", "units")
+        text = "missing" if units is None else found_text(units)
+        raise placed.refuse(f"units is {text}: expected a table, [units], of sites", "units")
     sites = {}
     for name, site in units.items():
         if not isinstance(site, list) or [*map(type, site)] != [int, int]:

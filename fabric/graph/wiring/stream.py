@@ -99,12 +99,12 @@ class Stream(ShownInShort):
     @property
     def layout(self) -> Layout | None:
         """The coordinates of a tensor that its tiles hold, in their order; None if unknown."""
-        return found if isinstance(found := self.laid, Layout) else None
+        return laid if isinstance(laid := self.laid, Layout) else None
 
     @property
     def no_layout(self) -> str | None:
         """The reason why the layout is unknown, else None."""
-        return found if isinstance(found := self.laid, str) else None
+        return laid if isinstance(laid := self.laid, str) else None
 
     def resolve(self) -> Stream:
         """The stream itself; for a feedback, the stream that it was connected to."""
@@ -368,9 +368,9 @@ class Assumed(Stream):
 def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim, ...]:
     sizes = zip(stream.shape, shape, strict=True)
     new = [
-        Claim(stream.resolve().name, len(shape) - 1 - axis, found, assumed, place)
-        for axis, (found, assumed) in enumerate(sizes)
-        if same(found, assumed) is None
+        Claim(stream.resolve().name, len(shape) - 1 - axis, computed, assumed, place)
+        for axis, (computed, assumed) in enumerate(sizes)
+        if same(computed, assumed) is None
     ]
     return (*stream.claims, *new)
 
@@ -463,11 +463,11 @@ def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
     from fabric.graph.layouts.reordering import convert_bytes
 
     try:
-        found = convert_bytes(left, right, value.dtype.itemsize)
+        converter = convert_bytes(left, right, value.dtype.itemsize)
     except ShapeError:
         return ""
-    shape = "x".join(map(str, found.shape))
+    shape = "x".join(map(str, converter.shape))
     return (
-        f", which keeps {shape} of it in {counted(found.tiles, 'tile')}, "
-        f"{counted(found.bytes, 'byte')}"
+        f", which keeps {shape} of it in {counted(converter.tiles, 'tile')}, "
+        f"{counted(converter.bytes, 'byte')}"
     )

@@ -237,10 +237,10 @@ class Tables:
         """Add the transition for ``code`` in ``state``."""
         start, stop = self.stretch(operations)
         number = self.transitions.extend([[start, stop, after]])
-        known = self.known
-        if 2 * self.transitions.count > known.size:
-            self.known = Table.zeros(c.Known, 2 * known.size)
-            for entry in known.rows[known.rows["follower"] != 0].tolist():
+        table = self.known
+        if 2 * self.transitions.count > table.size:
+            self.known = Table.zeros(c.Known, 2 * table.size)
+            for entry in table.rows[table.rows["follower"] != 0].tolist():
                 self._put(*entry)
         self._put(state + 1, code, number)
 

@@ -123,7 +123,7 @@ class Boundary:
     def arm(self) -> bool:
         """Register waiting stages at their channels; return whether something is available."""
         arrays = self._arrays
-        world, found = arrays.world, False
+        world, is_available = arrays.world, False
         if not world.control.outward:
             return False
         world.control.outward = 0
@@ -139,7 +139,7 @@ class Boundary:
                 before < 0 and channel.closed_cycle is not None
             ):
                 self._fetch(number)
-                found = True
+                is_available = True
                 if world.stages[stage].wait >= 0:
                     wake(world, stage)
             elif before < 0:
@@ -151,13 +151,13 @@ class Boundary:
         for at in waits.nonzero()[0].tolist():
             number, stage = int(self._exits[at]), int(self._out_of[at])
             if self._fetch_credits(number):
-                found = True
+                is_available = True
                 wake(world, stage)
             else:
                 channel = arrays.joints[number].channel
                 self._armed[number] = True
                 channel.writer = channel.producer
-        return found
+        return is_available
 
     def disarm(self) -> None:
         """Unregister the stages, so that the next ``arm`` looks for arrivals.

@@ -109,9 +109,9 @@ class Codes:
         value, level = element
         if not 0 <= level <= _LEVELS:
             raise UncodedError
-        known = self._coded.get(id(value))
-        if known is not None:
-            return known[1] | level
+        coded = self._coded.get(id(value))
+        if coded is not None:
+            return coded[1] | level
         if value.__class__ in _TILES and (number := _number(value)) is not None:
             shape = _shape(value)
             kind = self._of_numbers.get(shape)

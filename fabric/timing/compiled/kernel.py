@@ -303,12 +303,12 @@ def turn(w: World, stage: StageRow, now: int) -> tuple[int, int, int]:
             wait_for(w, stage, ch, status)
             return now, status, c.AT_REST
         code = shown & ~c.NUMBER_MASK if state.carries and shown >= 0 else shown
-    known = look_up(w, stage.state, code)
-    if known < 0:
+    number = look_up(w, stage.state, code)
+    if number < 0:
         control.asked_state = stage.state
         control.asked_code = code
         return now, c.READY, c.ASKS
-    transition = w.transitions[known]
+    transition = w.transitions[number]
     stage.pc = transition.start
     stage.end = transition.stop
     stage.state = transition.next
@@ -351,11 +351,11 @@ def look_up(w: World, number: int, code: int) -> int:
         return state.last_transition
     at = entry_of(number, code, w.known.size)
     while w.known[at].follower:
-        known = w.known[at]
-        if known.follower == number + 1 and known.code == code:
+        entry = w.known[at]
+        if entry.follower == number + 1 and entry.code == code:
             state.last_code = code
-            state.last_transition = known.transition
-            return known.transition
+            state.last_transition = entry.transition
+            return entry.transition
         at = (at + 1) & (w.known.size - 1)
     return c.OUTSIDE
 

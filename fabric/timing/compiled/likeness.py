@@ -49,12 +49,12 @@ class Likeness:
 
     def made_of(self, operator: Operator) -> tuple[Hashable, ...]:
         """Return the class of ``operator`` and its attributes, without its name."""
-        known = self._made_of.get(id(operator))
-        if known is None:
+        entry = self._made_of.get(id(operator))
+        if entry is None:
             # The operator is kept, so that no other object gets its id.
             before, parts = self._objects, self._parts(operator)
-            known = self._made_of[id(operator)] = operator, parts, before == self._objects
-        return known[1]
+            entry = self._made_of[id(operator)] = operator, parts, before == self._objects
+        return entry[1]
 
     def is_plain(self, operator: Operator) -> bool:
         """Whether no part of ``operator`` was compared as an object, which may change."""
@@ -76,11 +76,11 @@ class Likeness:
         return not is_ours(behaving) or self.is_ours(operator)
 
     def _value(self, described: ValueType) -> Hashable:
-        known = self._values.get(id(described))
-        if known is None:
+        entry = self._values.get(id(described))
+        if entry is None:
             # The type is kept, so that no other object gets its id.
-            self._values[id(described)] = known = described, self._plain(described)
-        return known[1]
+            self._values[id(described)] = entry = described, self._plain(described)
+        return entry[1]
 
     def _plain(self, part: Any) -> Any:
         kind = part.__class__

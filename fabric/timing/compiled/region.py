@@ -279,7 +279,7 @@ def region_of(
     behaving = {kind: behaving_as(kind) for kind in {type(node.operator) for node in plan.nodes}}
     turning = {kind for kind, each in behaving.items() if vars(each).get("turns", False)}
     tables, likeness = Tables.take(), Likeness()
-    known: dict[Hashable, Automaton | None] = {}
+    automata: dict[Hashable, Automaton | None] = {}
     stages: list[Stage] = []
     number = [c.OUTSIDE] * len(plan.nodes)
     rows = zip(plan.nodes, views.units, views.inputs, views.outputs, conducted, strict=True)
@@ -289,14 +289,14 @@ def region_of(
         if not may or kind not in turning:
             continue
         key = likeness.of(node, unit, outputs)
-        if key not in known:
+        if key not in automata:
             ports = views[index]
             turns = likeness.keeps(operator, behaving[kind]) and _is_fit(ports)
             is_known = is_ours(behaving[kind]) and likeness.is_plain(operator)
             options = ports.interval_cycles, ports.repeats, ports.region is None
             of_all_runs = (key, *options) if is_known else None
-            known[key] = tables.automaton(of_all_runs, operator, ports) if turns else None
-        automaton = known[key]
+            automata[key] = tables.automaton(of_all_runs, operator, ports) if turns else None
+        automaton = automata[key]
         if automaton is not None:
             number[index] = len(stages)
             sinks = tuple(map(_channel, outputs))

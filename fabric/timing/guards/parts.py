@@ -85,12 +85,12 @@ class GuardedMemory(StandIn):
         return self._answer("counters", self._counters, None)
 
     def _counters(self) -> MemoryCounters | None:
-        found = super().counters()
-        if found is None:
+        value = super().counters()
+        if value is None:
             return None
-        if not isinstance(found, MemoryCounters):
-            raise Refusal(f"counters() returns {described(found)}: expected MemoryCounters or None")
-        return counters_in(as_document(found), self._units)
+        if not isinstance(value, MemoryCounters):
+            raise Refusal(f"counters() returns {described(value)}: expected MemoryCounters or None")
+        return counters_in(as_document(value), self._units)
 
     def _answer(self, method: str, call: Callable[[], Answer], unknown: Answer) -> Answer:
         if self._failed:

@@ -125,8 +125,8 @@ class _Hook:
         self, message: Warning | str, category: type[Warning], *where: Any, **named: Any
     ) -> None:
         tell = _dropped.get(threading.get_ident())
-        found = re.match(_MESSAGE, str(message))
-        if found is None or tell is None or not tell(found[1]):
+        match = re.match(_MESSAGE, str(message))
+        if match is None or tell is None or not tell(match[1]):
             self.shown(message, category, *where, **named)
 
 
@@ -200,10 +200,10 @@ def _at_work(what: Watched, running: FrameType | None) -> Iterator[tuple[Unit, P
 
     ``running`` is the frame of the run's thread.
     """
-    found = what.unit_in(stack_of(running))
-    if found is not None:
+    current = what.unit_in(stack_of(running))
+    if current is not None:
         # Only one unit runs at a time.
-        unit, place = found
+        unit, place = current
         if unit.index in what.users and place is not None:
             yield unit, place
         return

@@ -191,11 +191,11 @@ _PLACES[[*CAUSES]] = [_PLACE[cause] for cause in CAUSES.values()]
 
 def waits_of(entries: Entries) -> NDArray[np.void]:
     """Return the ended waits, in the order of their rows."""
-    its = entries[(entries["waited"] > 0) & np.isin(entries["operation"], [*CAUSES])]
-    waits = np.empty(len(its), Table.zeros(WaitRow, 0).rows.dtype)
-    waits["unit"], waits["channel"] = its["unit"], its["channel"]
-    waits["cause"], waits["chose"] = _PLACES[its["operation"]], its["operation"] == log.IDLE
-    waits["end"], waits["cycles"] = its["cycle"], its["waited"]
+    rows = entries[(entries["waited"] > 0) & np.isin(entries["operation"], [*CAUSES])]
+    waits = np.empty(len(rows), Table.zeros(WaitRow, 0).rows.dtype)
+    waits["unit"], waits["channel"] = rows["unit"], rows["channel"]
+    waits["cause"], waits["chose"] = _PLACES[rows["operation"]], rows["operation"] == log.IDLE
+    waits["end"], waits["cycles"] = rows["cycle"], rows["waited"]
     return waits
 
 
@@ -248,13 +248,13 @@ class Tally:
         self, waits: dict[int, WaitState], ends: dict[int, UnitEnd], cycle: int
     ) -> tuple[UnitState, ...]:
         """Return the units at ``cycle``; ``ends`` has an entry for each ended unit."""
-        found = []
+        states = []
         for facts, waited in zip(self._units, self._waited.tolist(), strict=True):
             wait = waits.get(facts.number)
             now = cycle if wait is None else wait.since_cycle
             end = ends.get(facts.number, UnitEnd(now, finished=False, busy_cycles=None, flops=None))
             busy = end.cycle - sum(waited) if end.busy_cycles is None else end.busy_cycles
-            found.append(
+            states.append(
                 UnitState(
                     **asdict(facts),
                     cycle=end.cycle,
@@ -266,18 +266,18 @@ class Tally:
                     flops=end.flops,
                 )
             )
-        return tuple(found)
+        return tuple(states)
 
     def channels(self, closed: dict[int, int], taken: dict[int, int]) -> tuple[ChannelState, ...]:
         """Return the channels.
 
         ``closed`` is when streams ended; ``taken`` overrides the number of dequeued values.
         """
-        found = []
+        states = []
         for facts in self._channels:
             number, counts = facts.number, self.counts[facts.number]
             values = taken.get(number, counts.taken_values)
-            found.append(
+            states.append(
                 ChannelState(
                     **asdict(facts),
                     held=counts.held,
@@ -294,7 +294,7 @@ class Tally:
                     left_over=counts.left_over,
                 )
             )
-        return tuple(found)
+        return tuple(states)
 
 
 def wait_state(wait: np.void) -> WaitState:

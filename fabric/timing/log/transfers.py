@@ -41,7 +41,7 @@ class KeptRows(Keeper):
         if not parts:
             return np.zeros(0, log.ENTRY)
         columns = [*zip(*parts, strict=True)]
-        types = [(name, np.result_type(*its)) for name, its in zip(COLUMNS, columns, strict=True)]
+        types = [(name, np.result_type(*part)) for name, part in zip(COLUMNS, columns, strict=True)]
         rows = np.empty(sum(map(len, columns[0])), types)
         while columns:
             np.concatenate(columns.pop(), out=rows[COLUMNS[len(columns)]])
@@ -130,10 +130,10 @@ def _keys(channel: Counters, element: Counters) -> Counters:
 def requested_of(entries: Entries, sent: Counters) -> Counters:
     """Return from which cycle the elements of rows ``sent`` are visible; -1 if not requested."""
     kind = entries["operation"]
-    its = np.flatnonzero(np.isin(kind, (*log.SENDS, *log.REQUESTS)))
+    places = np.flatnonzero(np.isin(kind, (*log.SENDS, *log.REQUESTS)))
     # A request is followed by its element on the channel.
-    its = its[np.argsort(entries["channel"][its], kind="stable")]
-    requests = np.flatnonzero(np.isin(kind[its[:-1]], log.REQUESTS))
+    places = places[np.argsort(entries["channel"][places], kind="stable")]
+    requests = np.flatnonzero(np.isin(kind[places[:-1]], log.REQUESTS))
     requested = np.full(len(entries), -1)
-    requested[its[requests + 1]] = entries["amount"][its[requests]]
+    requested[places[requests + 1]] = entries["amount"][places[requests]]
     return requested[sent]

@@ -81,33 +81,33 @@ class Window:
         def at(*operations: int) -> NDArray[np.intp]:
             return np.flatnonzero(np.isin(kind, operations))
 
-        its = at(*log.SENDS, *log.REQUESTS)
-        is_send = np.isin(kind[its], log.SENDS)
-        elements[its] = numbered(channel[its], self._sent, is_send)
-        its = at(log.SEE, *log.TAKES)
-        elements[its] = numbered(channel[its], self._taken, kind[its] != log.SEE)
-        its = at(log.CROSS)
-        elements[its] = numbered(channel[its], self._crossed)
-        its = at(log.RESERVE)
-        numbers[its] = numbered(channel[its], self._reserved)
-        np.add.at(self._begun, channel[its[start[its] <= self._last]], 1)
-        its = at(*log.SENDS)
-        is_put = kind[its] == log.PUT
-        numbers[its] = numbered(channel[its], self._put, is_put)
-        is_late = (numbers[its] >= self._begun[channel[its]]) & (is_put | (start[its] > self._last))
-        dropped = is_late & (numbered(channel[its], self._late, is_late) > 0)
-        np.add.at(self._kept, channel[its[~dropped]], 1)
-        its = at(*log.TAKES)
-        dequeued = np.where(kind[its] == log.HEAR, rows["amount"][its], rows["cycle"][its])
-        np.add.at(self._dequeued, channel[its[dequeued < self.first]], 1)
+        ids = at(*log.SENDS, *log.REQUESTS)
+        is_send = np.isin(kind[ids], log.SENDS)
+        elements[ids] = numbered(channel[ids], self._sent, is_send)
+        ids = at(log.SEE, *log.TAKES)
+        elements[ids] = numbered(channel[ids], self._taken, kind[ids] != log.SEE)
+        ids = at(log.CROSS)
+        elements[ids] = numbered(channel[ids], self._crossed)
+        ids = at(log.RESERVE)
+        numbers[ids] = numbered(channel[ids], self._reserved)
+        np.add.at(self._begun, channel[ids[start[ids] <= self._last]], 1)
+        ids = at(*log.SENDS)
+        is_put = kind[ids] == log.PUT
+        numbers[ids] = numbered(channel[ids], self._put, is_put)
+        is_late = (numbers[ids] >= self._begun[channel[ids]]) & (is_put | (start[ids] > self._last))
+        dropped = is_late & (numbered(channel[ids], self._late, is_late) > 0)
+        np.add.at(self._kept, channel[ids[~dropped]], 1)
+        ids = at(*log.TAKES)
+        dequeued = np.where(kind[ids] == log.HEAR, rows["amount"][ids], rows["cycle"][ids])
+        np.add.at(self._dequeued, channel[ids[dequeued < self.first]], 1)
         return elements, numbers
 
     @staticmethod
     def _pair(kind: Counters, channel: Counters, elements: Counters, numbers: Counters) -> None:
         """Give reservations the elements that use them."""
-        its = np.flatnonzero((kind == log.RESERVE) | (kind == log.PUT))
-        its = its[np.lexsort((kind[its], numbers[its], channel[its]))]
-        first, second = its[:-1], its[1:]
+        places = np.flatnonzero((kind == log.RESERVE) | (kind == log.PUT))
+        places = places[np.lexsort((kind[places], numbers[places], channel[places]))]
+        first, second = places[:-1], places[1:]
         pairs = (kind[first] == log.RESERVE) & (kind[second] == log.PUT)
         pairs &= (channel[first] == channel[second]) & (numbers[first] == numbers[second])
         elements[first[pairs]] = elements[second[pairs]]

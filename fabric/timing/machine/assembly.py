@@ -247,12 +247,12 @@ def _log(
 
 
 def _check_names(what: str, keys: Collection[str], plan: Plan) -> None:
-    known = {edge.key for edge in plan.edges} if keys else set()
+    names = {edge.key for edge in plan.edges} if keys else set()
     for key in keys:
-        if key not in known:
+        if key not in names:
             raise ConfigurationError(
                 f"{what} {key}: no channel has that name: expected OPERATOR.INPUT, "
-                f"{close_to(sorted(known), key)}"
+                f"{close_to(sorted(names), key)}"
             )
 
 
@@ -294,7 +294,7 @@ def unspilled_bytes(plan: Plan) -> list[int]:
     passing = [0]
     for node in plan.nodes:
         if node.operator.spills is None:
-            found = costs_of(node, node.input_types, node.output_types).on_chip_bytes
-            if isinstance(found, int):
-                (kept if node.operator.off_chip is None else passing).append(found)
+            size_bytes = costs_of(node, node.input_types, node.output_types).on_chip_bytes
+            if isinstance(size_bytes, int):
+                (kept if node.operator.off_chip is None else passing).append(size_bytes)
     return [*kept, max(passing)]

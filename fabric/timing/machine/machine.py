@@ -92,17 +92,17 @@ def users_among(nodes: Iterable[Node]) -> frozenset[int]:
 
     Results are cached by the classes of operators and attributes: a program may have thousands.
     """
-    known: dict[tuple[type, ...], bool] = {}
-    found = set()
+    cached: dict[tuple[type, ...], bool] = {}
+    indices = set()
     for node in nodes:
         operator = node.operator
         kinds = (type(operator), *map(type, vars(operator).values()))
-        if kinds not in known:
+        if kinds not in cached:
             ours = is_ours(behaving_as(kinds[0])) and _function_place(operator) is None
-            known[kinds] = not ours
-        if known[kinds]:
-            found.add(node.index)
-    return frozenset(found)
+            cached[kinds] = not ours
+        if cached[kinds]:
+            indices.add(node.index)
+    return frozenset(indices)
 
 
 def has_effects(plan: Plan, *others: object) -> bool:

@@ -159,10 +159,10 @@ class Runner:
     def dropped(self, name: str) -> bool:
         """Keep an error for a coroutine that an operator did not await; return whether it did."""
         machine = self.machine
-        found = self.watched.unit_in(stack_of(sys._getframe()))
-        if found is None or not isinstance(found[0], GuardedUnit):
+        current = self.watched.unit_in(stack_of(sys._getframe()))
+        if current is None or not isinstance(current[0], GuardedUnit):
             return False
-        unit, place = found
+        unit, place = current
         if not machine.clock.stopped:
             node, ports = machine.plan.nodes[unit.index], machine.ports[unit.index]
             what = name.rpartition(".")[2].lstrip("_")

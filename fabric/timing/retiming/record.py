@@ -145,33 +145,33 @@ class Record:
     @cached_property
     def element_of(self) -> Counters:
         """The element number of each event on a channel; 0 for other events."""
-        found = np.zeros(len(self.events), np.int64)
+        elements = np.zeros(len(self.events), np.int64)
         kinds = self.events[:, 0] & e.KIND
-        for its, counted in (
+        for operations, counted in (
             ((e.PUT, e.SEND), (e.PUT, e.SEND)),
             ((e.RESERVE, e.SEND), (e.RESERVE, e.SEND)),
             # A look at an element has the element number of the dequeue that follows.
             ((e.TAKE, e.HEAR, e.SEE, e.IDLE), (e.TAKE, e.HEAR)),
         ):
-            of_these = np.flatnonzero(np.isin(kinds, its))
-            found[of_these] = self._before(of_these, np.isin(kinds[of_these], counted))
-        return found
+            of_these = np.flatnonzero(np.isin(kinds, operations))
+            elements[of_these] = self._before(of_these, np.isin(kinds[of_these], counted))
+        return elements
 
     def places(self, *kinds: int) -> Counters:
         """Return the event of one of ``kinds`` on each slot; -1 without such an event."""
-        found = np.full(max(1, int(self.base[-1])), e.NONE)
-        its = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
-        channel = self.events[its, 0] >> e.SHIFT
-        found[self.base[channel] + self._before(its, np.ones(len(its), np.bool_))] = its
-        return found
+        events = np.full(max(1, int(self.base[-1])), e.NONE)
+        rows = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
+        channel = self.events[rows, 0] >> e.SHIFT
+        events[self.base[channel] + self._before(rows, np.ones(len(rows), np.bool_))] = rows
+        return events
 
-    def _before(self, its: Counters, counted: NDArray[np.bool_]) -> Counters:
+    def _before(self, events: Counters, counted: NDArray[np.bool_]) -> Counters:
         """Return, for each event, the number of earlier counted events on its channel."""
-        channel = self.events[its, 0] >> e.SHIFT
+        channel = self.events[events, 0] >> e.SHIFT
         ordered = np.argsort(channel, kind="stable")
         counts: Counters = np.cumsum(counted[ordered]) - counted[ordered]
         begins = np.searchsorted(channel[ordered], np.arange(len(self.channels)))
-        before = np.zeros(len(its), np.int64)
+        before = np.zeros(len(events), np.int64)
         before[ordered] = counts - np.append(counts, 0)[begins][channel[ordered]]
         return before
 
@@ -198,13 +198,13 @@ class Record:
         return slower
 
     def _scale_work(self, events: Counters, unit: int, factor: float) -> None:
-        its = events[self.first[unit] : self.first[unit + 1]]
-        kinds = its[:, 0] & e.KIND
+        unit_events = events[self.first[unit] : self.first[unit + 1]]
+        kinds = unit_events[:, 0] & e.KIND
         worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK)
-        ends = np.rint(np.cumsum(its[worked, 1]) * factor).astype(np.int64)
-        its[worked, 1] = np.diff(ends, prepend=0)
+        ends = np.rint(np.cumsum(unit_events[worked, 1]) * factor).astype(np.int64)
+        unit_events[worked, 1] = np.diff(ends, prepend=0)
         until = kinds == e.UNTIL
-        its[until, 1] = np.rint(its[until, 1] * factor).astype(np.int64)
+        unit_events[until, 1] = np.rint(unit_events[until, 1] * factor).astype(np.int64)
 
     def with_links(self, times: float) -> Record:
         """Return a copy with link capacities scaled by ``times`` to whole bytes, at least 1."""
@@ -221,8 +221,8 @@ class Record:
         ratio of the peak bytes per cycle. Otherwise the burst shared the memory, and its whole wait
         is scaled except the least cycles of one request.
         """
-        its = ((self.events[:, 0] & e.KIND) == e.BURST) & (self.events[:, 0] > e.BURST)
-        requests, which = np.unique(self.events[its, 0] >> e.SHIFT, return_inverse=True)
+        bursts = ((self.events[:, 0] & e.KIND) == e.BURST) & (self.events[:, 0] > e.BURST)
+        requests, which = np.unique(self.events[bursts, 0] >> e.SHIFT, return_inverse=True)
 
         def least(memory: OffChipDescription, requests: list[int]) -> Counters:
             return np.array([least_burst_cycles(memory, each, write=False) for each in requests])
@@ -230,11 +230,11 @@ class Record:
         alone, then_alone = (least(each, requests.tolist())[which] for each in (before, after))
         answer, then_answer = (least(each, [1]) for each in (before, after))
         scale = float(before.peak_bytes_per_cycle / after.peak_bytes_per_cycle)
-        waited = self.events[its, 1]
+        waited = self.events[bursts, 1]
         queued = np.maximum(waited - alone, 0)
         shared = then_answer + np.rint((waited - answer) * scale).astype(np.int64)
         events = self.events.copy()
-        events[its, 1] = np.where(
+        events[bursts, 1] = np.where(
             queued > alone,
             np.maximum(then_alone, shared),
             then_alone + np.rint(queued * scale).astype(np.int64),
@@ -244,6 +244,6 @@ class Record:
     def with_waits(self, units: Sequence[int], factor: float) -> Record:
         """Return a copy in which memory waits of ``units`` take ``factor`` as long."""
         events = self.events.copy()
-        its = ((events[:, 0] & e.KIND) == e.BURST) & np.isin(self.unit_of, units)
-        events[its, 1] = np.rint(events[its, 1] * factor).astype(np.int64)
+        bursts = ((events[:, 0] & e.KIND) == e.BURST) & np.isin(self.unit_of, units)
+        events[bursts, 1] = np.rint(events[bursts, 1] * factor).astype(np.int64)
         return replace(self, events=events)

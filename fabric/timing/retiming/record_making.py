@@ -88,15 +88,15 @@ def record_of(rows: Entries, about: About) -> Record:
     largest = np.array([channel.element_bytes for channel in about.channels], np.int64)
     np.maximum.at(largest, sent, size_bytes)
     unused = count(log.RESERVE) - count(log.PUT)
-    found = zip(about.channels, elements.tolist(), largest.tolist(), unused.tolist(), strict=True)
+    counts = zip(about.channels, elements.tolist(), largest.tolist(), unused.tolist(), strict=True)
     unknown = (kind == log.AT) & (rows["stop"] == log.FROM_UNKNOWN)
     first, events = _events_of(rows, units, [each.forward_cycles for each in about.channels])
     links = about.links
     if links is not None:
         sizes_bytes = {
             each: size_bytes[sent == each].astype(np.int64)
-            for _, its in links.flows
-            for each in its
+            for _, members in links.flows
+            for each in members
         }
         links = links._replace(sizes_bytes=sizes_bytes)
     return Record(
@@ -104,7 +104,7 @@ def record_of(rows: Entries, about: About) -> Record:
         about.units,
         tuple(
             structs.replace(channel, elements=number, element_bytes=size, unused=slots)
-            for channel, number, size, slots in found
+            for channel, number, size, slots in counts
         ),
         first,
         events,
@@ -192,16 +192,16 @@ def _notes_of(rows: Entries) -> Counters:
     Raises:
         ValueError: a reading is missing.
     """
-    its = np.flatnonzero((rows["operation"] == log.NOTE) | (rows["operation"] == log.LATE))
-    its = its[np.lexsort((its, rows["stop"][its], rows["unit"][its]))]
-    is_note = rows["operation"][its] == log.NOTE
-    latest = np.maximum.accumulate(np.where(is_note, np.arange(len(its)), -1))
+    places = np.flatnonzero((rows["operation"] == log.NOTE) | (rows["operation"] == log.LATE))
+    places = places[np.lexsort((places, rows["stop"][places], rows["unit"][places]))]
+    is_note = rows["operation"][places] == log.NOTE
+    latest = np.maximum.accumulate(np.where(is_note, np.arange(len(places)), -1))
     late = np.flatnonzero(~is_note)
-    notes = its[latest[late]]
+    notes = places[latest[late]]
     same = rows[["unit", "stop"]]
-    if (latest[late] < 0).any() or (same[notes] != same[its[late]]).any():
+    if (latest[late] < 0).any() or (same[notes] != same[places[late]]).any():
         raise ValueError("the log lacks the reading that a requested cycle counts from")
-    return notes[np.argsort(its[late])]
+    return notes[np.argsort(places[late])]
 
 
 def _with_work(

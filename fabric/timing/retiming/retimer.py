@@ -180,12 +180,12 @@ class Retimer:
         return cycles
 
     def _blocked(self) -> list[Blocked]:
-        found = []
+        blocked = []
         for number in np.flatnonzero(self._world.units.rows["awaits"] >= 0).tolist():
             unit = self._world.units[number]
             kind = self._world.events[unit.pc].code & e.KIND
-            found.append(Blocked(number, unit.awaits, kind in (e.SEND, e.RESERVE)))
-        return found
+            blocked.append(Blocked(number, unit.awaits, kind in (e.SEND, e.RESERVE)))
+        return blocked
 
 
 def _shared(
@@ -245,9 +245,9 @@ def waits_of(retimer: Retimer) -> Waits:
     waited = clocks[: len(code)] - before - worked
 
     def of(*kinds: int) -> Counters:
-        its = np.isin(kind, kinds)
-        found = np.bincount(channel[its], waited[its], len(record.channels))
-        return found.astype(np.int64)
+        matching = np.isin(kind, kinds)
+        cycles = np.bincount(channel[matching], waited[matching], len(record.channels))
+        return cycles.astype(np.int64)
 
     ends: Counters = clocks[record.first[1:] - 1].copy()
     return Waits(ends, of(e.SEE, e.TAKE, e.HEAR, e.END, e.IDLE), of(e.SEND, e.RESERVE))

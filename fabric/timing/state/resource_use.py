@@ -164,18 +164,18 @@ def counters_in(document: object, units: int) -> MemoryCounters:
         Refusal: the document is malformed, or has clients beyond ``units``.
     """
     try:
-        found = msgspec.convert(document, MemoryCounters)
+        counters = msgspec.convert(document, MemoryCounters)
     except msgspec.ValidationError as error:
         raise Refusal(f"counters: {error}") from None
     for where, number in _numbers(document, ""):
         if not 0 <= number < _NUMBERS:
             raise Refusal(f"counters: {where} is {number}: expected 0 to {_NUMBERS - 1}")
-    for client in found.clients:
+    for client in counters.clients:
         if client.unit >= units:
             raise Refusal(f"counters: a client is unit {client.unit}: expected less than {units}")
-    if found.periods and not found.period_cycles:
+    if counters.periods and not counters.period_cycles:
         raise Refusal("counters: period_cycles is 0: expected at least 1")
-    return found
+    return counters
 
 
 def _numbers(document: object, where: str) -> Iterator[tuple[str, int]]:

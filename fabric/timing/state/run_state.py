@@ -322,10 +322,10 @@ class LearnedSizes:
         unknown = self.unknown(shape)
         if len(unknown) != 1 or not isinstance(symbol := self._valued(unknown[0]), Symbol):
             return None
-        known = math.prod(self._valued(dim) for dim in shape if dim is not unknown[0])
-        if not known:
+        product = math.prod(self._valued(dim) for dim in shape if dim is not unknown[0])
+        if not product:
             return None
-        size = Fraction(elements) / known
+        size = Fraction(elements) / product
         self.sizes[symbol] = int(size) if size.denominator == 1 else size
         return symbol
 
@@ -334,5 +334,5 @@ class LearnedSizes:
 
     def unknown(self, shape: tuple[Dim, ...]) -> list[Dim]:
         """Return the dimensions of ``shape`` with unknown symbols."""
-        known = self.sizes.keys()
-        return [dim for dim in shape if not isinstance(dim, int) and not dim.free_symbols <= known]
+        bound = self.sizes.keys()
+        return [dim for dim in shape if not isinstance(dim, int) and not dim.free_symbols <= bound]

@@ -129,15 +129,15 @@ class Ledger(Observer, KeptRows):
         assert isinstance(channel.log, Watched)
         sent = [*self._dequeued[number], *(each[:2] for each in channel.log.held)]
         first = self._tally.counts[number].next
-        found = []
+        held = []
         for place, ((value, stop), stamps) in enumerate(sent):
             if stamps[1] > self.cycle:
                 break
             requested_cycle = stamps[3] if len(stamps) > 3 else -1
             visible = visible_from(stamps[1], channel.forward_cycles, requested_cycle)
             arrived = place < len(sent) - channel.under_way
-            found.append(Held(first + place, value, stop, stamps[1], visible if arrived else None))
-        return found
+            held.append(Held(first + place, value, stop, stamps[1], visible if arrived else None))
+        return held
 
     def sent_cycle(self, channel: int, values: int) -> int | None:
         """Return when value number ``values``, from 1, was sent, if it was."""

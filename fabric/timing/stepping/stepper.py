@@ -67,8 +67,8 @@ class AtElement:
 
     def __call__(self, ledger: Ledger) -> int | None:
         """Return the cycle; None if unknown."""
-        found = ledger.sent_cycle if self.sent else ledger.taken_cycle
-        return found(self.channel, self.element)
+        cycle_of = ledger.sent_cycle if self.sent else ledger.taken_cycle
+        return cycle_of(self.channel, self.element)
 
 
 _DIGITS: Final = 10
@@ -86,14 +86,14 @@ def unit_number(machine: Machine, name: str) -> int:
 def channel_number(machine: Machine, name: str) -> int:
     """Return the number of a channel: ``OPERATOR.INPUT``, or its name in reports."""
     edges = machine.plan.edges
-    found = [number for number, edge in enumerate(edges) if name in (edge.key, edge.name)]
-    if not found:
+    numbers = [number for number, edge in enumerate(edges) if name in (edge.key, edge.name)]
+    if not numbers:
         keys = [edge.key for edge in edges]
         refuse(
             f"no channel is called {name!r}: expected OPERATOR.INPUT, {close_to(keys, name)}",
             ConfigurationError,
         )
-    return found[0]
+    return numbers[0]
 
 
 def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
@@ -105,8 +105,8 @@ def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
         ConfigurationError: there is no such unit or input, or it has no streams.
     """
     edges = list(enumerate(machine.plan.edges))
-    name, _, given = unit.rpartition(".")
-    wanted = int(given) if name and given.isdecimal() and len(given) < _DIGITS else None
+    name, _, port = unit.rpartition(".")
+    wanted = int(port) if name and port.isdecimal() and len(port) < _DIGITS else None
     if any(each.name == unit for each in machine.units):
         wanted = None
     index = unit_number(machine, unit if wanted is None else name)
@@ -189,14 +189,14 @@ class Stepper(Ledger, Companion):
         spent = clock.spent and self._known_cycle >= 0
         chunk = _FIRST_CYCLES
         while True:
-            found = goal(self)
+            target = goal(self)
             if spent:
                 last = cycles_of(self.machine)
-                self.go_to(last if found is None else min(found, last))
+                self.go_to(last if target is None else min(target, last))
                 self.over = self.cycle == last
                 return
-            if found is not None and found <= self._known_cycle:
-                self.go_to(found)
+            if target is not None and target <= self._known_cycle:
+                self.go_to(target)
                 return
             if self._known_cycle >= 0:
                 self.go_to(self._known_cycle)
@@ -204,7 +204,7 @@ class Stepper(Ledger, Companion):
                 return
             cycle = self._known_cycle + chunk
             chunk = min(2 * chunk, self._chunk_cycles)
-            await self._advance(cycle if found is None else min(found, cycle), unit)
+            await self._advance(cycle if target is None else min(target, cycle), unit)
             spent = clock.spent
 
     async def _advance(self, cycle: int, unit: Unit) -> None:
