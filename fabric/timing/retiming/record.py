@@ -6,7 +6,6 @@ Stamps are not recorded, since they follow from the events under any depths.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -180,31 +179,21 @@ class Record:
         """Numbers of channels by their names in ``--depth``."""
         return {channel.option: at for at, channel in enumerate(self.channels)}
 
-    def with_work(self, units: Iterable[int], factor: float) -> Record:
-        """Return a copy in which work of ``units`` takes ``factor`` as long.
+    def with_pace(self, units: Sequence[int], factor: float) -> Record:
+        """Return a copy with work and memory waits of ``units`` scaled by ``factor``.
 
         The accumulated work of a unit is rounded to cycles, so that the total is scaled.
         """
-        events = self.events.copy()
-        for unit in units:
-            self._scale_work(events, unit, factor)
-        return replace(self, events=events)
-
-    def with_pace(self, units: Sequence[int], factor: float) -> Record:
-        """Return a copy with work and memory waits of ``units`` scaled by ``factor``."""
         slower = self.with_waits(units, factor)
         for unit in units:
-            self._scale_work(slower.events, unit, factor)
+            events = slower.events[self.first[unit] : self.first[unit + 1]]
+            kinds = events[:, 0] & e.KIND
+            worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK)
+            ends = np.rint(np.cumsum(events[worked, 1]) * factor).astype(np.int64)
+            events[worked, 1] = np.diff(ends, prepend=0)
+            until = kinds == e.UNTIL
+            events[until, 1] = np.rint(events[until, 1] * factor).astype(np.int64)
         return slower
-
-    def _scale_work(self, events: Counters, unit: int, factor: float) -> None:
-        unit_events = events[self.first[unit] : self.first[unit + 1]]
-        kinds = unit_events[:, 0] & e.KIND
-        worked = (kinds <= e.LAST_WORKED) | (kinds == e.WORK)
-        ends = np.rint(np.cumsum(unit_events[worked, 1]) * factor).astype(np.int64)
-        unit_events[worked, 1] = np.diff(ends, prepend=0)
-        until = kinds == e.UNTIL
-        unit_events[until, 1] = np.rint(unit_events[until, 1] * factor).astype(np.int64)
 
     def with_links(self, times: float) -> Record:
         """Return a copy with link capacities scaled by ``times`` to whole bytes, at least 1."""

@@ -109,7 +109,7 @@ class TestWork:
         self, factor: float, work: tuple[int, ...]
     ) -> None:
         record = _record(self._chain((4, 6)))
-        record = record.with_work([record.units.index("second")], factor)
+        record = record.with_pace([record.units.index("second")], factor)
         for depth in (1, 2, 5):
             options = {"second.0": depth, "third.0": depth}
             assert timed(Retimer(record), [depth] * 2) == run(self._chain(work), options)

@@ -57,7 +57,7 @@ def test_high_water_of_shared_depths_is_the_fullest() -> None:
             Stage(10, outputs=0, work_cycles=(work_cycles,), name=name)(stream)
     record = deep_record(program)
     assert record is not None
-    longer = record.with_work([record.units.index("slow")], 8)
+    longer = record.with_pace([record.units.index("slow")], 8)
 
     assert (7, 8) == high_water(problem_of(record))
     assert (8,) == high_water(problem_of(record, together=[(0, 1)]))
