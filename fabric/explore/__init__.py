@@ -1,1 +1,1 @@
-"""Many runs, one answer: studies, depths of channels, streams of requests."""
+"""Answers that need many runs: studies, depths of channels, loads of a server."""

@@ -39,14 +39,14 @@ def compare(
     means = bool(guessed) or any(map(is_ragged, measured.sizes))
     exact = not (
         _has_ragged_tiles(plan)
-        or (means and any(_hangs_on_means(edge.type, guessed) for edge in plan.edges))
+        or (means and any(_depends_on_means(edge.type, guessed) for edge in plan.edges))
     )
     carried = {id(stream): stream for stream in metrics.carried}
     counts = {at: _count(stream) for at, stream in carried.items()}
     elements = tuple([counts[id(stream)] for stream in metrics.carried])
     warnings = (
-        *_bound_otherwise(plan.program, measured),
-        *(text for row in totals if not row.agrees and (text := _told(row, exact))),
+        *_binding_warnings(plan.program, measured),
+        *(text for row in totals if not row.agrees and (text := _difference_text(row, exact))),
         *(
             f"{channel.name}: {counted(channel.taken, 'element')} measured, {expected:,} expected: "
             "this is a fault of the fabric, or of an operator's shapes"
@@ -57,7 +57,7 @@ def compare(
     return Comparison(totals, elements, warnings)
 
 
-def _bound_otherwise(program: Program, measured: Measured) -> Iterator[str]:
+def _binding_warnings(program: Program, measured: Measured) -> Iterator[str]:
     for symbol, size in followed(program.sizes, program).items():
         if symbol in measured.shown and measured.sizes[symbol] != size:
             yield (
@@ -126,16 +126,16 @@ def _count(sized: StreamType) -> int:
 
 def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Symbol]) -> bool:
     symbols = any(free_symbols(dim) for dim in stream.shape)
-    return not _hangs_on_means(stream, guessed) and (expected > 0 or not symbols)
+    return not _depends_on_means(stream, guessed) and (expected > 0 or not symbols)
 
 
-def _hangs_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
+def _depends_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
     """Whether an expected count is a product of means, which may differ from the mean product."""
     symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
     return sum(map(is_ragged, symbols)) > 1 or not guessed.isdisjoint(symbols)
 
 
-def _told(row: Compared, exact: bool) -> str | None:
+def _difference_text(row: Compared, exact: bool) -> str | None:
     if row.at_most:
         why = "more than two buffers of an operator were alive"
         if not exact:

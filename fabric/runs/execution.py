@@ -86,9 +86,9 @@ class Execution:
         self._interrupts = Interrupts()
         self.signal: int | None = None
         self._trace: tuple[Path, JsonObject, Callable[[str], object]] | None = None
-        self._ends_told: set[int] = set()
-        self._waits_told: set[tuple[int, ...]] = set()
-        self._told_cycle = 0
+        self._logged_ends: set[int] = set()
+        self._logged_waits: set[tuple[int, ...]] = set()
+        self._logged_cycle = 0
         self.expected = SentTiles(self._plan)
         effects = has_effects(self._plan, settings.progress)
         self._build(compiles=settings.engine == "compiled" and not effects)
@@ -141,7 +141,7 @@ class Execution:
             # A user's memory without counters.
             ending = "error"
         self.counters = counters.unit_counters(self.state)
-        self._tell_ends(self.state, self.counters)
+        self._log_ends(self.state, self.counters)
         if interrupts.seen:
             ending, self.signal = "interrupted", interrupts.number
         self.status = ending
@@ -155,7 +155,7 @@ class Execution:
         if region is not None and region.gave_up and not self._interrupts.seen:
             # All operators run again as tasks; messages are not repeated.
             if self._recorder is not None:
-                self._recorder = self._recorder.anew()
+                self._recorder = self._recorder.restarted()
             self._build(compiles=False)
             self._start_recorder()
             ending = self._run_once()
@@ -195,26 +195,26 @@ class Execution:
 
     def _beat(self) -> None:
         cycle = self.machine.clock.now
-        if not self.log.is_kept or cycle <= self._told_cycle:
+        if not self.log.is_kept or cycle <= self._logged_cycle:
             return
-        self._told_cycle = cycle
+        self._logged_cycle = cycle
         state = state_of(self.machine)
         # Units with a later clock may have ended before slower ones.
-        self._tell_ends(state, counters.unit_counters(state), before=cycle)
+        self._log_ends(state, counters.unit_counters(state), before=cycle)
         self.log.event("heartbeat", cycle, elements=state.elements, waiting=state.waiting)
-        log_waits(self.log, state, cycle, self._waits_told)
+        log_waits(self.log, state, cycle, self._logged_waits)
 
-    def _tell_ends(
+    def _log_ends(
         self, state: RunState, counters: tuple[UnitCounters, ...], before: int | None = None
     ) -> None:
         ended = [
             (unit.cycle, unit.number)
             for unit in state.units
-            if unit.finished and unit.number not in self._ends_told
+            if unit.finished and unit.number not in self._logged_ends
             if before is None or unit.cycle < before
         ]
         for cycle, number in sorted(ended):
-            self._ends_told.add(number)
+            self._logged_ends.add(number)
             self.log.operator_finished(cycle, counters[number])
 
     def _snapshot(self) -> Snapshot:

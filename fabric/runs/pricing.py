@@ -115,11 +115,11 @@ def _amounts(
         fifo += carried
         hops += carried * channel.forward_cycles
         tiles = count * _tile_bytes(value)
-        if _gives(edge.producer) or holding[edge.producer.index]:
+        if _reads_memory(edge.producer) or holding[edge.producer.index]:
             read += tiles
         if edge.input in edge.consumer.operator.updates:
             read += tiles
-        if _keeps(edge):
+        if _writes_memory(edge):
             written += tiles
         if holding[edge.producer.index]:
             written += tiles
@@ -136,11 +136,11 @@ def _amounts(
         yield f"{dtype}_flop", number, "FLOPs"
 
 
-def _gives(node: Node) -> bool:
+def _reads_memory(node: Node) -> bool:
     return node.operator.kind == "memory" and node.operator.off_chip != "write"
 
 
-def _keeps(edge: Edge) -> bool:
+def _writes_memory(edge: Edge) -> bool:
     """Whether the tiles of an edge are written to memory; some only control reads or updates."""
     node, operator = edge.consumer, edge.consumer.operator
     return (

@@ -118,7 +118,7 @@ class RunLog(AbstractContextManager["RunLog"]):
         counters = {
             "units": [vars(unit) for unit in report.units],
             "channels": [
-                _counted(channel) | {"expected_elements": elements}
+                _channel_fields(channel) | {"expected_elements": elements}
                 for channel, elements in zip(report.channels_counters, expected, strict=True)
             ],
             "comparison": [vars(each) for each in report.comparison.totals],
@@ -144,7 +144,7 @@ _CHANNEL_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _counted(channel: ChannelState) -> dict[str, object]:
+def _channel_fields(channel: ChannelState) -> dict[str, object]:
     fields = {"name": channel.name, "depth": channel.depth, "elements": channel.taken}
     return fields | {column: getattr(channel, column) for column in _CHANNEL_COLUMNS}
 
@@ -202,12 +202,12 @@ def log_blocked(
         _log_unit(log, "blocked_behind", cycle, unit)
 
 
-_OF_BLOCKED: Final = {"operation": "waits_for", "channels": "on", "waits_for": "peers"}
+_LOG_NAMES: Final = {"operation": "waits_for", "channels": "on", "waits_for": "peers"}
 """Fields of a ``BlockedUnit`` that have another name in the log."""
 
 
 def _log_unit(log: RunLog, event: str, cycle: int | None, unit: BlockedUnit) -> None:
-    fields = {_OF_BLOCKED.get(name, name): value for name, value in vars(unit).items()}
+    fields = {_LOG_NAMES.get(name, name): value for name, value in vars(unit).items()}
     log.event(event, cycle, **fields)
 
 

@@ -88,7 +88,7 @@ def verify(
                 wanted_shape=(len(pair.wanted),),
                 misfit=pair.misfit,
             )
-            streams.append(_judged(compared, pair, expectation.tolerance, exact))
+            streams.append(_compare(compared, pair, expectation.tolerance, exact))
     outputs = []
     for name, expectation in program.expected.items():
         if name not in stored:
@@ -102,11 +102,11 @@ def verify(
             shape=output.shape,
             wanted_shape=array.shape,
         )
-        judged = _judged(compared, Pair([output], [array]), expectation.tolerance, exact)
+        judged = _compare(compared, Pair([output], [array]), expectation.tolerance, exact)
         finer = None if judged.agrees else program.ask(f"expect({name}=...)", expectation.finer)
         if finer is not None:
-            array = _closer(_plain_numbers(output), array, np.asarray(finer))
-            judged = _judged(compared, Pair([output], [array]), expectation.tolerance, exact)
+            array = _closer_reference(_plain_numbers(output), array, np.asarray(finer))
+            judged = _compare(compared, Pair([output], [array]), expectation.tolerance, exact)
         outputs.append(judged)
     return Verification(
         streams=tuple(streams),
@@ -115,7 +115,7 @@ def verify(
     )
 
 
-def _closer(found: Array, wanted: Array, finer: Array) -> Array:
+def _closer_reference(found: Array, wanted: Array, finer: Array) -> Array:
     """Return for each element the reference closer to ``found``; ``finer`` has more digits."""
     if finer.shape != wanted.shape or found.shape != wanted.shape:
         return wanted
@@ -220,7 +220,7 @@ def _joined(arrays: Sequence[Array]) -> Array:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _judged(
+def _compare(
     compared: OutputVerification, pair: Pair, tolerance: Tolerance, exact: bool
 ) -> OutputVerification:
     size = max(sum(each.size for each in arrays) for arrays in (pair.found, pair.wanted))
@@ -231,7 +231,7 @@ def _judged(
     if not pair.found or not is_float(pair.found[0].dtype):
         rtol, atol = rtol or 0.0, atol or 0.0
     compared = replace(compared, rtol=rtol, atol=atol)
-    return _counted(compared, pair, tolerance.equal_nan, exact)
+    return _compare_numbers(compared, pair, tolerance.equal_nan, exact)
 
 
 def _blocks(rows: Array) -> Iterator[slice]:
@@ -297,7 +297,7 @@ def _rounded(numbers: Array, dtype: np.dtype, exact: bool) -> Array:
     return numbers.astype(dtype).astype(np.float64)
 
 
-class _Judged(NamedTuple):
+class _RowErrors(NamedTuple):
     """The errors of some rows.
 
     Attributes:
@@ -320,9 +320,9 @@ class _Judged(NamedTuple):
     numbers: int
 
 
-def _judged_rows(
+def _compare_rows(
     rows: _Rows, first: int, compared: OutputVerification, equal_nan: bool, exact: bool
-) -> _Judged:
+) -> _RowErrors:
     error, wanted, right = _errors(rows.found, rows.wanted, equal_nan)
     cols = error.shape[1]
     # Few errors do not average out: short rows share a group, and fewer than 16 count as 16.
@@ -347,7 +347,7 @@ def _judged_rows(
         at = slice(worst * group, (worst + 1) * group)
         most = int((error[at] - allowed.scales[at]).argmax())
     places = np.flatnonzero(~right & ~within)
-    return _Judged(
+    return _RowErrors(
         [(first + int(each), float(allowed.errors.flat[each])) for each in places[:_PLACES]],
         len(places),
         float(error.max()),
@@ -360,15 +360,15 @@ def _judged_rows(
     )
 
 
-def _counted(
+def _compare_numbers(
     compared: OutputVerification, pair: Pair, equal_nan: bool, exact: bool
 ) -> OutputVerification:
-    parts: list[_Judged] = []
+    parts: list[_RowErrors] = []
     first = 0
     for piece in _rows_of(pair):
         for part in _blocks(piece.found):
             rows = _Rows(piece.found[part], piece.wanted[part], piece.errors[part], piece.dtype)
-            parts.append(_judged_rows(rows, first, compared, equal_nan, exact))
+            parts.append(_compare_rows(rows, first, compared, equal_nan, exact))
             first += rows.found.size
     if not parts:
         return compared
@@ -397,7 +397,7 @@ def _counted(
 
 def _errors(found: Array, wanted: Array, equal_nan: bool) -> tuple[Array, Array, Array]:
     """Return errors, wanted numbers in float64, and a mask of exact equality."""
-    left, right = _exactly(found, wanted)
+    left, right = _comparable(found, wanted)
     with np.errstate(all="ignore"):
         same: Array = left == right
         if equal_nan:
@@ -408,7 +408,7 @@ def _errors(found: Array, wanted: Array, equal_nan: bool) -> tuple[Array, Array,
         return error, right.astype(np.float64), same
 
 
-def _exactly(found: Array, wanted: Array) -> tuple[Array, Array]:
+def _comparable(found: Array, wanted: Array) -> tuple[Array, Array]:
     """Return both arrays as float64, or as Python's integers if float64 would round them."""
     if _fits(found) and _fits(wanted):
         return found.astype(np.float64), wanted.astype(np.float64)

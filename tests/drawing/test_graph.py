@@ -214,7 +214,7 @@ def test_graph_command_damaged_counters_are_refused(
     counters.write_bytes(content.encode("utf-8", "surrogateescape"))
 
     assert 2 == main(["graph", FILE, "--run", LOG, "-o", "x.svg"])
-    assert "not the counters of a run: expected what `run` writes" in capsys.readouterr().err
+    assert "not the counters of a run: expected a file of `run`" in capsys.readouterr().err
 
 
 def test_graph_command_counters_of_another_program_are_refused(

@@ -21,7 +21,7 @@ class Stuck(NamedTuple):
     Attributes:
         cores: loops of units, or units that wait for an ended one, in wait order.
         tail: other units, which wait for a core.
-        needs: of waiting units by number.
+        needs: the needs of waiting units, by the units' numbers.
     """
 
     cores: list[list[UnitState]]
@@ -30,7 +30,7 @@ class Stuck(NamedTuple):
 
 
 def find_stuck(state: RunState) -> Stuck:
-    """Find the units that can never continue, while no unit runs."""
+    """Find the units that can never continue; meanwhile, no unit may run."""
     units = state.units
     needs = {}
     live = []
@@ -113,7 +113,7 @@ def is_lost(channel: ChannelState) -> bool:
 
 
 def rotated(loop: list[UnitState]) -> list[UnitState]:
-    """Return the loop from its first unit that waits to send, if it has one."""
+    """Return the loop, starting with its first unit that waits to send, if it has one."""
     for position, unit in enumerate(loop):
         if wait_of(unit).operation is Operation.SEND:
             return loop[position:] + loop[:position]

@@ -99,7 +99,7 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
         sent = readers[unit.number]
         peers = [state.units[each.consumer].name for each in sent]
         units.append(_unit(unit, "moving", sent, peers, "an end"))
-    round_and_round = Loop(
+    moving_loop = Loop(
         code="FAB-L001",
         units=units,
         channels=[],
@@ -111,13 +111,13 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
         hint="An element has to leave the loop, or the loop has to end",
     )
     # Loops at rest do not wait for the moving units, and rest in the same place in each run.
-    loops += [round_and_round] if moving else []
+    loops += [moving_loop] if moving else []
     loops += [_loop(state, core, stuck, expected) for core in stuck.cores]
     at_rest = {*readers, *(unit.number for core in stuck.cores for unit in core)}
     behind = [
         unit for unit in state.units if unit.number in stuck.needs and unit.number not in at_rest
     ]
-    why_not = "no depth was tried: what moves does not wait for room"
+    why_not = "no depth was tried: the moving units do not wait for slots"
     return _report(state, loops, behind, stuck, _no_remedy(why_not))
 
 

@@ -59,7 +59,7 @@ class LoopChannel:
 
     Attributes:
         name: ``producer.output -> consumer.input``.
-        option: what ``--depth`` calls it.
+        option: its name in ``--depth``.
         depth, held: slots, and the elements and bare stops in them.
         expected: elements in the whole stream: a number or an expression.
     """
@@ -94,10 +94,11 @@ class Loop:
 
 @dataclass(frozen=True)
 class Depth:
-    """A deeper channel; ``same_loop`` is about the rejected run.
+    """A deeper channel.
 
     Attributes:
         rejected_cycle: the stop with one slot less, other depths kept; None if not tried.
+        same_loop: the run with one slot less stops in the same loop.
     """
 
     option: str
@@ -189,7 +190,7 @@ class Event:
 
 @dataclass(frozen=True, repr=False)
 class DeadlockReport(Result):
-    """Why a program does not move.
+    """The explanation of a deadlock or a livelock.
 
     Attributes:
         code, kind: of the first loop.

@@ -302,7 +302,7 @@ def _why_not(
     elif outcome.ending == "completed":
         found = "a run in timing mode completes with the depths given"
     elif outcome.ending == "livelock":
-        found = f"with {tried} it moves for ever and gets nowhere"
+        found = f"with {tried} it moves for ever without progress"
     elif outcome.ending == "interrupted" and not parts:
         return _gave_up("looking", search)
     elif outcome.ending == "interrupted":

@@ -110,7 +110,7 @@ def _verdict(report: DeadlockReport) -> str:
     elif first.units[0].unit in first.units[0].waits_for:
         what = f"{first.units[0].unit} waits for itself"
     else:
-        what = f"{first.units[0].unit} waits for what never comes"
+        what = f"{first.units[0].unit} can never continue"
     behind = f", {len(report.behind):,} behind" if report.behind else ""
     at = "".join(_stopped_at(report, " at cycle {:,}"))
     return f"error[{report.code}]: {report.kind}{at}: {what}{behind}"

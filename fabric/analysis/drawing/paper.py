@@ -1,7 +1,7 @@
 """Colours, sizes of text, and the frame of pictures.
 
-Shapes have the colours for white paper; a style sheet has those for browsers and notebooks with a
-dark theme.
+Shapes have the colours for white paper. A style sheet replaces them in browsers and notebooks with
+a dark theme.
 """
 
 from __future__ import annotations

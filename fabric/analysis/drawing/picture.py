@@ -33,13 +33,13 @@ class Box:
     """A unit, or several units of one kind with equal types.
 
     Attributes:
-        kind: of the unit, by which boxes without shares are coloured; empty for white paper.
+        kind: of the unit; it decides the colour of a box without shares. Empty for a white box.
         shares: the mean over the units; None without a finished run.
         copies: it is a Broadcast.
         state: a line of text below the name.
         cause: of a wait, shown as a stripe.
         stuck: it is drawn in the colour of deadlocks.
-        note: what a tooltip has beside the name.
+        note: the tooltip's text after the name.
     """
 
     title: str
@@ -154,7 +154,7 @@ def shares_of_run(folder: Path, plan: Plan) -> dict[str, Shares]:
         ) from None
     except (ValueError, KeyError):
         raise ConfigurationError(
-            f"--run {folder}: not the counters of a run: expected what `run` writes",
+            f"--run {folder}: not the counters of a run: expected a file of `run`",
             file=str(file),
         ) from None
     by_name = {unit.name: _shares(unit) for unit in units}

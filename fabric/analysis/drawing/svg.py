@@ -38,7 +38,7 @@ _ROOM: Final = re.compile(
     r'<polygon fill="#(\w{6})" fill-opacity="0.0039\d*" stroke="\w+" '
     r'points="(\S+),(\S+) \S+ (\S+),(\S+) [^"]*"/>'
 )
-"""The room of a text: its number is its colour."""
+"""The rectangle that Graphviz draws in place of a text; its colour is the text's number."""
 
 
 class _Text(NamedTuple):
@@ -62,7 +62,7 @@ def dot(picture: Picture) -> str:
 def svg(picture: Picture) -> str:
     """Return ``picture`` as an SVG document.
 
-    Graphviz draws rooms for texts, so that the layout does not depend on the fonts of the host.
+    Graphviz draws rectangles in place of texts, so the host's fonts do not change the layout.
     """
     texts: list[_Text] = []
 
@@ -98,7 +98,7 @@ def _written(text: _Text) -> str:
 
 
 def _dot(picture: Picture, cell: _Cell, *, label_nodes: bool) -> Iterator[str]:
-    # A label that is a node stands between the ends of its arrow, so that no line crosses it.
+    # A label that is a node is laid out between the ends of its arrow, so that no line crosses it.
     yield f"digraph {_quoted(picture.title)} {{"
     yield f'  graph [bgcolor="{PAPER}", pad=0.15, nodesep=0.2, ranksep=0.2, fontname=Courier];'
     if picture.title:

@@ -119,7 +119,7 @@ class FloorPlan(Result):
             file.write("\n".join(lines))
 
     def sheet(self) -> Sheet:
-        """Yield the cost of the self, its bounds, and the users of the worst link."""
+        """Yield the cost of the plan, its bounds, and the users of the worst link."""
         mesh = self.mesh
         head = f"  {counted(mesh.columns, 'column')}, {counted(mesh.rows, 'row')}"
         yield line((visible(self.program), "bold"), head)
@@ -165,8 +165,8 @@ def _sentences(plan: FloorPlan) -> list[str]:
         )
     if plan.unknown_channels:
         sentences.append(
-            f"Data decide the bytes of {counted(plan.unknown_channels, 'channel')}: sizes that "
-            "are not known were taken as 1 (--set says others)."
+            f"Data decide the bytes of {counted(plan.unknown_channels, 'channel')}: unknown sizes "
+            "count as 1; --set states sizes."
         )
     return sentences
 

@@ -388,11 +388,11 @@ class _Declared:
             pads=work.pads,
             elements=tuple(each.elements for each in outputs),
             closing=tuple(
-                port for port in _ports(work.closing, inputs) if inputs[port].elements is not None
+                n for n in _nonempty(work.closing, inputs) if inputs[n].elements is not None
             ),
-            may_close=_ports(work.closing, inputs),
-            late=_ports(work.late, outputs),
-            sees=_those(work.sees, inputs),
+            may_close=_nonempty(work.closing, inputs),
+            late=_nonempty(work.late, outputs),
+            sees=_ports(work.sees, inputs),
             holds=work.holds,
             deals=work.deals,
             sends_one=_sends_one(work, outputs),
@@ -414,8 +414,8 @@ class _Declared:
         )
 
 
-def _ports(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
-    return tuple(port for port in _those(ports, facts) if facts[port].elements != 0)
+def _nonempty(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+    return tuple(port for port in _ports(ports, facts) if facts[port].elements != 0)
 
 
 def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
@@ -424,7 +424,7 @@ def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
     return all(each.is_regular for each in (there or inputs))
 
 
-def _those(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
+def _ports(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
     return tuple(range(len(facts)) if ports is None else ports)
 
 

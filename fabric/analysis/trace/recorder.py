@@ -100,7 +100,7 @@ class Recorder:
                 f"trace {folder}: {reason}: expected a folder that can be written"
             ) from None
 
-    def anew(self) -> Recorder:
+    def restarted(self) -> Recorder:
         """Return a recorder for the run that begins again; remove the files of this one."""
         self.spool.close()
         shutil.rmtree(self._folder, ignore_errors=True)

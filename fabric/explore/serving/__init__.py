@@ -1,1 +1,1 @@
-"""A stream of requests meets a scheduler: what a server of a language model gives its users."""
+"""Simulates a server of a language model: latency and throughput at each load of requests."""

@@ -68,7 +68,7 @@ class ServingQuestion:
         return point.bounds({})
 
     def run(self, point: Point) -> Outcome:
-        """Serve the requests; the numbers are those of ``Measures``, such as ``latency.p99``."""
+        """Serve the requests; the outcome has ``Measures`` as numbers, as in ``latency.p99``."""
         serving, cost = self.serving, self.cost(str(point.setting["design"]))
         rate = point.setting["rate"]
         assert rate is None or isinstance(rate, int | float)

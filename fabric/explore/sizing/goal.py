@@ -63,7 +63,7 @@ class Goal:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Task:
     """The task of sizing: depths that keep ``goal`` for all ``cases``."""
 
     cases: tuple[Case, ...]

@@ -55,8 +55,8 @@ def sized_at_most(problem: Problem, slots: Callable[[Retimer], Counters]) -> Dep
             waiting = retimed.blocked[0]
             raise ConfigurationError(
                 f"{record.program}: {record.units[waiting.unit]} waits for ever on "
-                f"[{record.channels[waiting.channel].name}] with every channel at its most: "
-                "expected a most of all channels with which it completes"
+                f"[{record.channels[waiting.channel].name}] with every channel at its greatest "
+                "depth: expected greatest depths with which it completes"
             )
         np.maximum.at(depths, variables, slots(retimer))
     return tuple(np.minimum(depths, most).tolist())

@@ -16,7 +16,7 @@ import numpy as np
 from fabric.analysis.depths.problem import Depths, Oracle, with_depth
 from fabric.analysis.depths.search import lower_bounds, search
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.goal import Asked
+from fabric.explore.sizing.goal import Task
 from fabric.explore.sizing.high_water import high_water, sized_at_most
 from fabric.explore.sizing.running import Ran
 
@@ -41,15 +41,15 @@ class NearestError(Exception):
 
 
 class _Best:
-    def __init__(self, asked: Asked) -> None:
-        self._asked: Final = asked
-        self.problem: Final = asked.problem(asked.unbounded)
-        events = sum(len(record.events) for record in asked.unbounded)
+    def __init__(self, task: Task) -> None:
+        self._task: Final = task
+        self.problem: Final = task.problem(task.unbounded)
+        events = sum(len(record.events) for record in task.unbounded)
         self.left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
         tried: list[tuple[Ran | None, ...]] = []
         problem = self.problem
-        proposed = {problem.least, asked.now, high_water(problem)}
-        if any(record.shares_links for record in asked.unbounded):
+        proposed = {problem.least, task.now, high_water(problem)}
+        if any(record.shares_links for record in task.unbounded):
             # A record has no waits for links, and so too few slots in use.
             proposed.add(sized_at_most(problem, lambda retimer: np.diff(retimer.base)))
         for depths in sorted(proposed, key=problem.cost_of):
@@ -63,24 +63,24 @@ class _Best:
         )
 
     def takes(self, depths: Depths, tried: list[tuple[Ran | None, ...]] | None = None) -> bool:
-        if self._asked.known_cycles(depths) is None:
+        if self._task.known_cycles(depths) is None:
             self.left -= 1
-        runs = self._asked.run(depths)
+        runs = self._task.run(depths)
         if tried is not None:
             tried.append(runs)
-        if not self._asked.keeps(runs):
+        if not self._task.keeps(runs):
             return False
         self.depths, self.ran = depths, [each for each in runs if each is not None]
         return True
 
 
-def validated(asked: Asked, method: Method) -> tuple[Depths, int]:
+def validated(task: Task, method: Method) -> tuple[Depths, int]:
     """Return depths that keep the goal in runs of all inputs, and the number of timings."""
-    best = _Best(asked)
+    best = _Best(task)
     cost_of = best.problem.cost_of
     evaluations = 0
     while best.left > 0:
-        oracle = Oracle(asked.problem([each.record for each in best.ran]))
+        oracle = Oracle(task.problem([each.record for each in best.ran]))
         proposed = proposal(method, oracle, lower_bounds(oracle)).depths
         evaluations += oracle.evaluations
         before = cost_of(best.depths)

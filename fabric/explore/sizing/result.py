@@ -375,7 +375,7 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
     ]
     rows.sort(key=lambda row: -row[5])
     title = "Channels by bytes"
-    yield Title(title, f", {len(sizing.channels):,} of them, alike ones in one row")
+    yield Title(title, f", {len(sizing.channels):,} in all, equal ones in one row")
     columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")
     yield Rows((*columns, *(["input that decides"] if several else [])), rows, shown)
 

@@ -18,7 +18,7 @@ from fabric.analysis.depths.problem import (
     with_depth,
 )
 from fabric.analysis.depths.search import lower_bounds
-from fabric.explore.sizing.goal import Asked, Goal
+from fabric.explore.sizing.goal import Goal, Task
 from fabric.explore.sizing.methods import (
     METHODS,
     Method,
@@ -122,7 +122,7 @@ def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Siz
         cases = tuple(Case(name, its, options, inputs, notify) for name, its in named.items())
         records = [each.unbounded.record for each in cases]
         variables = variables_of(records, wanted.depths or {}, wanted.share)
-        found.append(sized(Asked(cases, goal, variables, cost.cost), wanted.method, cost.unit))
+        found.append(sized(Task(cases, goal, variables, cost.cost), wanted.method, cost.unit))
     last = found[-1]
     others = [
         Case(name, its, options, wanted.repeats, notify)
@@ -242,45 +242,45 @@ def _variable(
     return Variable(name, slots, 1, max(1, most))
 
 
-def sized(asked: Asked, method: Method, unit: str) -> Sizing:
+def sized(task: Task, method: Method, unit: str) -> Sizing:
     """Return the depths that ``method`` finds, checked by a run."""
-    oracle, evaluations = Oracle(asked.problem(asked.unbounded)), 0
+    oracle, evaluations = Oracle(task.problem(task.unbounded)), 0
     try:
-        lower = lower_bounds(oracle) if asked.can_prove else _least_that_end(asked)
+        lower = lower_bounds(oracle) if task.can_prove else _least_that_end(task)
     except InfeasibleError:
-        raise _infeasible(asked, oracle.cycles(oracle.problem.most)) from None
-    if asked.can_prove:
+        raise _infeasible(task, oracle.cycles(oracle.problem.most)) from None
+    if task.can_prove:
         found = proposal(method, oracle, lower)
     else:
-        found, evaluations = _validated(asked, oracle, method, lower)
-    ran = asked.run(found.depths)
-    kept = asked.keeps(ran)
-    if asked.can_prove and not kept and oracle.keeps(found.depths):
+        found, evaluations = _validated(task, oracle, method, lower)
+    ran = task.run(found.depths)
+    kept = task.keeps(ran)
+    if task.can_prove and not kept and oracle.keeps(found.depths):
         raise FabricError(
-            f"{asked.cases[0].program.name}: a run with the depths found does not keep "
-            f"{asked.goal}, the record of another run does: this is a fault of step-fabric"
+            f"{task.cases[0].program.name}: a run with the depths found does not keep "
+            f"{task.goal}, the record of another run does: this is a fault of step-fabric"
         )
     # If depths change the order of bursts, the last run's record is the closest.
     records = [
-        case.unbounded.record if asked.can_prove or each is None else each.record
-        for case, each in zip(asked.cases, ran, strict=True)
+        case.unbounded.record if task.can_prove or each is None else each.record
+        for case, each in zip(task.cases, ran, strict=True)
     ]
-    problem = asked.problem(records)
-    totals = tuple(_totals(asked, problem, lower, method, found))
-    first = asked.cases[0]
+    problem = task.problem(records)
+    totals = tuple(_totals(task, problem, lower, method, found))
+    first = task.cases[0]
     is_placed = first.program.hardware.network is not None
     return Sizing(
         program=first.program.name,
-        goal=str(asked.goal),
+        goal=str(task.goal),
         method=method,
         objective=unit,
-        channels=tuple(_channels(asked, found.depths, lower, bindings(asked, found.depths))),
-        cost_before=_cost_before(asked),
+        channels=tuple(_channels(task, found.depths, lower, bindings(task, found.depths))),
+        cost_before=_cost_before(task),
         cost=problem.cost_of(found.depths),
         lower_bound=found.bound,
-        truth="proved" if asked.can_prove and kept else "validated",
+        truth="proved" if task.can_prove and kept else "validated",
         keeps=kept,
-        reasons=() if asked.can_prove else asked.reasons,
+        reasons=() if task.can_prove else task.reasons,
         inputs=tuple(
             Input(
                 case.name,
@@ -289,12 +289,12 @@ def sized(asked: Asked, method: Method, unit: str) -> Sizing:
                 None if limit == NO_LIMIT else limit,
                 None if each is None else each.cycles,
             )
-            for case, limit, each in zip(asked.cases, asked.limits, ran, strict=True)
+            for case, limit, each in zip(task.cases, task.limits, ran, strict=True)
         ),
         methods=totals,
         evaluations=evaluations + oracle.evaluations,
-        runs=asked.runs,
-        hops={} if is_placed else _hops(asked.unbounded[0]),
+        runs=task.runs,
+        hops={} if is_placed else _hops(task.unbounded[0]),
         is_placed=is_placed,
     )
 
@@ -307,54 +307,54 @@ def _hops(record: Record) -> dict[str, str]:
     }
 
 
-def _validated(asked: Asked, oracle: Oracle, method: Method, lower: Depths) -> tuple[Proposal, int]:
+def _validated(task: Task, oracle: Oracle, method: Method, lower: Depths) -> tuple[Proposal, int]:
     problem = oracle.problem
     bound = problem.cost_of(lower)
     if method in ("high-water", "paper-lp"):
         return proposal(method, oracle, lower)._replace(bound=bound), 0
     try:
-        depths, evaluations = validated(asked, method)
+        depths, evaluations = validated(task, method)
     except NearestError as error:
-        raise _infeasible(asked, error.cycles) from None
+        raise _infeasible(task, error.cycles) from None
     return Proposal(depths, bound), evaluations
 
 
-def _least_that_end(asked: Asked) -> Depths:
+def _least_that_end(task: Task) -> Depths:
     # The least depths of a run that ends, with any latency of the memories.
-    problem = asked.problem(asked.unbounded)
-    if not all(record.orders_are_fixed for record in asked.unbounded):
+    problem = task.problem(task.unbounded)
+    if not all(record.orders_are_fixed for record in task.unbounded):
         return problem.least
-    endless = tuple(Limit(record, NO_LIMIT) for record in asked.unbounded)
+    endless = tuple(Limit(record, NO_LIMIT) for record in task.unbounded)
     return lower_bounds(Oracle(Problem(problem.variables, endless, problem.cost)))
 
 
-def _infeasible(asked: Asked, nearest: Sequence[int | None]) -> ConfigurationError:
+def _infeasible(task: Task, nearest: Sequence[int | None]) -> ConfigurationError:
     # The error names a goal that some depths would keep.
     most = max((each for each in nearest if each is not None), default=None)
-    pinned = [f"{each.name}={each.least}" for each in asked.variables if each.is_pinned]
+    pinned = [f"{each.name}={each.least}" for each in task.variables if each.is_pinned]
     given = f" with {' and '.join(pinned)} pinned" if pinned else ""
-    tried = "" if asked.can_prove else " that were run"
+    tried = "" if task.can_prove else " that were run"
     found = "the runs get stuck" if most is None else f"the nearest is cycles={most:,}"
     return ConfigurationError(
-        f"{asked.cases[0].program.name}: no depths{tried} keep {asked.goal}{given}: {found}"
+        f"{task.cases[0].program.name}: no depths{tried} keep {task.goal}{given}: {found}"
     )
 
 
 def _channels(
-    asked: Asked, depths: Depths, lower: Depths, binds: Sequence[tuple[Binding, str]]
+    task: Task, depths: Depths, lower: Depths, binds: Sequence[tuple[Binding, str]]
 ) -> list[SizedChannel]:
-    first = asked.cases[0]
+    first = task.cases[0]
     of_option = {
         slot.option: (variable, slot, depth, least, *bind)
-        for variable, depth, least, bind in zip(asked.variables, depths, lower, binds, strict=True)
+        for variable, depth, least, bind in zip(task.variables, depths, lower, binds, strict=True)
         for slot in variable.channels
     }
     elements = [
         max(same)
-        for same in zip(*(record.elements.tolist() for record in asked.unbounded), strict=True)
+        for same in zip(*(record.elements.tolist() for record in task.unbounded), strict=True)
     ]
     found = []
-    for channel, most in zip(asked.unbounded[0].channels, elements, strict=True):
+    for channel, most in zip(task.unbounded[0].channels, elements, strict=True):
         variable, slot, depth, least, bind, name = of_option[channel.option]
         found.append(
             SizedChannel(
@@ -373,39 +373,39 @@ def _channels(
     return found
 
 
-def _cost_before(asked: Asked) -> int:
-    depths = asked.cases[0].depths
-    slots = [slot for variable in asked.variables for slot in variable.channels]
-    return sum(asked.cost(depths[slot.option], slot.element_bytes) for slot in slots)
+def _cost_before(task: Task) -> int:
+    depths = task.cases[0].depths
+    slots = [slot for variable in task.variables for slot in variable.channels]
+    return sum(task.cost(depths[slot.option], slot.element_bytes) for slot in slots)
 
 
-def bindings(asked: Asked, depths: Depths) -> tuple[tuple[Binding, str], ...]:
+def bindings(task: Task, depths: Depths) -> tuple[tuple[Binding, str], ...]:
     """Return for each of ``depths`` the effect of one slot less, and the input that decides.
 
     The records decide if they can, otherwise the runs so far.
     """
-    oracle = Oracle(asked.problem(asked.unbounded))
+    oracle = Oracle(task.problem(task.unbounded))
 
     def binding(number: int) -> tuple[Binding, str]:
-        if asked.variables[number].is_pinned:
+        if task.variables[number].is_pinned:
             return "pinned", ""
         if depths[number] == 1:
             return "one slot", ""
         less = with_depth(depths, number, depths[number] - 1)
-        cycles = oracle.cycles(less) if asked.can_prove else asked.known_cycles(less)
+        cycles = oracle.cycles(less) if task.can_prove else task.known_cycles(less)
         if cycles is None:
             return "", ""
-        at = worst_input(cycles, asked.limits)
-        worst, name = cycles[at], asked.cases[at].name
+        at = worst_input(cycles, task.limits)
+        worst, name = cycles[at], task.cases[at].name
         if worst is None:
             return "deadlock", name
-        return ("goal", name) if worst > asked.limits[at] else ("", "")
+        return ("goal", name) if worst > task.limits[at] else ("", "")
 
     return tuple(map(binding, range(len(depths))))
 
 
 def _totals(
-    asked: Asked, problem: Problem, lower: Depths, chosen: Method, found: Proposal
+    task: Task, problem: Problem, lower: Depths, chosen: Method, found: Proposal
 ) -> Iterator[MethodTotal]:
     """Yield the totals of the methods in the records of ``problem``; of paper-lp only if chosen."""
     oracle = Oracle(problem)
@@ -418,14 +418,14 @@ def _totals(
             note = getattr(error, "message", "no depths keep the goal in this record")
             yield MethodTotal(method, None, None, keeps=False, note=note)
             continue
-        cycles = _cycles(asked, oracle, its.depths)
-        at = worst_input(cycles, asked.limits)
-        worst, name = cycles[at], asked.cases[at].name
-        keeps = worst is not None and worst <= asked.limits[at]
+        cycles = _cycles(task, oracle, its.depths)
+        at = worst_input(cycles, task.limits)
+        worst, name = cycles[at], task.cases[at].name
+        keeps = worst is not None and worst <= task.limits[at]
         yield MethodTotal(method, problem.cost_of(its.depths), worst, keeps, its.note, name)
 
 
-def _cycles(asked: Asked, oracle: Oracle, depths: Depths) -> tuple[int | None, ...]:
-    if asked.can_prove:
+def _cycles(task: Task, oracle: Oracle, depths: Depths) -> tuple[int | None, ...]:
+    if task.can_prove:
         return oracle.cycles(depths)
-    return tuple(None if ran is None else ran.cycles for ran in asked.run(depths))
+    return tuple(None if ran is None else ran.cycles for ran in task.run(depths))

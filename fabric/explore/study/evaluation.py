@@ -286,7 +286,7 @@ class Job:
 
 
 def question_of(study: Study) -> Question:
-    """Return the question of a study, by default that of its program."""
+    """Return the question of a study; by default, a ``ProgramQuestion``."""
     return study.asks or ProgramQuestion.of(study)
 
 
@@ -297,7 +297,7 @@ def run_point(study: Study, point: Point) -> Outcome:
 
 
 def known_before(job: Job) -> Before:
-    """Return what is known of a point before it runs."""
+    """Return the bounds of a point, or the outcome that refuses it."""
     if isinstance(job.question, ProgramQuestion):
         return job.question.bounds(job.point)
     try:

@@ -326,7 +326,7 @@ class Condition:
         if match["sign"] in (">", ">=") and statistic not in ("", "least", *_UPWARDS):
             averages = [f"{each}:{metric}" for each in _UPWARDS]
             refuse(
-                f"condition {text!r}: {statistic} is of the inputs with most: expected "
+                f"condition {text!r}: {statistic} is taken from the largest values: expected "
                 f"least:{metric}, for every input, or {' or '.join(averages)}",
                 ConfigurationError,
             )

@@ -254,7 +254,7 @@ def _drawn(space: Space, trial: Trial) -> int:
 
 
 def _trial(space: Space, index: int) -> tuple[dict[str, int], dict[str, BaseDistribution]]:
-    """Return the parameters of the trial of a point, which are rows, and their distributions."""
+    """Return the parameters of a point's trial (rows of axes), and their distributions."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
     product, rows = space.rows_of(index)

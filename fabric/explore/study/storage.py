@@ -68,8 +68,8 @@ class Database:
             ) from None
         except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
             raise ConfigurationError(
-                f"{self._named} cannot be opened ({self._reason(error)}): expected the URL of a "
-                "whole database or of none yet, such as sqlite:///study.db"
+                f"{self._named} cannot be opened ({self._reason(error)}): expected the URL of an "
+                "existing or a new database, such as sqlite:///study.db"
             ) from None
 
     def write(self, statement: Any) -> int:
@@ -116,8 +116,8 @@ class Database:
             *(AttributeError, OverflowError, RecursionError),
         ) as error:
             raise ConfigurationError(
-                f"{self._named} is damaged ({self._reason(error)}): expected a whole one; in a new "
-                "one every point runs again"
+                f"{self._named} is damaged ({self._reason(error)}): expected an undamaged one, or "
+                "a new one, for which every point runs again"
             ) from None
 
     @property

@@ -102,10 +102,9 @@ class Store:
 
     def ignored_note(self) -> str:
         """Return a sentence about the number of ignored outcomes."""
-        of = f"{counted(self.ignored, 'point')} {'is' if self.ignored == 1 else 'are'}"
         return (
-            f"{of} in {shown_address(self._url)} as another program, hardware or version of the "
-            "fabric had it: not used"
+            f"not used: {counted(self.ignored, 'point')} in {shown_address(self._url)}, from "
+            "another program, hardware or version of the fabric"
         )
 
     def _read(self, *, own: bool) -> Iterator[Outcome]:

@@ -133,7 +133,7 @@ def _inputs(
         hardware = None if hardware_file is None else Path(hardware_file)
         return held_out(programs_of(Path(program), parameters, over, hardware), hold_out)
     if hold_out:
-        raise click.UsageError("--hold-out keeps inputs apart: expected it with --over.")
+        raise click.UsageError("--hold-out: there is one input: expected several, with --over.")
     from fabric.graph.loading.program_file import load_on
 
     return load_on(hardware_file, program, parameters, known).program, {}

@@ -64,7 +64,7 @@ def test_size_json_has_all_and_run_takes_its_depths(
         (["--depth", "nobody.0=3"], "no channel has that name"),
         (["--share", "nobody*"], "no channel has such a name"),
         (["--step", "none"], "expected power-of-two or a number of bytes"),
-        (["--hold-out", "1"], "expected it with --over"),
+        (["--hold-out", "1"], "expected several, with --over"),
         (["-o", "none/depths.toml"], "there is no folder none"),
         (["--over", "nobody=1,2"], "nobody"),
     ],

@@ -142,8 +142,7 @@ def test_changed_program_runs_again_and_is_reported(program: Path, url: str) -> 
     assert store.known() == []
     assert store.ignored == 6
     assert store.ignored_note() == (
-        f"6 points are in {url} as another program, hardware or version of the fabric had it: "
-        "not used"
+        f"not used: 6 points in {url}, from another program, hardware or version of the fabric"
     )
 
 

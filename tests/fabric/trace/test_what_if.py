@@ -184,7 +184,7 @@ def test_what_if_with_a_wrong_name_or_number_is_refused(bursty: Trace) -> None:
             ({}, {"unt_1": 2.0}),
             r"work of unt_1: no unit or family .* \(did you mean unit_1\?\)",
         ),
-        (({}, {"unit_1": -1.0}), "work of unit_1 is -1.0: expected how many times as long"),
+        (({}, {"unit_1": -1.0}), "work of unit_1 is -1.0: expected a factor of 0 or more"),
         (({}, {"unit_1": float("nan")}), "work of unit_1 is nan: expected"),
     ):
         with pytest.raises(ConfigurationError, match=expected):

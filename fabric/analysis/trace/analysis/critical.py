@@ -165,7 +165,7 @@ class CriticalPath(Result):
     note: str
 
     def sheet(self, shown: int = SHOWN) -> Sheet:
-        """Yield the shares by root, and its stretches."""
+        """Yield the shares by root, and the phases."""
         note = self.note and f", {self.note}"
         yield Title("Critical path", note)
         rows = [

@@ -139,4 +139,4 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
     if BusUse.REFRESH in much:
         yield "Refresh: rows are refreshed whatever the program does."
     if BusUse.IDLE in much:
-        yield "Idle: no request waited then, so that bandwidth was not what was short."
+        yield "Idle: no request waited in these cycles, so bandwidth was not the limit."

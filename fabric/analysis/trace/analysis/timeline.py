@@ -23,7 +23,7 @@ class Interval(NamedTuple):
         until: when the peer ended the wait; from then on the element was in flight.
         late: the producer delayed visibility beyond the channel's latency.
         links: the last cycles, in which shared links delayed the element.
-        open: it had not ended when the run stopped; its end is the run's.
+        open: the run stopped before the wait ended; ``end`` is the run's end.
     """
 
     start: int
@@ -117,7 +117,7 @@ class Slice(NamedTuple):
 
     Attributes:
         channel: -1 without a channel.
-        open: a wait that had not ended when the run stopped; it may have 0 cycles.
+        open: a wait that lasts to the end of the run; it may have 0 cycles.
         until: when the peer ended the wait; otherwise -1.
     """
 

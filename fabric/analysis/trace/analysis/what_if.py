@@ -174,7 +174,7 @@ def what_if_of(
     bandwidth, latency and ports.
     """
     if not links > 0:
-        raise refused(f"links is {links}: expected how many times as much, above 0")
+        raise refused(f"links is {links}: expected a factor above 0")
     if links != 1 and not trace.shared_channels:
         raise refused("links: expected the trace of a run with [network] links that have a limit")
     hbm = {key: factor for key, factor in hbm.items() if factor != 1}
@@ -240,9 +240,7 @@ def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:
             near = close_to(list(dict.fromkeys([*record.units, *families])), called)
             raise refused(f"work of {called}: no unit or family has that name: expected {near}")
         if not (math.isfinite(factor) and factor >= 0):
-            raise refused(
-                f"work of {called} is {factor}: expected how many times as long, 0 or more"
-            )
+            raise refused(f"work of {called} is {factor}: expected a factor of 0 or more")
         factors |= dict.fromkeys(its, factor)
     for factor in dict.fromkeys(factors.values()):
         record = record.with_pace([unit for unit in factors if factors[unit] == factor], factor)

@@ -30,7 +30,7 @@ class UnitEnd:
 
 
 class ChannelWaits(NamedTuple):
-    """A channel with longer or shorter waits: its consumer's are empty, its producer's full."""
+    """A channel with changed waits: ``empty`` of its consumer, ``full`` of its producer."""
 
     name: str
     depth_before: int

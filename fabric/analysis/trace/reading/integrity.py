@@ -140,7 +140,7 @@ def mesh_in(meta: JsonObject) -> Mesh:
 
 
 def links_in(end: JsonObject) -> list[LoadedLink]:
-    """Return the links in the end of a run; empty if they are not what a run writes."""
+    """Return the links in the end of a run; empty if they are damaged."""
     try:
         links = msgspec.convert(end.get("links", ()), list[LoadedLink])
     except msgspec.ValidationError:

@@ -114,7 +114,7 @@ GROUP BY family ORDER BY sends_that_waited DESC, family LIMIT 20""",
     ),
     "bandwidth": Query(
         "How much does the HBM move in each twentieth of the run, bursts spread over their time?",
-        # Of what would be above the peak, most moved in the twentieths before, else in those after.
+        # Bytes above the peak count in the nearest earlier twentieths with room, or in later ones.
         """\
 WITH parts AS (
     SELECT part, part * cycles / 20 AS first, (part + 1) * cycles / 20 AS last,

@@ -127,7 +127,7 @@ def _fits(record: Record) -> bool:
 
 
 def _damaged(who: str) -> Exception:
-    return refused(f"{who}: rows of its tables are missing: expected all that the run wrote")
+    return refused(f"{who}: rows of its tables are missing: expected every row of the run")
 
 
 def _about(trace: RecordedRun, who: str) -> About | None:

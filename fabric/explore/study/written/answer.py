@@ -87,8 +87,8 @@ def metrics_shown(result: StudyResult) -> list[str]:
 def best_table(result: StudyResult) -> Table:
     """Return the front with its settings and metrics; all points if no metric is minimised.
 
-    The front is in the order of its first metric. Designs over inputs have minimum, median and
-    worst value of the minimised metrics, too.
+    The front is in the order of its first metric. Designs over inputs also have the least, the
+    median and the worst value of the minimised metrics.
     """
     metrics = metrics_shown(result)
     names = varying(result.study.space.values)

@@ -85,9 +85,9 @@ def points_on_page(result: StudyResult) -> list[Outcome]:
 def page_data(result: StudyResult) -> JsonObject:
     """Return the points of a page.
 
-    ``index`` of the points; ``front``: places of the front's points; ``columns``: parameters,
-    statuses and reasons if a point did not complete, and metrics, each with ``title``, ``values``
-    of the points (null if missing), and ``whole`` if all numbers are integers.
+    ``index`` has the points' indices, and ``front`` the places of the front in ``index``.
+    ``columns`` has parameters, metrics and, if a point did not complete, statuses and reasons. A
+    column has a ``title``, its ``values`` (null if missing), and ``whole`` if all are integers.
     """
     outcomes = points_on_page(result)
     front = set(result.front)
