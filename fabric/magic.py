@@ -102,9 +102,8 @@ def _program(assigned: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
     programs = [each for each in assigned.values() if isinstance(each, Program)]
     if len(programs) != 1:
         raise ProgramError(
-            f"%%fabric: the cell has made {counted(len(programs), 'program')}: expected "
-            f"build(), or one "
-            "`with Program(...) as program`"
+            f"%%fabric: the cell has made {counted(len(programs), 'program')}: expected build(), "
+            "or one `with Program(...) as program`"
         )
     if parameters:
         raise ProgramError("%%fabric -p: the cell defines no build(): expected its parameters")

@@ -128,9 +128,9 @@ class Retimer:
             return frozenset(each.channel for each in self.loop_of(retimed.blocked) if each.full)
         record = self.record
         pc = self._last_event() if retimed.passed is None else retimed.passed
-        self._past.blamed[:] = 0
+        self._timed_record.blamed[:] = 0
         self._blame(pc, int(record.unit_of[pc]))
-        return frozenset(np.flatnonzero(self._past.blamed).tolist())
+        return frozenset(np.flatnonzero(self._timed_record.blamed).tolist())
 
     def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
         """Return the units of a loop, in which each waits for the next."""
@@ -156,12 +156,12 @@ class Retimer:
         return int(self.record.first[int(now.argmax()) + 1]) - 1
 
     @cached_property
-    def _past(self) -> loop.Past:
+    def _timed_record(self) -> loop.TimedRecord:
         record = self.record
         finishes = np.flatnonzero((record.events[:, 0] & e.KIND) == e.FINISH)
         finish = np.full(len(record.units), e.NONE)
         finish[record.unit_of[finishes]] = finishes
-        return loop.Past(
+        return loop.TimedRecord(
             timing=self._world, first=record.first, element=record.element_of,
             put=record.places(e.SEND, e.PUT), taken=record.places(e.TAKE, e.HEAR),
             finish=finish, blamed=np.zeros(len(record.channels), np.int64),
@@ -169,7 +169,7 @@ class Retimer:
 
     @cached_property
     def _blame(self) -> Loop:
-        return loop.blame.over(self._past)
+        return loop.blame.over(self._timed_record)
 
     def _cycles(self) -> int:
         now = self._world.units.rows["now"]

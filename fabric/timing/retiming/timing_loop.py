@@ -86,8 +86,8 @@ class Timing(NamedTuple):
     links: LinkWorld
 
 
-class Past(NamedTuple):
-    """A record that was timed."""
+class TimedRecord(NamedTuple):
+    """A record after it was timed, to follow its critical path."""
 
     timing: Timing
     first: Counters  # by unit, its first event
@@ -256,7 +256,7 @@ def arrive(w: Timing, cycle: int, count: int) -> int:
 
 @partial(MachineCode, uses=(e, channel_rule))
 def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
-    p: Past, pc: int, unit: int
+    p: TimedRecord, pc: int, unit: int
 ) -> tuple[int, int]:
     """Follow the critical path from event ``pc`` of ``unit`` back to the first cycle.
 
@@ -333,7 +333,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
     return steps, slots
 
 
-def credit(p: Past, channel: TimedChannel, element: int) -> int:
+def credit(p: TimedRecord, channel: TimedChannel, element: int) -> int:
     """Return when the credit for an element was usable; 0 for the first elements."""
     if element < channel.depth:
         return 0
