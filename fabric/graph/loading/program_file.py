@@ -61,7 +61,7 @@ _lock: Final = threading.RLock()
 
 
 class Beside:
-    """The modules in the folder of a program, executed anew for each execution of the program.
+    """The modules in the folder of a program, executed again for each execution of the program.
 
     It handles all imports of the program and of these modules, also imports during a run. Modules
     get a unique name in ``sys.modules``.

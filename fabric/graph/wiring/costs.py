@@ -120,8 +120,8 @@ class Work:
     @classmethod
     def each(cls, count: Dim, cycles: int, **others: Any) -> Work:
         """Return the work of ``cycles`` for each of ``count`` elements, one after the other."""
-        same = dict.fromkeys(("first_cycles", "last_cycles", "pace_cycles"), cycles)
-        return cls(cycles=count * cycles, **same, **others)
+        others |= dict.fromkeys(("first_cycles", "last_cycles", "pace_cycles"), cycles)
+        return cls(cycles=count * cycles, **others)
 
 
 @dataclass(frozen=True)

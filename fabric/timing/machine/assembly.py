@@ -44,7 +44,7 @@ class Setup:
 
     Attributes:
         depths, hops: of single channels, by ``consumer.input``; others are the program's.
-        keepers: receive the log; without keepers and observers there is none.
+        keepers: receive the log. Without keepers and observers, nothing is logged.
         compiles: operators may run without tasks.
         repeats: the number of inputs; see ``rounds``.
     """
