@@ -26,6 +26,7 @@ from fabric import (
     size,
 )
 from fabric.extend import Bounds, Described, checked
+from operators.kernels.progress import progress
 
 Value = TypeVar("Value")
 
@@ -273,6 +274,7 @@ def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
             continue
         if shortest is not None and each.at_least >= shortest:
             return
+        progress(f"Schedule.auto runs a program of at least {each.at_least:,} cycles")
         report = simulate(each.program, mode="timing", on_deadlock="describe")
         if report.status == "completed":
             assert report.cycles is not None
@@ -287,6 +289,7 @@ def _sized(chosen: _Tried, report: Report | None) -> str:
         return "channels not sized"
     assert report.elements is not None
     if report.elements <= _MOST_SIZED:
+        progress("Schedule.auto sizes the channels")
         sizing = size(program, goal="same-cycles")
         for option, depth in sizing.depths.items():
             program.deepen(option, depth)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import runpy
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from rich import box
@@ -18,14 +16,6 @@ from rich.text import Text
 
 from fabric import ConfigurationError, FabricError
 from fabric.extend import check_extra, users_code
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from operators.torch.registry import Unsupported
-
-_NUMBERS: Final = re.compile(r"(?<![^.])\d+(?![^.])")
-"""The places of modules in lists."""
 
 _PIPED_COLUMNS: Final = 10_000
 """The width of the table for another program, which needs every row in one line."""
@@ -56,6 +46,7 @@ def main(file: str | None, lists: bool) -> None:
 
 def _of_file(file: str) -> int:
     from operators.torch.listing import listed
+    from operators.torch.registry import folded
 
     module, args = _model(file)
     found = listed(module, args, {})
@@ -66,28 +57,12 @@ def _of_file(file: str) -> int:
     for title in ("times", "written", "call", "module", "line", "needed"):
         table.add_column(title, overflow="fold")
     for times, each in folded(found.unsupported):
-        line = "" if each.file is None else f"{Path(each.file).name}:{each.line}"
-        cells = (f"{times:,}", each.written, each.call, each.module, line, each.needed)
+        cells = (f"{times:,}", each.written, each.call, each.module, each.place, each.needed)
         table.add_row(*map(Text, cells))
     piped = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
     Console(width=piped).print(table)
     click.echo(f"calls that cannot be imported: {len(found.unsupported)} of {found.calls}")
     return 1
-
-
-def folded(calls: Sequence[Unsupported]) -> list[tuple[int, Unsupported]]:
-    """Return the calls with their counts; calls that differ in module numbers only are one.
-
-    These numbers become ``i``, as in ``layers.i.mlp``.
-    """
-    alike: dict[Unsupported, list[Unsupported]] = {}
-    for each in calls:
-        key = replace(each, module=_NUMBERS.sub("i", each.module))
-        alike.setdefault(key, []).append(each)
-    return [
-        (len(same), key if len({each.module for each in same}) > 1 else same[0])
-        for key, same in alike.items()
-    ]
 
 
 def _model(file: str) -> tuple[Any, tuple[Any, ...]]:

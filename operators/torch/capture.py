@@ -25,6 +25,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 import torch
+from torch._subclasses import fake_tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
@@ -35,6 +36,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from fabric import FabricError, ProgramError
 from fabric.extend import refuse, users_code
+from operators.kernels.progress import progress
 from operators.torch.call import Spec, UnsupportedError
 from operators.torch.chosen.settling import NeedsLengthError, Settled, has_lengths_of_data
 from operators.torch.decompositions import decompositions
@@ -108,6 +110,7 @@ def capture(
             "from_torch: an argument has complex numbers: expected real ones, which "
             "torch.view_as_complex pairs in the module"
         )
+    progress(f"torch.export traces {type(module).__name__}")
     exported, graph = _trace_of(module, args, kwargs, dynamic_shapes, rolls=rolls)
     _check_only_returns(module, exported)
     given = iter(leaves)
@@ -515,7 +518,7 @@ def place_of(node: Node) -> tuple[str | None, int | None]:
     return (own[-1]["file"], int(own[-1]["line"])) if own else (None, None)
 
 
-_LOGGER: Final = logging.getLogger(symbolic_shapes.__name__)
+_LOGGERS: Final = [logging.getLogger(each.__name__) for each in (fake_tensor, symbolic_shapes)]
 
 
 def data_decide(module: torch.nn.Module, error: Exception) -> str:
@@ -544,9 +547,13 @@ def _line_of(module: torch.nn.Module, error: Exception) -> str:
 
 @contextmanager
 def without_its_dump() -> Iterator[None]:
-    """Suppress the graph that PyTorch prints with an error; a module's own output is printed."""
+    """Suppress the graph and the traceback that PyTorch prints with an error.
+
+    A module's own output is printed.
+    """
     printed, dump = io.StringIO(), ""
-    _LOGGER.addFilter(_nothing)
+    for logger in _LOGGERS:
+        logger.addFilter(_nothing)
     try:
         with redirect_stderr(printed):
             yield
@@ -554,7 +561,8 @@ def without_its_dump() -> Iterator[None]:
         dump = f"{getattr(error, 'partial_fx_graph', '')}\n"
         raise
     finally:
-        _LOGGER.removeFilter(_nothing)
+        for logger in _LOGGERS:
+            logger.removeFilter(_nothing)
         sys.stderr.write(printed.getvalue().replace(dump, ""))
 
 

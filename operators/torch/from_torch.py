@@ -20,6 +20,7 @@ from fabric import Program, ProgramError
 from operators.kernels.fusion import merge_chains
 from operators.kernels.model import Model, OutOfStepError, check_loops
 from operators.kernels.off_chip import Store
+from operators.kernels.progress import progress_cleared
 from operators.kernels.realise import realised
 from operators.kernels.schedule import Schedule as Schedule  # noqa: PLC0414 - for the stub
 from operators.kernels.schedule import tuned
@@ -28,6 +29,7 @@ from operators.torch.capture import Captured, array_of, capture
 from operators.torch.choices import Choices
 from operators.torch.choices import routing as known_routing
 from operators.torch.planning import planned
+from operators.torch.registry import refusal
 
 # mypy: disallow-subclassing-any=False
 
@@ -163,7 +165,6 @@ def from_torch(
             message names the call, its module, its line, and what the import needs.
     """
     stated = None if routing is None else known_routing(routing)  # type: ignore[arg-type]  # converts
-    captured = capture(module, args, kwargs or {}, dynamic_shapes)
     outputs: dict[str, View] = {}
 
     def build(schedule: Schedule) -> Program:
@@ -172,11 +173,13 @@ def from_torch(
         return realised(name or type(module).__name__, model, schedule)
 
     schedule = schedule or Schedule()
-    try:
-        program = tuned(schedule, build) if schedule.tuned else build(schedule)
-    except OutOfStepError:
-        captured = capture(module, args, kwargs or {}, dynamic_shapes, rolls=False)
-        program = tuned(schedule, build) if schedule.tuned else build(schedule)
+    with progress_cleared():
+        captured = capture(module, args, kwargs or {}, dynamic_shapes)
+        try:
+            program = tuned(schedule, build) if schedule.tuned else build(schedule)
+        except OutOfStepError:
+            captured = capture(module, args, kwargs or {}, dynamic_shapes, rolls=False)
+            program = tuned(schedule, build) if schedule.tuned else build(schedule)
     _expect(program, module, args, kwargs or {}, outputs)
     return program
 
@@ -186,10 +189,7 @@ def _model(
 ) -> tuple[Model, dict[str, View]]:
     importing, outputs, missing, _ = planned(captured, schedule, choices)
     if missing:
-        first = missing[0]
-        others = "; `python -m operators.torch FILE` lists all such calls"
-        others = others if len(missing) > 1 else ""
-        raise ProgramError(f"{first}{others}", file=first.file, line=first.line)
+        raise ProgramError(refusal(missing), file=missing[0].file, line=missing[0].line)
     model = importing.model
     for output, view in outputs.items():
         model.kernels.append(Store.of(output, view, schedule))

@@ -22,6 +22,7 @@ from torch.fx.node import map_arg
 import operators.torch.calls  # noqa: F401 - registers the importers
 from fabric import Layout, ShapeError
 from fabric.extend import off_from, refuse, tracks_errors
+from operators.kernels.progress import progress
 from operators.kernels.routed import Routed
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Opaque, Stored, View
@@ -245,7 +246,8 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
         if node not in planning.constants:
             planning.take_in(node)
     calls = 0
-    for node in captured.calls:
+    for number, node in enumerate(captured.calls, 1):
+        progress(f"from_torch plans call {number:,} of {len(captured.calls):,}")
         if _draws(node):
             planning.refuse(node, "it draws random numbers: expected a module in evaluation mode")
             calls += 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from fabric.extend import users_code
@@ -130,7 +132,42 @@ class Unsupported:
     needed: str
 
     def __str__(self) -> str:
-        """Return one sentence, without the place."""
+        """Return the call, its module, and what the import needs."""
         where = f" in module {self.module}" if self.module else ""
         called = f"{self.written} ({self.call})" if self.written else self.call
-        return f"from_torch cannot import {called}{where}: {self.needed}"
+        return f"{called}{where}: {self.needed}"
+
+    @property
+    def place(self) -> str:
+        """File and line without the folder; empty if unknown."""
+        return "" if self.file is None else f"{Path(self.file).name}:{self.line}"
+
+
+_NUMBERS: Final = re.compile(r"(?<![^.])\d+(?![^.])")
+"""The places of modules in lists."""
+
+
+def folded(calls: Sequence[Unsupported]) -> list[tuple[int, Unsupported]]:
+    """Return the calls with their counts; calls that differ in module numbers only are one.
+
+    These numbers become ``i``, as in ``layers.i.mlp``.
+    """
+    alike: dict[Unsupported, list[Unsupported]] = {}
+    for each in calls:
+        key = replace(each, module=_NUMBERS.sub("i", each.module))
+        alike.setdefault(key, []).append(each)
+    return [
+        (len(same), key if len({each.module for each in same}) > 1 else same[0])
+        for key, same in alike.items()
+    ]
+
+
+def refusal(calls: Sequence[Unsupported]) -> str:
+    """Return the message about unsupported calls, with a line for each if there are several."""
+    if len(calls) == 1:
+        return f"from_torch cannot import {calls[0]}"
+    lines = [
+        f"  {each.place}  {each}{f' ({times} times)' if times > 1 else ''}"
+        for times, each in folded(calls)
+    ]
+    return "\n".join([f"from_torch cannot import {len(calls)} calls:", *lines])

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import io
+import logging
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,10 +49,19 @@ class Computing(nn.Module):
     ],
 )
 def test_from_torch_wrong_arguments_are_refused(
-    module: Any, args: Any, said: str, capfd: pytest.CaptureFixture[str]
+    module: Any,
+    args: Any,
+    said: str,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
     with pytest.raises(ProgramError) as raised:
         from_torch(module, args)
+    tracebacks = [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert not tracebacks
     assert said in raised.value.message
     assert raised.value.file == __file__
     assert not capfd.readouterr().err
@@ -215,26 +227,52 @@ def test_module_configuration_is_restored_after_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "who", "more"),
+    ("function", "who"),
     [
-        (
-            lambda x: torch.full((4, 8), x.sum().item()),
-            "full",
-            "; `python -m operators.torch FILE`",
-        ),
-        (lambda x: x.clamp(max=x.mean().item()), "clamp", ""),
+        (lambda x: torch.full((4, 8), x.sum().item()), "full"),
+        (lambda x: x.clamp(max=x.mean().item()), "clamp"),
     ],
 )
 def test_number_read_from_data_is_refused_with_its_reader(
-    function: Callable[[Any], Any], who: str, more: str
+    function: Callable[[Any], Any], who: str
 ) -> None:
     module = Computing(function)
     with pytest.raises(ProgramError) as raised:
         from_torch(module, (X,))
     line = Computing.forward.__code__.co_firstlineno + 1
     assert (raised.value.file, raised.value.line) == (__file__, line)
-    assert raised.value.message == (
-        "from_torch cannot import item (aten._local_scalar_dense.default): data decide the number "
+    assert (
+        "item (aten._local_scalar_dense.default): data decide the number "
         f"that it reads, which {who} in line {line} needs: expected a known one"
-        + (f"{more} lists all such calls" if more else "")
-    )
+    ) in raised.value.message
+
+
+def test_calls_that_cannot_be_imported_are_refused_together() -> None:
+    blocks = (Computing(lambda x: torch.digamma(x) + torch.erfinv(x)) for _ in range(2))
+    with pytest.raises(ProgramError) as raised:
+        from_torch(nn.Sequential(*blocks), (X,))
+    needed = "expected a call that an importer is registered for; operators.torch.imports registers"
+    place = f"  test_capture.py:{Computing.forward.__code__.co_firstlineno + 1}  "
+    assert raised.value.message.splitlines() == [
+        "from_torch cannot import 4 calls:",
+        *(
+            f"{place}{name} (aten.{name}.default) in module i: {needed} yours (2 times)"
+            for name in ("digamma", "erfinv")
+        ),
+    ]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("kind", "shows"), [(_Terminal, True), (io.StringIO, False)])
+def test_progress_of_an_import_is_shown_on_a_terminal_and_cleared(
+    kind: type[io.StringIO], shows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    with redirect_stderr(kind()) as shown:
+        from_torch(Computing(torch.relu), (X,))
+    texts = ["", "torch.export traces Computing", "from_torch plans call 1 of 1", ""]
+    assert shown.getvalue().split("\r\x1b[K") == (texts if shows else [""])

@@ -1,0 +1,31 @@
+"""Progress of an import, in one line of standard error if it is a terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import parent_process
+from typing import Final
+
+_CLEARED: Final = "\r\x1b[K"
+"""Moves to the begin of the line, and clears it."""
+
+
+def progress(text: str) -> None:
+    """Show ``text`` in place of the last one; workers of a study show nothing."""
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and parent_process() is None:
+        columns = shutil.get_terminal_size().columns
+        sys.stderr.write(f"{_CLEARED}{text[: columns - 1]}")
+        sys.stderr.flush()
+
+
+@contextmanager
+def progress_cleared() -> Iterator[None]:
+    """Clear the line at the end."""
+    try:
+        yield
+    finally:
+        progress("")
