@@ -31,7 +31,7 @@ class Title(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A table.
+    """A table in the ``sheet()`` of a result.
 
     Attributes:
         columns: titles; a table with only empty titles has no head.

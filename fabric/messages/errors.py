@@ -96,7 +96,7 @@ class Refusal(Exception):  # noqa: N818 - what is done, not what went wrong
 
 
 class Deadlock(FabricError):  # noqa: N818 - the word users search for
-    """A program that stopped moving.
+    """A run that ended in a deadlock or a livelock.
 
     Attributes:
         report: the field ``deadlock`` of ``run --json``.

@@ -35,7 +35,7 @@ Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 
 class Request:
-    """A request in a replica.
+    """A request that waits or runs in a replica.
 
     Attributes:
         number: place of the request in the trace.
@@ -155,7 +155,7 @@ class Price(NamedTuple):
 
 
 class StepCost(Protocol):
-    """The cost of steps."""
+    """A model of the time and energy of a server's steps."""
 
     def cost(self, batches: Sequence[Batch]) -> Price:
         """Return the cost of a step.

@@ -94,7 +94,7 @@ _FORM: Final = re.compile(
 
 @dataclass(frozen=True)
 class Point:
-    """A design, or one of its inputs; ``index`` is the setting's in its space."""
+    """A setting of a study, and its index in the space of designs or of inputs."""
 
     index: int
     setting: Setting
@@ -125,7 +125,7 @@ class Before:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The outcome of a point.
+    """The status, the numbers and the bounds of a point of a study.
 
     Attributes:
         parameters: every parameter of ``build`` with its value; empty if the build failed.

@@ -43,7 +43,7 @@ _NO_AXES: Final = Space(((),))
 
 
 class Findings(Protocol):
-    """The outcomes of a study."""
+    """The outcomes of a study, which claims, tables and pictures receive."""
 
     @property
     def outcomes(self) -> Sequence[Outcome]:

@@ -83,7 +83,7 @@ def filled(shape: tuple[int, ...], number: float, dtype: np.dtype) -> np.ndarray
 
 
 def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
-    """Refuse what ``converted`` refuses.
+    """Check that an array keeps its values as ``dtype``, up to rounding; see ``converted``.
 
     Raises:
         ValueChangedError: a value changes.

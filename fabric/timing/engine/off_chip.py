@@ -194,7 +194,7 @@ class BusCycles:
 
 @dataclass(frozen=True, slots=True)
 class ChannelTraffic:
-    """Traffic of a channel.
+    """Requests that a channel of a memory with banks has served, and the use of its buses.
 
     Attributes:
         reads, writes: requests served.

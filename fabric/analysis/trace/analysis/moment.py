@@ -245,7 +245,7 @@ class UnitMoment:
 
 @dataclass(frozen=True, repr=False)
 class Moment(Result):
-    """A cycle of a run.
+    """The units and channels of a traced run in one cycle; see ``Trace.at``.
 
     Attributes:
         units, channels: in node order and in edge order.
