@@ -226,7 +226,7 @@ def _sizes(shape: Sequence[int]) -> str:
 
 
 class Loop(NamedTuple):
-    """One loop of the nest of a ``Layout``, outermost first: ``trips`` steps along a dimension.
+    """One loop of the nest of a ``Layout``: ``trips`` steps along a dimension.
 
     Attributes:
         step: elements that a trip moves along; without meaning if ``dim`` is not set.
