@@ -36,7 +36,8 @@ def test_missing_modules_give_the_command_that_installs_them(
 def test_each_check_names_an_extra_that_installs_its_modules() -> None:
     project = tomllib.loads((_CLONE / "pyproject.toml").read_text())["project"]
     homes, checked = packages_distributions(), set()
-    files = [file for folder in ("fabric", "operators", "programs") for file in _files(folder)]
+    tops = ("fabric", "operators", "programs")
+    files = (file for top in tops for file in (_CLONE / top).rglob("*.py"))
     for node in (node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))):
         if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "check_extra":
             continue
@@ -47,7 +48,3 @@ def test_each_check_names_an_extra_that_installs_its_modules() -> None:
             assert names & {home.lower() for home in homes.get(module, [module])}, module
         checked.add(extra)
     assert checked == {"placing", "rtl", "sizing", "study", "torch"}
-
-
-def _files(folder: str) -> list[Path]:
-    return [*(_CLONE / folder).rglob("*.py")]
