@@ -12,7 +12,7 @@ GAP: Final = 2
 """Characters between two columns."""
 
 _FOLDED: Final = 30
-"""Characters. The widest column keeps this width, or two thirds of its own if that is less."""
+"""Characters that the widest column keeps; two thirds of its full width if they are less."""
 
 
 def width_of(rows: Sequence[Sequence[str]]) -> int:
@@ -62,7 +62,7 @@ def aligned_rows(
 
 
 def _shortened(rows: Sequence[Sequence[str]], widths: Sequence[int], room: int) -> int | None:
-    """Return a width of the first column with which rows fit; None below two thirds of its own."""
+    """Return a width of the first column with which rows fit; None if most names are longer."""
     left = room - sum(width + GAP for width in widths[1:])
     longer = sum(len(row) == len(widths) and len(row[0]) > left for row in rows)
     fits = left >= -(-2 * widths[0] // 3) and widths[0] <= room

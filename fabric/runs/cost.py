@@ -72,8 +72,8 @@ class Cost(Result):
                 refuse(f"Cost.of is given {found_text(each)}: expected reports")
             if each.status != "completed":
                 refuse(f"Cost.of: {each.name} ended as {each.status}: expected completed")
-        said = {(each.tokens, each.token_phase) for each in reports if each.tokens is not None}
-        if len(said) > 1:
+        counts = {(each.tokens, each.token_phase) for each in reports if each.tokens is not None}
+        if len(counts) > 1:
             stated = ", ".join(
                 f"{each.name} {each.tokens:,} ({each.token_phase})"
                 for each in reports
@@ -83,7 +83,7 @@ class Cost(Result):
                 f"Cost.of: programs state different tokens: {stated}: expected equal tokens of all "
                 "programs that state them"
             )
-        tokens, phase = next(iter(said), (None, None))
+        tokens, phase = next(iter(counts), (None, None))
         runs = [each.stands_for_runs or 1 for each in reports]
         pairs = list(zip(reports, runs, strict=True))
         sums = {

@@ -246,8 +246,8 @@ def check_site_memory(plan: Plan) -> None:
 
     needs = [each.costs.on_chip_bytes for each in metrics_of(plan, Substitution({})).operators]
     for site, nodes in floor.units_at(plan.nodes):
-        its = {node.name: needs[node.index] for node in nodes}
-        known = {name: need for name, need in its.items() if isinstance(need, int) and need}
+        bytes_of = {node.name: needs[node.index] for node in nodes}
+        known = {name: need for name, need in bytes_of.items() if isinstance(need, int) and need}
         needed = sum(known.values())
         if needed > floor.mesh.site_bytes:
             what = (

@@ -126,4 +126,4 @@ def _misfit(found: Mapping[Index, object], wanted: Mapping[Index, object]) -> st
     if more is not None:
         return f"has a tile {list(more)}: expected no tile there"
     missing = next(index for index in wanted if index not in found)
-    return f"has no tile {list(missing)}: expected one there"
+    return f"has no tile {list(missing)}: expected a tile there"

@@ -104,8 +104,8 @@ class Settings(Options):
             standard error. If it raises, the run continues without it, and the report has a
             warning.
         notify: called with a sentence if an operator does not end, if work after a run that
-            stopped takes long, or if a part of the log or the trace cannot be written. With None
-            standard error gets the first of these sentences.
+            stopped takes long, or if a part of the log or the trace cannot be written. With None,
+            only the sentence about an operator goes to standard error.
         progress: shows the progress of the run.
         parameters, program_file: for the report.
         engine: ``compiled``: in timing mode without observers, an operator runs in a compiled loop

@@ -103,8 +103,8 @@ class Outputs(Mapping[str, Output]):
 
     @override
     def __repr__(self) -> str:
-        told = ", ".join(f"{name!r}: {_text(each)}" for name, each in self.items())
-        return f"Outputs({{{told}}})"
+        items = ", ".join(f"{name!r}: {_text(each)}" for name, each in self.items())
+        return f"Outputs({{{items}}})"
 
     @checked
     def save(self, path: Path | str) -> None:
@@ -170,13 +170,13 @@ def _by_member(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, 
     found: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
-            _cannot(path, f"output {name!r} is an array of objects: expected one of numbers")
+            _cannot(path, f"output {name!r} is an array of objects: expected an array of numbers")
         seen = visible(name)
         # numpy finds `y.npy` under both names.
         for taken in (seen, f"{seen}.npy", seen.removesuffix(".npy")):
             if taken in found:
                 reason = f"outputs {taken!r} and {seen!r} are one name in a file of numpy's"
-                _cannot(path, f"{reason}: expected others")
+                _cannot(path, f"{reason}: expected other names")
         found[seen] = array
     return found
 

@@ -105,9 +105,9 @@ class Report(ShownInShort):
             a part of the program has no area. ``area_mm2`` is the root of their product, since
             published areas differ by factors.
         area: the area by cause, empty if nothing has an area.
-        stands_for_runs: the number of equal runs, one after the other, for which the program
-            stands. ``tokens_per_second``, ``tokens_per_joule`` and ``time_to_first_token_seconds``
-            are of all of them.
+        stands_for_runs: the number of equal runs, one after the other, that the program stands for.
+            ``tokens_per_second``, ``tokens_per_joule`` and ``time_to_first_token_seconds`` describe
+            all runs together.
         tokens, token_phase: the number of tokens of a run and their phase, as the program says.
         time_to_first_token_seconds: None except for a prefill.
         verified: whether all outputs are as the program expects; None without a comparison.

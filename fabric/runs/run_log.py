@@ -214,7 +214,7 @@ def _log_unit(log: RunLog, event: str, cycle: int | None, unit: BlockedUnit) -> 
 def log_end(log: RunLog, report: Report, state: RunState) -> None:
     """Log the faults and the end of a run."""
     cycle = report.cycles
-    said = counters.warnings(state)
+    left_over = counters.warnings(state)
     if cycle is not None:
         for channel in state.channels:
             if channel.left_over:
@@ -227,7 +227,7 @@ def log_end(log: RunLog, report: Report, state: RunState) -> None:
                     left_over=channel.left_over,
                 )
     for sentence in (*report.warnings, *log.unwritten):
-        if sentence not in said:
+        if sentence not in left_over:
             log.event("warning", cycle, message=sentence)
     verification = report.verification
     for output in () if verification is None else verification.outputs:

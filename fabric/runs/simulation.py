@@ -325,8 +325,8 @@ def stored_shapes(plan: Plan, sizes: Sizes, guessed: frozenset[Symbol]) -> Outpu
 
 
 def _tensors(plan: Plan) -> dict[str, OffChipTensor]:
-    said = (off_chip_tensor_of(node) for node in plan.nodes if node.operator.off_chip == "write")
-    return {each.output: each for each in said if each is not None and each.output is not None}
+    stores = (off_chip_tensor_of(node) for node in plan.nodes if node.operator.off_chip == "write")
+    return {each.output: each for each in stores if each is not None and each.output is not None}
 
 
 def _size(dim: Dim, at: Substitution, guessed: frozenset[Symbol]) -> int | None:

@@ -200,7 +200,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         if cycle is not None:
             if cycle < self.cycle:
                 refuse(
-                    f"until: cycle {cycle:,} is past: expected one from {self.cycle:,} on, "
+                    f"until: cycle {cycle:,} is past: expected a cycle from {self.cycle:,} on, "
                     "since the run is held there; open it again to go back",
                     ConfigurationError,
                 )

@@ -1,7 +1,7 @@
 """The single JSON object that a command with ``--json`` prints on standard output.
 
 Every object has ``status`` and ``error``. ``error`` is null, or has ``message``, ``file`` and
-``line``. A failed command prints both, and the fields that were known when it failed.
+``line``. A failed command also prints the fields that it had filled when it failed.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class TestSave:
         assert not file.exists()
 
     def test_objects_are_not_saved(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match="'kept' is an array of objects: expected one"):
+        with pytest.raises(ConfigurationError, match="'kept' is an array of objects: expected an"):
             simulate(keeping([[1], []])).outputs.save(tmp_path / "y.npz")
         with pytest.raises(ConfigurationError, match=r"y\.npz is not written: the run has no outp"):
             Outputs({}).save(tmp_path / "y.npz")

@@ -217,7 +217,7 @@ def test_routing_is_drawn_from_the_recorded_rows(kept: Path) -> None:
         ),
         (
             replace(DESCRIBED, hardware=PROGRAMS / "hardware/paper.toml"),
-            "states no [clock] frequency_hz: expected one, to have seconds",
+            "states no [clock] frequency_hz: expected a frequency, for seconds",
         ),
         (replace(DESCRIBED, routing=DATA / "README.md"), "cannot be read"),
         (

@@ -91,7 +91,7 @@ def test_step_beyond_a_table_is_refused_or_counted(tmp_path: Path) -> None:
 
 def test_unknown_layer_is_refused(tmp_path: Path) -> None:
     described = replace(written(tmp_path), in_each_layer={"c": 1})
-    with pytest.raises(ConfigurationError, match="has no layer c: expected those of in_each_layer"):
+    with pytest.raises(ConfigurationError, match="has no layer c: expected the layers of in_each"):
         LayerTables(described)
 
 

@@ -235,7 +235,7 @@ def _last_events(state: RunState, stuck: Stuck) -> list[Event]:
             wait = wait_of(unit)
             what = " or ".join(state.channels[number].option for number in wait.channels)
             lacking = "has no free slot" if wait.operation is Operation.SEND else "is empty"
-            said = f"waits, {what} {lacking}" if what else f"waits for {Cause.CAPACITY.awaits}"
-            events.append((wait.since_cycle, unit.number, said))
+            wait_text = f"waits, {what} {lacking}" if what else f"waits for {Cause.CAPACITY.awaits}"
+            events.append((wait.since_cycle, unit.number, wait_text))
     events.sort()
     return [Event(cycle, state.units[unit].name, what) for cycle, unit, what in events[-_EVENTS:]]

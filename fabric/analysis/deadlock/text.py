@@ -116,8 +116,8 @@ def _verdict(report: DeadlockReport) -> str:
     return f"error[{report.code}]: {report.kind}{at}: {what}{behind}"
 
 
-def _stopped_at(report: DeadlockReport, said: str) -> list[str]:
-    return [] if report.code == "FAB-L001" else [said.format(report.cycle)]
+def _stopped_at(report: DeadlockReport, text: str) -> list[str]:
+    return [] if report.code == "FAB-L001" else [text.format(report.cycle)]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

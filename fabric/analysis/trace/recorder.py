@@ -292,7 +292,7 @@ def waiting_table(state: RunState, plan: Plan) -> Columns:
     loops = find_stuck(state).cores
     in_loop = {unit.number for loop in loops for unit in loop}
     of_loops = channels_of(state, chain.from_iterable(loops))
-    told = expected_of(plan, state, of_loops) if loops else {}
+    expected = expected_of(plan, state, of_loops) if loops else {}
     table: dict[str, list[object]] = {column: [] for column in TABLES["waiting"]}
     for unit in state.units:
         wait = unit.wait
@@ -305,7 +305,7 @@ def waiting_table(state: RunState, plan: Plan) -> Columns:
                 channel.taken,
                 channel.held,
                 -1 if channel.closed_cycle is None else channel.closed_cycle,
-                *_expected_columns(told[channel.number] if unit.number in in_loop else None),
+                *_expected_columns(expected[channel.number] if unit.number in in_loop else None),
                 *(wait.stops or (-1, -1)),
             )
             for column, value in zip(table.values(), row, strict=True):

@@ -218,7 +218,7 @@ class LayerTables:
         for name in (*described.in_each_layer, *described.in_each_step):
             if name not in self._dense:
                 raise ConfigurationError(
-                    f"has no layer {name}: expected those of in_each_layer and in_each_step",
+                    f"has no layer {name}: expected the layers of in_each_layer and in_each_step",
                     file=str(described.dense),
                 )
         self._moe: Final = (

@@ -225,7 +225,7 @@ def _with_clock(path: Path) -> Hardware:
     hardware = load_hardware(path)
     if hardware.clock.frequency_hz is None:
         raise ConfigurationError(
-            "states no [clock] frequency_hz: expected one, to have seconds", file=str(path)
+            "states no [clock] frequency_hz: expected a frequency, for seconds", file=str(path)
         )
     return hardware
 

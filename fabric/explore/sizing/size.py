@@ -81,7 +81,7 @@ class Wanted(Options):
 @taking(
     Wanted,
     without={
-        "mode": "sizing runs programs in timing mode, where cycles are those of functional mode",
+        "mode": "sizing runs programs in timing mode, with the cycles of functional mode",
         "exact": "sizing runs programs in timing mode, without data",
         "on_deadlock": "a deadlock is what the depths have to prevent",
     },

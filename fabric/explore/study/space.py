@@ -61,7 +61,7 @@ class Space:
         )
 
     def __add__(self, other: Space) -> Space:
-        """Return the settings of this space and then those of ``other``."""
+        """Return the settings of this space, then the settings of ``other``."""
         return Space((*self.products, *other.products))
 
     def __len__(self) -> int:

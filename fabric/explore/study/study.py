@@ -87,7 +87,7 @@ class Verdict(StrEnum):
     """The result of checking a claim.
 
     Attributes:
-        REPRODUCED: our points show what is claimed.
+        REPRODUCED: our points show the claim.
         UNEQUAL: they show it in the authors' comparison, but not if both sides have equal
             resources.
         RECOMPUTED: the published points show it; ours do not decide it.
@@ -307,7 +307,7 @@ class Study(Options):
     def _check_held_out(self) -> None:
         option = f"hold_out is {self.hold_out}"
         if not self.has_inputs:
-            refuse(f"{option} and there are no inputs: expected some as over", ConfigurationError)
+            refuse(f"{option} without inputs: expected inputs, as over", ConfigurationError)
         if not self.minimize:
             refuse(
                 f"{option} and nothing is chosen: expected a metric to minimize", ConfigurationError

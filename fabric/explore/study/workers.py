@@ -427,7 +427,7 @@ def _ready(client: Client, address: str) -> int:
             raise answer
         digests[worker] = answer
     if not digests:
-        raise ConfigurationError(f"the Dask cluster at {address} has no workers: expected one")
+        raise ConfigurationError(f"the Dask cluster at {address} has no workers: expected a worker")
     here = _here()
     other = [worker for worker, digest in digests.items() if digest != here]
     if other:

@@ -62,7 +62,7 @@ def command(
 
     for file in (output, picture):
         if file is not None and not file.parent.is_dir():
-            raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected one")
+            raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected a folder")
     with program_prints(as_json=as_json):
         loaded = load_on(hardware_file, program, parameters, known)
         plan = place(

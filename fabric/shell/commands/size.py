@@ -109,7 +109,7 @@ def command(
     from fabric.messages.output import ExitStatus, program_prints
 
     if output is not None and not output.parent.is_dir():
-        raise ConfigurationError(f"{output}: there is no folder {output.parent}: expected one")
+        raise ConfigurationError(f"{output}: there is no folder {output.parent}: expected a folder")
     with program_prints(as_json=as_json):
         inputs, apart = _inputs(program, parameters, hardware_file, over, hold_out, known)
         goal = Wanted(held_out=apart, notify=_notify(), **wanted, **options)

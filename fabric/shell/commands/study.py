@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     "--search",
     "method",
     type=click.Choice(["tpe", "nsga2", "random"]),
-    help="Run only as many points as --points says, which Optuna draws.",
+    help="Run only the number of points in --points; Optuna draws them.",
 )
 @click.option("--points", metavar="N", type=Whole(min=1), help="Number of points of --search.")
 @click.option(

@@ -80,7 +80,7 @@ def test_an_element_that_never_comes() -> None:
 @pytest.mark.parametrize(
     ("use", "said"),
     [
-        (lambda run: run.until(cycle=1), "until: cycle 1 is past: expected one from 20 on"),
+        (lambda run: run.until(cycle=1), "until: cycle 1 is past: expected a cycle from 20 on"),
         (lambda run: run.until(), "neither a cycle nor an element, or both"),
         (lambda run: run.until(unit="totl_1", element=3), r"did you mean total_1\?"),
         (lambda run: run.unit("count"), r"expected one of count_1, total_1 \(did you mean count_1"),

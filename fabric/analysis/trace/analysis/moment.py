@@ -135,20 +135,20 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
 
 def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
     """Return the expected elements of the last state by channel, for channels in loops."""
-    told = dict.fromkeys(
+    expected = dict.fromkeys(
         (number for (number,) in trace.rows("SELECT channel FROM channels")), UNTOLD
     )
     for number, in_all, shape, per_output, feedback in trace.rows(
         "SELECT channel, in_all, shape, per_output, feedback FROM waiting WHERE in_all IS NOT NULL"
     ):
         file, _, line = (feedback or "").rpartition(":")
-        told[number] = Expected(
+        expected[number] = Expected(
             int(in_all) if in_all.isdigit() else in_all,
             shape or "",
             per_output,
             None if feedback is None else Place(file, int(line)),
         )
-    return told
+    return expected
 
 
 def _counted(

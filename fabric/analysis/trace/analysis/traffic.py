@@ -1,4 +1,4 @@
-"""Sentences about the HBM's traffic: how much, what is read again, and an end that differs."""
+"""Sentences about the HBM's traffic: bytes moved, bytes read again, and a slow end of the run."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NAMED: Final = 3
 
 _STRETCHES: Final = 200
 _SHORTEST: Final = 4
-"""The fewest stretches of an end: 2 % of the run. At the rate of the body they take at most 1 %."""
+"""The fewest stretches of a slow end, 2 % of the run. At the usual rate, they take at most 1 %."""
 
 _BODY: Final = 0.25
-"""The smallest part of the HBM's peak that the cycles before an end move."""
+"""The least share of the HBM's peak that is used before a slow end."""
 
 _MOSTLY: Final = 0.9
-"""The part of an end's bytes that the named units move."""
+"""The least share of a slow end's bytes that the named units move together."""
 
 _SERVED: Final = """
 SELECT name, sum(bytes * (end_cycle - greatest(submitted_cycle, $at))
     // greatest(end_cycle - submitted_cycle, 1))::BIGINT AS moved
 FROM bursts JOIN units USING (unit) WHERE end_cycle > $at GROUP BY name ORDER BY moved DESC, name
 """
-"""The bytes of each unit after a cycle, if those of a burst are spread evenly over its time."""
+"""The bytes of each unit after a cycle; a burst's bytes are spread evenly over its time."""
 
 
 def traffic_of(trace: RecordedRun, accounts: Accounts) -> tuple[str, ...]:
@@ -81,10 +81,10 @@ def _tiles(parameters: Mapping[str, object]) -> str:
 
 
 def _end(trace: RecordedRun, accounts: Accounts, peak: float) -> str:
-    """Return a sentence about an end in which the HBM moves less; empty without such an end.
+    """Return a sentence about a slow end of the run; empty without a slow end.
 
-    The run is cut into 200 stretches. Its end is the last of them, in all of which the HBM moves
-    less than half as many bytes a cycle as in the median stretch.
+    The run is cut into 200 stretches. The last stretches are a slow end if the HBM moves less than
+    half of the median stretch's bytes in each.
     """
     levels = bandwidth(trace, max(1, -(-accounts.cycles // _STRETCHES)))
     usual = median(level.value for level in levels)

@@ -25,7 +25,7 @@ def graphs(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Json
     """Return the graph with equal units folded, if many, and unfolded, if few.
 
     Each has its ``svg``, the ``units`` of each box, and the two boxes of each arrow. Elements of
-    box n have the class ``box{n}``, those of arrow n ``arrow{n}``.
+    box n have the class ``box{n}``, elements of arrow n the class ``arrow{n}``.
     """
     names = accounts.names
     units = len(names.units)

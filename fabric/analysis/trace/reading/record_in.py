@@ -32,7 +32,7 @@ ORDER BY unit, channel
 def record_in(trace: RecordedRun) -> Record:
     """Return the record of the run."""
     if trace.status != "completed":
-        raise _ended_otherwise(trace, "expected one that completed")
+        raise _ended_otherwise(trace, "expected a completed run")
     return _record_in(trace)
 
 
@@ -49,7 +49,7 @@ def stopped_in(trace: RecordedRun) -> Stopped:
     A unit that waits for any of several channels, or for a memory, has no such operation.
     """
     if trace.status != "deadlock":
-        raise _ended_otherwise(trace, "expected one that completed or deadlocked")
+        raise _ended_otherwise(trace, "expected a completed or deadlocked run")
     record = _record_in(trace)
     retimer = Retimer(record)
     retimer.time(record.depths)
