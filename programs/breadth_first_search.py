@@ -19,7 +19,7 @@ Computes: y[v] = 1 + the fewest edges from start to v, 0 for unreachable vertice
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -55,9 +55,7 @@ from operators import (
     Selectors,
     Split,
 )
-
-if TYPE_CHECKING:
-    from operators.rtl import compute, sequences
+from operators.rtl import description
 
 Levels = NDArray[np.uint64]
 
@@ -85,10 +83,8 @@ class Latest(Split):
             found += [tile.cols] * (tile.cols - len(found))
         return [(_tile(np.array([number], ADDRESS_DTYPE)), 0) for number in found]
 
-    def hardware(self) -> sequences.Parts:
-        from operators.rtl import sequences
-
-        return sequences.Parts()
+    def hardware(self) -> description.Parts:
+        return description.Parts()
 
 
 @dataclass(frozen=True)
@@ -121,11 +117,9 @@ class Marked(Reduction):
     def finish(self, state: Levels, result: TileType, functional: bool) -> Tile:
         return _tile(state)
 
-    def hardware(self) -> compute.Accumulation:
-        from operators.rtl import compute
-
+    def hardware(self) -> description.Accumulation:
         size = 1, self.columns, 1, self.columns
-        return compute.Accumulation(1, lambda _: size, lambda *_: size, lambda _: 1)
+        return description.Accumulation(1, lambda _: size, lambda *_: size, lambda _: 1)
 
 
 @dataclass(frozen=True)
@@ -147,10 +141,8 @@ class NextLevel(Function):
         levels, marks = map(_numbers, inputs)
         return _tile(np.where((levels == 0) & (marks > 0), levels.max() + 1, levels))
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols << 1)
+    def hardware(self) -> description.Function:
+        return description.Function(2, description.whole)
 
 
 def build(

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from layers.sequences import Letters, distance, draw_pairs, read_pairs
@@ -57,9 +57,7 @@ from operators import (
     RetileCol,
     Selectors,
 )
-
-if TYPE_CHECKING:
-    from operators.rtl import compute
+from operators.rtl import description
 
 FAR = 2**30  # distances outside of the table
 
@@ -87,10 +85,8 @@ class Begin(Function):
         fronts = Tile(2, left.cols + 1, left.dtype, data)
         return left, right, fronts, _integer(0), laps, number
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(5, lambda x, *_: (2, x.cols + 1, 2, x.cols + 1))
+    def hardware(self) -> description.Function:
+        return description.Function(5, lambda x, *_: (2, x.cols + 1, 2, x.cols + 1))
 
 
 @dataclass(frozen=True)
@@ -116,10 +112,8 @@ class NextFront(Function):
         fronts = Tile(2, fronts.cols, fronts.dtype, data)
         return left, right, fronts, _integer(done), laps, number
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(1, compute.whole, lambda x: x.cols * 5)
+    def hardware(self) -> description.Function:
+        return description.Function(1, description.whole, lambda x: x.cols * 5)
 
 
 @dataclass(frozen=True)
@@ -138,10 +132,8 @@ class IsDone(Function):
         *_, lap, laps, _ = inputs
         return Selector((int(number_in(lap) == number_in(laps)),), 2)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
+    def hardware(self) -> description.Function:
+        return description.Function(1, lambda _: description.NUMBER, is_told=True)
 
 
 @dataclass(frozen=True)
@@ -164,10 +156,8 @@ class Distance(Function):
             data = fronts.data[:1, end : end + 1]
         return Tile(1, 1, fronts.dtype, data)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(1, lambda _: compute.NUMBER)
+    def hardware(self) -> description.Function:
+        return description.Function(1, lambda _: description.NUMBER)
 
 
 @dataclass(frozen=True)
@@ -185,10 +175,8 @@ class Number(Function):
     def apply(self, *inputs: Tile) -> Tile:
         return inputs[-1]
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
+    def hardware(self) -> description.Function:
+        return description.Function(1, lambda _: description.NUMBER, is_told=True)
 
 
 def build(

@@ -14,7 +14,7 @@ Computes: y, the centres after ``iterations`` from the first points; each with a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,7 @@ from operators import (
     Tensor,
     integer,
 )
-
-if TYPE_CHECKING:
-    from operators.rtl import compute
+from operators.rtl import description
 
 Points = NDArray[np.float32]
 
@@ -76,12 +74,8 @@ class Nearest(Function):
             return integer(int(self.given[number_in(number)]))
         return integer(int(nearest(point.data, centres.data)[0]))
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(
-            3, lambda *_: compute.NUMBER, lambda _, c, __: c.rows * c.cols * 3, is_told=True
-        )
+    def hardware(self) -> description.Function:
+        return description.Function(3, lambda *_: description.NUMBER, is_told=True)
 
 
 @dataclass(frozen=True)
@@ -111,10 +105,8 @@ class Spread(Function):
             data[number_in(number)] = point.data[0]
         return Tile(self.clusters, point.cols, point.dtype, data)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(2, lambda x, _: (self.clusters, x.cols, self.clusters, x.cols))
+    def hardware(self) -> description.Function:
+        return description.Function(2, lambda x, _: (self.clusters, x.cols, self.clusters, x.cols))
 
 
 @dataclass(frozen=True)
@@ -139,10 +131,8 @@ class Centre(Function):
             data = total.data / total.data[0, -1]
         return Tile(total.rows, total.cols, total.dtype, data)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(2, lambda x, _: compute.whole(x), lambda x, _: x.cols)
+    def hardware(self) -> description.Function:
+        return description.Function(2, description.whole)
 
 
 def build(

@@ -8,15 +8,12 @@ Computes: y = clip(x, -limit, limit)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fabric import Program, Tile, TileType
 from operators import Function, LinearOffChipLoad, LinearOffChipStore, Map, narrow, wide
-
-if TYPE_CHECKING:
-    from operators.rtl import compute
+from operators.rtl import description
 
 
 @dataclass(frozen=True)
@@ -35,14 +32,8 @@ class Clip(Function):
         data = np.clip(wide(x.data), -self.limit, self.limit)
         return Tile(x.rows, x.cols, x.dtype, narrow(data, x.dtype), valid_rows=x.valid_rows)
 
-    def hardware(self) -> compute.Function:  # sizes of the result, and operations
-        from operators.rtl import compute
-
-        return compute.Function(
-            operands=1,
-            sizes=lambda x: (x.rows, x.cols, x.valid_rows, x.cols),
-            operations=lambda x: (x.rows * x.cols) << 1,
-        )
+    def hardware(self) -> description.Function:  # the sizes of the result
+        return description.Function(1, lambda x: (x.rows, x.cols, x.valid_rows, x.cols))
 
 
 def build(limit: float = 0.5, seed: int = 0) -> Program:

@@ -310,6 +310,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     Raises:
         ShapeError: two sizes differ and neither is 1.
     """
+    if len(shapes) == 1:
+        return shapes[0]
     rows, cols = ({each for each in sizes if each != 1} for sizes in zip(*shapes, strict=True))
     return _size(rows), _size(cols)
 

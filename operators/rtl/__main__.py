@@ -15,7 +15,7 @@ from amaranth import Module, Signal
 from typing_extensions import override
 
 from fabric import ConfigurationError, FabricError
-from operators.rtl import compute, memory, routing, sequences, tools
+from operators.rtl import compute, description, memory, routing, sequences, tools
 from operators.rtl.blocks import Unit, channel
 from operators.rtl.netlist import Channel, Instance, Netlist
 from operators.rtl.tools import cost_of
@@ -128,7 +128,7 @@ def builders() -> dict[str, Build]:
         "FlatMap_SplitRows": partial(sequences.flat_map, "SplitRows"),
         "FlatMap_SplitCols": partial(sequences.flat_map, "SplitCols"),
         "FlatMap_SplitTiles": sequences.split_tiles,
-        "FlatMap_told": partial(sequences.flat_map_told, sequences.Parts()),
+        "FlatMap_told": partial(sequences.flat_map_told, description.Parts()),
         "CacheReadAddresses": sequences.read_addresses,
         "FilterLastTile": sequences.filter_last,
         "ExpertAddresses": sequences.expert_addresses,

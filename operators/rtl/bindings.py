@@ -39,7 +39,7 @@ from operators.pieces.units import (
     TokenPieces,
 )
 from operators.reassemble import EagerMerge, Reassemble
-from operators.rtl import chains, compute, memory, pieces, routing, sequences
+from operators.rtl import chains, compute, description, memory, pieces, routing, sequences
 from operators.rtl.blocks import CONTROL_BITS
 from operators.rtl.own import Binding, Place, is_tile, stated
 from operators.scatter import Scatter
@@ -57,7 +57,7 @@ def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
         case Map(function=function):
             own = hasattr(function, "hardware")
             found = stated(function) if own else compute.FUNCTIONS.get(type(function).__name__)
-            return isinstance(found, compute.Function) and found.is_told
+            return isinstance(found, description.Function) and found.is_told
         case FlatMap(split=split):
             return hasattr(split, "hardware")
         case Load():
@@ -99,7 +99,7 @@ def _size(dim: Any) -> int:
     return dim if isinstance(dim, int) else 0
 
 
-def _map_function(place: Place, function: Any) -> tuple[str, compute.Function]:
+def _map_function(place: Place, function: Any) -> tuple[str, description.Function]:
     """Return the hardware of a function of Map; some have a module per attribute value.
 
     Raises:
@@ -114,7 +114,11 @@ def _map_function(place: Place, function: Any) -> tuple[str, compute.Function]:
         return chains.chain(function)
     if type(function) is PadRows:
         return f"PadRows_{function.rows}", compute.pad_rows(function.rows)
-    return _function(place, function, compute.FUNCTIONS, compute.Function)
+    name, found = _function(place, function, compute.FUNCTIONS, description.Function)
+    if found.operations is None:
+        fixed = function.fixed_cycles
+        found = found._replace(operations=function.flops if fixed is None else lambda *_: fixed)
+    return name, found
 
 
 def _bind_map(place: Place) -> Binding:
@@ -150,7 +154,7 @@ def _operands(place: Place, parameters: dict[str, int], count: int) -> tuple[str
 def _bind_fold(place: Place) -> Binding:
     operator, result = place.operator, place.outputs[0].value
     kind, reduction = type(operator).__name__, operator.reduction
-    known, wanted = compute.ACCUMULATIONS, compute.Accumulation
+    known, wanted = compute.ACCUMULATIONS, description.Accumulation
     name, function = _function(place, reduction, known, wanted)
     first = result.items[0] if isinstance(result, TupleType) else result
     assert isinstance(first, TileType)
@@ -253,7 +257,7 @@ def _bind_flat_map(place: Place) -> Binding:
     name = type(split).__name__
     if hasattr(split, "hardware"):
         parts = stated(split)
-        if not isinstance(parts, sequences.Parts):
+        if not isinstance(parts, description.Parts):
             raise ProgramError(f"{place.name}: {name}.hardware returns {parts!r}: expected Parts")
         if split.rank:
             raise place.refused(f" for parts of rank {split.rank}: expected rank 0")

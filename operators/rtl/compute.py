@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 # Any: amaranth has no types.
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from amaranth import Const, Mux, Signal
 
@@ -20,24 +20,9 @@ from operators.rtl.blocks import (
     second,
     token,
 )
-
-Sizes = tuple[Any, Any, Any, Any]
-"""Rows and columns, and the valid rows and columns."""
+from operators.rtl.description import NUMBER, Accumulation, Function, Sizes, sizes_of, whole
 
 _SIZES: Final = ("rows", "cols", "valid_rows", "valid_cols")
-
-
-NUMBER: Final[Sizes] = (Const(1),) * 4
-"""The sizes of a single number."""
-
-
-def sizes_of(tile: Any) -> Sizes:
-    return tile.rows, tile.cols, tile.valid_rows, tile.valid_cols
-
-
-def whole(tile: Any) -> Sizes:
-    """Return the sizes of a tile without padding."""
-    return tile.rows, tile.cols, tile.rows, tile.cols
 
 
 def _product(a: Any, b: Any) -> Sizes:
@@ -69,27 +54,6 @@ def _larger_size(a: Any, b: Any) -> Any:
 
 def _first(x: Any, *_: Any) -> Sizes:
     return sizes_of(x)
-
-
-def _one(*_: Any) -> Any:
-    return Const(1)
-
-
-class Function(NamedTuple):
-    """A function of Map.
-
-    Attributes:
-        sizes: of the result.
-        operations: their number; for a function with fixed cycles the cycles, at a rate of 1.
-        number: the result, if it is a number or a selector.
-        is_told: the number comes from the arithmetic outside.
-    """
-
-    operands: int
-    sizes: Callable[..., Sizes]
-    operations: Callable[..., Any] = _one
-    number: Callable[..., Any] | None = None
-    is_told: bool = False
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
@@ -188,7 +152,7 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     m.d.comb += result.in_memory.eq(to_memory & ~bare)
 
     work, stored = Signal(3 * SIZE_BITS + 4), Signal(2 * SIZE_BITS + 5)
-    m.d.comb += work.eq(Mux(bare, 0, operations(*tiles)))
+    m.d.comb += work.eq(Mux(bare, 0, operations(*tiles) if operations else 1))
     m.d.comb += stored.eq(Mux(to_memory, result.rows * result.cols * result_bytes, 0))
     loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth)
     computed = cycles_of(m, going, fires, [work], rate)
@@ -261,26 +225,6 @@ def _weighted(weights: Any, values: Any, *_: Any) -> Sizes:
     return weights.rows, values.cols, weights.rows, values.cols
 
 
-class Accumulation(NamedTuple):
-    """A function of Accum and Scan.
-
-    Attributes:
-        first, more: the sizes of the accumulator after the first element, and after a further one.
-        operations: per element; for fixed cycles the cycles, at a rate of 1.
-        stays: the result is in memory if the operands are.
-        beside: for a function with two results the sizes of the second, from the first.
-        number: the result, if it is a number.
-    """
-
-    operands: int
-    first: Callable[..., Sizes]
-    more: Callable[..., Sizes]
-    operations: Callable[..., Any]
-    stays: bool = False
-    beside: Callable[..., Sizes] | None = None
-    number: int = 0
-
-
 ACCUMULATIONS: Final[dict[str, Accumulation]] = {
     "RetileRow": Accumulation(1, sizes_of, _below, _none, stays=True),
     "RetileCol": Accumulation(1, sizes_of, _beside, _none, stays=True),
@@ -301,7 +245,7 @@ ACCUMULATIONS: Final[dict[str, Accumulation]] = {
         beside=_whole_column,
     ),
     "SignalAllRead": Accumulation(
-        1, lambda *_: NUMBER, lambda *_: NUMBER, _one, number=1
+        1, lambda *_: NUMBER, lambda *_: NUMBER, lambda _: 1, number=1
     ),
 }  # fmt: skip
 """Functions of Accum and Scan by the name of their module."""

@@ -20,6 +20,7 @@ from operators.rtl.blocks import (
     second,
     token,
 )
+from operators.rtl.description import Parts
 from operators.rtl.memory import DIMENSIONS
 
 
@@ -387,13 +388,6 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     m.d.comb += u.fault.eq(takes & level_differs)
     m.d.comb += u.done.eq(emitter.empty & ~goes_on & ended)
     return u
-
-
-class Parts(NamedTuple):
-    """The sizes of a part of a tile."""
-
-    rows: int = 1
-    cols: int = 1
 
 
 def flat_map_told(parts: Parts) -> Unit:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from fabric import Dim, ShapeError, Tile, TileType
 from operators import Function, narrow, wide
-
-if TYPE_CHECKING:
-    from operators.rtl import compute
+from operators.rtl import description
 
 EPSILON = 1e-6
 
@@ -55,12 +53,8 @@ class RmsNorm(Function):
             data = narrow((groups / np.sqrt(mean + EPSILON)).reshape(x.rows, x.cols), x.dtype)
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(
-            1, lambda x: (x.rows, x.cols, x.valid_rows, x.cols), lambda x: (x.rows * x.cols) << 2
-        )
+    def hardware(self) -> description.Function:
+        return description.Function(1, lambda x: (x.rows, x.cols, x.valid_rows, x.cols))
 
 
 @dataclass(frozen=True)
@@ -121,9 +115,5 @@ class Rotary(Function):
             data = narrow(turned.reshape(x.rows, x.cols), x.dtype)
         return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(
-            2, lambda x, _: (x.rows, x.cols, x.valid_rows, x.cols), lambda x, _: x.rows * x.cols * 3
-        )
+    def hardware(self) -> description.Function:
+        return description.Function(2, lambda x, _: (x.rows, x.cols, x.valid_rows, x.cols))

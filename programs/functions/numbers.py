@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, ShapeError, Tile, TileType
 from fabric.extend import ValueType
 from operators import INTEGER, Function, integer
-
-if TYPE_CHECKING:
-    from operators.rtl import compute
+from operators.rtl import description
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,5 @@ class NumberOf(Function):
         (number,) = inputs[0].hits
         return integer(number)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
+    def hardware(self) -> description.Function:
+        return description.Function(1, lambda _: description.NUMBER, is_told=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from fabric import Dim, Selector, SelectorType, ShapeError, Tile, TileType
 from fabric.extend import ValueType
 from operators import Function, narrow, wide
-
-if TYPE_CHECKING:
-    from operators.rtl import compute
+from operators.rtl import description
 
 
 @dataclass(frozen=True)
@@ -54,10 +52,8 @@ class Gates(Function):
             data = narrow(gates, logits.dtype)
         return Tile(logits.rows, logits.cols, logits.dtype, data)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(1, compute.whole, lambda x: x.rows * x.cols * (6 + self.top_k))
+    def hardware(self) -> description.Function:
+        return description.Function(1, description.whole)
 
 
 @dataclass(frozen=True)
@@ -104,10 +100,8 @@ class Chosen(Function):
         chosen = _largest(wide(gates.data), self.top_k)[0]
         return Selector(tuple(sorted(chosen.tolist())), given.width)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(2, lambda *_: compute.NUMBER, is_told=True)
+    def hardware(self) -> description.Function:
+        return description.Function(2, lambda *_: description.NUMBER, is_told=True)
 
 
 @dataclass(frozen=True)
@@ -140,12 +134,8 @@ class Weigh(Function):
             data = narrow(wide(row.data) * wide(gates.data)[:, self.expert], row.dtype)
         return Tile(row.rows, row.cols, row.dtype, data)
 
-    def hardware(self) -> compute.Function:
-        from operators.rtl import compute
-
-        return compute.Function(
-            2, lambda _, row: compute.whole(row), lambda _, row: row.rows * row.cols
-        )
+    def hardware(self) -> description.Function:
+        return description.Function(2, lambda _, row: description.whole(row))
 
 
 def _largest(numbers: np.ndarray, count: int) -> NDArray[np.int64]:

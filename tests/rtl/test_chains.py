@@ -89,7 +89,8 @@ LIBRARY: list[tuple[str, op.Function, list[tuple[int, int]]]] = [
 
 def evaluated(hardware: Any, tiles: list[Tile]) -> list[int]:
     module, tokens = Module(), [token(f"operand_{number}") for number in range(len(tiles))]
-    said = [*hardware.sizes(*tokens), hardware.operations(*tokens)]
+    operations = hardware.operations or (lambda _: 1)
+    said = [*hardware.sizes(*tokens), operations(*tokens)]
     wires = [Signal(64, name=f"wire_{number}") for number in range(len(said))]
     module.d.comb += [wire.eq(each) for wire, each in zip(wires, said, strict=True)]
     for operand, tile in zip(tokens, tiles, strict=True):

@@ -26,7 +26,7 @@ from fabric.graph.wiring.program import hardware_scope
 from fabric.shell import library
 from fabric.shell.cli import main
 from operators.pieces import in_pieces
-from operators.rtl import compute, sequences, tools
+from operators.rtl import description, sequences, tools
 from operators.rtl.blocks import packed
 from operators.rtl.hardware import Design, beside, compared, cost, design, run, write
 from operators.rtl.netlist import Channel, Instance, Netlist
@@ -241,7 +241,7 @@ class Third(op.Function):
         return op.integer(number_in(inputs[0]) // 3)
 
     def hardware(self) -> Any:
-        return compute.Function(1, lambda _: compute.NUMBER, is_told=True)
+        return description.Function(1, lambda _: description.NUMBER, is_told=True)
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class Copies(op.Split):
         return [(op.integer(0), 0)] * number_in(tile)
 
     def hardware(self) -> Any:
-        return sequences.Parts()
+        return description.Parts()
 
 
 def test_numbers_computed_outside_are_listed_in_order() -> None:

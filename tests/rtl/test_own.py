@@ -11,7 +11,7 @@ from fabric import FabricError, Hardware, Program, ProgramError, Tile, TileType
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from operators import Exp, Function, LinearOffChipLoad, LinearOffChipStore, Map
-from operators.rtl import compute, sequences
+from operators.rtl import description, sequences
 from operators.rtl.hardware import design
 from operators.rtl.netlist import Netlist
 from operators.rtl.own import OwnModules
@@ -34,8 +34,8 @@ class Größe(Function):  # noqa: PLC2401 - Python lets a class be called so
     def apply(self, x: Tile) -> Tile:
         return x
 
-    def hardware(self) -> compute.Function:
-        return compute.Function(1, compute.sizes_of, lambda x: x.rows * x.cols * self.work)
+    def hardware(self) -> description.Function:
+        return description.Function(1, description.sizes_of)
 
 
 def netlist_of(*functions: Function, name: str | None = None) -> Netlist:
