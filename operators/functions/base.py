@@ -123,6 +123,13 @@ class Function(_Computing):
         raise NotImplementedError
 
 
+def zeros(result: TileType, functional: bool) -> Tile:
+    """Return the result of a group without elements; sizes that data decide are 0."""
+    rows, cols = (size if isinstance(size, int) else 0 for size in (result.rows, result.cols))
+    data = np.zeros((rows, cols), kept_as(result.dtype)) if functional else None
+    return Tile(rows, cols, result.dtype, data)
+
+
 def check_flops(function: Described, flops: object) -> None:
     """Refuse operations of ``function`` that are not a number or an expression.
 
@@ -291,10 +298,7 @@ class Sum(Reduction):
     @override
     def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if state is None:
-            rows = result.rows if isinstance(result.rows, int) else 0
-            cols = result.cols if isinstance(result.cols, int) else 0
-            zeros = np.zeros((rows, cols), kept_as(result.dtype)) if functional else None
-            return Tile(rows, cols, result.dtype, zeros)
+            return zeros(result, functional)
         tile, total = state
         data = None if total is None else narrow(total, result.dtype, "Sum")
         return Tile(tile.rows, tile.cols, result.dtype, data)
@@ -336,6 +340,7 @@ class SignalAllRead(Reduction):
     """
 
     operands: ClassVar = 1
+    fixed_cycles: ClassVar = 1
 
     @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
@@ -344,18 +349,9 @@ class SignalAllRead(Reduction):
             raise ShapeError(f"{name} is given {found}: expected 1 value")
         return operands
 
-    @property
-    @override
-    def fixed_cycles(self) -> int | None:
-        return 1
-
     @override
     def infer(self, group: Dim, *inputs: Operand) -> TileType:
         return INTEGER
-
-    @override
-    def flops(self, *inputs: Operand) -> Dim:
-        return 0
 
     @override
     def start(self, result: TileType, functional: bool) -> State:

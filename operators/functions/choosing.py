@@ -98,6 +98,8 @@ class SelectorOf(Function):
         True
     """
 
+    fixed_cycles: ClassVar = 1
+
     @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
         match operands:
@@ -108,11 +110,6 @@ class SelectorOf(Function):
         raise ShapeError(
             f"{name} is given {found}: expected a row of integers and a selector of equal width"
         )
-
-    @property
-    @override
-    def fixed_cycles(self) -> int | None:
-        return 1
 
     @override
     def infer(self, *inputs: ValueType) -> ValueType:
@@ -153,13 +150,9 @@ class OneHot(Function):
     """
 
     operands: ClassVar = 1
+    fixed_cycles: ClassVar = 1
 
     width: Annotated[int, Bounds(1)]
-
-    @property
-    @override
-    def fixed_cycles(self) -> int | None:
-        return 1
 
     @override
     def infer(self, *inputs: TileType) -> SelectorType:

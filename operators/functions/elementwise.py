@@ -51,7 +51,7 @@ class _Unary(Function):
     def apply(self, *inputs: Tile) -> Tile:
         (x,) = inputs
         data = None if x.data is None else narrow(self.compute(wide(x.data), x), x.dtype)
-        return Tile(x.rows, x.cols, x.dtype, data, valid_rows=x.valid_rows, valid_cols=x.valid_cols)
+        return x.with_data(data)
 
     def compute(self, data: Array, tile: Tile) -> Array:
         """Return the numbers of the result, in the precision of ``data``."""

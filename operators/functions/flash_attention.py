@@ -151,14 +151,7 @@ class MaskScores(Function):
             else:
                 numbers = numbers + wide(below)
             data = narrow(numbers, scores.dtype)
-        return Tile(
-            scores.rows,
-            scores.cols,
-            scores.dtype,
-            data,
-            valid_rows=scores.valid_rows,
-            valid_cols=scores.valid_cols,
-        )
+        return scores.with_data(data)
 
 
 @dataclass(frozen=True)
@@ -343,14 +336,7 @@ class ShiftedExp(Function):
                 np.isneginf(largest), 0, np.exp(_difference(valid, largest))
             )
             data = narrow(powers, scores.dtype)
-        return Tile(
-            scores.rows,
-            scores.cols,
-            scores.dtype,
-            data,
-            valid_rows=scores.valid_rows,
-            valid_cols=scores.valid_cols,
-        )
+        return scores.with_data(data)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,15 @@ from operators.functions.arithmetic import (
     wide,
     wide_type,
 )
-from operators.functions.base import Function, Operand, Reduction, Shaped, State, tile_types
+from operators.functions.base import (
+    Function,
+    Operand,
+    Reduction,
+    Shaped,
+    State,
+    tile_types,
+    zeros,
+)
 from operators.functions.steps import Shape, Step
 
 _SYSTOLIC_ROWS = 16
@@ -202,10 +210,7 @@ class MatmulSum(Reduction):
     @override
     def finish(self, state: State, result: TileType, functional: bool) -> Tile:
         if state is None:
-            rows = result.rows if isinstance(result.rows, int) else 0
-            cols = result.cols if isinstance(result.cols, int) else 0
-            empty = np.zeros((rows, cols), kept_as(result.dtype)) if functional else None
-            return Tile(rows, cols, result.dtype, empty)
+            return zeros(result, functional)
         rows, cols, valid_rows, total = state
         data = None if total is None else padded(narrow(total, result.dtype, "MatmulSum"), rows)
         return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)

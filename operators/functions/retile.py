@@ -22,7 +22,7 @@ from fabric.extend import (
     kept_as,
     product,
 )
-from operators.functions.base import Reduction, Shaped, State
+from operators.functions.base import Reduction, State
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,8 @@ class _Retile(Reduction):
     """
 
     operands: ClassVar = 1
-
-    @property
-    @override
-    def fixed_cycles(self) -> int | None:
-        return 0
-
-    @property
-    @override
-    def keeps_placement(self) -> bool:
-        return True
-
-    @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return 0
+    fixed_cycles: ClassVar = 0
+    keeps_placement: ClassVar = True
 
     @override
     def start(self, result: TileType, functional: bool) -> State:
@@ -344,14 +332,10 @@ class SplitTiles(Split):
     """
 
     rank: ClassVar[int] = 1
+    leaves_parts: ClassVar = True
 
     rows: int
     cols: int
-
-    @property
-    @override
-    def leaves_parts(self) -> bool:
-        return True
 
     @override
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:

@@ -311,15 +311,7 @@ class _Bookkeeping(Function):
 
     operands: ClassVar = 2
     mixed_types: ClassVar[bool] = True
-
-    @property
-    @override
-    def fixed_cycles(self) -> int | None:
-        return 1
-
-    @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return 0
+    fixed_cycles: ClassVar = 1
 
 
 @dataclass(frozen=True)
@@ -358,14 +350,7 @@ class SetOffset(_Bookkeeping):
                 f"SetOffset of {valid_rows} on a tile of {tile.rows}x{tile.cols}: expected at "
                 "most the tile's rows"
             )
-        return Tile(
-            tile.rows,
-            tile.cols,
-            tile.dtype,
-            tile.data,
-            valid_rows=valid_rows,
-            valid_cols=tile.valid_cols,
-        )
+        return tile.with_data(tile.data, valid_rows=valid_rows)
 
 
 @dataclass(frozen=True)
@@ -462,14 +447,7 @@ class RowAppend(_Bookkeeping):
         if tile.data is not None and rows.data is not None:
             data = tile.data.copy()
             data[first:valid_rows] = rows.data
-        return Tile(
-            tile.rows,
-            tile.cols,
-            tile.dtype,
-            data,
-            valid_rows=valid_rows,
-            valid_cols=tile.valid_cols,
-        )
+        return tile.with_data(data, valid_rows=valid_rows)
 
 
 @dataclass(frozen=True)

@@ -115,15 +115,8 @@ def tracked_as(value: Value, operands: Iterable[Value]) -> Value:
     if isinstance(value, Tile):
         if value.data is None or isinstance(value.data, TrackedArray):
             return value
-        return Tile(
-            value.rows,
-            value.cols,
-            value.dtype,
-            carried(value.data, [each.data for each in operands if isinstance(each, Tile)]),
-            in_memory=value.in_memory,
-            valid_rows=value.valid_rows,
-            valid_cols=value.valid_cols,
-        )
+        data = carried(value.data, [each.data for each in operands if isinstance(each, Tile)])
+        return value.with_data(data, value.in_memory)
     if value.__class__ is tuple:
         return tuple([tracked_as(item, operands) for item in items_of(value)])
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -16,6 +17,8 @@ from operators.rtl import description
 class NumberOf(Function):
     """The stream that a one-hot selector names; one cycle, in both modes."""
 
+    fixed_cycles: ClassVar = 1
+
     @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
         match operands:
@@ -23,11 +26,6 @@ class NumberOf(Function):
                 return operands
         found = " and ".join(map(str, operands))
         raise ShapeError(f"{name} is given {found}: expected a one-hot selector")
-
-    @property
-    @override
-    def fixed_cycles(self) -> int | None:
-        return 1
 
     @override
     def infer(self, *_: SelectorType) -> TileType:

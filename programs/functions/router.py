@@ -70,6 +70,8 @@ class Chosen(Function):
         top_k: how many are chosen.
     """
 
+    fixed_cycles: ClassVar = 1
+
     top_k: int
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
@@ -82,10 +84,6 @@ class Chosen(Function):
         raise ShapeError(
             f"{name} is given {found}: expected a row of gates and a selector of as many"
         )
-
-    @property
-    def fixed_cycles(self) -> int | None:
-        return 1
 
     def infer(self, *inputs: ValueType) -> ValueType:
         _, given = inputs

@@ -159,17 +159,16 @@ class Tile:
 
     def placed(self, *, in_memory: bool) -> Tile:
         """Return this tile with the flag ``in_memory`` as given."""
-        if self.in_memory is in_memory:
-            return self
-        return Tile(
-            self.rows,
-            self.cols,
-            self.dtype,
-            self.data,
-            in_memory=in_memory,
-            valid_rows=self.valid_rows,
-            valid_cols=self.valid_cols,
-        )
+        return self if self.in_memory is in_memory else self.with_data(self.data, in_memory)
+
+    def with_data(
+        self, data: Array | None, in_memory: bool = False, *, valid_rows: int | None = None
+    ) -> Tile:
+        """Return a tile of this size, type and padding, with ``data``."""
+        rows = self.valid_rows if valid_rows is None else valid_rows
+        found = Tile(self.rows, self.cols, self.dtype, data, in_memory=in_memory, valid_rows=rows)
+        found.valid_cols = self.valid_cols
+        return found
 
     def __repr__(self) -> str:
         """Return the shape, type and unusual attributes."""
