@@ -147,8 +147,6 @@ class Attention(Kernel):
         All are [batch, heads, their number, columns]. ``regions`` share the tasks in turn;
         ``result`` is in the layout ``heads_layout``.
         """
-        self.name = name
-        self.results = (result,)
         self.heads = heads
         self._keys, self._values = tuple(keys), tuple(values)
         self._visits = visits
@@ -156,14 +154,10 @@ class Attention(Kernel):
         self._regions = min(regions, heads.tasks)
         self._sizes: Sizes = []
         # Operands are results of kernels. Tensors in off-chip memory are loaded here, by addresses.
-        self.operands = (
-            Operand(queries, heads_layout(heads, queries.shape[-1])),
-            *(
-                Operand(each.view, each.layout(heads))
-                for each in (*self._keys, *self._values)
-                if each.is_computed
-            ),
-        )
+        operands = [Operand(queries, heads_layout(heads, queries.shape[-1]))]
+        computed = (each for each in (*self._keys, *self._values) if each.is_computed)
+        operands += [Operand(each.view, each.layout(heads)) for each in computed]
+        super().__init__(name, operands, result)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:

@@ -38,11 +38,6 @@ class Concatenate(Kernel):
 
     family: ClassVar = "concatenation"
 
-    def __init__(self, name: str, operands: Sequence[Operand], result: Concatenated) -> None:
-        self.name = name
-        self.operands = tuple(operands)
-        self.results = (result,)
-
     @staticmethod
     def of(name: str, parts: Sequence[View], dim: int, schedule: Schedule) -> Concatenate:
         """Return the kernel that puts ``parts`` behind one another along ``dim``."""

@@ -23,7 +23,14 @@ from operators.expand import Repeat
 from operators.functions.matmul import Matmul, MatmulSum
 from operators.functions.steps import Chain
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.routed import Routed, RoutedStreams, Spread, as_packed, as_rows
+from operators.kernels.routed import (
+    Routed,
+    RoutedStreams,
+    Spread,
+    as_packed,
+    as_rows,
+    form_of,
+)
 from operators.kernels.tensors import Opaque
 from operators.map import Map
 from operators.off_chip_load import LinearOffChipLoad, RandomOffChipLoad
@@ -57,24 +64,16 @@ class GroupedProduct(Kernel):
         transposed: bool = False,
     ) -> None:
         """Multiply ``rows``, tiles of routed rows, with every w; a result for each."""
-        self.transposed = transposed
-        self.name = name
-        self.weights = weights
-        self.tile = tile
-        self.operands = (rows,)
-        self.results = tuple(results)
+        super().__init__(name, (rows,), *results)
+        self.transposed, self.weights, self.tile = transposed, weights, tile
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        source = self.operands[0].view.source
-        assert isinstance(source, Opaque)
-        assert isinstance(source.form, Routed)
-        assert isinstance(inputs[0], tuple)
-        given = RoutedStreams.of(source.form, inputs[0])
+        given = RoutedStreams.of(self.operands[0], inputs[0])
         inner, cols = self.weights[0][0].shape[1:]
         if self.transposed:
             inner, cols = cols, inner
-        summed = source.form.spread is Spread.TILED
+        summed = given.form.spread is Spread.TILED
         tiles = (inner if summed else cols) // self.tile
         tile = (self.tile, cols) if summed else (inner, self.tile)
         if self.transposed:
@@ -101,9 +100,7 @@ class GroupedProduct(Kernel):
                     Map(Matmul(self.transposed), name=f"{name}_r{region}")(*each)
                     for region, each in pairs
                 ]
-            assert isinstance(result, Opaque)
-            assert isinstance(result.form, Routed)
-            found.append(given.with_data(result.form, data).flat())
+            found.append(given.with_data(form_of(result), data).flat())
         return found
 
     def _repeated(self, rows: Sequence[Stream], times: int) -> list[Stream]:
@@ -131,25 +128,17 @@ class RaggedMap(Kernel):
     def __init__(
         self, name: str, chain: Chain, operands: Sequence[Operand], result: Opaque
     ) -> None:
-        self.name = name
+        super().__init__(name, operands, result)
         self.chain = chain
-        self.operands = tuple(operands)
-        self.results = (result,)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        (result,) = self.results
-        assert isinstance(result, Opaque)
-        assert isinstance(result.form, Routed)
+        form = form_of(self.results[0])
         given = []
         for number, (operand, streams) in enumerate(zip(self.operands, inputs, strict=True)):
-            source = operand.view.source
-            assert isinstance(source, Opaque)
-            assert isinstance(source.form, Routed)
-            assert isinstance(streams, tuple)
-            each = RoutedStreams.of(source.form, streams)
+            each = RoutedStreams.of(operand, streams)
             name = f"{self.name}_of{number}"
-            match result.form.spread:
+            match form.spread:
                 case Spread.ROWS:
                     each = as_rows(name, each)
                 case Spread.PACKED:
@@ -159,14 +148,14 @@ class RaggedMap(Kernel):
             given.append(each)
         first = given[0]
         data = []
-        kind = "e" if result.form.packing is None else "r"
+        kind = "e" if form.packing is None else "r"
         for number, streams in enumerate(zip(*(each.data for each in given), strict=True)):
             alike = [
                 each if each.shape == streams[0].shape else each.assume(*streams[0].shape)
                 for each in streams[1:]
             ]
             data.append(Map(self.chain, name=f"{self.name}_{kind}{number}")(streams[0], *alike))
-        return (first.with_data(result.form, data).flat(),)
+        return (first.with_data(form, data).flat(),)
 
 
 def common_form(forms: Sequence[Routed], *, whole_rows: bool) -> Routed:

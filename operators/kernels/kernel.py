@@ -70,9 +70,10 @@ class Kernel(ABC):
     family: ClassVar[str]
     """The kind of kernel in reports."""
 
-    name: str
-    operands: tuple[Operand, ...]
-    results: tuple[Source, ...]
+    def __init__(self, name: str, operands: Sequence[Operand], *results: Source) -> None:
+        self.name = name
+        self.operands = tuple(operands)
+        self.results = results
 
     @abstractmethod
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:

@@ -44,12 +44,11 @@ class Gather(Kernel):
         self, name: str, table: Stored, numbers: NDArray[np.int64], schedule: Schedule
     ) -> None:
         """Return ``[*numbers.shape, D]``, in tiles of the schedule's rows."""
-        self.name, self.table, self.numbers = name, table, numbers
-        self.operands = ()
+        self.table, self.numbers = table, numbers
         shape = (*numbers.shape, table.shape[1])
         layout = rows_layout(shape, schedule.tile_rows, table.shape[1])
         self._layout = layout
-        self.results = (Computed(name, shape, table.dtype, layout),)
+        super().__init__(name, (), Computed(name, shape, table.dtype, layout))
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
@@ -69,10 +68,8 @@ class Store(Kernel):
 
     def __init__(self, name: str, operand: Operand, shape: tuple[int, ...]) -> None:
         """Store ``operand`` as ``name``, under ``shape``, which may have no dimension."""
-        self.name = name
+        super().__init__(name, (operand,))
         self.shape = shape
-        self.operands = (operand,)
-        self.results = ()
 
     @staticmethod
     def of(name: str, view: View, schedule: Schedule) -> Store:

@@ -82,7 +82,7 @@ class Product(Kernel):
         ``transposed``, and ``[N, K]`` for several units. ``added`` broadcasts to the result.
         ``keeps`` are the columns of the result; the rest of the N columns is padding.
         """
-        self.name, self.nest, self.transposed = name, nest, transposed
+        self.nest, self.transposed = nest, transposed
         self.factors, self.keeps = factors, keeps
         once = nest.order == "weight"
         reading = nest.reading_right(right.shape[:-2], transposed=transposed)
@@ -90,13 +90,13 @@ class Product(Kernel):
         if nest.units > 1:
             rights = _dealt(right, nest, 0)
             addends = [one for each in addends for one in _dealt(each, nest, nest.last)]
-        self.operands = (
+        operands = (
             Operand(left, nest.reading_left, resident=nest.order != "output"),
             *(Operand(each, reading, resident=once) for each in rights),
             *(Operand(each, nest.of_unit, broadcasts=(0, 1)) for each in addends),
         )
         result = nest.result if keeps is None else nest.whole_rows(keeps)
-        self.results = (Computed(name, result.shape, dtype, result),)
+        super().__init__(name, operands, Computed(name, result.shape, dtype, result))
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:

@@ -86,7 +86,6 @@ class States(Kernel):
 
     def __init__(self, name: str, first: View, steps: int, rows: int) -> None:
         """Begin with ``first``; return ``[steps, *first.shape]`` in tiles of ``rows`` rows."""
-        self.name: str = name
         self.steps: Final = steps
         step = _step_layout(first.shape, rows)
         layout = by_steps(steps, step)
@@ -94,9 +93,8 @@ class States(Kernel):
         if not first.shape:
             step = Layout((1,), (1,), (), (), ())
             layout = Layout((steps,), (1,), (steps,), (1,), (0,))
-        self.operands = (Operand(first.reshaped(shape), step),)
         self.result: Final = Computed(name, layout.shape, first.dtype, layout)
-        self.results = (self.result,)
+        super().__init__(name, (Operand(first.reshaped(shape), step),), self.result)
         self.going: Feedback | None = None
 
     @property
@@ -129,13 +127,12 @@ class Behind(Kernel):
     family: ClassVar = "recurrence"
 
     def __init__(self, name: str, states: States, given: View) -> None:
-        self.name: str = name
-        self.states: Final = states
         before = states.result
-        self.operands = (Operand(given.reshaped(before.shape), before.layout),)
         step = _without_steps(before.layout)
         self.result: Final = Computed(name, step.shape, before.dtype, step)
-        self.results = (self.result,)
+        operand = Operand(given.reshaped(before.shape), before.layout)
+        super().__init__(name, (operand,), self.result)
+        self.states: Final = states
         self.is_read = True
 
     @override
@@ -163,40 +160,35 @@ class Entrance(Kernel):
 
     def __init__(self, name: str, given: View, steps: int, rows: int) -> None:
         """Return ``given``, ``[steps, *shape]``, in tiles of about ``rows`` rows of one step."""
-        self.name: str = name
         layout = by_steps(steps, _step_layout(given.shape[1:], rows))
-        self.operands = (Operand(given, layout),)
-        self.results = (Computed(name, layout.shape, given.dtype, layout),)
+        result = Computed(name, layout.shape, given.dtype, layout)
+        super().__init__(name, (Operand(given, layout),), result)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         return tuple(inputs)
 
 
-class Reversed(Kernel):
+class Reversed(Entrance):
     """The first dimension reversed: all places are buffered, and read backwards."""
-
-    family: ClassVar = "recurrence"
 
     def __init__(self, name: str, given: View, rows: int) -> None:
         """Return ``given``, ``[places, *shape]``, in tiles of about ``rows`` rows of one place."""
-        self.name: str = name
-        layout = by_steps(given.shape[0], _step_layout(given.shape[1:], rows))
-        self.operands = (Operand(given, layout),)
-        self.results = (Computed(name, layout.shape, given.dtype, layout),)
-        self._layout: Final = layout
+        super().__init__(name, given, given.shape[0], rows)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         (given,) = inputs
         assert isinstance(given, Stream)
-        places, count = self._layout.shape[0], self._layout.count
+        layout = self.operands[0].layout
+        assert layout is not None
+        places, count = layout.shape[0], layout.count
         tiles = count // places
         buffer = Bufferize(1, name=f"{self.name}_kept")(redimensioned(given, (1, count)))
         backwards = Streamify(
             shape=(places, tiles), strides=(-tiles, 1), offset=(places - 1) * tiles, name=self.name
         )(buffer)
-        return (redimensioned(backwards, (1, *self._layout.trips)),)
+        return (redimensioned(backwards, (1, *layout.trips)),)
 
 
 def _without_steps(layout: Layout) -> Layout:

@@ -22,7 +22,7 @@ from operators.functions.base import Sum
 from operators.functions.choosing import SelectorOf
 from operators.functions.retile import RetileCol, RetileRow, SplitRows, SplitTiles
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.tensors import Computed, Opaque
+from operators.kernels.tensors import Computed, Opaque, Source
 from operators.map import Map
 from operators.partition import Partition
 from operators.reassemble import EagerMerge, Reassemble
@@ -199,6 +199,12 @@ class Routed:
         return "rows of tokens at their experts"
 
 
+def form_of(source: Source) -> Routed:
+    assert isinstance(source, Opaque)
+    assert isinstance(source.form, Routed)
+    return source.form
+
+
 @dataclass(frozen=True)
 class RoutedStreams:
     """The streams of routed rows.
@@ -222,8 +228,10 @@ class RoutedStreams:
         return 1 if packing is None else self.form.routing.experts // packing.regions
 
     @staticmethod
-    def of(form: Routed, streams: Sequence[Stream]) -> RoutedStreams:
-        """Rebuild the streams from the tuple that ``flat`` returned."""
+    def of(operand: Operand, streams: Streams) -> RoutedStreams:
+        """Rebuild the streams of an operand from the tuple that ``flat`` returned."""
+        assert isinstance(streams, tuple)
+        form = form_of(operand.view.source)
         experts = form.routing.experts
         count = experts if form.packing is None else form.packing.regions
         data, others = streams[:count], streams[count:]
@@ -302,23 +310,17 @@ class Deal(Kernel):
 
         ``indices`` are integers that name the experts of each row, if data choose them.
         """
-        self.name = name
-        self.routing = routing
-        self.places = places
-        self.operands = (rows,) if indices is None else (rows, indices)
-        self.results = (result,)
+        super().__init__(name, (rows,) if indices is None else (rows, indices), result)
+        self.routing, self.places = routing, places
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        places = self.places()
+        places, (result,) = self.places(), self.results
         dims = places.shape[:-1]
-        form = self.results[0]
-        assert isinstance(form, Opaque)
-        assert isinstance(form.form, Routed)
-        rows = _in_rows(self.operands[0], inputs[0], form.shape[-1], dims)
+        rows = _in_rows(self.operands[0], inputs[0], result.shape[-1], dims)
         route = _choosing(self, inputs[1:], places)
         dealt = Partition(self.routing.experts, name=self.name)(rows, route)
-        return (RoutedStreams(form.form, dealt, rows=dealt).flat(),)
+        return (RoutedStreams(form_of(result), dealt, rows=dealt).flat(),)
 
     @override
     def tell(self, program: Program, given: Sequence[Streams]) -> None:
@@ -353,22 +355,14 @@ class Collect(Kernel):
         *,
         adds_up: bool,
     ) -> None:
-        self.name = name
-        self.routing = routing
-        self.places = places
-        self.adds_up = adds_up
-        self.operands = (rows,) if indices is None else (rows, indices)
-        self.results = (result,)
+        super().__init__(name, (rows,) if indices is None else (rows, indices), result)
+        self.routing, self.places, self.adds_up = routing, places, adds_up
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        given = inputs[0]
-        source, result = self.operands[0].view.source, self.results[0]
-        assert isinstance(source, Opaque)
-        assert isinstance(source.form, Routed)
-        assert isinstance(given, tuple)
+        (result,) = self.results
         assert isinstance(result, Computed)
-        rows = as_rows(self.name, RoutedStreams.of(source.form, given))
+        rows = as_rows(self.name, RoutedStreams.of(self.operands[0], inputs[0]))
         order = _choosing(self, inputs[1:], self.places())
         found = Reassemble(name=self.name)(rows.data, order)
         if self.adds_up:
@@ -416,23 +410,16 @@ class Pack(Kernel):
     family: ClassVar = "routing"
 
     def __init__(self, name: str, rows: Operand, tile_rows: int | None, result: Opaque) -> None:
-        self.name = name
+        super().__init__(name, (rows,), result)
         self.tile_rows = tile_rows
-        self.operands = (rows,)
-        self.results = (result,)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        source, result = self.operands[0].view.source, self.results[0]
-        assert isinstance(source, Opaque)
-        assert isinstance(result, Opaque)
-        assert isinstance(source.form, Routed)
-        assert isinstance(result.form, Routed)
-        assert isinstance(inputs[0], tuple)
-        assert result.form.packing is not None
-        rows = as_rows(self.name, RoutedStreams.of(source.form, inputs[0]))
+        form = form_of(self.results[0])
+        assert form.packing is not None
+        rows = as_rows(self.name, RoutedStreams.of(self.operands[0], inputs[0]))
         packed = [self._packed(expert, each) for expert, each in enumerate(rows.data)]
-        regions = result.form.packing.regions
+        regions = form.packing.regions
         share = len(packed) // regions
         origins = tuple(packed)
         if share > 1:
@@ -443,7 +430,7 @@ class Pack(Kernel):
             ]
             packed = [tiles for tiles, _ in merged]
             origins = tuple(origin for _, origin in merged)
-        streams = RoutedStreams(result.form, tuple(packed), origins=origins, rows=rows.rows)
+        streams = RoutedStreams(form, tuple(packed), origins=origins, rows=rows.rows)
         return (streams.flat(),)
 
     def _packed(self, expert: int, rows: Stream) -> Stream:

@@ -30,10 +30,8 @@ class RowLocal(Kernel):
     def __init__(
         self, name: str, chain: Chain, operands: Sequence[Operand], result: Computed
     ) -> None:
-        self.name = name
+        super().__init__(name, operands, result)
         self.chain = chain
-        self.operands = tuple(operands)
-        self.results = (result,)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:

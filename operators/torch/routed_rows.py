@@ -19,7 +19,7 @@ from operators.functions.steps import Chain, Step, shapes
 from operators.kernels.grouped import RaggedMap, common_form
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model
-from operators.kernels.routed import Deal, Routed, Routing, Spread
+from operators.kernels.routed import Deal, Routed, Routing, Spread, form_of
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.torch.call import Call, UnsupportedError
 
@@ -108,11 +108,7 @@ def on_routed_rows(
     given = [each.source.form for each in operands if isinstance(each.source, Opaque)]
     routing = next(form.routing for form in given if isinstance(form, Routed))
     routed = [to_experts(model, each, routing) for each in operands]
-    forms = []
-    for each in routed:
-        assert isinstance(each.source, Opaque)
-        assert isinstance(each.source.form, Routed)
-        forms.append(each.source.form)
+    forms = [form_of(each.source) for each in routed]
     sizes = [(1, math.prod(each.shape[1:])) for each in routed]
     cols = int(shapes(sizes, steps)[-1][1])
     form = common_form(forms, whole_rows=whole or len(set(sizes)) > 1)
