@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fabric import Layout
 from operators.kernels.kernel import Operand
-from operators.kernels.routed import Collect, Routed, Routing
+from operators.kernels.routed import Collect, Routed, Routing, form_of
 from operators.kernels.tensors import Computed, Opaque, Stored, View
 from operators.torch.call import Call
 from operators.torch.calls.indexing import rows_by_data
@@ -27,10 +27,6 @@ _INDEXING = ("aten.index.Tensor", "aten.index_select.default")
 @imports(*_INDEXING, of=Control)
 def by_choice(importing: Importing, call: Call) -> View:
     """Rows in the order of a choice: to experts, or back to tokens."""
-    return _by_choice(importing, call)
-
-
-def _by_choice(importing: Importing, call: Call) -> View:
     x = call.tensor()
     index = _index(importing, call)
     control = _form(index)
@@ -63,7 +59,7 @@ def by_known_places(importing: Importing, call: Call) -> View:
     form = _form(x)
     known = form.routing.rows if isinstance(form, Routed) else None
     if order is None or known is None:
-        return _by_choice(importing, call)
+        return by_choice(importing, call)
     places = None
     if np.array_equal(np.sort(order), np.arange(x.shape[0])):
         places = known.places(np.argsort(order), len(order))
@@ -104,7 +100,7 @@ def add_up(importing: Importing, call: Call) -> View:
     x = call.tensor()
     form = _form(x)
     assert isinstance(form, Collected)
-    routing = _routing(form.rows)
+    routing = form_of(form.rows.source).routing
     dims = [int(dim) % len(x.shape) for dim in call.args[1]]
     tokens, hits = routing.tokens, routing.hits
     if dims != [1] or x.shape[:2] != (tokens, hits) or call.result.dtype != x.dtype:
@@ -179,7 +175,7 @@ def one_after_the_other(importing: Importing, view: View) -> View:
 @makes_whole(Routed)
 def by_expert(importing: Importing, view: View) -> View:
     """Rows of experts one after the other, if the number of each expert's rows is constant."""
-    known = _routing(view).rows
+    known = form_of(view.source).routing.rows
     places = None if known is None else known.places(np.arange(view.shape[0]), view.shape[0])
     if places is None:
         importing.unsupported(
@@ -206,9 +202,7 @@ def by_expert(importing: Importing, view: View) -> View:
 @imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", of=Collected)
 def reshape(importing: Importing, call: Call) -> View:
     """The same rows under other dimensions."""
-    del importing
-    x = call.tensor()
-    return x.reshaped(call.result.shape)
+    return call.tensor().reshaped(call.result.shape)
 
 
 def _collected(
@@ -222,7 +216,7 @@ def _collected(
 ) -> View:
     cols = int(np.prod(shape[1:]))
     layout = Layout.tiled((shape[0], cols), (1, cols))
-    routing = _routing(form.rows)
+    routing = form_of(form.rows.source).routing
     indices = None if form.indices is None else rows_operand(form.indices, routing.hits)
     result = Computed(name, (shape[0], cols), form.rows.dtype, layout)
     rows = Operand(form.rows, None)
@@ -237,12 +231,6 @@ def _slots(routing: Routing) -> NDArray[np.int64]:
 
 def _by_token(form: Collected, tokens: int, hits: int) -> NDArray[np.int64]:
     return form.places().reshape(tokens, hits)
-
-
-def _routing(rows: View) -> Routing:
-    form = _form(rows)
-    assert isinstance(form, Routed)
-    return form.routing
 
 
 def _form(view: object) -> object:
@@ -322,9 +310,7 @@ def token_of(importing: Importing, call: Call) -> View:
 @imports("aten._to_copy.default", "aten.to.dtype", "aten.clone.default", of=Control)
 def same_integers(importing: Importing, call: Call) -> View:
     """Integers as another type of numbers that holds them."""
-    del importing
-    form = call.args[0].source.form
-    return _control(call, 0, form)
+    return _control(call, 0, call.args[0].source.form)
 
 
 @imports("aten.histc.default", of=Control)
@@ -349,11 +335,6 @@ def end(importing: Importing, call: Call) -> View:
 
 
 @imports("aten.scatter.src", of=Control)
-def scatter(importing: Importing, call: Call) -> View:
-    """The inverse of an order."""
-    return inverse(importing, call)
-
-
 def inverse(importing: Importing, call: Call) -> View:
     """The inverse of an order, by scattering the places to the order; it covers all places."""
     target, *others = call.args[:3] if call.target == "aten.index_put.default" else call.args

@@ -12,7 +12,7 @@ from fabric.extend import block_format
 from operators.functions.steps import Columns
 from operators.kernels.grouped import GroupedProduct
 from operators.kernels.kernel import Operand
-from operators.kernels.routed import KnownRows, Pack, Packing, Routed, Routing, Spread
+from operators.kernels.routed import KnownRows, Pack, Packing, Routed, Routing, Spread, form_of
 from operators.kernels.schedule import fit
 from operators.kernels.tensors import Opaque, Stored, View
 from operators.tiles.tensor import Tensor
@@ -170,10 +170,7 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
 
 def _packed(importing: Importing, rows: View) -> View:
     """Return routed rows packed into tiles; rows that already are tiles are returned unchanged."""
-    source = rows.source
-    assert isinstance(source, Opaque)
-    form = source.form
-    assert isinstance(form, Routed)
+    source, form = rows.source, form_of(rows.source)
     if form.spread is not Spread.ROWS:
         return rows
     if source not in importing.packed:
@@ -193,10 +190,7 @@ def _packed(importing: Importing, rows: View) -> View:
 def _multiplied(
     importing: Importing, name: str, rows: View, weights: Sequence[View]
 ) -> tuple[View, ...]:
-    source = rows.source
-    assert isinstance(source, Opaque)
-    form = source.form
-    assert isinstance(form, Routed)
+    source, form = rows.source, form_of(rows.source)
     assert form.packing is not None
     summed = form.spread is Spread.TILED
     wish = importing.schedule.tile_cols

@@ -138,6 +138,7 @@ def flat_places(
     return rows
 
 
+@imports("aten.index_put.default", "aten._unsafe_index_put.default")
 def put_at(importing: Importing, call: Call) -> View:
     """Plan ``x[given] = numbers``, or a sum with the present numbers."""
     x, given, numbers = call.args[:3]
@@ -208,12 +209,6 @@ def _masked(
         importing.unsupported("it puts numbers where a mask holds: expected one for all places")
     wide = mask.reshaped((*mask.shape, *(1 for _ in behind)))
     return pointwise(importing, call, "where", wide, numbers, x)
-
-
-@imports("aten.index_put.default", "aten._unsafe_index_put.default")
-def index_put(importing: Importing, call: Call) -> View:
-    """Numbers put to places that are named dimension by dimension."""
-    return put_at(importing, call)
 
 
 @imports("aten.copy.default")

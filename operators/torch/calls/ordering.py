@@ -35,8 +35,7 @@ _RUNS: Final[dict[str, Runs]] = {
 @imports("aten.cumsum.default", "aten.cumprod.default", "aten.logcumsumexp.default")
 def running(importing: Importing, call: Call) -> View:
     """The sum, product, or sum of exponentials of each number and all numbers before it."""
-    x = call.tensor()
-    return _running(importing, call, x, int(call.args[1]))
+    return _running(importing, call)
 
 
 @imports("aten.cummax.default", "aten.cummin.default")
@@ -44,12 +43,12 @@ def running_extreme(importing: Importing, call: Call) -> tuple[View, View]:
     """The extreme of each number and all numbers before it, and its place."""
     x, dim = call.tensor(), int(call.args[1])
     place = RunningPlace("max" in call.target)
-    values = _running(importing, call, x, dim)
-    return values, _along(importing, call, x, dim, place, call.results[1].dtype)
+    return _running(importing, call), _along(importing, call, x, dim, place, call.results[1].dtype)
 
 
-def _running(importing: Importing, call: Call, x: View, dim: int) -> View:
-    return _along(importing, call, x, dim, Running(_RUNS[call.target.split(".")[1]]))
+def _running(importing: Importing, call: Call) -> View:
+    function = Running(_RUNS[call.target.split(".")[1]])
+    return _along(importing, call, call.tensor(), int(call.args[1]), function)
 
 
 def _along(

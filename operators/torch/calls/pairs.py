@@ -15,14 +15,12 @@ _PRODUCT = "aten.mul.Tensor"
 @imports("aten.view_as_complex.default")
 def as_complex(importing: Importing, call: Call) -> View:
     """Pairs along the last dimension."""
-    del importing
     return _pairs(call, call.tensor())
 
 
 @imports("aten.view_as_real.default", of=Pairs)
 def as_real(importing: Importing, call: Call) -> View:
     """The numbers of each pair."""
-    del importing
     return _reals(call.tensor())
 
 
@@ -40,20 +38,17 @@ def as_real(importing: Importing, call: Call) -> View:
 )
 def reshaped(importing: Importing, call: Call) -> View:
     """The same pairs under other dimensions."""
-    del importing
     return _pairs(call, _reals(call.tensor()).reshaped((*call.result.shape, 2)))
 
 
 @imports("aten.expand.default", of=Pairs)
 def expanded(importing: Importing, call: Call) -> View:
     """The same pairs again and again."""
-    del importing
     return _pairs(call, _reals(call.tensor()).expanded((*call.result.shape, 2)))
 
 
 @imports("aten.permute.default", "aten.transpose.int", of=Pairs)
 def permuted(importing: Importing, call: Call) -> View:
-    del importing
     reals = _reals(call.tensor())
     rank = len(reals.shape) - 1
     if call.target == "aten.permute.default":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ import torch
 from operators.functions.ordering import Extremes, Tap, Weighed, WindowPlaces
 from operators.kernels.tensors import View
 from operators.torch.call import Call
+from operators.torch.calls.products import each_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
@@ -24,10 +25,10 @@ Made = Callable[[int], tuple[Any, ...]]
 def max_pool(importing: Importing, call: Call) -> tuple[View, View]:
     """The largest number of each window, and its place."""
     rank = _rank(call)
-    kernel = _each(call.args[1], rank)
-    stride = _each(call.argument(2, "stride", None) or kernel, rank)
+    kernel = each_of(call.args[1], rank)
+    stride = each_of(call.argument(2, "stride", None) or kernel, rank)
     padding, dilation = (
-        _each(call.argument(place, name, default), rank)
+        each_of(call.argument(place, name, default), rank)
         for place, name, default in ((3, "padding", 0), (4, "dilation", 1))
     )
     x, spec = call.tensor(), call.result
@@ -67,9 +68,9 @@ def _largest(importing: Importing, call: Call, windows: Windows) -> tuple[View, 
 def average_pool(importing: Importing, call: Call) -> View:
     """The mean of each window."""
     rank = _rank(call)
-    kernel = _each(call.args[1], rank)
-    stride = _each(call.argument(2, "stride", None) or kernel, rank)
-    padding = _each(call.argument(3, "padding", 0), rank)
+    kernel = each_of(call.args[1], rank)
+    stride = each_of(call.argument(2, "stride", None) or kernel, rank)
+    padding = each_of(call.argument(3, "padding", 0), rank)
     ceil_mode = call.argument(4, "ceil_mode", False)
     counted = call.argument(5, "count_include_pad", True)
     divisor = call.argument(6, "divisor_override") if rank > 1 else None
@@ -158,9 +159,3 @@ def _rank(call: Call) -> int:
 def _only(rank: int, dim: int, value: Any, other: Any) -> list[Any]:
     """Return ``value`` for one dimension and ``other`` for the rest."""
     return [value if each == dim else other for each in range(rank)]
-
-
-def _each(given: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return a number for each dimension of space; a single one is repeated."""
-    numbers = (given,) if isinstance(given, int) else tuple(given)
-    return numbers * rank if len(numbers) == 1 else numbers

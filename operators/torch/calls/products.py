@@ -107,7 +107,7 @@ def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]
 def convolution(importing: Importing, call: Call) -> View:
     """A convolution with zeros on both sides."""
     rank = len(call.args[1].shape) - 2
-    padding = _each(call.argument(4, "padding", 0), rank)
+    padding = each_of(call.argument(4, "padding", 0), rank)
     return _convolution(importing, call, padding, padding)
 
 
@@ -117,7 +117,7 @@ def convolution_of_equal_size(importing: Importing, call: Call) -> View:
     sizes = call.args[1].shape[2:]
     missing = (0,) * len(sizes)
     if call.argument(4, "padding", "valid") == "same":
-        dilation = _each(call.argument(5, "dilation", 1), len(sizes))
+        dilation = each_of(call.argument(5, "dilation", 1), len(sizes))
         missing = tuple(step * (size - 1) for size, step in zip(sizes, dilation, strict=True))
     before = tuple(each // 2 for each in missing)
     after = tuple(each - each // 2 for each in missing)
@@ -128,7 +128,7 @@ def convolution_of_equal_size(importing: Importing, call: Call) -> View:
 def any_convolution(importing: Importing, call: Call) -> View:
     """A convolution in its general form; it may be transposed."""
     rank = len(call.args[1].shape) - 2
-    padding = _each(call.args[4], rank)
+    padding = each_of(call.args[4], rank)
     if call.args[6]:
         arguments = (call.args[3], call.args[4], call.args[7], call.args[8], call.args[5])
         return _transposed(importing, call, *arguments)
@@ -155,8 +155,8 @@ def _convolution(
     """Plan a convolution; ``groups`` is the place of that argument."""
     weight = call.args[1]
     rank = len(weight.shape) - 2
-    stride = _each(call.argument(3, "stride", 1), rank)
-    dilation = _each(call.argument(5, "dilation", 1), rank)
+    stride = each_of(call.argument(3, "stride", 1), rank)
+    dilation = each_of(call.argument(5, "dilation", 1), rank)
     windows = Windows(weight.shape[2:], stride, before, after, dilation, (1,) * rank)
     count = int(call.argument(groups, "groups", 1))
     return _on_batches(importing, call, weight, windows, count)
@@ -175,12 +175,14 @@ def _transposed(
     weight = call.args[1]
     channels, outputs, *size = weight.shape
     rank = len(size)
-    dilation = _each(dilation, rank)
+    dilation = each_of(dilation, rank)
     reach = [step * (each - 1) for each, step in zip(size, dilation, strict=True)]
-    before = [each - added for each, added in zip(reach, _each(padding, rank), strict=True)]
-    after = [each + added for each, added in zip(before, _each(output_padding, rank), strict=True)]
+    before = [each - added for each, added in zip(reach, each_of(padding, rank), strict=True)]
+    after = [
+        each + added for each, added in zip(before, each_of(output_padding, rank), strict=True)
+    ]
     windows = Windows(
-        tuple(size), (1,) * rank, tuple(before), tuple(after), dilation, _each(stride, rank)
+        tuple(size), (1,) * rank, tuple(before), tuple(after), dilation, each_of(stride, rank)
     )
     per_group = weight.reshaped((groups, channels // groups, outputs, *size))
     turned = per_group.permuted((0, 2, 1, *range(3, 3 + rank)))
@@ -241,7 +243,7 @@ def convolve(
     return found.reshaped((batch, groups * outputs, *count))
 
 
-def _each(given: int | Sequence[int], rank: int) -> tuple[int, ...]:
+def each_of(given: int | Sequence[int], rank: int) -> tuple[int, ...]:
     """Return a number for each dimension of space; a single one is repeated."""
     numbers = (given,) if isinstance(given, int) else tuple(given)
     return numbers * rank if len(numbers) == 1 else numbers

@@ -25,8 +25,7 @@ from operators.torch.registry import imports
 )
 def reshape(importing: Importing, call: Call) -> View:
     """The same elements under another shape."""
-    x = call.tensor()
-    return x.reshaped(call.result.shape)
+    return call.tensor().reshaped(call.result.shape)
 
 
 @imports(
@@ -87,8 +86,7 @@ def movedim(importing: Importing, call: Call) -> View:
 @imports("aten.expand.default", "aten.expand_as.default", "aten.broadcast_to.default")
 def expand(importing: Importing, call: Call) -> View:
     """Dimensions of size 1 seen often."""
-    x = call.tensor()
-    return x.expanded(call.result.shape)
+    return call.tensor().expanded(call.result.shape)
 
 
 @imports("aten.slice.Tensor", "aten.narrow.default")
