@@ -111,7 +111,7 @@ def published_claim(text: str, value: str = "") -> PublishedClaim:
 
 
 def claim(
-    text: str, compute: Callable[[Findings], Found | Judgement], published: str = ""
+    text: str, compute: Callable[[Findings], float | Found | Judgement], published: str = ""
 ) -> Claim:
     """Return a claim of the table, computed again by ``compute``.
 
@@ -126,6 +126,8 @@ def claim(
         found = compute(findings)
         if isinstance(found, Judgement):
             return found
+        if not isinstance(found, Found):
+            found = Found((found,))
         return compared(found, Printed.parse(of_text.value), of_text.of_points)
 
     return Claim(of_text.text, of_text.location, of_text.value, judge)
