@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fabric.analysis.trace.pages.parts import filled, head, part
 from fabric.display.html import fragment, section, sections, text
 from fabric.display.parts import Rows
-from fabric.explore.serving.result import answer, load_text, notes
+from fabric.explore.serving.result import answer, load_text, notes, prefixed, time_unit
 from fabric.explore.study.written.folder import trying, write_pictures
 from fabric.explore.study.written.markup import style, titled
 from fabric.explore.study.written.painting import is_wide, locator, render
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fabric.explore.serving.result import Run, ServingResult
+    from fabric.explore.serving.served import Spread
     from fabric.graph.arguments.described import Described
 
 
@@ -96,40 +98,41 @@ def _value(value: object) -> str:
 _NAMES_IN_A_ROW: Final = 3
 
 
-_SMALL: Final = 1e-3
-"""Values below which an axis has prefixes, such as micro."""
-
-
 class _Panel(NamedTuple):
+    """Means, or means and 99th percentiles, over the load; ``unit``: s, J, or none."""
+
     label: str
     value: Callable[[Run], float | None]
+    unit: str = ""
     high: Callable[[Run], float | None] | None = None
 
 
+def _times(label: str, name: str) -> _Panel:
+    def spread(run: Run) -> Spread:
+        found: Spread = getattr(run.measures, name)
+        return found
+
+    return _Panel(label, lambda run: spread(run).mean, "s", lambda run: spread(run).p99)
+
+
 _PANELS: Final = (
-    _Panel(
-        "latency (s)",
-        lambda run: run.measures.latency.median,
-        lambda run: run.measures.latency.p95,
-    ),
-    _Panel(
-        "time to first token (s)",
-        lambda run: run.measures.time_to_first_token.median,
-        lambda run: run.measures.time_to_first_token.p95,
-    ),
-    _Panel(
-        "time per token (s)",
-        lambda run: run.measures.time_per_token.median,
-        lambda run: run.measures.time_per_token.p95,
-    ),
+    _times("time to first token", "time_to_first_token"),
+    _times("time per token", "time_per_token"),
+    _times("latency", "latency"),
     _Panel("output tokens a second", lambda run: run.measures.output_tokens_per_second),
 )
 
 
-_GOODPUT: Final = _Panel("goodput (requests/s)", lambda run: run.measures.goodput_per_second)
+_GOODPUT: Final = _Panel("goodput, requests a second", lambda run: run.measures.goodput_per_second)
 
 
-_JOULES: Final = _Panel("joules a token", lambda run: run.measures.joules_per_token)
+_JOULES: Final = _Panel("energy per token", lambda run: run.measures.joules_per_token, "J")
+
+
+_KNEE: Final = (
+    " A ring is the knee: the last load at which the mean time to first token is at most twice "
+    "the least load's. A line without a ring has no knee among these loads."
+)
 
 
 def drawn(result: ServingResult) -> list[Drawn]:
@@ -137,14 +140,13 @@ def drawn(result: ServingResult) -> list[Drawn]:
     if not result.runs:
         return []
     drawings = []
+    knees = any(result.knee(each) is not None for each in result.serving.designs)
     if any(len(result.of(each)) > 1 for each in result.serving.designs):
         drawings.append(
             (
                 "load",
                 "What users wait, over the load",
-                "Lines are medians, dashed ones 95th percentiles. A ring is the knee: the last "
-                "load at which the mean time to first token is at most twice the least load's. "
-                "A line without a ring has no knee among these loads.",
+                "Lines are means, dashed ones 99th percentiles." + (_KNEE if knees else ""),
                 lambda figure: _draw_load(result, figure),
             )
         )
@@ -188,22 +190,24 @@ def _draw_load(result: ServingResult, figure: Figure) -> None:
 def _draw_panel(result: ServingResult, panel: _Panel, axes: Axes) -> None:
     from matplotlib import ticker
 
+    scale, label = _scale(panel, result.runs)
     heights: list[float] = []
     for number, design in enumerate(result.serving.designs):
         runs = [each for each in result.of(design) if each.rate is not None]
         rates = [each.rate or 0.0 for each in runs]
         colour = f"C{number}"
-        values = [panel.value(each) for each in runs]
-        heights += [each for each in values if each is not None]
-        axes.plot(rates, _numbers(values), color=colour, marker=".", label=design or "ours")
+        values = _numbers(map(panel.value, runs), scale)
+        heights += values
+        axes.plot(rates, values, color=colour, marker=".", label=design or "ours")
         if panel.high is not None:
-            high = [panel.high(each) for each in runs]
-            heights += [each for each in high if each is not None]
-            axes.plot(rates, _numbers(high), color=colour, linestyle="--", linewidth=1)
+            high = _numbers(map(panel.high, runs), scale)
+            heights += high
+            axes.plot(rates, high, color=colour, linestyle="--", linewidth=1)
         knee = result.knee(design)
         if knee is not None and panel is _PANELS[0]:
-            at = _numbers([values[rates.index(knee)]])
-            axes.plot([knee], at, "o", color=colour, fillstyle="none", markersize=10)
+            at = values[rates.index(knee)]
+            axes.plot([knee], [at], "o", color=colour, fillstyle="none", markersize=10)
+    heights = [each for each in heights if math.isfinite(each)]
     if is_wide(heights):
         axes.set_yscale("log")
         axes.yaxis.set_minor_locator(ticker.NullLocator())
@@ -213,10 +217,8 @@ def _draw_panel(result: ServingResult, panel: _Panel, axes: Axes) -> None:
         )
     else:
         axes.set_ylim(bottom=0)
-    if heights and max(heights) < _SMALL:
-        axes.yaxis.set_major_formatter(ticker.EngFormatter())
     axes.set_xlabel("requests a second")
-    axes.set_ylabel(panel.label)
+    axes.set_ylabel(label)
 
 
 def _draw_time(runs: Sequence[Run], figure: Figure) -> None:
@@ -239,5 +241,19 @@ def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(handles, names, loc="outside upper left", ncols=_NAMES_IN_A_ROW)
 
 
-def _numbers(values: Sequence[float | None]) -> list[float]:
-    return [float("nan") if each is None else each for each in values]
+def _scale(panel: _Panel, runs: Sequence[Run]) -> tuple[float, str]:
+    """Return the unit of a panel, as a factor and a label."""
+    if not panel.unit:
+        return 1.0, panel.label
+    functions = [panel.value] if panel.high is None else [panel.value, panel.high]
+    found = [each(run) for each in functions for run in runs]
+    if panel.unit == "s":
+        scale, unit = time_unit(found)
+    else:
+        scale, prefix = prefixed(found)
+        unit = prefix + panel.unit
+    return scale, f"{panel.label} ({unit})"
+
+
+def _numbers(values: Iterable[float | None], scale: float) -> list[float]:
+    return [math.nan if each is None else each / scale for each in values]

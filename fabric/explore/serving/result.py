@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -20,10 +20,11 @@ _TIMES: Final = 120
 _KNEE: Final = 2.0
 """The largest mean wait at the knee, in multiples of the wait at the least load."""
 
-_LEGEND: Final = (
-    "Means and 99th percentiles in milliseconds: to the first token, a token, all of a request. "
-    "kept/s: requests that meet the service level."
-)
+_LEGEND: Final = "Means and 99th percentiles: to the first token, a token, all of a request."
+
+_KEPT: Final = " kept/s: requests that meet the service level."
+
+_PREFIXES: Final = (1.0, ""), (1e-3, "m"), (1e-6, "\N{GREEK SMALL LETTER MU}")
 
 
 @dataclass(frozen=True)
@@ -171,11 +172,12 @@ class ServingResult(Result):
         yield from self.runs_sheet()
 
     def runs_sheet(self) -> Sheet:
-        """Yield a row for each run: times in seconds, means and 99th percentiles."""
+        """Yield a row for each run, with means and 99th percentiles."""
         if self.runs:
             yield Title("Runs")
             yield _table_of_runs(self)
-            yield line((_LEGEND, "dim"))
+            promised = any(each.measures.kept is not None for each in self.runs)
+            yield line((_LEGEND + _KEPT * promised, "dim"))
 
 
 def answer(result: ServingResult) -> str:
@@ -215,6 +217,33 @@ def notes(result: ServingResult) -> list[str]:
     return sentences
 
 
+_TIMES_SHOWN: Final = (
+    ("first", "time_to_first_token"),
+    ("a token", "time_per_token"),
+    ("all", "latency"),
+)
+
+
+_LONG: Final = 100
+
+
+def prefixed(values: Iterable[float | None], most: float = 1.0) -> tuple[float, str]:
+    """Return the largest unit, as a factor up to ``most`` and a prefix, that a value reaches."""
+    largest = max((each for each in values if each), default=most)
+    units = [each for each in _PREFIXES if each[0] <= most]
+    return next((each for each in units if each[0] <= largest), units[-1])
+
+
+def time_unit(seconds: Iterable[float | None]) -> tuple[float, str]:
+    """Return the unit of times: milliseconds, microseconds if all are shorter, or seconds.
+
+    Times are in seconds if the longest one is at least 100 seconds.
+    """
+    known = [each for each in seconds if each]
+    scale, prefix = prefixed(known, most=1.0 if max(known, default=0) >= _LONG else 1e-3)
+    return scale, f"{prefix}s"
+
+
 def _table_of_runs(result: ServingResult) -> Rows:
     designs = [each for each in result.serving.designs if each]
     runs = result.runs
@@ -225,21 +254,29 @@ def _table_of_runs(result: ServingResult) -> Rows:
         *(["design"] if designs else []),
         "load/s",
         *(["done"] if partial else []),
-        *("first", "p99", "a token", "p99", "all", "p99", "tokens/s"),
-        *(["kept/s"] if promised else []),
-        *(["J/token"] if priced else []),
     ]
+    scales = []
+    for title, name in _TIMES_SHOWN:
+        spreads = [getattr(run.measures, name) for run in runs]
+        scale, unit = time_unit([x for each in spreads for x in (each.mean, each.p99)])
+        scales.append(scale)
+        columns += [f"{title}, {unit}", "p99"]
+    columns += ["tokens/s", *(["kept/s"] if promised else [])]
+    joules, prefix = prefixed([run.measures.joules_per_token for run in runs])
+    columns += [f"{prefix}J/token"] if priced else []
     rows = []
     for run in runs:
         measures = run.measures
         row: list[object] = [visible(run.design)] if designs else []
         row.append(load_text(run))
         row += [measures.completed] if partial else []
-        for spread in (measures.time_to_first_token, measures.time_per_token, measures.latency):
-            row += [_short(each and 1000 * each) for each in (spread.mean, spread.p99)]
+        for scale, (_, name) in zip(scales, _TIMES_SHOWN, strict=True):
+            spread = getattr(measures, name)
+            row += [_short(each and each / scale) for each in (spread.mean, spread.p99)]
         row.append(_short(measures.output_tokens_per_second))
         row += [_short(measures.goodput_per_second)] if promised else []
-        row += [_short(measures.joules_per_token)] if priced else []
+        energy = measures.joules_per_token
+        row += [_short(energy and energy / joules)] if priced else []
         rows.append(row)
     return Rows(columns, rows)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fabric.analysis.trace.pages.parts import filled, head, part
 from fabric.display.html import fragment, section, sections, text
+from fabric.display.parts import Drawing, Title
 from fabric.explore.study.outcome import METRICS, Outcome, metric
 from fabric.explore.study.written.again import again_sheet
 from fabric.explore.study.written.answer import answer, caveats, counts, metrics_shown
@@ -28,6 +30,9 @@ _REASONS: Final = 20
 
 def page_html(result: StudyResult, pictures: Pictures) -> str:
     """Return the HTML of the page."""
+    best = [*front_sheet(result, _ROWS)] or [Title("The front")]
+    front = [Drawing(partial(titled, each)) for each in pictures.made if each.name == "front"]
+    others = [each for each in pictures.made if each.name != "front"]
     scripts = [*(part(f"script/{name}.js") for name in _SHARED), own_part("script/main.js")]
     return filled(
         own_part("page.html"),
@@ -44,8 +49,8 @@ def page_html(result: StudyResult, pictures: Pictures) -> str:
                 f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
             ),
             "counts": text(counts(result)) + fragment([*counts_sheet(result, _REASONS)][1:]),
-            "front": sections([*front_sheet(result, _ROWS), *again_sheet(result, _ROWS)]),
-            "pictures": section("Pictures", "\n".join(map(titled, pictures.made))),
+            "front": sections([*best[:1], *front, *best[1:], *again_sheet(result, _ROWS)]),
+            "pictures": section("Pictures", "\n".join(map(titled, others))),
             "findings": sections(findings_sheet(result)),
             "again": section(
                 "How to run it again", f"<pre>{text(result.command)}</pre>" * bool(result.command)

@@ -55,6 +55,11 @@ _STYLE: Final[dict[str, object]] = {
     "legend.fontsize": 9,
     "lines.markersize": 5,
 }
+_DARK: Final = (
+    "@media screen and (prefers-color-scheme:dark){svg{filter:invert(.9) hue-rotate(180deg)}}"
+)
+"""A picture on dark paper: light and dark are exchanged, hues stay."""
+
 _SLANT: Final = 30
 
 _LABELS_APART: Final = 6
@@ -92,8 +97,9 @@ def render(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, by
         canvas.print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
         plain = FigureCanvasSVG(figure)
         plain.print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    themed = svg.getvalue().replace("*{stroke-linejoin", f"{_DARK}*{{stroke-linejoin", 1)
     # Trailing spaces would be stripped by editors and git.
-    text = "\n".join(line.rstrip() for line in svg.getvalue().splitlines())
+    text = "\n".join(line.rstrip() for line in themed.splitlines())
     return text + "\n", png.getvalue()
 
 
@@ -115,9 +121,19 @@ def _slanted(figure: Figure) -> bool:
         if any(right[0] < left[2] + _LABELS_APART for left, right in pairwise(boxes)):
             slanted = True
             axes.tick_params(axis="x", rotation=_SLANT)
-            for label in labels:
-                label.set(horizontalalignment="right", rotation_mode="anchor")
+            height = max(top - bottom for _, bottom, _, top in boxes)
+            _thinned(axes, labels, height / math.sin(math.radians(_SLANT)))
     return slanted
+
+
+def _thinned(axes: Axes, labels: Sequence[Text], apart: float) -> None:
+    """Slant ``labels``, and hide those less than ``apart`` pixels from the last shown one."""
+    shown = -math.inf
+    for text in labels:
+        text.set(horizontalalignment="right", rotation_mode="anchor")
+        place = axes.transData.transform((text.get_position()[0], 0))[0]
+        text.set_visible(place >= shown + apart)
+        shown = place if text.get_visible() else shown
 
 
 def is_wide(values: Sequence[float]) -> bool:

@@ -152,24 +152,10 @@ def _bounds(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
 
 def effects_caption(result: StudyResult) -> str:
     """Return the caption of ``draw_effects``."""
-    completed = sum(each.status == "completed" for each in result.outcomes)
-    rest = len(result.study.space) - completed
-    without = ""
-    if rest:
-        lacks = "has no run and is" if rest == 1 else "have no run and are"
-        if result.study.has_inputs:
-            lacks = "did not run on all inputs and " + ("is" if rest == 1 else "are")
-        every = len(result.study.space)
-        without = f" {rest:,} of {counted(every, 'point')} {lacks} not in it."
-    if any(each.status == "pruned" for each in result.outcomes):
-        without += (
-            " Points that were proved to be dominated are left out, so medians are of better "
-            "points."
-        )
     dot = "a point over its inputs" if result.study.has_inputs else "a run"
     return (
         f"Each dot is {dot}; the line joins the medians over all other parameters, the band "
-        f"extends from the least to the most.{without}"
+        "extends from the least to the most."
     )
 
 
@@ -437,20 +423,23 @@ def _general(result: StudyResult) -> Iterator[_Drawing]:
             "front", "The front", front_caption(result), lambda figure: draw_front(result, figure)
         )
     noun = "point" if study.has_inputs else "run"
-    if varying(study.space.values):
+    if not varying(study.space.values):
+        return
+    # Medians of a part of the grid would compare values of a parameter over different points.
+    if sum(each.status == "completed" for each in result.outcomes) == len(study.space):
         yield _Drawing(
             "effects",
             "What each parameter does",
             effects_caption(result),
             lambda figure: draw_effects(result, figure),
         )
-        yield _Drawing(
-            "parallel",
-            f"All {noun}s",
-            f"Each line is a {noun}, from its parameters to its metrics"
-            + ("; the front in blue." if result.front else "."),
-            lambda figure: draw_parallel(result, figure),
-        )
+    yield _Drawing(
+        "parallel",
+        f"All {noun}s",
+        f"Each line is a {noun}, from its parameters to its metrics"
+        + ("; the front in blue." if result.front else "."),
+        lambda figure: draw_parallel(result, figure),
+    )
 
 
 def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> None:

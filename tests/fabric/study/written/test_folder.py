@@ -37,7 +37,7 @@ def largest(size: int) -> Iterator[None]:
 
 def test_study_folder_has_points_pictures_and_page(tmp_path: Path) -> None:
     assert not write_folder(design(), tmp_path / "a" / "b")
-    pictures = [f"pictures/{name}" for name in ("front", "effects", "parallel")]
+    pictures = [f"pictures/{name}" for name in ("front", "parallel")]
     assert files(tmp_path / "a" / "b").keys() == {
         "index.html",
         "points.parquet",

@@ -5,13 +5,22 @@ import re
 import pytest
 
 from fabric.explore.study.written.page import page_data, page_html
-from fabric.explore.study.written.pictures import Pictures
+from fabric.explore.study.written.pictures import Drawn, Pictures
 from tests.fabric.study.written.made import design
 
 
 def body(page: str) -> str:
     found = page[page.index("<body>") :]
     return re.sub(r"(<script>).*?(</script>)", r"\1\2", found, flags=re.DOTALL)
+
+
+def test_page_begins_with_the_front_then_its_table() -> None:
+    front = Drawn("front", "The front", "", "<svg/>", b"")
+    page = body(page_html(design(), Pictures((front,), ())))
+    places = [page.index(each) for each in ('id="answer"', "<figure>", "<table>", 'id="counts"')]
+
+    assert sorted(places) == places
+    assert 1 == page.count("<figure>")
 
 
 def test_page_with_fewer_points_has_the_front_first(monkeypatch: pytest.MonkeyPatch) -> None:

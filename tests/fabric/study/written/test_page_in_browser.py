@@ -95,6 +95,19 @@ def test_study_page_has_the_answer_and_all_points(name: str, opened: Any) -> Non
     assert shown.page.locator("#failed").is_hidden()
 
 
+def test_table_that_scrolls_sideways_says_so(opened: Any) -> None:
+    shown = opened(design(), viewport={"width": 420, "height": 800})
+    found = shown.page.eval_on_selector_all(
+        ".scroll",
+        "(all) => all.map((it) => [it.scrollWidth > it.clientWidth, "
+        "getComputedStyle(it, '::before').display === 'block'])",
+    )
+
+    assert [True, True] in found
+    assert [False, False] in found
+    assert all(scrolls == says for scrolls, says in found)
+
+
 def test_filter_and_click_on_a_column_choose_and_sort_points(opened: Any) -> None:
     result = design()
     shown = opened(result)
