@@ -53,7 +53,7 @@ def print_check(check: Check, file: str, console: Console) -> None:
     bound = len(decided.intersection(unbound))
     if unbound:
         console.print()
-        note = f"; the program's data decide {bound:,} of them: --data" if bound else ""
+        note = f"; --data sets {bound:,} from the program's data" if bound else ""
         print_line(console, Text(f"{counted(len(unbound), 'symbol')}: --set NAME=VALUE{note}"))
         print_line(console, Text(f"  {_symbol_names(unbound)}"))
     for warning in check.warnings[:_WARNINGS_SHOWN]:

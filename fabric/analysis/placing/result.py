@@ -187,4 +187,4 @@ def _worst(worst: LoadedLink) -> Sheet:
         f", from column {source.column}, row {source.row} to column {target.column}, row "
         f"{target.row}, has {counted(worst.size_bytes, 'byte')}",
     )
-    yield Rows(("outputs", "of them", "bytes"), rows, _USERS)
+    yield Rows(("outputs", "number", "bytes"), rows, _USERS)

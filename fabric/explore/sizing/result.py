@@ -394,7 +394,7 @@ def _methods(sizing: Sizing) -> Sheet:
         for each in sizing.methods
     ]
     proved = sizing.truth == "proved"
-    source = "from one record" if proved else "the others from the record of a run with the first"
+    source = "from one record" if proved else "all but the first from its record"
     yield Title("The methods", f", {source}")
     worst = ["worst input"] if several else []
     columns = ("method", sizing.objective, *worst, "cycles", "keeps the goal", "")

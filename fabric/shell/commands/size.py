@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     type=click.Choice(["search", "exact", "high-water", "paper-lp"]),
     default="search",
     show_default=True,
-    help="The method that finds the depths; the report shows the results of several.",
+    help="The method that finds the depths; the report compares it with others.",
 )
 @click.option(
     "--objective",

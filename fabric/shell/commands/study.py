@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     help="Inputs, written like --vary. Every design runs with every input, and metrics are "
     "mean:METRIC, worst:METRIC, p95:METRIC, median:METRIC or least:METRIC.",
 )
-@hold_out_option("Hold N inputs out, and run the designs chosen on the rest with them.")
+@hold_out_option("Hold N inputs out; at the end, run the chosen designs with these inputs, too.")
 @click.option(
     "--again",
     metavar="NAME=VALUES",
