@@ -107,5 +107,5 @@ def cell_text(value: object) -> str:
 def is_number(value: object) -> bool:
     """Whether a cell is a number, the text of one, or empty; drawn cells are not."""
     if isinstance(value, str):
-        return _NUMBER.fullmatch(value) is not None
+        return not value or _NUMBER.fullmatch(value) is not None
     return not isinstance(value, Bar)
