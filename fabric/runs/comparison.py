@@ -175,7 +175,7 @@ class Measured(NamedTuple):
     shown: frozenset[Symbol]
 
 
-class _Carried(NamedTuple):
+class _ChannelCount(NamedTuple):
     shape: tuple[Dim, ...]
     elements: int
 
@@ -185,7 +185,7 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
     program = plan.program
     bound = followed(program.sizes, program)
     learned = _Learned(bound)
-    learned.from_channels(*_carried(plan, state))
+    learned.from_channels(*_channel_counts(plan, state))
     sizes, guessed = followed(learned.sizes, program), learned.guessed
     shown = frozenset(sizes)
     streams = (stream for node in plan.nodes for stream in (*node.inputs, *node.outputs))
@@ -206,16 +206,16 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
     return Measured(followed(sizes, program), frozenset(guessed), shown - guessed)
 
 
-def _carried(plan: Plan, state: RunState) -> tuple[list[_Carried], list[_Carried]]:
+def _channel_counts(plan: Plan, state: RunState) -> tuple[list[_ChannelCount], list[_ChannelCount]]:
     carried, claimed = [], []
     for edge, channel in zip(plan.edges, state.channels, strict=True):
-        carried.append(_Carried(edge.type.shape, channel.taken))
+        carried.append(_ChannelCount(edge.type.shape, channel.taken))
         stream = edge.consumer.inputs[edge.input]
         if isinstance(stream, Feedback):
             # The reader has the declared shape.
-            carried.append(_Carried(stream.shape, channel.taken))
+            carried.append(_ChannelCount(stream.shape, channel.taken))
         elif edge.claims:
-            claimed.append(_Carried(stream.shape, channel.taken))
+            claimed.append(_ChannelCount(stream.shape, channel.taken))
     return carried, claimed
 
 
@@ -227,7 +227,7 @@ class _Learned(LearnedSizes):
         self._bound: Final = bound
         self.guessed: Final[set[Symbol]] = set()
 
-    def from_channels(self, channels: list[_Carried], claimed: list[_Carried]) -> None:
+    def from_channels(self, channels: list[_ChannelCount], claimed: list[_ChannelCount]) -> None:
         """Learn from channels, then from assumed shapes.
 
         Of two unknown sizes of a shape that nothing else shows, ``choose`` guesses one.
@@ -241,7 +241,7 @@ class _Learned(LearnedSizes):
                 claimed = unsettled
             channels = waiting
 
-    def learn(self, channel: _Carried) -> bool:
+    def learn(self, channel: _ChannelCount) -> bool:
         """Learn from a channel; return whether it is exhausted."""
         if not self.unknown(channel.shape):
             return True
@@ -250,7 +250,7 @@ class _Learned(LearnedSizes):
             self.guessed.add(learned)
         return learned is not None
 
-    def choose(self, channels: list[_Carried]) -> bool:
+    def choose(self, channels: list[_ChannelCount]) -> bool:
         """Guess an unknown size of a shape with elements: as the program binds it, or 1."""
         for shape, elements in channels:
             unknown = self.unknown(shape)

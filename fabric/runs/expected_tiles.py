@@ -71,7 +71,7 @@ class Pair(NamedTuple):
 
 def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Place) -> Pair:
     """Return the ``sent`` tiles beside the tiles expected at ``place``."""
-    tiles = dict(_found(sent, len(stream.shape)))
+    tiles = dict(_sent_tiles(sent, len(stream.shape)))
     leaves = dict(_leaves(stream, given, (), place))
     pair = Pair([_numbers(tile) for tile in tiles.values()], [*leaves.values()], [*tiles])
     if [*tiles] != [*leaves]:
@@ -96,7 +96,7 @@ def _numbers(tile: Tile) -> np.ndarray:
     return tile.data
 
 
-def _found(sent: Sequence[Element], dims: int) -> Iterator[tuple[Index, Tile]]:
+def _sent_tiles(sent: Sequence[Element], dims: int) -> Iterator[tuple[Index, Tile]]:
     index = [0] * dims
     for value, stop in sent:
         if isinstance(value, Tile):

@@ -158,7 +158,7 @@ def _network(report: Report, used: NetworkUse) -> Sheet:
     yield line(f"Units are placed {where}, on {sites}.")
     worst = [
         (link.name, link.bytes, f"{100 * share:.1f}", len(link.channels))
-        for link, share in nlargest(_LINKS_SHOWN, _limited(report), key=itemgetter(1))
+        for link, share in nlargest(_LINKS_SHOWN, _limited_links(report), key=itemgetter(1))
     ]
     if worst:
         yield Rows(("busiest links", "bytes", "% of capacity", "channels"), worst)
@@ -321,12 +321,12 @@ def results_of(report: Report) -> JsonObject:
                 "name": link.name, "source": link.source, "target": link.target, "share": share,
                 "bytes": link.bytes, "channels": link.channels[:2], "users": len(link.channels),
             }
-            for link, share in _limited(report)
+            for link, share in _limited_links(report)
         ],
     }  # fmt: skip
 
 
-def _limited(report: Report) -> Iterator[tuple[LinkUse, float]]:
+def _limited_links(report: Report) -> Iterator[tuple[LinkUse, float]]:
     for link in () if report.network is None else report.network.links:
         share = link.share(report.cycles or 0)
         if share is not None:

@@ -201,7 +201,7 @@ class Report(ShownInShort):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Report):
             return NotImplemented
-        return self._warned() == other._warned() and all(
+        return self._compared_warnings() == other._compared_warnings() and all(
             _same(getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
             if each.compare
@@ -212,7 +212,7 @@ class Report(ShownInShort):
         did = (self.status, self.cycles, self.elements, self.flops, self.hbm_bytes_moved)
         return hash((self.name, self.mode, *did, self.outputs))
 
-    def _warned(self) -> list[str]:
+    def _compared_warnings(self) -> list[str]:
         return [each for each in self.warnings if each not in self.unwritten]
 
     @property

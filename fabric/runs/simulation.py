@@ -94,7 +94,7 @@ def simulated(program: Program, settings: Settings) -> Report:
     with RunLog(settings.notify, folder=kept, run=program.name, log=logger) as log:
         head = _head(program, settings, kept)
         notes: list[str] = []
-        run, explained = _executed(run, log, folder, head, notes)
+        run, explained = _run_and_explain(run, log, folder, head, notes)
         declared = None
         if settings.exact and run.status == "completed":
             as_declared = replace(
@@ -129,7 +129,7 @@ def _head(program: Program, settings: Settings, kept: Path | None) -> JsonObject
     }
 
 
-def _executed(
+def _run_and_explain(
     run: Execution,
     log: RunLog,
     folder: Path | None,
@@ -260,7 +260,7 @@ def _complete(
     fields["extra"] = {name: _extra(plan.program, name) for name in plan.program.extra}
     fields |= {"verification": verification, "outputs": outputs}
     fields |= {name: amount for name, amount in used._asdict().items() if name in FIGURES}
-    fields |= _paged(used, run.state, plan.program.hardware.on_chip.pages)
+    fields |= _page_fields(used, run.state, plan.program.hardware.on_chip.pages)
     fields |= priced(plan, run.state, used, sizes)
     warnings = []
     if declared is not None and declared.status == "completed":
@@ -276,7 +276,7 @@ def _complete(
     fields["warnings"] += tuple(warnings)
 
 
-def _paged(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonObject:
+def _page_fields(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonObject:
     peak = used.on_chip_peak_pages
     if pages is None or peak is None:
         return {}

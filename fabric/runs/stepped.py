@@ -244,7 +244,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         if self.report is None:
             with self._in_use("finish()"):
                 self._finish()
-            self._ended()
+            self._take_report()
         assert self.report is not None
         return self.report
 
@@ -279,7 +279,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         # Another thread may have closed the run meanwhile.
         self._check_open(what)
         if self._thread.ended:
-            self._ended()
+            self._take_report()
 
     def _wait(self, goal: Goal) -> None:
         """Run until held; Ctrl-C holds the run soon, a second one abandons it."""
@@ -304,7 +304,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         if presses:
             raise KeyboardInterrupt
 
-    def _ended(self) -> None:
+    def _take_report(self) -> None:
         self._forgotten.detach()
         self.report = self._thread.result()
         self._stepper.end()

@@ -153,7 +153,7 @@ def _report(
             kind=KINDS[loops[0].code],
             cycle=max((unit.cycle for unit in at_rest), default=0),
             loops=loops,
-            behind=[_blocked(state, unit, stuck) for unit in behind],
+            behind=[_blocked_unit(state, unit, stuck) for unit in behind],
             finished=sum(unit.finished for unit in state.units),
             remedy=remedy,
             last_events=_last_events(state, stuck),
@@ -167,16 +167,16 @@ def _loop(
 ) -> Loop:
     return Loop(
         code=code(loop, state),
-        units=[_blocked(state, unit, stuck) for unit in loop],
+        units=[_blocked_unit(state, unit, stuck) for unit in loop],
         channels=[
-            _carried(channel, expected[channel.number]) for channel in channels_of(state, loop)
+            _loop_channel(channel, expected[channel.number]) for channel in channels_of(state, loop)
         ],
         cause=cause(loop, state, expected),
         hint=hint(loop, state, expected),
     )
 
 
-def _carried(channel: ChannelState, expected: Expected) -> LoopChannel:
+def _loop_channel(channel: ChannelState, expected: Expected) -> LoopChannel:
     return LoopChannel(
         name=channel.name,
         option=channel.option,
@@ -190,7 +190,7 @@ def _carried(channel: ChannelState, expected: Expected) -> LoopChannel:
     )
 
 
-def _blocked(state: RunState, unit: UnitState, stuck: Stuck) -> BlockedUnit:
+def _blocked_unit(state: RunState, unit: UnitState, stuck: Stuck) -> BlockedUnit:
     wait = wait_of(unit)
     peers = [state.units[peer].name for peer in stuck.needs[unit.number].peers]
     channels = [state.channels[number] for number in wait.channels]

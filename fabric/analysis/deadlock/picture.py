@@ -47,14 +47,14 @@ def deadlock_picture(report: DeadlockReport) -> Picture:
         ),
         (
             *((cause.colour, cause.label) for cause in _CAUSES),
-            (STUCK, "waits in a loop" + _of(len(core))),
-            (LINE, "waits behind it" + _of(len(report.behind))),
+            (STUCK, "waits in a loop" + _drawn_note(len(core))),
+            (LINE, "waits behind it" + _drawn_note(len(report.behind))),
             ("", "\N{RIGHTWARDS ARROW} to the awaited unit"),
         ),
     )
 
 
-def _of(total: int) -> str:
+def _drawn_note(total: int) -> str:
     return "" if total <= _SHOWN else f" ({_SHOWN:,} of {total:,} drawn)"
 
 

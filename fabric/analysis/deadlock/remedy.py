@@ -53,11 +53,11 @@ def find_remedy(
     ``takes_channel_depth``: ``-p channel_depth=N`` sets the depth of all channels.
     """
     search = Search(plan, depths, hops, effort)
-    change, outcome, record = _released(search)
+    change, outcome, record = _find_change(search)
     if outcome.ending != "completed" or change == search.unchanged:
         why_not = _why_not(search, change, outcome, loops)
         return Remedy([], None, None, False, search.trials, why_not)
-    change, finished = _lowered(search, _limited(search, change))
+    change, finished = _lower(search, _with_limit(search, change))
     trials = search.trials
     only_deeper = change == search.unchanged.deeper(change.depths)
     finished |= only_deeper and record is not None and record.orders_are_fixed
@@ -93,7 +93,7 @@ def _capacities(search: Search, change: Change) -> tuple[int, int]:
     return search.unchanged.capacity_bytes or 0, change.capacity_bytes or 0
 
 
-def _released(search: Search) -> tuple[Change, Outcome, Record | None]:
+def _find_change(search: Search) -> tuple[Change, Outcome, Record | None]:
     """Return a change and its last run; and the record that its depths are from, if any."""
     change = search.unchanged
     while True:
@@ -102,7 +102,7 @@ def _released(search: Search) -> tuple[Change, Outcome, Record | None]:
         if record is not None and (outcome.ending == "completed" or not record.orders_are_fixed):
             completes = outcome.ending == "completed"
             deeper = change.deeper(_depths_of(record, search)) if completes else change
-            grown, ended = _grown(search, deeper, at_last=completes)
+            grown, ended = _grow(search, deeper, at_last=completes)
             if ended.ending == "completed":
                 return grown, ended, record if completes and grown == deeper else None
             outcome = ended if completes else outcome
@@ -125,7 +125,7 @@ def _depths_of(record: Record, search: Search) -> Mapping[str, int]:
     return {each: depth for each, depth in depths.items() if depth != search.depth_before(each)}
 
 
-def _grown(search: Search, change: Change, *, at_last: bool) -> tuple[Change, Outcome]:
+def _grow(search: Search, change: Change, *, at_last: bool) -> tuple[Change, Outcome]:
     """Run, and deepen a full channel of each loop that is stuck, until the program completes."""
     outcome = search.attempt(change, at_last=at_last)
     while outcome.ending == "deadlock" and outcome.full:
@@ -153,7 +153,7 @@ def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
     return None if more == change else more
 
 
-def _limited(search: Search, change: Change) -> Change:
+def _with_limit(search: Search, change: Change) -> Change:
     """Replace unlimited memory with the given capacity if it is enough, or with the most held."""
     given_bytes = search.unchanged.capacity_bytes
     if given_bytes is None or change.capacity_bytes is not None:
@@ -165,7 +165,7 @@ def _limited(search: Search, change: Change) -> Change:
     return limited
 
 
-def _lowered(search: Search, change: Change) -> tuple[Change, bool]:
+def _lower(search: Search, change: Change) -> tuple[Change, bool]:
     """Lower each number by runs, with all others kept; False if the effort ran out first.
 
     Deeper channels never stop a network of blocking reads, so bisection is exact. With a merge or a
@@ -177,7 +177,7 @@ def _lowered(search: Search, change: Change) -> tuple[Change, bool]:
         for least, most, key in _numbers(search, change):
             too_few, enough, probe = least, most, most - 1
             while too_few < probe:
-                less = _changed(change, key, probe)
+                less = _with_number(change, key, probe)
                 ending = search.attempt(less).ending
                 if ending == "interrupted":
                     return change, False
@@ -200,7 +200,7 @@ def _numbers(search: Search, change: Change) -> Iterator[tuple[int, int, str | F
         yield -1, count, feedback
 
 
-def _changed(change: Change, key: str | Feedback | None, number: int) -> Change:
+def _with_number(change: Change, key: str | Feedback | None, number: int) -> Change:
     if key is None:
         return change.roomy(number)
     return change.deeper({key: number}) if isinstance(key, str) else change.begun(key, number)

@@ -87,7 +87,7 @@ def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str
 def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) -> Iterator[str]:
     yield _verdict(report)
     yield from _section(_loop_title(report.loops[0]), _loop(report.loops[0], columns))
-    yield from _others(report.loops[1:], columns)
+    yield from _other_loops(report.loops[1:], columns)
     yield from _section("cause", _wrapped(report.loops[0].cause, _NAMES, columns))
     yield from _remedies(report, columns)
     yield from _section("", _tokens(report.loops[0], columns))
@@ -188,7 +188,7 @@ def _at(unit: BlockedUnit) -> str:
     return Place(unit.file, unit.line).brief
 
 
-def _others(loops: Sequence[Loop], columns: int | None) -> list[str]:
+def _other_loops(loops: Sequence[Loop], columns: int | None) -> list[str]:
     alike: dict[tuple[object, ...], list[Loop]] = {}
     for loop in loops:
         alike.setdefault((loop.code, *map(_kind, loop.units)), []).append(loop)

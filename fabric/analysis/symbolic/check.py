@@ -99,7 +99,7 @@ class Check:
             "metrics": {name: self.metrics.as_json(name) for name in self.metrics.accountings},
             "free_symbols": list(self.free_symbols),
             "sizes": {symbol.name: _plain(size) for symbol, size in self.sizes.items()},
-            "memory_map": [_placed(each) for each in self.plan.memory_map.tensors],
+            "memory_map": [_tensor_fields(each) for each in self.plan.memory_map.tensors],
             "warnings": list(self.warnings),
         }
 
@@ -152,7 +152,7 @@ def _layout(stream: Stream) -> dict[str, object]:
     }
 
 
-def _placed(placed: Placed) -> dict[str, object]:
+def _tensor_fields(placed: Placed) -> dict[str, object]:
     tensor = placed.tensor
     return {
         "first_address": placed.first_address,

@@ -124,7 +124,7 @@ class Recorder:
             "status": status,
             "cycles": state.cycles,
             "shutdown_cycles": shutdown_cycles_of(self._machine) if status == "completed" else None,
-            "hbm": _counted(state),
+            "hbm": _hbm_counters(state),
         }
         self.spool.attempt("its end", lambda: self._json("end", self._end))
         self.spool.close()
@@ -191,7 +191,7 @@ def _shared_links(machine: Machine) -> JsonObject:
     }
 
 
-def _counted(state: RunState) -> object:
+def _hbm_counters(state: RunState) -> object:
     """Return the counters of the off-chip memory as JSON types; None for most models."""
     if state.hbm is None:
         return None
@@ -254,13 +254,13 @@ def state_table(state: RunState, served: Mapping[int, int], next_place: int) -> 
         "busy_cycles": _numbers(unit.busy_cycles for unit in units),
         "flops": _numbers(unit.flops for unit in units),
         "finished": np.array([unit.finished for unit in units], np.bool_),
-        **_parked(state),
-        **_stalled(state, served),
+        **_wait_columns(state),
+        **_cause_columns(state, served),
         "next_place": np.full(len(units), next_place, np.int64),
     }
 
 
-def _parked(state: RunState) -> Columns:
+def _wait_columns(state: RunState) -> Columns:
     units = state.units
     waits = [unit.wait for unit in units]
     wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
@@ -273,7 +273,7 @@ def _parked(state: RunState) -> Columns:
     }
 
 
-def _stalled(state: RunState, served: Mapping[int, int]) -> Columns:
+def _cause_columns(state: RunState, served: Mapping[int, int]) -> Columns:
     waits = open_waits(state)
     return {
         "cause": _texts("" if wait is None else wait.cause for wait in waits),

@@ -157,7 +157,7 @@ def conduct_serving(
                     )
                     for design, of in laboratories.items()
                 }
-                compared = [_compared(run, steps, costs, exact) for run, steps in runs]
+                compared = [_with_samples(run, steps, costs, exact) for run, steps in runs]
                 result = replace(result, runs=tuple(compared), interrupted=False)
         except KeyboardInterrupt:
             pass
@@ -174,7 +174,7 @@ def _run(serving: Serving, outcome: Outcome) -> tuple[Run, list[Situation]]:
     return Run(name, rate, served.measures, served.timeline, quality), served.steps
 
 
-def _compared(
+def _with_samples(
     run: Run,
     steps: Sequence[Situation],
     costs: Mapping[str, LayerTables | FabricCost],

@@ -61,13 +61,13 @@ def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "
             "notes": "".join(f"<p>{text(each)}</p>" for each in notes(result)),
             "runs": sections(result.runs_sheet()),
             "pictures": section("Pictures", "\n".join(map(titled, pictures))),
-            "costs": section("What was served, and what steps cost", _stated(result)),
+            "costs": section("What was served, and what steps cost", _description(result)),
             "again": section("How to run it again", f"<pre>{text(command)}</pre>" * bool(command)),
         },
     )
 
 
-def _stated(result: ServingResult) -> str:
+def _description(result: ServingResult) -> str:
     serving = result.serving
     rows = [
         *_rows("requests", serving.requests),

@@ -122,7 +122,7 @@ class FabricCost:
 
     def cost(self, batches: Sequence[Batch]) -> Price:
         """Return the cost of a step; replicas that step together wait for the slowest."""
-        costs = [self._of(batch) for batch in batches if batch.tokens]
+        costs = [self._batch_price(batch) for batch in batches if batch.tokens]
         joules = [each.joules for each in costs]
         for batch in batches:
             if batch.tokens:
@@ -155,7 +155,7 @@ class FabricCost:
         cycles = self._cycles(decodes, mean, step.prompts)
         return Sampled(decodes, mean, step.prompts, cycles, exact.cycles)
 
-    def _of(self, batch: Batch) -> Price:
+    def _batch_price(self, batch: Batch) -> Price:
         described = self._described
         decodes = len(batch.decodes)
         mean = sum(batch.decodes) / decodes if decodes else 0
@@ -330,8 +330,8 @@ class Laboratory:
             fixed=dict(self._described.parameters),
             space=zipped(
                 batch=[each.tokens for each in distinct],
-                kv=[self._saved(self._lengths(each), "npy") for each in distinct],
-                routing=[self._saved(self._experts(each), "npz") for each in distinct],
+                kv=[self._save(self._lengths(each), "npy") for each in distinct],
+                routing=[self._save(self._experts(each), "npz") for each in distinct],
             ),
         )
         store = Store(study, file_url(self._folder / "study.db"))
@@ -361,7 +361,7 @@ class Laboratory:
         rows = np.sort(random.choice(len(recorded), rest, replace=False))
         return np.concatenate([*[recorded] * whole, recorded[rows]])
 
-    def _saved(self, values: NDArray[np.int64], suffix: str) -> str:
+    def _save(self, values: NDArray[np.int64], suffix: str) -> str:
         digest = hashlib.sha256(values.tobytes() + str(values.shape).encode()).hexdigest()[:16]
         path = self._folder / "situations" / f"{digest}.{suffix}"
         if not path.exists():

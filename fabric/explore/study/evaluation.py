@@ -158,14 +158,14 @@ class ProgramQuestion:
         """
         whole = {**self.fixed, **setting}
         content = {name: _content(whole[name]) for name in sorted(whole)}
-        return _digest([self.file_digests(), self._stated(), content])
+        return _digest([self.file_digests(), self._option_values(), content])
 
     def file_digests(self) -> list[str | None]:
         """Return the digests of the program, the hardware file and the placement, if stated."""
         files = (self.program, self.hardware, self.options.placement)
         return [None if each is None else _file_digest(Path(each)) for each in files]
 
-    def _stated(self) -> JsonObject:
+    def _option_values(self) -> JsonObject:
         # Channels are sorted: equal options have equal digests.
         return {
             name: {channel: str(value[channel]) for channel in sorted(value)}

@@ -194,16 +194,16 @@ class Judged:
 
 def filled(table: StudyTable, findings: Findings) -> Filled:
     """Compute a table."""
-    rows, trouble = _computed(lambda: _rows(table, findings))
+    rows, trouble = _compute(lambda: _rows(table, findings))
     return Filled(table, rows or (), trouble)
 
 
 def judged(claim: Claim, findings: Findings) -> Judged:
     """Judge a claim."""
-    return Judged(claim, *_computed(lambda: claim.judge(findings)))
+    return Judged(claim, *_compute(lambda: claim.judge(findings)))
 
 
-def _computed(compute: Callable[[], _Computed]) -> tuple[_Computed | None, str]:
+def _compute(compute: Callable[[], _Computed]) -> tuple[_Computed | None, str]:
     try:
         return compute(), ""
     except FabricError as error:

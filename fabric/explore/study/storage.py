@@ -56,7 +56,7 @@ class Database:
             missing = [each for each in (self.runs, self.claims) if each.name not in names]
             if names and len(missing) == 2:
                 raise ConfigurationError(
-                    f"{self._named} is a database of something else, with {_some(names)}: expected "
+                    f"{self._title} is a database of something else, with {_some(names)}: expected "
                     "an empty one, or one of a study"
                 )
             for table in missing:
@@ -64,11 +64,11 @@ class Database:
                     connection.execute(CreateTable(table, if_not_exists=True))
         except ImportError as error:
             raise ConfigurationError(
-                f"{self._named} needs a driver that is not installed ({library_text(error, url)})"
+                f"{self._title} needs a driver that is not installed ({library_text(error, url)})"
             ) from None
         except (sqlalchemy.exc.SQLAlchemyError, ValueError) as error:
             raise ConfigurationError(
-                f"{self._named} cannot be opened ({self._reason(error)}): expected the URL of an "
+                f"{self._title} cannot be opened ({self._reason(error)}): expected the URL of an "
                 "existing or a new database, such as sqlite:///study.db"
             ) from None
 
@@ -89,7 +89,7 @@ class Database:
         except sqlalchemy.exc.IntegrityError:
             return -1
         except sqlalchemy.exc.SQLAlchemyError as error:
-            raise OSError(errno.EIO, self._reason(error), self._named) from None
+            raise OSError(errno.EIO, self._reason(error), self._title) from None
 
     def read(self, statement: Any) -> list[Any]:
         """Return the rows of a query, with signals delayed.
@@ -116,12 +116,12 @@ class Database:
             *(AttributeError, OverflowError, RecursionError),
         ) as error:
             raise ConfigurationError(
-                f"{self._named} is damaged ({self._reason(error)}): expected an undamaged one, or "
+                f"{self._title} is damaged ({self._reason(error)}): expected an undamaged one, or "
                 "a new one, for which every point runs again"
             ) from None
 
     @property
-    def _named(self) -> str:
+    def _title(self) -> str:
         return f"storage {shown_address(self._url)}"
 
     def _reason(self, error: BaseException) -> str:

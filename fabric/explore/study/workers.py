@@ -363,7 +363,7 @@ class DaskWorkers(ThreadedWorkers):
         with self._lock:
             if self._closed:
                 raise WorkerLost("the workers are closed")
-            promise = self._client.submit(_alone, function, job, pure=False)
+            promise = self._client.submit(_run_alone, function, job, pure=False)
             self._under_way.add(promise)
         try:
             return cast("Answer", self._result(promise))
@@ -445,6 +445,6 @@ async def _end() -> None:
     os._exit(1)
 
 
-def _alone(function: Callable[[Job], Answer], job: Job) -> Answer:
+def _run_alone(function: Callable[[Job], Answer], job: Job) -> Answer:
     with _ONE_AT_A_TIME:
         return function(job)

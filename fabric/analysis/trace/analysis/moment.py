@@ -115,7 +115,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
         "SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts WHERE end_cycle <= $cut", cut=cut
     )
     units, ends = _units(trace, cut)
-    tally, waits = _counted(trace, units, cut)
+    tally, waits = _tally_until(trace, units, cut)
     closed, taken = {}, {}
     for number, elements, closed_cycle in trace.rows(_WAITED_FOR):
         if closed_cycle is not None and closed_cycle <= cut:
@@ -151,7 +151,7 @@ def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
     return expected
 
 
-def _counted(
+def _tally_until(
     trace: RecordedRun, units: list[UnitFacts], cut: int
 ) -> tuple[Tally, dict[int, WaitState]]:
     """Return the events up to a cycle, and the waits that ended later."""
@@ -346,7 +346,7 @@ def analysed(trace: RecordedRun) -> DeadlockReport | None:
     """
     if trace.status == "completed":
         return None
-    written = _written(trace)
+    written = _stored_report(trace)
     if not trace.has_state or (written is not None and trace.status == "livelock"):
         return written
     state = state_in(trace)
@@ -359,7 +359,7 @@ def analysed(trace: RecordedRun) -> DeadlockReport | None:
     return one_line(replace(found, remedy=written.remedy))
 
 
-def _written(trace: RecordedRun) -> DeadlockReport | None:
+def _stored_report(trace: RecordedRun) -> DeadlockReport | None:
     try:
         return msgspec.json.decode(trace.explained or b"", type=DeadlockReport)
     except (msgspec.MsgspecError, RecursionError):

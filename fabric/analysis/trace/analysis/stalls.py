@@ -128,7 +128,7 @@ class Accounts:
         run that did not complete, its end.
         """
         if self.status != "completed":
-            return self._stopped()
+            return self._stop_sentence()
         if not self.cycles:
             return "The run took no cycles."
         if self.gains is None:
@@ -139,9 +139,9 @@ class Accounts:
         first, *others = gains[:2]
         bound = first.cycles <= (1 - _BOUND_SHARE) * self.cycles
         sentence = f"{'Bound by' if bound else 'Nothing alone bounds it, not even'} "
-        sentence += f"{_called(first)}: {_gain_text(first, self.cycles)}."
+        sentence += f"{_gain_name(first)}: {_gain_text(first, self.cycles)}."
         for gain in others:
-            sentence += f" Next {_called(gain)}: {_gain_text(gain)}."
+            sentence += f" Next {_gain_name(gain)}: {_gain_text(gain)}."
         return sentence
 
     def _mostly(self) -> str:
@@ -151,7 +151,7 @@ class Accounts:
         name, cycles = _ranked(together)[0]
         return f"Most of the critical path: {name}, {percent(cycles, self.cycles)} %."
 
-    def _stopped(self) -> str:
+    def _stop_sentence(self) -> str:
         lines = self.timelines
         waits = [wait for wait in map(lines.still, range(len(lines.names))) if wait is not None]
         sentence = f"Not completed ({self.status}), so nothing bounds it"
@@ -170,7 +170,7 @@ class Accounts:
         return f"{sentence}. {waiting} {still}, {since}: {share} % of all units' cycles."
 
 
-def _called(gain: Gain) -> str:
+def _gain_name(gain: Gain) -> str:
     return f"{gain.name} ({Place(gain.file, gain.line).brief})" if gain.line else gain.name
 
 

@@ -108,7 +108,7 @@ def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple
         record = record_in(trace)
     except ConfigurationError:
         return None
-    tried = [*_hbm_gains(trace, record), *_tried(record, names, families)]
+    tried = [*_hbm_gains(trace, record), *_possible_gains(record, names, families)]
     gains = [gain for gain in tried if gain.cycles < record.cycles]
     return tuple(sorted(gains, key=lambda gain: gain.cycles))
 
@@ -126,7 +126,7 @@ def _hbm_gains(trace: RecordedRun, record: Record) -> Iterator[Gain]:
             yield Gain("hbm", name, _cycles(after, after.depths), None, estimated=True)
 
 
-def _tried(record: Record, names: Names, families: Iterable[int]) -> Iterator[Gain]:
+def _possible_gains(record: Record, names: Names, families: Iterable[int]) -> Iterator[Gain]:
     estimated = not record.determinate
     if record.clients:
         without = partial(record.with_waits, record.clients)
@@ -180,8 +180,8 @@ def what_if_of(
     hbm = {key: factor for key, factor in hbm.items() if factor != 1}
     stopped = trace.status == "deadlock"
     record, waiting = stopped_in(trace) if stopped else (record_in(trace), ())
-    changed, names = _changed(record, depths), Names(trace)
-    faster = _with_hbm(trace, _worked(record, names, work), hbm)
+    changed, names = _depth_changes(record, depths), Names(trace)
+    faster = _with_hbm(trace, _with_work(record, names, work), hbm)
     after = Retimer(faster.with_links(links))
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
@@ -192,7 +192,7 @@ def what_if_of(
         before.time(record.depths)
         moved = waits_of(before), waits_of(after)
     still = {each.unit for each in retimed.blocked}
-    released = [_released(record, after, unit) for unit in waiting if unit not in still]
+    released = [_released_unit(record, after, unit) for unit in waiting if unit not in still]
     return WhatIf(
         name=record.program,
         depths=changed,
@@ -204,7 +204,7 @@ def what_if_of(
         reasons=_reasons(record, work, links, hbm, ended=moved is not None),
         units=_units(names, *moved) if moved else (),
         channels=_channels(record, vector, *moved) if moved else (),
-        loop=tuple(_blocked(record, vector, each) for each in after.loop_of(retimed.blocked)),
+        loop=tuple(_blocked_unit(record, vector, each) for each in after.loop_of(retimed.blocked)),
         stopped=stopped,
         released=tuple(sorted(released, key=lambda unit: (unit.cycle, unit.name))),
     )
@@ -223,25 +223,25 @@ def _with_hbm(trace: RecordedRun, record: Record, hbm: Mapping[str, float]) -> R
     return record
 
 
-def _released(record: Record, after: Retimer, unit: int) -> ReleasedUnit:
+def _released_unit(record: Record, after: Retimer, unit: int) -> ReleasedUnit:
     last = int(record.first[unit + 1]) - 1
     code, cycle = int(record.events[last, 0]), int(after.clocks[last])
     full = code & e.KIND == e.SEND
     return ReleasedUnit(record.units[unit], record.channels[code >> e.SHIFT].name, full, cycle)
 
 
-def _worked(record: Record, names: Names, work: Mapping[str, float]) -> Record:
+def _with_work(record: Record, names: Names, work: Mapping[str, float]) -> Record:
     families = {family.title: family.members for family in names.families}
     factors: dict[int, float] = {}
-    for called, factor in work.items():
-        its = [unit for unit, name in enumerate(record.units) if _fits(name, called)]
-        its = its or list(families.get(called, ()))
-        if not its:
-            near = close_to(list(dict.fromkeys([*record.units, *families])), called)
-            raise refused(f"work of {called}: no unit or family has that name: expected {near}")
+    for pattern, factor in work.items():
+        units = [unit for unit, name in enumerate(record.units) if _fits(name, pattern)]
+        units = units or list(families.get(pattern, ()))
+        if not units:
+            near = close_to(list(dict.fromkeys([*record.units, *families])), pattern)
+            raise refused(f"work of {pattern}: no unit or family has that name: expected {near}")
         if not (math.isfinite(factor) and factor >= 0):
-            raise refused(f"work of {called} is {factor}: expected a factor of 0 or more")
-        factors |= dict.fromkeys(its, factor)
+            raise refused(f"work of {pattern} is {factor}: expected a factor of 0 or more")
+        factors |= dict.fromkeys(units, factor)
     for factor in dict.fromkeys(factors.values()):
         record = record.with_pace([unit for unit in factors if factors[unit] == factor], factor)
     return record
@@ -251,7 +251,7 @@ def _fits(name: str, called: str) -> bool:
     return name == called or fnmatchcase(name, called)
 
 
-def _changed(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
+def _depth_changes(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
     options = list(record.number)
     changed: dict[str, int] = {}
     for pattern, depth in depths.items():
@@ -318,7 +318,7 @@ def _change(waits: ChannelWaits) -> int:
     )
 
 
-def _blocked(record: Record, depths: list[int], blocked: Blocked) -> BlockedUnit:
+def _blocked_unit(record: Record, depths: list[int], blocked: Blocked) -> BlockedUnit:
     channel = record.channels[blocked.channel]
     other = channel.consumer if blocked.full else channel.producer
     return BlockedUnit(

@@ -401,7 +401,7 @@ def _channels(trace: RecordedRun) -> JsonObject:
 
 def steps(accounts: Accounts) -> dict[str, np.ndarray]:
     """Return columns of the critical path, ``step.cycles`` and ``step.root``; empty if too long."""
-    number = {root: place for place, root in enumerate(_known(accounts))}
+    number = {root: place for place, root in enumerate(_charged_roots(accounts))}
     merged: list[list[int]] = []
     for step in accounts.path:
         root = number[step.root]
@@ -413,13 +413,13 @@ def steps(accounts: Accounts) -> dict[str, np.ndarray]:
     return {"step.cycles": rows[:, 0], "step.root": rows[:, 1]}
 
 
-def _known(accounts: Accounts) -> list[Root]:
+def _charged_roots(accounts: Accounts) -> list[Root]:
     return sorted({*accounts.charged, *accounts.on_path()})
 
 
 def _roots(accounts: Accounts) -> JsonObject:
     path = accounts.on_path()
-    known = _known(accounts)
+    known = _charged_roots(accounts)
     number = {root: place for place, root in enumerate(known)}
     stalled = Counter(root for each in accounts.by_unit.values() for root in each)
 

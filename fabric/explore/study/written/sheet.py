@@ -104,7 +104,7 @@ def findings_sheet(result: StudyResult) -> Sheet:
     )
     if by:
         yield Fold("What was proved without a run", _proved(result, by))
-    yield Fold("How it was run", [Rows(("what", "value"), _stated(result))])
+    yield Fold("How it was run", [Rows(("what", "value"), _study_values(result))])
 
 
 def _cell(value: object) -> object:
@@ -201,7 +201,7 @@ def _option_text(value: object) -> str:
     return str(value)
 
 
-def _stated(result: StudyResult) -> list[tuple[str, str]]:
+def _study_values(result: StudyResult) -> list[tuple[str, str]]:
     study = result.study
     rows = [] if study.program is None else [("program", str(study.program))]
     rows += [("hardware", str(study.hardware))] if study.hardware is not None else []
