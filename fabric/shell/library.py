@@ -77,7 +77,8 @@ def installed() -> list[Entry]:
 
 def entries_of(module: ModuleType) -> list[Entry]:
     """Return the operators and functions of a user's file, at least one."""
-    own = _entries(each for each in vars(module).values() if _home(each) == module.__name__)
+    name = module.__name__
+    own = _entries(x for x in vars(module).values() if getattr(x, "__module__", None) == name)
     if not own:
         raise ProgramError("defines no operator and no function", file=str(module.__file__))
     return own
@@ -124,10 +125,6 @@ def _entries(offered: Iterable[object]) -> list[Entry]:
     )
     families = [(each, getattr(each, "family", None)) for each in classes]
     return [Entry(each, family, documentation(each)) for each, family in families if family]
-
-
-def _home(thing: object) -> str | None:
-    return getattr(thing, "__module__", None)
 
 
 def _packages() -> Iterator[ModuleType]:

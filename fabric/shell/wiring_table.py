@@ -75,11 +75,11 @@ def _wiring(group: tuple[Node, ...], console: Console) -> None:
         ),
         4,
     )
-    for label, streams in (
-        ("in ", [[node.input_types for node in group]]),
-        ("out", [[node.output_types for node in group]]),
+    for label, types in (
+        ("in ", [node.input_types for node in group]),
+        ("out", [node.output_types for node in group]),
     ):
-        for text in dict.fromkeys(_ports(streams[0])):
+        for text in dict.fromkeys(_ports(types)):
             print_line(console, Text(f"  {label} {text}"), 6)
     stated = [each for node in group for each in node.assumed if each.stated_layout]
     for text in dict.fromkeys(str(each.layout) for each in stated):

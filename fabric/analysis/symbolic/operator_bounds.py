@@ -118,7 +118,7 @@ class Certain:
         return facts
 
     def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
-        """Return the totals with parts that are all counts of elements in channels."""
+        """Return the program's totals of which a run measures every part, by counting elements."""
         stated = plan.program.totals
         carried = {edge.type.count for edge in plan.edges} if stated else set()
         found: dict[Expression, int] = {}

@@ -52,7 +52,6 @@ class RequestDescription(Described):
         count: number of requests, from the start of the table; by default all.
         rates: requests a second, ascending, each a run; by default one run with the table's times.
         poisson: draw ``count`` random arrivals, with lengths from the table.
-        seed: seed of the random draws.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
@@ -109,13 +108,11 @@ class Serving(Described):
     """A question of serving. Every design serves the same requests at every load.
 
     Attributes:
-        requests: the requests and their loads.
         designs: descriptions of step costs by design.
         server: the server, the same for every design.
         level: the promised service level.
         scheduler: ``FILE.py:NAME``, called with the server for each replica; by default the
             fabric's own scheduler.
-        name: name of the question.
         question: the question as a sentence, for reports.
     """
 

@@ -61,7 +61,6 @@ class FabricDescription(Described):
             default, the served requests.
         exact_steps: number of steps of each run to simulate exactly, which measures the error of
             interpolation.
-        seed: seed of the random draws.
     """
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError

@@ -86,7 +86,6 @@ class Served:
         begun_seconds: [requests], the time at which the first step of its prompt was scheduled.
         first_seconds, last_seconds: [requests], the times of its first and last token.
         steps: steps of each group of replicas that step together.
-        preemptions: number of preemptions.
         joules: energy of all steps; None if the energy of a step is unknown.
         interrupted: whether Ctrl-C stopped the run.
     """
@@ -316,7 +315,6 @@ class Measures(Result):
     """Measures of a run of a server.
 
     Attributes:
-        requests: number of requests.
         completed: number of requests with their last token.
         offered_per_second: arrivals a second; None if all requests arrive at one time.
         duration_seconds: from the first arrival to the last token.
@@ -329,7 +327,6 @@ class Measures(Result):
             a level.
         kept: fraction of all requests that meet the service level; None without a level.
         joules_per_token: energy of all steps by output token; None if unknown.
-        preemptions: number of preemptions.
         steps: number of steps; replicas that step together share a step.
         mean_running: running requests, averaged over the time of steps.
         most_blocks: maximum of the allocated cache blocks of replicas that step together.

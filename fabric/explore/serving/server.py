@@ -259,7 +259,6 @@ class ContinuousBatching:
 
     Attributes:
         blocks: number of allocated cache blocks.
-        preemptions: number of preemptions.
     """
 
     def __init__(self, server: Server) -> None:

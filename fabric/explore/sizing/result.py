@@ -181,9 +181,6 @@ class Sizing(Result):
     """Depths of channels that keep a goal.
 
     Attributes:
-        program: name of the program.
-        goal: the goal as text.
-        method: the method that found the depths.
         objective: the minimised cost, in ``bytes`` or ``slots``.
         channels: the channels with their depths, in edge order.
         cost_before: the cost of the depths of the wired program.
@@ -193,8 +190,6 @@ class Sizing(Result):
         keeps: whether runs of all inputs keep the goal.
         reasons: why the depths could not be proved, in sentences.
         inputs: the inputs that the depths serve.
-        held_out: the held-out inputs.
-        methods: the results of the methods.
         repeats: number of inputs back to back.
         settled: whether more inputs would change the depths; None for one input.
         evaluations: number of timings of records.

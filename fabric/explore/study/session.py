@@ -102,10 +102,8 @@ class StudySession:
     ) -> None:
         """Begin with the outcomes of earlier sessions.
 
-        Args:
-            study: the study.
-            kept: the store of outcomes; without it, outcomes are lost with the session.
-            look: computes bounds of points before they run; by default in this process.
+        ``kept``: the store of outcomes; without it, outcomes are lost with the session. ``look``:
+        computes bounds of points before they run; by default in this process.
         """
         self.study: Final = study
         self.outcomes: Final[dict[int, Outcome]] = {}

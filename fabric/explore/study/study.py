@@ -176,7 +176,6 @@ class StudyTable(Described):
     """A table of a study's points.
 
     Attributes:
-        columns: titles of the columns.
         rows: computes the rows, each with a text, a number or None for each column.
     """
 

@@ -161,7 +161,8 @@ class RecordedRun:
         """Return integer ``columns`` of ``rows``, which is a table's name or SQL after FROM."""
         names = ", ".join(f'"{column}"' for column in columns)
         found = self.numpy(f"SELECT {names} FROM {rows}")
-        return _stacked(found, columns)
+        stacked = np.column_stack([found[column] for column in columns])
+        return stacked.astype(np.int64, copy=False)
 
     def entries(self) -> Entries:
         """Return the rows of the log."""
@@ -301,10 +302,10 @@ class RecordedRun:
             "FROM {file}",
             TABLES["waiting"],
         )
-        self._fit()
+        self._drop_misfits()
         if window is not None:
             self._omit()
-        self._join()
+        self._drop_unsent()
         database.execute(query_tables.VIEWS)
 
     @property
@@ -341,7 +342,7 @@ class RecordedRun:
                 )
         self._database.execute(query_tables.WINDOW)
 
-    def _join(self) -> None:
+    def _drop_unsent(self) -> None:
         """Drop all rows if elements were dequeued but not sent: rows are missing."""
         if self._database.rows(query_tables.UNSENT):
             self.problems.append(
@@ -352,7 +353,7 @@ class RecordedRun:
                 "DELETE FROM entries; DELETE FROM recorded_states; DELETE FROM waiting"
             )
 
-    def _fit(self) -> None:
+    def _drop_misfits(self) -> None:
         """Drop the last states if units wait for other units' channels."""
         if not self.has_state or not self._database.rows(query_tables.UNFIT):
             return
@@ -388,10 +389,6 @@ class RecordedRun:
             self.has_state = False
         names = ", ".join(f'"{column}" BIGINT' for column in columns)
         self._database.execute(f"CREATE TABLE {table} ({names})")
-
-
-def _stacked(found: dict[str, np.ndarray], columns: Sequence[str]) -> Counters:
-    return np.column_stack([found[column] for column in columns]).astype(np.int64, copy=False)
 
 
 def _reason(error: Exception) -> str:
