@@ -35,6 +35,10 @@ def test_remedies_complete_and_one_less_does_not(network: Network) -> None:
         return
     completed = simulate(network.program, depths=depths)
     assert ("completed", remedy_.cycles) == (completed.status, completed.cycles)
+    if remedy_.faster:
+        faster = simulate(network.program, depths=network.depths | remedy_.faster)
+        assert remedy_.faster_cycles == faster.cycles
+        assert 100 * (faster.cycles or 0) <= 99 * (remedy_.cycles or 0)
     for depth in remedy_.depths:
         less = depths | {depth.option: depth.after - 1}
         stuck = simulate(network.program, depths=less, on_deadlock="describe").deadlock

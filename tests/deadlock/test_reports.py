@@ -153,12 +153,17 @@ class TestGrow:
         monkeypatch.chdir(tmp_path)
         assert 3 == main(["run", PROGRAM])
         printed = capsys.readouterr().out
-        (option,) = [word for word in printed.split() if word.startswith("join.1=")]
+        option, faster = [word for word in printed.split() if word.startswith("join.1=")]
         assert "remedy (checked by a re-run: completes at cycle 75)" in printed
         assert 0 == main(["run", PROGRAM, "--depth", option, "--json"])
         by_hand = json.loads(capsys.readouterr().out)
         assert 0 == main(["run", PROGRAM, "--on-deadlock", "grow", "--json"])
         grown = json.loads(capsys.readouterr().out)
+
+        assert 0 == main(["run", PROGRAM, "--depth", faster, "--json"])
+        cycles = json.loads(capsys.readouterr().out)["cycles"]
+        line = f"{100 - 100 * cycles / 75:.0f} % fewer cycles with --depth {faster} completes"
+        assert f"{line} at cycle {cycles}" in " ".join(printed.split())
 
         assert (75, 75) == (by_hand["cycles"], grown["cycles"])
         assert (None, None) == (by_hand["deadlock"], grown["deadlock"])

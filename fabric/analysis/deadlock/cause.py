@@ -86,16 +86,11 @@ def _freeing(state: RunState, unit: UnitState) -> set[int]:
 
 
 def _holding(state: RunState, owner: int) -> set[int]:
-    found = {owner}
-    ahead = [owner]
-    while ahead:
-        node = ahead.pop()
-        for channel in state.channels:
-            carries = channel.carries == "buffer"
-            if channel.producer == node and carries and channel.consumer not in found:
-                found.add(channel.consumer)
-                ahead.append(channel.consumer)
-    return found
+    buffers = [channel for channel in state.channels if channel.carries == "buffer"]
+    holding = {owner}
+    while more := {each.consumer for each in buffers if each.producer in holding} - holding:
+        holding |= more
+    return holding
 
 
 def lost_room(state: RunState) -> list[UnitState]:
@@ -176,25 +171,10 @@ def cores(needs: Mapping[int, Need], stuck: set[int]) -> list[list[int]]:
     for node in sorted(stuck):
         graph.add_node(node)
         graph.add_edges_from((node, peer) for peer in needs[node].peers if peer in stuck)
-    component = {}
-    groups = list(nx.strongly_connected_components(graph))
-    for number, group in enumerate(groups):
-        for node in group:
-            component[node] = number
-    open_groups = {component[a] for a, b in graph.edges if component[a] != component[b]}
-    closed = [group for number, group in enumerate(groups) if number not in open_groups]
-    return sorted(_chain(needs, group) for group in closed)
-
-
-def _chain(needs: Mapping[int, Need], group: set[int]) -> list[int]:
-    order: dict[int, None] = {}
-    ahead = [min(group)]
-    while ahead:
-        node = ahead.pop()
-        if node not in order:
-            order[node] = None
-            ahead += sorted(set(needs[node].peers) & group, reverse=True)
-    return list(order)
+    return sorted(
+        list(nx.dfs_preorder_nodes(graph.subgraph(group), min(group), sort_neighbors=sorted))
+        for group in nx.attracting_components(graph)
+    )
 
 
 def code(loop: list[UnitState], state: RunState) -> str:

@@ -167,6 +167,8 @@ class Remedy:
         irreducible: no depth or front can be lowered by one, nor the capacity by a byte, with all
             else kept.
         why_not: why the program has no remedy, or why it may be larger than needed.
+        faster: larger depths with which a run takes at least 1 % fewer cycles; empty without any.
+        faster_cycles: of this run.
     """
 
     depths: list[Depth]
@@ -177,6 +179,8 @@ class Remedy:
     why_not: str
     initial: list[Front] = field(default_factory=list)
     every_channel: EveryChannel | None = None
+    faster: dict[str, int] = field(default_factory=dict)
+    faster_cycles: int | None = None
 
 
 @dataclass(frozen=True)

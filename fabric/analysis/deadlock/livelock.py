@@ -36,12 +36,7 @@ class LivelockWatch:
     Progress is a sink that receives, a unit that charges work, or a completed HBM burst.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        cycles: int,
-        looks: int = _LOOKS,
-    ) -> None:
+    def __init__(self, machine: Machine, cycles: int, looks: int = _LOOKS) -> None:
         self.cycles: Final = cycles
         self._machine: Final = machine
         self._sinks: Final = machine.sinks
@@ -65,11 +60,7 @@ class LivelockWatch:
         if self._looks <= self._most_looks:
             return
         self.moving = tuple(
-            number
-            for number, (channel, before) in enumerate(
-                zip(self._machine.channels, self._counts, strict=True)
-            )
-            if channel.elements > before
+            n for n, each in enumerate(self._machine.channels) if each.elements > self._counts[n]
         )
         self._machine.clock.stopping = True
 

@@ -85,7 +85,25 @@ def find_remedy(
         if count
     ]
     cycles = search.known(change).cycle
-    return Remedy(deeper, capacity, cycles, finished, trials, why_larger, initial, every)
+    faster = _faster(search, change, record if only_deeper else None)
+    return Remedy(deeper, capacity, cycles, finished, trials, why_larger, initial, every, *faster)
+
+
+def _faster(
+    search: Search, change: Change, record: Record | None
+) -> tuple[dict[str, int], int | None]:
+    """Double the depths of a remedy while that saves 1 % of the cycles; return the cycles, too.
+
+    ``record``: of the run with unbounded channels.
+    """
+    faster, cycles = change, search.known(change).cycle
+    while record is not None and 100 * record.cycles <= 99 * cycles:
+        deeper = faster.deeper({option: 2 * depth for option, depth in faster.depths.items()})
+        outcome = search.attempt(deeper)
+        if outcome.ending != "completed" or 100 * outcome.cycle > 99 * cycles:
+            break
+        faster, cycles = deeper, outcome.cycle
+    return ({}, None) if faster == change else (dict(faster.depths), cycles)
 
 
 def _capacities(search: Search, change: Change) -> tuple[int, int]:

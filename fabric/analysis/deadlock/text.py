@@ -86,7 +86,8 @@ def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str
 
 def _parts(report: DeadlockReport, columns: int | None, *, with_events: bool) -> Iterator[str]:
     yield _verdict(report)
-    yield from _section(_loop_title(report.loops[0]), _loop(report.loops[0], columns))
+    title = "the loop" if len(report.loops[0].units) > 1 else "the operator"
+    yield from _section(title, _loop(report.loops[0], columns))
     yield from _other_loops(report.loops[1:], columns)
     yield from _section("cause", _wrapped(report.loops[0].cause, _NAMES, columns))
     yield from _remedies(report, columns)
@@ -125,10 +126,6 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
         return []
     head = ["", f"  {title}"] if title else [""]
     return [*head, *lines]
-
-
-def _loop_title(loop: Loop) -> str:
-    return "the loop" if len(loop.units) > 1 else "the operator"
 
 
 def _loop(loop: Loop, columns: int | None) -> list[str]:
@@ -224,7 +221,8 @@ def _remedies(report: DeadlockReport, columns: int | None) -> list[str]:
         lines += _completing("checked by a re-run", every.cycles, [(change, every.write)], columns)
     if remedy.cycles is not None:
         how = "channel by channel" if every else "checked by a re-run"
-        lines += _completing(how, remedy.cycles, _changes(remedy), columns)
+        rows = [*_changes(remedy), *_faster(remedy)]
+        lines += _completing(how, remedy.cycles, rows, columns)
         return [*lines, *_limits(remedy, columns)]
     hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
     hints = _folded(hints, _LINES, lambda rest: f"And so on for {counted(rest, 'more loop')}")
@@ -274,6 +272,15 @@ def _changes(remedy: Remedy) -> Table:
     return rows + _folded(
         depths, _LINES, lambda rest: (f"and {rest:,} more in deadlock.json{grow}",)
     )
+
+
+def _faster(remedy: Remedy) -> Table:
+    rows: Table = [("", f"--depth {option}={depth}") for option, depth in remedy.faster.items()]
+    if remedy.cycles is not None and remedy.faster_cycles is not None:
+        percent = 100 - 100 * remedy.faster_cycles / remedy.cycles
+        end = f"completes at cycle {remedy.faster_cycles:,}"
+        rows[0] = (f"{percent:.0f} % fewer cycles with", rows[0][1], end)
+    return _folded(rows, _LINES, lambda rest: (f"and {rest:,} more in deadlock.json",))
 
 
 def _limits(remedy: Remedy, columns: int | None) -> list[str]:

@@ -89,7 +89,7 @@ def printed(sizing: Sizing, width: int) -> str:
     return plain_text(sizing.sheet(2), width) + "\n"
 
 
-@pytest.mark.parametrize(("name", "width"), [("wide", 120), ("narrow", 72)])
+@pytest.mark.parametrize(("name", "width"), [("wide", 120), ("narrow", 90)])
 def test_sizing_of_several_inputs_is_printed_as_in_the_snapshot(
     name: str, width: int, golden: Callable[[str, str], None]
 ) -> None:
