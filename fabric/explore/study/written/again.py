@@ -20,9 +20,9 @@ _MODEL: Final = "hardware.hbm.model"
 
 
 def again_sheet(result: StudyResult, shown: int) -> Sheet:
-    """Yield what changes of ``Study.again`` make of the front; at most ``shown`` rows of each.
+    """Yield the front's designs with each change of ``Study.again``, ``shown`` rows at most.
 
-    Without such changes, yield the command that repeats a front of the flat memory on banks.
+    Without changes, yield the command that runs a front of the flat memory on a memory with banks.
     """
     if result.again is None and _is_flat(result):
         yield Title("The front on another memory")

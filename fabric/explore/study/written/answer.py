@@ -397,7 +397,7 @@ def _of_all(result: StudyResult) -> str:
 
 
 def _evaluated(result: StudyResult) -> str:
-    return "finished" if result.study.has_inputs else "looked at"
+    return "finished" if result.study.has_inputs else "evaluated"
 
 
 def _missing(result: StudyResult) -> int:

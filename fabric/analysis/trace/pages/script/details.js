@@ -29,7 +29,7 @@ function openDetails(title, subtitle, ...content) {
 let touched = null;
 document.addEventListener("pointerdown", ({ target }) => { touched = target.closest("#graph, .strip, table") ?? touched; });
 
-/** Shows or hides the panel. What was clicked last stays at its height, though lines above it wrap. */
+/** Shows or hides the panel. The last clicked element stays in place, even if lines above it wrap. */
 function showDetails(isShown) {
   const fixed = touched ?? document.querySelector("main");
   const before = fixed.getBoundingClientRect().top;

@@ -3,11 +3,11 @@
 const PAGE = 20;
 
 /**
- * Makes a table in `place`. columns: title, value(row), and for names show(row), an element; of a
- * family `sum` says that its numbers are added up, else it has the median and how far they go.
- * found(row) tells if a row matches the search, chosen(row) if it is highlighted; `parts` of the
- * view change that. family(row) says which rows are of one, by its title; null for none. Rows of
- * which last(row) is true are one family, which comes last.
+ * Makes a table in `place`. A column has a title and value(row); a column of names also has
+ * show(row), an element. The row of a family has the sum of a column with `sum`, otherwise the
+ * median and the range. found(row): whether it matches the search. chosen(row): whether it is
+ * highlighted. Both change with `parts` of the view. family(row): the title of its family, or null.
+ * Rows with last(row) are one family, at the end.
  */
 function makeTable(place, { rows, columns, found, chosen = () => false, parts = ["rows"], family = () => null, last = () => false, lastTitle = "" }) {
   let sorted = rows;
@@ -38,7 +38,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     return things.slice().sort((a, b) => (down ? -1 : 1) * compare(a, b));
   }
 
-  /** Families in the order of their first rows, each with its rows; a row of none is one alone. */
+  /** Families with their rows, in the order of first rows; a row without a family is one alone. */
   function familiesOf(some) {
     const known = new Map();
     for (const row of some) {
@@ -83,7 +83,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     });
   }
 
-  /** Families by the most of the column that the table is sorted by, or by their sums. */
+  /** Families sorted by the greatest value of the chosen column, or by its sum. */
   function inFamilies(fitting) {
     const all = familiesOf(fitting);
     if (by < 0 || !isNumber[by]) return all;
@@ -113,7 +113,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
   draw();
 }
 
-/** The parts of a name such as `hardware.hbm.channels`, between which it may go to a further line. */
+/** The parts of a name such as `hardware.hbm.channels`; a line may be broken between them. */
 function breakable(name) {
   return name.split(/(?<=\.)/).flatMap((each, n) => (n ? [make("wbr"), each] : [each]));
 }
