@@ -70,6 +70,7 @@ from .sources import Consumer as Consumer
 from .sources import Metadata as Metadata
 from .sources import RaggedIntegers as RaggedIntegers
 from .sources import Selectors as Selectors
+from .streams.reading import Lockstep as Lockstep
 from .tiles.integers import INTEGER as INTEGER
 from .tiles.integers import integer as integer
 from .tiles.tensor import Elements as Elements
