@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from typing_extensions import override
 
 from fabric import ShapeError, Stream, StreamType, Tile, TileType, TupleType
@@ -21,9 +20,7 @@ from fabric.extend import (
     ValueType,
     Wiring,
     Work,
-    check_converts,
     drop,
-    dtype_name,
     filled,
     is_static,
     items_of,
@@ -31,7 +28,7 @@ from fabric.extend import (
     number_in,
     same,
 )
-from operators.streams.reading import Track, Types, closing, differ
+from operators.streams.reading import Track, Types, check_number, check_static, closing, differ
 from operators.tiles.integers import is_integer
 
 
@@ -215,19 +212,9 @@ class Union(_MergeJoin):
         for stream in inputs:
             payload = _payload_type(stream.value)
             for tile in payload.items if isinstance(payload, TupleType) else (payload,):
-                if not (
-                    isinstance(tile, TileType) and is_static(tile.rows) and is_static(tile.cols)
-                ):
-                    raise ShapeError(
-                        f"Union fills missing payloads of {stream}: expected tiles of a static size"
-                    )
-                try:
-                    check_converts(np.array(self.filler), tile.dtype)
-                except ValueError as error:
-                    raise ShapeError(
-                        f"Union fills missing payloads of {stream} with {self.filler}: "
-                        f"expected a number that {dtype_name(tile.dtype)} holds"
-                    ) from error
+                fills = "Union fills missing payloads of"
+                dtype = check_static(fills, stream, tile).dtype
+                check_number(fills, stream, self.filler, dtype)
         return outputs
 
     @override

@@ -25,17 +25,14 @@ from fabric.extend import (
     Value,
     Wiring,
     Work,
-    check_converts,
     check_same_shape,
-    dtype_name,
     filled,
-    is_static,
     kept_as,
     number_in,
     product,
 )
 from operators.functions.arithmetic import narrow, plus, wide
-from operators.streams.reading import Lockstep, Types, load_cycles
+from operators.streams.reading import Lockstep, Types, check_number, check_static, load_cycles
 from operators.tiles.integers import check_integers, is_integer
 
 Array = np.ndarray
@@ -116,16 +113,8 @@ class Scatter(Operator):
                 f"Scatter(rank={self.rank}) is given {addresses} of rank {addresses.rank}: "
                 "expected groups of at most that rank"
             )
-        word = values.value
-        if not (isinstance(word, TileType) and is_static(word.rows) and is_static(word.cols)):
-            raise ShapeError(f"Scatter updates by {values}: expected tiles of a static size")
-        try:
-            check_converts(np.array(self.initial), word.dtype)
-        except ValueError as error:
-            raise ShapeError(
-                f"Scatter begins {values} with {self.initial}: expected a number that "
-                f"{dtype_name(word.dtype)} holds"
-            ) from error
+        word = check_static("Scatter updates by", values, values.value)
+        check_number("Scatter begins", values, self.initial, word.dtype)
         return (StreamType((*addresses.shape[: -self.rank], self.words), word),)
 
     @override

@@ -8,10 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-import numpy as np
 from typing_extensions import override
 
 from fabric import Dim, ShapeError, Stream, StreamType, Tile, TileType
@@ -27,8 +25,6 @@ from fabric.extend import (
     artifact_bytes,
     at_least_one,
     ceil_div,
-    check_converts,
-    dtype_name,
     filled,
     holds_buffers,
     is_static,
@@ -36,7 +32,7 @@ from fabric.extend import (
     product,
     refuse,
 )
-from operators.streams.reading import Orders, Types, send
+from operators.streams.reading import Orders, Types, check_number, check_static, send
 
 
 @dataclass(frozen=True)
@@ -276,19 +272,9 @@ class Reshape(_Reshaping):
                 f"Reshape splits dimension 0 of {source} into chunks of {self.chunk}, which may "
                 "need padding: expected pad=..."
             )
-        tile = source.value
-        if self.pad is not None and not (
-            isinstance(tile, TileType) and is_static(tile.rows) and is_static(tile.cols)
-        ):
-            raise ShapeError(f"Reshape pads {source}: expected a stream of tiles of a static size")
-        if self.pad is not None and isinstance(tile, TileType):
-            try:
-                _check_pad(self.pad, tile.dtype)
-            except ValueError as error:
-                raise ShapeError(
-                    f"Reshape pads {source} with {self.pad}: expected a number that "
-                    f"{dtype_name(tile.dtype)} holds"
-                ) from error
+        if self.pad is not None:
+            tile = check_static("Reshape pads", source, source.value)
+            check_number("Reshape pads", source, self.pad, tile.dtype)
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
@@ -389,12 +375,6 @@ class Reshape(_Reshaping):
             stop = level if number == missing - 1 else 0
             await ports.outputs[0].send((padding, stop))
             await ports.outputs[1].send((True, stop))
-
-
-@lru_cache(typed=True)
-def _check_pad(pad: float, dtype: np.dtype) -> None:
-    """Refuse ``pad`` if ``dtype`` does not hold it; cached for programs with thousands of pads."""
-    check_converts(np.array(pad), dtype)
 
 
 def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:

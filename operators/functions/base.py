@@ -131,11 +131,7 @@ def zeros(result: TileType, functional: bool) -> Tile:
 
 
 def check_flops(function: Described, flops: object) -> None:
-    """Refuse operations of ``function`` that are not a number or an expression.
-
-    Raises:
-        ProgramError: otherwise, with a whole sentence to which the caller adds the line.
-    """
+    """Refuse operations of ``function`` that are not a number or an expression."""
     # Operations on tiles of a mean size may be a fraction.
     if flops < 0 if isinstance(flops, Rational) else not hasattr(flops, "free_symbols"):
         raise ProgramError(

@@ -440,11 +440,7 @@ def _remainder(x: Array, y: Array) -> Array:
 
 
 def _divisor(x: Array, y: Array) -> Array:
-    """Return ``y``; whole numbers have no quotient by 0, where numpy gives 0.
-
-    Raises:
-        ValueError: a whole number is divided by 0.
-    """
+    """Return ``y``; whole numbers have no quotient by 0, where numpy gives 0."""
     if is_whole(x) and is_whole(y) and not np.all(y):
         raise ValueError("a whole number is divided by 0: expected another divisor")
     return y

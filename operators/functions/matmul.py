@@ -217,11 +217,7 @@ class MatmulSum(Reduction):
 
 
 def _factors(name: str, operands: tuple[ValueType, ...], transposed: bool) -> tuple[Operand, ...]:
-    """Return the types of two factors; the second may have fewer bits.
-
-    Raises:
-        ShapeError: not two operands, not tiles, or other element types.
-    """
+    """Return the types of two factors; the second may have fewer bits."""
     a, b = tile_types(name, operands, 2, mixed_types=True, block_scaled=True)
     if block_format(b.dtype) is not None:
         if not transposed:

@@ -100,11 +100,7 @@ class Stored(Source):
 
 
 def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
-    """Refuse numbers that a block-scaled type would round; other types refuse theirs themselves.
-
-    Raises:
-        ValueChangedError: the type does not hold a number.
-    """
+    """Refuse numbers that a block-scaled type would round; other types refuse theirs themselves."""
     if block_format(dtype) is None:
         return
     found = numbers_of(converted(array, dtype))

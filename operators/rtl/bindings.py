@@ -67,11 +67,7 @@ def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
 
 
 def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]) -> tuple[str, T]:
-    """Return the name of a function and its hardware, which its class may provide.
-
-    Raises:
-        ProgramError: it has no hardware.
-    """
+    """Return the name of a function and its hardware, which its class may provide."""
     name = type(function).__name__
     if hasattr(function, "hardware"):
         found = stated(function)
@@ -100,11 +96,7 @@ def _size(dim: Any) -> int:
 
 
 def _map_function(place: Place, function: Any) -> tuple[str, description.Function]:
-    """Return the hardware of a function of Map; some have a module per attribute value.
-
-    Raises:
-        ProgramError: it has no hardware.
-    """
+    """Return the hardware of a function of Map; some have a module per attribute value."""
     if type(function) is Chain:
         missing = chains.refusal(function)
         if missing is not None:
@@ -303,11 +295,7 @@ def broadcast(place: Place) -> Binding:
 
 
 def steered(place: Place, count: int) -> int:
-    """Return ``count``, the outputs that a selector may name, if a token has room for them.
-
-    Raises:
-        ProgramError: a token does not.
-    """
+    """Return ``count``, the outputs that a selector may name, if a token has room for them."""
     if count > CONTROL_BITS:
         raise place.refused(f" that steers {count}: expected at most {CONTROL_BITS} ways")
     return count

@@ -132,11 +132,7 @@ def second(of: Any) -> Any:
 
 
 def packed(**fields: int) -> int:
-    """Return the bits of a token; other fields are 0.
-
-    Raises:
-        ValueError: a value does not fit its field.
-    """
+    """Return the bits of a token; other fields are 0."""
     bits, at = 0, 0
     for name, width in FIELDS.items():
         value = fields.pop(name, 0)

@@ -23,11 +23,7 @@ _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 def stated(of: Any, *given: object) -> Any:
-    """Return the result of an operator's or a function's method ``hardware``.
-
-    Raises:
-        FabricError: the method raised an error.
-    """
+    """Return the result of an operator's or a function's method ``hardware``."""
     with users_code(f"{type(of).__name__}.hardware"):
         return of.hardware(*given)
 

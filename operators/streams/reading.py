@@ -19,7 +19,10 @@ dimensions that its last element left open.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
+from functools import lru_cache
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
+
+import numpy as np
 
 from fabric import (
     Layout,
@@ -43,7 +46,10 @@ from fabric.extend import (
     Value,
     ValueType,
     carried,
+    check_converts,
     check_same_shape,
+    dtype_name,
+    is_static,
     items_of,
     tracks_errors,
 )
@@ -57,15 +63,33 @@ V = TypeVar("V")
 
 
 def check_inputs(name: str, inputs: tuple[Stream, ...]) -> None:
-    """Refuse inputs that ``name`` cannot read element by element.
-
-    Raises:
-        ShapeError: no inputs, or inputs of different shapes.
-    """
+    """Refuse inputs that ``name`` cannot read element by element."""
     if not inputs:
         raise ShapeError(f"{name} is given no stream: expected at least one")
     for other in inputs[1:]:
         check_same_shape(name, inputs[0], other)
+
+
+def check_static(what: str, stream: Stream, value: ValueType) -> TileType:
+    """Return ``value``, of an element of ``stream``, if it is a tile of a static size."""
+    if isinstance(value, TileType) and is_static(value.rows) and is_static(value.cols):
+        return value
+    raise ShapeError(f"{what} {stream}: expected tiles of a static size")
+
+
+def check_number(what: str, stream: Stream, number: float, dtype: np.dtype) -> None:
+    """Refuse a ``number`` that elements of ``dtype`` do not hold."""
+    try:
+        _check_converts(number, dtype)
+    except ValueError as error:
+        held = f"expected a number that {dtype_name(dtype)} holds"
+        raise ShapeError(f"{what} {stream} with {number}: {held}") from error
+
+
+@lru_cache(typed=True)
+def _check_converts(number: float, dtype: np.dtype) -> None:
+    """Check a conversion; cached for programs with thousands of equal numbers."""
+    check_converts(np.array(number), dtype)
 
 
 def unpacked(values: Iterable[Value]) -> list[Value]:
@@ -341,11 +365,7 @@ class Guided(Generic[V]):
         return self
 
     async def __anext__(self) -> V:
-        """Wait for the next value; pass on the bare stops before it.
-
-        Raises:
-            OperatorError: the structures differ.
-        """
+        """Wait for the next value; pass on the bare stops before it."""
         values, groups = self._values, self._groups
         source, held = values.source, self._held
         while True:
@@ -485,11 +505,7 @@ class Track:
 
 
 async def closing(ports: Ports, low: Track, high: Track) -> None:
-    """Peek the bare stop with which ``low`` has to continue, since ``high`` closes more.
-
-    Raises:
-        OperatorError: another element comes.
-    """
+    """Peek the bare stop with which ``low`` has to continue, since ``high`` closes more."""
     element = await low.source.peek()
     if element is not None:
         value = element[0]

@@ -177,11 +177,7 @@ class Grid:
         )
 
     def checked(self, address: Tile, ports: Ports) -> int:
-        """Return the number in ``address`` if it is the number of a tile.
-
-        Raises:
-            OperatorError: no tile has that number.
-        """
+        """Return the number in ``address`` if it is the number of a tile."""
         number = ports.number(address, self.count)
         if number is not None:
             return number
@@ -201,11 +197,7 @@ class Grid:
         return slice(top, top + rows), slice(left, left + cols)
 
     def element_type(self, hardware: Hardware) -> np.dtype:
-        """Return the element type of the tiles: the tensor's, or the default of ``hardware``.
-
-        Raises:
-            ShapeError: see ``check``.
-        """
+        """Return the element type of the tiles: the tensor's, or the default of ``hardware``."""
         dtype = self.tensor.dtype or dtype_named(hardware.tile.dtype)
         self.check(dtype)
         return dtype
@@ -230,11 +222,7 @@ class Grid:
             raise ShapeError(f"{self._operator}: {self._changed(error)}") from error
 
     def _check_blocks(self, dtype: np.dtype) -> None:
-        """Refuse tiles that begin within a block of numbers that share a scale.
-
-        Raises:
-            ShapeError: they do.
-        """
+        """Refuse tiles that begin within a block of numbers that share a scale."""
         cols, width, own = self.tile[-1], self.tensor.shape[-1], self.tensor.base.shape[-1]
         if not (own % BLOCK == cols % BLOCK == 0 or cols == width == own):
             raise ShapeError(
@@ -261,11 +249,7 @@ class Grid:
         return single and self.tensor.has_data
 
     def matrix(self, ports: Ports, elements: Elements, dtype: np.dtype) -> np.ndarray:
-        """Return the tensor as the matrix it is stored as, not to be written to.
-
-        Raises:
-            OperatorError: the element type changes a value.
-        """
+        """Return the tensor as the matrix it is stored as, not to be written to."""
         shape = self.tensor.shape
         try:
             array = elements.of(kept_as(dtype))
@@ -299,11 +283,7 @@ class Tiles:
         return rows, row_bytes(cols, self._dtype)
 
     def __getitem__(self, number: int) -> Tile:
-        """Return tile ``number``, which a reader has to load from memory.
-
-        Raises:
-            OperatorError: the element type changes a value.
-        """
+        """Return tile ``number``, which a reader has to load from memory."""
         if self._elements is None:
             number = 0
         tile = self._made.get(number)

@@ -48,11 +48,7 @@ def is_integer(value: ValueType) -> bool:
 
 
 def check_integers(operator: str, *streams: Stream) -> None:
-    """Refuse streams of anything but integers.
-
-    Raises:
-        ShapeError: an element is something else.
-    """
+    """Refuse streams of anything but integers."""
     for stream in streams:
         if not is_integer(stream.value):
             raise ShapeError(f"{operator} is given {stream}: expected 1x1 tiles of integers")

@@ -223,11 +223,7 @@ class Tensor:
         return self._data is not None
 
     def check(self, dtype: np.dtype) -> None:
-        """Refuse existing data that ``dtype`` would change.
-
-        Raises:
-            ValueError: a value changes.
-        """
+        """Refuse existing data that ``dtype`` would change."""
         if isinstance(self._data, np.ndarray):
             check_converts(self._data, dtype)
 

@@ -172,11 +172,7 @@ def _traced(
     *,
     rolls: bool = False,
 ) -> ExportedProgram:
-    """Trace a module, and decompose calls that have no importer.
-
-    Raises:
-        ProgramError: PyTorch cannot trace it.
-    """
+    """Trace a module, and decompose calls that have no importer."""
     given = _where_the_weights_are(module, (args, dict(kwargs)))
     if dynamic_shapes is None:
         # A failed export leaves marks of symbolic lengths at the tensors of its arguments.
@@ -481,11 +477,7 @@ def _sizes(node: Node, tensor: torch.Tensor) -> tuple[int, ...]:
 
 
 def check_is_known(node: Node) -> None:
-    """Refuse a call that reads a number of data.
-
-    Raises:
-        UnsupportedError: it does.
-    """
+    """Refuse a call that reads a number of data."""
     if node.target in (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default):
         raise UnsupportedError(
             f"data decide the number that it reads{_who_needs_it(node)}: expected a known one"
@@ -600,11 +592,7 @@ _BITS: Final = {
 
 
 def dtype_of(dtype: torch.dtype) -> np.dtype:
-    """Return numpy's name for an element type.
-
-    Raises:
-        UnsupportedError: numpy has no such type.
-    """
+    """Return numpy's name for an element type."""
     found = _DTYPES.get(dtype)
     if found is None:
         known = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)

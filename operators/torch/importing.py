@@ -274,11 +274,7 @@ class Importing:
 
     @staticmethod
     def unsupported(needed: str) -> NoReturn:
-        """Refuse the call that is being imported.
-
-        Raises:
-            UnsupportedError: always; ``needed`` states what the import needs.
-        """
+        """Refuse the call that is being imported."""
         raise UnsupportedError(needed)
 
 

@@ -114,11 +114,7 @@ class Constants:
         return True
 
     def stored(self, node: Node, name: str) -> Stored:
-        """Return the tensor of a node.
-
-        Raises:
-            UnsupportedError: it has elements that tiles do not have.
-        """
+        """Return the tensor of a node."""
         (spec,) = specs_of(node)
         return self._stored(node, name, spec, self._make[node])
 
@@ -235,11 +231,7 @@ class Planned(NamedTuple):
 
 
 def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned:
-    """Import the calls of a captured module.
-
-    Raises:
-        ProgramError: an input has elements that tiles do not have.
-    """
+    """Import the calls of a captured module."""
     rows = rows_in_loops(captured.calls, schedule.tile_rows)
     planning = _Planning(captured, Importing(schedule, choices.of), Constants(captured), rows)
     for node in captured.data:
@@ -384,9 +376,6 @@ class _Planning:
 
         PyTorch treats a single float64 number beside a float32 tensor with dimensions as float32;
         so does this.
-
-        Raises:
-            UnsupportedError: it is a constant with elements that tiles do not have.
         """
         number = argument.meta.get("val")
         if (
@@ -405,11 +394,7 @@ def _is_float32(node: Node) -> bool:
 
 
 def _call(node: Node, read: Mapping[Node, Any]) -> Call:
-    """Return a call with the values of its arguments.
-
-    Raises:
-        UnsupportedError: its result has elements that tiles do not have.
-    """
+    """Return a call with the values of its arguments."""
     return Call(
         target_of(node),
         node.name,
@@ -489,11 +474,7 @@ def _given(importing: Importing, importer: Importer, call: Call) -> Result:
 
 
 def _checked(found: Result, importer: Importer, call: Call) -> Result:
-    """Return an importer's result; a user's must match the shapes and types of PyTorch's.
-
-    Raises:
-        UnsupportedError: it does not.
-    """
+    """Return an importer's result; a user's must match the shapes and types of PyTorch's."""
     if importer.__module__.startswith("operators."):
         return found
     views = found if isinstance(found, tuple) else (found,)

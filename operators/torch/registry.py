@@ -74,11 +74,7 @@ def makes_whole(form: type) -> Callable[[Maker], Maker]:
 
 
 def whole(importing: Importing, view: View) -> View:
-    """Return a view in a layout, for a tensor that may be in an opaque form.
-
-    Raises:
-        UnsupportedError: no function is registered for the form.
-    """
+    """Return a view in a layout, for a tensor that may be in an opaque form."""
     source = view.source
     if not isinstance(source, Opaque):
         return view
@@ -92,12 +88,7 @@ def whole(importing: Importing, view: View) -> View:
 
 
 def asked(who: str, registered: Callable[..., Given], importing: Importing, of: object) -> Given:
-    """Return the result of an importer or a maker, which may be a user's.
-
-    Raises:
-        UnsupportedError: it refuses.
-        FabricError: it raised another error.
-    """
+    """Return the result of an importer or a maker, which may be a user's."""
     with users_code(who):
         try:
             return registered(importing, of)

@@ -100,11 +100,7 @@ def _parts(
 
 
 def _routed(importing: Importing, call: Call, rows: View, offsets: object, groups: int) -> View:
-    """Return rows routed to their experts, packed into tiles for a product.
-
-    Raises:
-        UnsupportedError: the rows are not sorted by expert, or the groups are not the rows' groups.
-    """
+    """Return rows routed to their experts, packed into tiles for a product."""
     form = rows.source.form if isinstance(rows.source, Opaque) else None
     control = offsets.source if isinstance(offsets, View) else None
     if isinstance(form, Routed):

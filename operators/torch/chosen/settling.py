@@ -77,11 +77,7 @@ class Settled(torch.nn.Module):
         self.places: Final = known.places
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the module's result.
-
-        Raises:
-            NeedsLengthError: a call needs to know a length that data decide.
-        """
+        """Return the module's result."""
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         with preserve_node_meta():
             return _Settling(self).run(*leaves, enable_io_processing=False)
