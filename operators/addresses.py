@@ -17,12 +17,7 @@ from operators.tiles.integers import INTEGER, check_integers, count_in, integer
 
 
 @dataclass(frozen=True)
-class _Generator(Operator):
-    """Address generators cost nothing."""
-
-
-@dataclass(frozen=True)
-class ExpertAddresses(_Generator):
+class ExpertAddresses(Operator):
     """For every one-hot selector, emit the addresses of all tiles of the expert it names.
 
     Expert e has the tiles ``e * tiles`` to ``(e + 1) * tiles - 1``.
@@ -78,7 +73,7 @@ class ExpertAddresses(_Generator):
 
 
 @dataclass(frozen=True)
-class CacheReadAddresses(_Generator):
+class CacheReadAddresses(Operator):
     """For every request, emit the addresses of the tiles in its cache.
 
     Request r starts at tile ``r * stride``.
@@ -144,7 +139,7 @@ class CacheReadAddresses(_Generator):
 
 
 @dataclass(frozen=True)
-class FilterLastTile(_Generator):
+class FilterLastTile(Operator):
     """For every length n, emit n - 1 selectors of stream 1 and then one of stream 0.
 
     Shapes:
