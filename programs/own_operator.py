@@ -23,10 +23,10 @@ class EverySecond(Operator):
     def __call__(self, source: Stream) -> Stream:
         return self.wire(source)[0]
 
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        if inputs[0].rank:
-            raise ShapeError(f"EverySecond is given {inputs[0]}: expected rank 0")
-        return (StreamType((ceil_div(inputs[0].shape[0], 2),), inputs[0].value),)
+    def infer(self, wiring: Wiring, source: Stream) -> tuple[StreamType, ...]:
+        if source.rank:
+            raise ShapeError(f"EverySecond is given {source}: expected rank 0")
+        return (StreamType((ceil_div(source.shape[0], 2),), source.value),)
 
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
