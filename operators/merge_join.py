@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import ShapeError, Stream, StreamType, Tile, TileType, TupleType
+from fabric import ShapeError, Stream, StreamType, Tile, TupleType
 from fabric.extend import (
     Empty,
     Operator,
@@ -28,7 +28,15 @@ from fabric.extend import (
     number_in,
     same,
 )
-from operators.streams.reading import Track, Types, check_number, check_static, closing, differ
+from operators.streams.reading import (
+    Track,
+    Types,
+    check_number,
+    check_static,
+    closing,
+    differ,
+    new_tile,
+)
 from operators.tiles.integers import is_integer
 
 
@@ -240,13 +248,10 @@ class Union(_MergeJoin):
         """Return the filler for a missing payload of this type."""
         if isinstance(value, TupleType):
             return tuple(self._filled(ports, item) for item in value.items)
-        assert isinstance(value, TileType)
-        assert isinstance(value.rows, int)
-        assert isinstance(value.cols, int)
-        data = None
+        tile = new_tile(value)
         if ports.functional or is_integer(value):
-            data = filled((value.rows, value.cols), self.filler, kept_as(value.dtype))
-        return Tile(value.rows, value.cols, value.dtype, data)
+            tile.data = filled((tile.rows, tile.cols), self.filler, kept_as(tile.dtype))
+        return tile
 
 
 _Item = tuple[Tile, Value]

@@ -12,7 +12,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Stream, StreamType, Tile, TileType
+from fabric import Dim, ShapeError, Stream, StreamType
 from fabric.extend import (
     BoolType,
     Costs,
@@ -32,7 +32,7 @@ from fabric.extend import (
     product,
     refuse,
 )
-from operators.streams.reading import Orders, Types, check_number, check_static, send
+from operators.streams.reading import Orders, Types, check_number, check_static, new_tile, send
 
 
 @dataclass(frozen=True)
@@ -362,15 +362,11 @@ class Reshape(_Reshaping):
 
     async def _fill(self, ports: Ports, missing: int, level: int) -> None:
         """Complete a chunk with padding; the last one carries ``level``."""
-        tile = ports.input_types[0].value
-        assert isinstance(tile, TileType)
-        assert isinstance(tile.rows, int)
-        assert isinstance(tile.cols, int)
-        data = None
+        padding = new_tile(ports.input_types[0].value)
+        padding.valid_rows = 0
         if ports.functional:
             assert self.pad is not None
-            data = filled((tile.rows, tile.cols), self.pad, kept_as(tile.dtype))
-        padding = Tile(tile.rows, tile.cols, tile.dtype, data, valid_rows=0)
+            padding.data = filled((padding.rows, padding.cols), self.pad, kept_as(padding.dtype))
         for number in range(missing):
             stop = level if number == missing - 1 else 0
             await ports.outputs[0].send((padding, stop))

@@ -344,13 +344,10 @@ class LoadPieces(Pieces):
 
     @override
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
-        (pieces,) = outputs
-        rows, cols = self.piece.rows, self.piece.cols
-        assert isinstance(rows, int)
-        assert isinstance(cols, int)
-        piece = 1, rows * cols  # one behind the other
-        shape = pieces.count, rows * cols
-        return OffChipTensor(shape, self.piece.dtype, source=self, tile=piece)
+        tile = self.tile()
+        size = tile.rows * tile.cols  # pieces are one behind the other
+        shape = outputs[0].count, size
+        return OffChipTensor(shape, tile.dtype, source=self, tile=(1, size))
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -414,13 +411,10 @@ class StorePieces(Pieces):
 
     @override
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
-        (pieces,) = inputs
-        rows, cols = self.piece.rows, self.piece.cols
-        assert isinstance(rows, int)
-        assert isinstance(cols, int)
-        piece = 1, rows * cols
-        shape = pieces.count, rows * cols
-        return OffChipTensor(shape, self.piece.dtype, output=self.output, tile=piece)
+        tile = self.tile()
+        size = tile.rows * tile.cols
+        shape = inputs[0].count, size
+        return OffChipTensor(shape, tile.dtype, output=self.output, tile=(1, size))
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -24,7 +24,7 @@ from fabric.extend import ComputeOperator, Costs, Operator, Ports, Wiring
 from operators.functions.arithmetic import narrow
 from operators.functions.base import Function
 from operators.functions.matmul import summed
-from operators.streams.reading import Types
+from operators.streams.reading import Types, new_tile
 from operators.tiles.grid import positions
 
 SETS: Final = 32
@@ -60,10 +60,7 @@ class Pieces(Operator):
         return tuple(StreamType(shape, self.piece) for shape in self.shapes)
 
     def tile(self, data: np.ndarray | None = None) -> Tile:
-        rows, cols = self.piece.rows, self.piece.cols
-        assert isinstance(rows, int)
-        assert isinstance(cols, int)
-        return Tile(rows, cols, self.piece.dtype, data)
+        return new_tile(self.piece, data)
 
 
 @dataclass(frozen=True)
@@ -354,14 +351,6 @@ def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
     return TileType(math.prod(inner) * piece.rows, piece.cols, piece.dtype)
 
 
-def _token(kind: object, data: np.ndarray | None = None) -> Tile:
-    assert isinstance(kind, TileType)
-    rows, cols = kind.rows, kind.cols
-    assert isinstance(rows, int)
-    assert isinstance(cols, int)
-    return Tile(rows, cols, kind.dtype, data)
-
-
 @dataclass(frozen=True)
 class TokenPieces(Pieces):
     """The half of a buffer that stores: takes pieces, and receives the sets that are free again.
@@ -394,7 +383,7 @@ class TokenPieces(Pieces):
         await ports.on_chip.allocate(unit, room, "a buffer")
         unit.charge(IDLE_CYCLES)
         sets = _Sets(unit.now)
-        token, kept = _token(ports.output_types[0].value), list[np.ndarray]()
+        token, kept = new_tile(ports.output_types[0].value), list[np.ndarray]()
         while (element := await data.peek()) is not None:
             value, stop = element
             if ports.functional:
@@ -412,7 +401,7 @@ class TokenPieces(Pieces):
             filling.store(ends=ends)
             if ends:
                 if ports.functional:
-                    token, kept = _token(ports.output_types[0].value, np.concatenate(kept)), []
+                    token, kept = new_tile(ports.output_types[0].value, np.concatenate(kept)), []
                 sink.put((token, stop - rank))
             begins = ends
             data.take()

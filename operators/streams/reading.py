@@ -77,6 +77,14 @@ def check_static(what: str, stream: Stream, value: ValueType) -> TileType:
     raise ShapeError(f"{what} {stream}: expected tiles of a static size")
 
 
+def new_tile(value: ValueType, data: np.ndarray | None = None) -> Tile:
+    """Return a tile of type ``value``, which has a static size."""
+    assert isinstance(value, TileType)
+    assert isinstance(value.rows, int)
+    assert isinstance(value.cols, int)
+    return Tile(value.rows, value.cols, value.dtype, data)
+
+
 def check_number(what: str, stream: Stream, number: float, dtype: np.dtype) -> None:
     """Refuse a ``number`` that elements of ``dtype`` do not hold."""
     try:
