@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from amaranth.lib import data
 
-from operators.rtl import blocks, compute, memory, pieces, routing, sequences
+from operators.rtl import blocks, compute, description, memory, pieces, routing, sequences
 from operators.rtl.blocks import FIELDS, Unit
 from tests.rtl.driving import driven, tokens
 
@@ -58,7 +58,7 @@ MODULES: dict[str, Case] = {
         {"chunk": 3, "dimension": 2},
     ),
     "FlatMap told": Case(
-        partial(sequences.flat_map_told, sequences.Parts(2, 3)),
+        partial(sequences.flat_map_told, description.Parts(2, 3)),
         "9. 8 7. -1.. 6 5..",
         "2x3 2x3 2x3. -0. -1.. 2x3 2x3 2x3..",
         "0-7",
