@@ -113,7 +113,7 @@ class Settings(Options):
             is the same. If the loop reaches something that only tasks can do, usually an error, the
             run begins again as tasks. A program runs as tasks from the start if a class of its
             operators, functions or memory, or of ``progress``, states ``effects = True``, or if
-            only a part of the run is traced.
+            the hardware limits the on-chip memory.
     """
 
     trace: TraceOptions | Literal["events", "counters"] | None = None

@@ -52,7 +52,7 @@ class Outputs(Mapping[str, Output]):
     ``shape`` and ``dtype``; ``numpy.asarray`` takes arrays only. A run that did not complete has no
     outputs; a run with a wrong result has the outputs that it stored.
 
-    ``Outputs`` are equal if they have the same names, shapes, element types and bytes.
+    ``Outputs`` are equal if their names in order, shapes, element types and bytes are equal.
 
     Examples:
         >>> import numpy as np
