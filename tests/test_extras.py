@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -11,13 +12,14 @@ from packaging.requirements import Requirement
 from fabric import ConfigurationError
 from fabric.extend import check_extra
 from fabric.messages import extras
+from fabric.shell.cli import main
 from fabric.shell.experiments import STUDY_MODULES
 
 _CLONE = Path(__file__).parents[1]
 
 
 def test_missing_modules_give_the_command_that_installs_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def command(folder: Path) -> str:
         monkeypatch.chdir(folder)
@@ -31,6 +33,10 @@ def test_missing_modules_give_the_command_that_installs_them(
     assert command(tmp_path) == f"pip install -c {_CLONE}/constraints.txt -e '{_CLONE}[placing]'"
     monkeypatch.setattr(extras, "__file__", str(tmp_path / "fabric/messages/extras.py"))
     assert command(tmp_path) == "pip install 'step-fabric[placing]'"
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "own.py").write_text("import torch\n", encoding="utf-8")
+    assert main(["run", "own.py"]) == 2
+    assert "extra torch, as in pip install 'step-fabric[torch]'\n" in capsys.readouterr().err
 
 
 def test_each_check_names_an_extra_that_installs_its_modules() -> None:

@@ -21,11 +21,11 @@ def check_extra(who: str, extra: str, *modules: str) -> None:
         are = "is" if len(missing) == 1 else "are"
         raise ConfigurationError(
             f"{who} needs {', '.join(missing)}, which {are} not installed: expected the extra "
-            f"{extra}, as in {_installing(extra)}"
+            f"{extra}, as in {installing(extra)}"
         )
 
 
-def _installing(extra: str) -> str:
+def installing(extra: str) -> str:
     """Return the command that installs an extra, in a clone or beside an installation."""
     clone = Path(__file__).resolve().parents[2]
     if not (clone / "pyproject.toml").is_file():

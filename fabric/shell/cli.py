@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from fabric.messages.addresses import without_passwords
 from fabric.messages.errors import Deadlock, FabricError, said
+from fabric.messages.extras import installing
 from fabric.messages.output import ExitStatus, flush_stdout, tell
 from fabric.messages.place import raising_place
 from fabric.messages.users_code import Interrupted, users_values
@@ -31,6 +32,9 @@ from fabric.timing.machine.terminations import Terminations
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writes to an open file."""
+
+_EXTRAS: Final = {"matplotlib": "plots", "torch": "torch", "transformers": "torch"}
+"""Extras by the modules that users' files import."""
 
 _COMMANDS: Final = (
     "new",
@@ -153,6 +157,10 @@ def _interrupted(arguments: list[str], known: dict[str, object], number: int) ->
 def _fail_with(error: BaseException, arguments: list[str], known: dict[str, object]) -> int:
     if isinstance(error, FabricError):
         status = ExitStatus.DEADLOCK if isinstance(error, Deadlock) else ExitStatus.USAGE
+        cause = error.__cause__
+        extra = _EXTRAS.get(cause.name or "") if isinstance(cause, ModuleNotFoundError) else None
+        if extra is not None:
+            error.message += f": expected the extra {extra}, as in {installing(extra)}"
         return _fail(arguments, known, status, error.message, error.file, error.line)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
