@@ -1,8 +1,8 @@
 """The recorder of a run, which writes into ``<run>/trace``.
 
 The folder has ``meta.json``, ``units``, ``channels`` and ``columns`` from the start. Segments of
-``operations`` follow during the run, and ``waiting`` and ``states`` now and then and at the end.
-``end.json`` is last.
+``operations`` follow during the run. ``waiting`` and ``states`` are written about once a second,
+and at the end. ``end.json`` is last.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 _SNAPSHOT_SECONDS: Final = 1.0
 
-_SHARE: Final = 10
-"""Snapshots of a large machine take at most this part of the time."""
+_PAUSE: Final = 10
+"""The pause after a snapshot, in multiples of the time that the snapshot took."""
 
 Columns: TypeAlias = dict[str, np.ndarray]
 
@@ -114,7 +114,7 @@ class Recorder:
                 await trio.sleep(seconds)
                 start = time.perf_counter()
                 self._snapshot()
-                seconds = max(_SNAPSHOT_SECONDS, _SHARE * (time.perf_counter() - start))
+                seconds = max(_SNAPSHOT_SECONDS, _PAUSE * (time.perf_counter() - start))
 
     def finish(self, status: str, state: RunState) -> None:
         """Write the rest."""

@@ -96,8 +96,8 @@ class Stalls(Result):
         hbm: reasons for a slow HBM; None without waits for it or without counters.
         gains: changes that shorten the run, the largest first; None if the run cannot be timed
             again, because it did not complete or not all was traced.
-        traffic: sentences about the bytes that the HBM moved, those that it moved again, and an end
-            of the run in which it moved less.
+        traffic: sentences about the bytes that the HBM moved, the bytes that units read again, and
+            a slow end of the run.
         verdict: a sentence with the bound of the run, or its end if it did not complete.
         folded: the same accounts by family.
     """
