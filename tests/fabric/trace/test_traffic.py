@@ -45,7 +45,7 @@ def test_end_in_which_one_unit_loads_is_named(tmp_path: Path) -> None:
     [
         pytest.param((50,) * 10, id="all end together"),
         pytest.param((200,) * 9 + (201,), id="an end of less than 2 %"),
-        pytest.param((50, 100), id="a body below a quarter of the peak"),
+        pytest.param((100, 100, 130), id="a body below a quarter of the peak"),
         pytest.param((50,) * 5 + (100,) * 5, id="an end of half the rate"),
     ],
 )
