@@ -135,12 +135,14 @@ class Verification:
 
     Attributes:
         not_verified: the reason, such as ``timing mode``; or None.
+        exact: floats were kept in float64, and errors may be 1e-9 of a number.
         streams: in wiring order.
         outputs: in the order of ``expect``.
         unexpected: names of stored outputs without an expectation.
     """
 
     not_verified: str | None = None
+    exact: bool = False
     streams: tuple[OutputVerification, ...] = ()
     outputs: tuple[OutputVerification, ...] = ()
     unexpected: tuple[str, ...] = ()
@@ -163,7 +165,9 @@ class Verification:
         worst = max(self.compared, key=lambda each: max(each.used))
         if not max(worst.used):
             return "every element equal"
-        allowed = "its tolerance" if worst.rtol or worst.atol else f"what {worst.dtype} allows"
+        allowed = "its bound" if self.exact else f"what {worst.dtype} allows"
+        if worst.rtol or worst.atol:
+            allowed = "its tolerance"
         return f"at most {ceil(100 * max(worst.used))} % of {allowed}"
 
     @property

@@ -112,6 +112,7 @@ def verify(
         streams=tuple(streams),
         outputs=tuple(outputs),
         unexpected=tuple(name for name in stored if name not in program.expected),
+        exact=exact,
     )
 
 
