@@ -80,11 +80,7 @@ class Nearest(Function):
 
 @dataclass(frozen=True)
 class Spread(Function):
-    """A tile with a row for each centre: a point in the row of its centre, zeros elsewhere.
-
-    Attributes:
-        clusters: how many centres there are.
-    """
+    """A tile with a row for each centre: a point in the row of its centre, zeros elsewhere."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1

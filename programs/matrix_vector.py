@@ -196,11 +196,7 @@ class _Headers:
 
     @classmethod
     def of(cls, header_bytes: int | None, hardware: Hardware) -> _Headers:
-        """Return headers of ``header_bytes``.
-
-        Raises:
-            ConfigurationError: the bytes are not a whole number of columns.
-        """
+        """Return headers of ``header_bytes``."""
         if header_bytes is None:
             return cls(None, 0)
         dtype = hardware.tile.dtype

@@ -49,11 +49,7 @@ DAMPING = 0.85
 
 @dataclass(frozen=True)
 class Damped(Function):
-    """A damped rank from the sum of arriving ranks: two operations.
-
-    Attributes:
-        vertices: of the graph.
-    """
+    """A damped rank from the sum of arriving ranks: two operations."""
 
     operands: ClassVar = 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 # Any: operators of all kinds are looked at.
 from typing import Any, Final, TypeVar
@@ -271,9 +272,8 @@ def _bind_flat_map(place: Place) -> Binding:
 def _bind_promote(place: Place) -> Binding:
     dimensions = len(place.inputs[0].shape)
     inside = dimensions if place.operator.dimension is None else place.operator.dimension
-    return (
-        "Promote", sequences.promote, {"inside": inside, "outermost": int(inside == dimensions)}
-    )  # fmt: skip
+    parameters = {"inside": inside, "outermost": int(inside == dimensions)}
+    return "Promote", sequences.promote, parameters
 
 
 def _bind_reshape(place: Place) -> Binding:
@@ -302,8 +302,8 @@ def steered(place: Place, count: int) -> int:
 
 
 def _bind_partition(place: Place) -> Binding:
-    consumers = steered(place, len(place.outputs))
-    return f"Partition_{consumers}", lambda: routing.partition(consumers), _switched(place)
+    steered(place, len(place.outputs))
+    return _by_count("Partition", routing.partition, place.outputs, **_switched(place))
 
 
 def _switched(place: Place) -> dict[str, int]:
@@ -318,27 +318,22 @@ def _switched(place: Place) -> dict[str, int]:
 def _bind_parallelize(place: Place) -> Binding:
     if place.operator.switch_cycles > 1:
         raise place.refused(" with more than 1 switch cycle")
-    consumers = len(place.outputs)
-    return (
-        f"Parallelize_{consumers}",
-        lambda: routing.parallelize(consumers),
-        {"rank": place.operator.rank},
-    )
+    rank = place.operator.rank
+    return _by_count("Parallelize", routing.parallelize, place.outputs, rank=rank)
 
 
 def _bind_reassemble(place: Place) -> Binding:
-    producers = steered(place, len(place.inputs) - 1)
-    return f"Reassemble_{producers}", lambda: routing.reassemble(producers), _switched(place)
+    streams = place.inputs[:-1]
+    steered(place, len(streams))
+    return _by_count("Reassemble", routing.reassemble, streams, **_switched(place))
 
 
 def _bind_eager_merge(place: Place) -> Binding:
     producers = steered(place, len(place.inputs))
     reads = "".join("ds"[port] for port in place.read)
-    return (
-        f"EagerMerge_{producers}_{reads}",
-        lambda: routing.eager_merge(producers, reads),
-        {"rank": place.operator.rank},
-    )
+    parameters = {"rank": place.operator.rank}
+    build = partial(routing.eager_merge, producers, reads)
+    return f"EagerMerge_{producers}_{reads}", build, parameters
 
 
 def _bind_load(place: Place) -> Binding:
@@ -389,6 +384,10 @@ def _bind_load_pieces(place: Place) -> Binding:
     return "LoadPieces", pieces.load, {**_tile_sizes(place), **sizes}
 
 
+def _bind_store_pieces(place: Place) -> Binding:
+    return "StorePieces", pieces.store, {"top": len(place.inputs[0].shape) - 1}
+
+
 def _tile_sizes(place: Place) -> dict[str, int]:
     tile = place.outputs[0].value
     assert isinstance(tile, TileType)
@@ -413,10 +412,11 @@ def _simple(module: str, build: Callable[[], Any], *attributes: str) -> Callable
     return bind
 
 
-def _by_count(name: str, build: Callable[[int], Any], ports: Sequence[Any]) -> Binding:
-    """Return a module for the number of ``ports``, without parameters."""
-    count = len(ports)
-    return f"{name}_{count}", lambda: build(count), {}
+def _by_count(
+    name: str, build: Callable[[int], Any], ports: Sequence[Any], **parameters: int
+) -> Binding:
+    """Return a module for the number of ``ports``."""
+    return f"{name}_{len(ports)}", partial(build, len(ports)), parameters
 
 
 _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
@@ -457,11 +457,7 @@ _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
     Scan: _bind_fold,
     Scatter: _bind_scatter,
     Selectors: _bind_source,
-    StorePieces: lambda place: (
-        "StorePieces",
-        pieces.store,
-        {"top": len(place.inputs[0].shape) - 1},
-    ),
+    StorePieces: _bind_store_pieces,
     Streamify: _bind_streamify,
     TokenPieces: _bind_token_pieces,
     Zip: _bind_zip,

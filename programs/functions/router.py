@@ -22,9 +22,6 @@ class Gates(Function):
 
     Shapes:
         logits: R x E; result: the same.
-
-    Attributes:
-        top_k: how many are kept.
     """
 
     operands: ClassVar = 1
@@ -65,9 +62,6 @@ class Chosen(Function):
 
     Shapes:
         gates: 1 x E; given: a selector of E; result: a selector of E.
-
-    Attributes:
-        top_k: how many are chosen.
     """
 
     fixed_cycles: ClassVar = 1

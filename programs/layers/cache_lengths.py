@@ -24,11 +24,7 @@ def draw_lengths(requests: int, seed: int) -> NDArray[np.int64]:
 
 
 def read_lengths(file: Path | str, requests: int | None) -> NDArray[np.int64]:
-    """Return the first ``requests`` lengths in ``file``, all if None.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or does not hold that many lengths.
-    """
+    """Return the first ``requests`` lengths in ``file``, all if None."""
     who = f"cache-length file {file}"
     lengths = load(file, who, "an .npy file of lengths")
     if lengths.ndim != 1 or not np.issubdtype(lengths.dtype, np.integer):

@@ -34,9 +34,6 @@ def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
             neighbour, and any two others are neighbours with equal probability.
         vertices: their number, except for ``karate-club`` (34) and ``les-miserables`` (77).
         seed: of ``power-law`` and ``random``.
-
-    Raises:
-        ConfigurationError: the graph cannot have that many vertices, or ``seed`` is negative.
     """
     least = NEIGHBOURS + 1 if name == "power-law" else 0
     if vertices < least:

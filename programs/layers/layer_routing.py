@@ -19,9 +19,6 @@ def layer_routing(
     All layers use the record of one layer. Layer 0 has it unchanged; every other layer renames the
     experts in a way that ``seed`` and the layer decide. So all layers have its skew, and different
     experts share a region. Without a file each layer is drawn separately.
-
-    Raises:
-        ConfigurationError: the file does not hold a routing.
     """
     if file is None:
         return draw_routing(tokens, size.top_k, size.experts, seed + layer)

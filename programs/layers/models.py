@@ -23,7 +23,6 @@ class Model:
     Attributes:
         hidden: columns of the input and the output.
         inter: columns between gate/up and down.
-        experts: how many there are.
         top_k: how many a token goes to.
     """
 
@@ -45,7 +44,6 @@ class Attention:
     """The attention of a model's layers, and how many layers there are.
 
     Attributes:
-        layers: of the model.
         key_heads: key-value heads.
         queries: query heads that share a key-value head.
         head_dim: columns of a head.
@@ -71,11 +69,7 @@ ATTENTION: Final[dict[ModelName, Attention]] = {
 def layer(
     model: ModelName, experts: int | None, top_k: int | None, hidden: int | None, inter: int | None
 ) -> Model:
-    """Return the sizes of a model's layer; given sizes replace the model's.
-
-    Raises:
-        ConfigurationError: one is not positive, or a token goes to more experts than there are.
-    """
+    """Return the sizes of a model's layer; given sizes replace the model's."""
     given = {"experts": experts, "top_k": top_k, "hidden": hidden, "inter": inter}
     size = replace(MODELS[model], **_stated(given))
     if size.top_k > size.experts:
@@ -91,10 +85,6 @@ def attends(
     """Return the attention of a model's layers; given sizes replace the model's.
 
     ``heads`` are the query heads of all ``key_heads`` together, of ``head_dim`` columns each.
-
-    Raises:
-        ConfigurationError: one is not positive, or key-value heads do not share the query heads
-            equally.
     """
     own = ATTENTION[model]
     sizes = {
@@ -115,11 +105,7 @@ def attends(
 
 
 def _stated(sizes: dict[str, int | None]) -> dict[str, int]:
-    """Return the sizes that are stated.
-
-    Raises:
-        ConfigurationError: a size is not positive.
-    """
+    """Return the sizes that are stated."""
     stated = {name: size for name, size in sizes.items() if size is not None}
     for name, size in stated.items():
         if not 1 <= size <= MOST:

@@ -27,12 +27,7 @@ def draw_routing(tokens: int, top_k: int, experts: int, seed: int) -> NDArray[np
 def read_routing(
     file: Path | str, tokens: int, top_k: int, experts: int, first: int = 0
 ) -> NDArray[np.int64]:
-    """Return ``tokens`` rows of array ``data`` in ``file``, from row ``first`` on, [tokens, top_k].
-
-    Raises:
-        ConfigurationError: the file cannot be read, or a row is not a choice of ``top_k`` different
-            experts.
-    """
+    """Return rows ``first`` to ``first + tokens`` of array ``data`` in ``file``, [tokens, top_k]."""
     who = f"routing file {file}"
     data = load(file, who, "an .npz file with an array data", "data")
     if data.ndim != 2 or data.shape[1] != top_k:

@@ -29,11 +29,7 @@ def draw_pairs(pairs: int, longest: int, seed: int) -> list[tuple[Letters, Lette
 
 
 def read_pairs(file: Path | str) -> list[tuple[Letters, Letters]]:
-    """Return the pairs in ``file``: one a line, with a comma between the two.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or a line is not a pair.
-    """
+    """Return the pairs in ``file``: one a line, with a comma between the two."""
     who, expected = f"file of pairs {file}", "two words with a comma between them on every line"
     try:
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()

@@ -26,11 +26,7 @@ Matrix: TypeAlias = NDArray[np.float64]
 
 
 def matrix_named(name: MatrixName, rows: int, seed: int) -> Matrix:
-    """Return a matrix as an array with its zeros.
-
-    Raises:
-        ConfigurationError: the kind has no matrix of that size.
-    """
+    """Return a matrix as an array with its zeros."""
     if rows < 4:
         raise ConfigurationError(f"rows is {rows}: expected at least 4")
     if seed < 0:

@@ -29,9 +29,6 @@ def model_of(
     ``family`` and ``sizes`` are as in transformers' configurations. ``weights`` is a safetensors
     file, or a folder of several, which is mapped. Without it, ``seed`` draws weights; None for
     none, on the meta device.
-
-    Raises:
-        ConfigurationError: a file cannot be read or has not all weights.
     """
     # It warns of token numbers that belong to another size's vocabulary.
     logging.getLogger("transformers").setLevel(logging.ERROR)

@@ -25,12 +25,7 @@ Cycles: TypeAlias = Mapping[int, Sequence[float]]
 
 
 def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Study:
-    """Return the study of a layer.
-
-    Args:
-        layer: which.
-        budgets: on-chip memory that designs may need, in 2**20 bytes.
-    """
+    """Return the study of a layer; ``budgets`` limit the on-chip memory, in 2**20 bytes."""
     return Study(
         program=PROGRAMS / "moe.py",
         question=f"How much does choosing a design of {layer.name}'s layer on one batch lose?",

@@ -33,13 +33,10 @@ class Model:
 
     Attributes:
         name: as ``decoder.py`` takes it.
-        layers: of the model.
-        experts: of a layer.
         shared: regions that share them.
         tile_f: columns of a weight tile of an expert.
         small, large: rows of static tiles, matched to the memory and to the time of dynamic ones.
         key_heads, heads: of 128 columns.
-        routing: recorded.
         measured: designs with one step of each run simulated with its recorded requests.
         rates: requests a second, by trace.
     """

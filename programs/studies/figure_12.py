@@ -61,7 +61,6 @@ def study() -> Study:
 
 
 def both_gains(findings: Findings) -> Found:
-    """Return the geometric mean of both."""
     gains = [ratio(findings, "compute_utilization", each) for each in ("static", "dynamic")]
     return Found(
         (mean(gains),),

@@ -53,7 +53,6 @@ class Workload:
     """A placed workload.
 
     Attributes:
-        title: in tables.
         side: columns of its mesh, and rows.
         designs: parameters of each, by name; the last is the paper's proposal.
     """

@@ -82,7 +82,6 @@ def rates(findings: Findings, model: str, step: str) -> tuple[float, float] | No
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw tokens a second of every model, with both numbers beside."""
     figure.set_size_inches(8, 6.4)
     for axes, step in zip(figure.subplots(len(STEPS)), STEPS, strict=True):
         found = {model: rates(findings, model, step) for model in PARTS}

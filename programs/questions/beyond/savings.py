@@ -91,13 +91,7 @@ def ratio(findings: Findings, metric: str, more: Values, less: Values) -> float:
 def savings(
     groups: Mapping[str, Values], static: Mapping[str, Values], dynamic: Values
 ) -> Callable[[Findings, Figure], None]:
-    """Return a picture with a panel for each static form: its numbers over the dynamic form's.
-
-    Args:
-        groups: the parameters of each group of bars, by the group's label.
-        static: the parameters of each static form, by the title of its panel.
-        dynamic: the parameters of the dynamic form.
-    """
+    """Return a picture with a panel for each static form: its numbers over the dynamic form's."""
 
     def draw(findings: Findings, figure: Figure) -> None:
         panels = figure.subplots(1, len(static), sharey=True, squeeze=False)[0]

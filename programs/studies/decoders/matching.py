@@ -40,8 +40,6 @@ class Comparison:
     """A decoder with all three optimisations and static ones.
 
     Attributes:
-        ours: with all three.
-        static: every static tile.
         memory_matched, performance_matched: the static tiles of figure 17.
     """
 

@@ -46,7 +46,6 @@ class Decoder:
     """A model of figure 17.
 
     Attributes:
-        title: in pictures.
         model: as ``decoder.py`` takes it.
         regions: that share them with all three optimisations.
         tile_f: columns of a weight tile of an expert.

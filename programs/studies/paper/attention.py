@@ -19,9 +19,6 @@ def speedups(
     """Return the speed-up of dynamic parallelisation over ``strategy``, for each trace.
 
     ``read`` is ``number``, which raises if a run is missing, or ``found``, which does not.
-
-    Raises:
-        ConfigurationError: a run did not complete.
     """
     return [
         read(findings, "cycles", kv=each.path, strategy=strategy)

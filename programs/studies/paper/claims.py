@@ -56,7 +56,6 @@ class PublishedClaim:
     """A row of the table of claims.
 
     Attributes:
-        location: in the paper.
         value: the number, as it is printed there.
         of_points: the value from the published points, for a range both ends; empty without such
             points.
@@ -99,11 +98,7 @@ def mean(values: Iterable[float]) -> float:
 
 
 def published_claim(text: str, value: str = "") -> PublishedClaim:
-    """Return the only claim with ``text``, and with ``value`` if several share the text.
-
-    Raises:
-        LookupError: the number of such claims is not 1.
-    """
+    """Return the only claim with ``text``, and with ``value`` if several share the text."""
     found = [each for each in published_claims() if each.text == text and value in ("", each.value)]
     if len(found) != 1:
         raise LookupError(f"{len(found)} claims are {text!r} {value}: expected 1 claim")
@@ -116,9 +111,6 @@ def claim(
     """Return a claim of the table, computed again by ``compute``.
 
     ``published`` is the claim's value in the table, needed if several claims share the text.
-
-    Raises:
-        LookupError: the number of such claims is not 1.
     """
     of_text = published_claim(text, published)
 

@@ -169,11 +169,7 @@ class View:
         ]
 
     def value(self, metric: str, **setting: object) -> float | None:
-        """Return a metric of the only point with these values; None if it did not complete.
-
-        Raises:
-            ConfigurationError: the number of such points is not 1.
-        """
+        """Return a metric of the only point with these values; None if it did not complete."""
         found = self.matching(**setting)
         if len(found) != 1:
             told = ", ".join(f"{name}={value}" for name, value in setting.items())

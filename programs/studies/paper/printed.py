@@ -24,9 +24,7 @@ class Printed:
     within one unit of the last digit.
 
     Attributes:
-        text: as it is printed.
         ends: the number, or the first and the last of the range.
-        digits: behind the point.
         unit: ``x``, ``%`` or nothing.
         below: whether everything below it is claimed.
         about: whether it is printed with "about".
@@ -41,11 +39,7 @@ class Printed:
 
     @staticmethod
     def parse(text: str) -> Printed:
-        """Read a printed number.
-
-        Raises:
-            ValueError: the text is not a printed number.
-        """
+        """Read a printed number."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is not printed as a number")

@@ -35,9 +35,7 @@ class Published:
     """A number of a table.
 
     Attributes:
-        table: its file.
         setting: the parameters that name the point.
-        metric: the metric of the value.
         seconds: that the authors' simulator took for it; None if unknown.
     """
 

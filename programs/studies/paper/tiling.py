@@ -44,9 +44,6 @@ def designs(
     """Return the static designs of a layer, by the rows of a tile, and the dynamic one.
 
     ``static`` and ``dynamic`` name the experts that are counted, see ``MEMORY``.
-
-    Raises:
-        ConfigurationError: a run did not complete.
     """
     size = {"model": layer.model, "batch": layer.batch}
 

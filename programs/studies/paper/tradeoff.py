@@ -68,7 +68,6 @@ class Annotation:
     """An arrow from the dynamic tile to a static one, with their ratio.
 
     Attributes:
-        layer: the layer of the tiles.
         tile_n: rows of the static one.
         what: the compared metric: bytes on chip (a horizontal arrow) or off-chip traffic
             (vertical).

@@ -133,12 +133,7 @@ class CacheTrace:
 
 
 def cache_traces(batch: int, kv_class: str | None = None) -> tuple[CacheTrace, ...]:
-    """Return the traces of figure 21 of a batch, those that vary least first.
-
-    Args:
-        batch: 16, 64 or 80 requests.
-        kv_class: only traces of this class; all if None.
-    """
+    """Return the traces of figure 21 of a batch (16, 64 or 80), those that vary least first."""
     published = {row["trace"]: row["kv_class"] for row in rows("attention.csv")}
     found = [
         CacheTrace(batch, each, cache_lengths(trace))
