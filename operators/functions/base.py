@@ -191,13 +191,7 @@ class Reduction(_Computing):
 
     family: ClassVar[str] = "Functions of Accum and Scan"
 
-    duties: ClassVar[tuple[str, ...]] = (
-        "infer",
-        "flops or fixed_cycles",
-        "start",
-        "update",
-        "finish",
-    )
+    duties: ClassVar[tuple[str, ...]] = ("infer", "flops or fixed_cycles", "update", "finish")
 
     @property
     def keeps_placement(self) -> bool:
@@ -212,9 +206,9 @@ class Reduction(_Computing):
         """
         raise NotImplementedError
 
-    def start(self, result: Operand, functional: bool) -> State:
-        """Return the state before the first element."""
-        raise NotImplementedError
+    def start(self, result: Operand, functional: bool) -> State:  # noqa: ARG002 - a default
+        """Return the state before the first element; None by default."""
+        return None
 
     def start_bytes(self, result: Operand) -> int:
         """Return the bytes of the fresh accumulator, 0 if data decide its size."""
@@ -274,10 +268,6 @@ class Sum(Reduction):
     @override
     def flops(self, *inputs: Shaped) -> Dim:
         return inputs[0].rows * inputs[0].cols
-
-    @override
-    def start(self, result: TileType, functional: bool) -> State:
-        return None
 
     @override
     def growth_bytes(self, state: State, *inputs: Tile) -> int:
@@ -348,10 +338,6 @@ class SignalAllRead(Reduction):
     @override
     def infer(self, group: Dim, *inputs: Operand) -> TileType:
         return INTEGER
-
-    @override
-    def start(self, result: TileType, functional: bool) -> State:
-        return None
 
     @override
     def update(self, state: State, *inputs: Value) -> State:

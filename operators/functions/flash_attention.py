@@ -246,10 +246,6 @@ class RunningMaximum(Reduction):
         return inputs[0].rows * (inputs[0].cols + 6)
 
     @override
-    def start(self, result: TupleType, functional: bool) -> State:
-        return None
-
-    @override
     def update(self, state: State, *inputs: Tile) -> State:
         (scores,) = inputs
         if scores.data is None:

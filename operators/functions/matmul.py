@@ -179,10 +179,6 @@ class MatmulSum(Reduction):
         return Matmul(self.transposed, self.unrounded)
 
     @override
-    def start(self, result: TileType, functional: bool) -> State:
-        return None
-
-    @override
     def growth_bytes(self, state: State, *inputs: Tile) -> int:
         a, b = inputs
         dtype = self._one._result(a.dtype)
