@@ -354,6 +354,7 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
             *(channel.binds, channel.input),
         ),
     )
+    alike.sort(key=lambda each: -sum(x.depth * x.element_bytes for x in each.members))
     several = len(sizing.inputs) > 1
     rows = [
         (
@@ -368,7 +369,6 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
         )
         for title, members in alike
     ]
-    rows.sort(key=lambda row: -row[5])
     title = "Channels by bytes"
     yield Title(title, f", {len(sizing.channels):,} in all, equal ones in one row")
     columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")

@@ -330,10 +330,10 @@ class Study(Options):
             space=designs * self.again,
             fixed={name: x for name, x in self.fixed.items() if name not in self.again.values},
             over=listed(chosen) if self.held_out else self.over,
-            **dict.fromkeys(("minimize", "where", "known", "claims", "tables", "pictures"), ()),
+            minimize=(), where=(), known=(), claims=(), tables=(), pictures=(),
             hold_out=0,
             again=_NO_AXES,
-        )
+        )  # fmt: skip
 
     @cached_property
     def runs(self) -> Space:

@@ -217,7 +217,7 @@ def _with_hbm(trace: RecordedRun, record: Record, hbm: Mapping[str, float]) -> R
             raise refused(f"hbm_{key} is {factor}: expected a finite factor above 0")
         changed = None if memory is None else scaled(memory, key, factor)
         if memory is None or changed is None:
-            states = "a memory of the model flat, banked or fixed that states it, in its range"
+            states = f"a flat, banked or fixed memory that states its {key}, and a result in range"
             raise refused(f"hbm_{key} is {factor}: expected {states}")
         record, memory = record.with_memory(memory, changed), changed
     return record
