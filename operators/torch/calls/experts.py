@@ -188,17 +188,9 @@ def by_expert(importing: Importing, view: View) -> View:
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 
-@imports(
-    "aten.view.default",
-    "aten.reshape.default",
-    "aten._unsafe_view.default",
-    "aten.unsqueeze.default",
-    "aten.squeeze.dim",
-    "aten.alias.default",
-    "aten.clone.default",
-    "aten.detach.default",
-    of=Gathered,
-)
+@imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", of=Gathered)
+@imports("aten.unsqueeze.default", "aten.squeeze.dim", "aten.alias.default", of=Gathered)
+@imports("aten.clone.default", "aten.detach.default", of=Gathered)
 @imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", of=Collected)
 def reshape(importing: Importing, call: Call) -> View:
     """The same rows under other dimensions."""
@@ -284,13 +276,8 @@ def sort_again(importing: Importing, call: Call) -> tuple[None, View]:
     return None, _control(call, 1, replace(given, says=Says.INVERSE))
 
 
-@imports(
-    "aten.floor_divide.default",
-    "aten.div.Tensor_mode",
-    "aten.div.Scalar_mode",
-    "aten.__rshift__.Scalar",
-    of=Control,
-)
+@imports("aten.floor_divide.default", "aten.div.Tensor_mode", "aten.div.Scalar_mode", of=Control)
+@imports("aten.__rshift__.Scalar", of=Control)
 def token_of(importing: Importing, call: Call) -> View:
     """The token of each place among the experts of all tokens."""
     given = _given(importing, call, Says.ORDER)
@@ -354,13 +341,8 @@ def inverse(importing: Importing, call: Call) -> View:
     return _control(call, 0, replace(form, says=Says.INVERSE))
 
 
-@imports(
-    "aten.view.default",
-    "aten.reshape.default",
-    "aten.alias.default",
-    "aten.detach.default",
-    of=Control,
-)
+@imports("aten.view.default", "aten.reshape.default", "aten.alias.default", of=Control)
+@imports("aten.detach.default", of=Control)
 def reshape_choice(importing: Importing, call: Call) -> View:
     x: View = call.args[0]
     if len(call.result.shape) != len(x.shape):

@@ -51,13 +51,8 @@ def grouped_product(importing: Importing, call: Call) -> View:
     return result
 
 
-@imports(
-    "aten.chunk.default",
-    "aten.split.Tensor",
-    "aten.split.sizes",
-    "aten.split_with_sizes.default",
-    of=Routed,
-)
+@imports("aten.chunk.default", "aten.split.Tensor", "aten.split.sizes", of=Routed)
+@imports("aten.split_with_sizes.default", of=Routed)
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
     """Column blocks of a grouped product, each a product with a column block of the weights."""
     dim = call.argument(2, "dim", 0)

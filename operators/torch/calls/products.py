@@ -135,9 +135,8 @@ def any_convolution(importing: Importing, call: Call) -> View:
     return _convolution(importing, call, padding, padding, groups=8)
 
 
-@imports(
-    "aten.conv_transpose1d.default", "aten.conv_transpose2d.input", "aten.conv_transpose3d.input"
-)
+@imports("aten.conv_transpose1d.default", "aten.conv_transpose2d.input")
+@imports("aten.conv_transpose3d.input")
 def transposed(importing: Importing, call: Call) -> View:
     """The gradient of a convolution: every number of the image spreads a window of weights."""
     defaults = {"stride": 1, "padding": 0, "output_padding": 0, "groups": 1, "dilation": 1}

@@ -10,34 +10,18 @@ from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
 
-@imports(
-    "aten._reshape_alias.default",
-    "aten._unsafe_view.default",
-    "aten.flatten.using_ints",
-    "aten.reshape.default",
-    "aten.squeeze.default",
-    "aten.squeeze.dim",
-    "aten.squeeze.dims",
-    "aten.unflatten.int",
-    "aten.unsqueeze.default",
-    "aten.view.default",
-    "aten.view_as.default",
-)
+@imports("aten._reshape_alias.default", "aten._unsafe_view.default", "aten.flatten.using_ints")
+@imports("aten.reshape.default", "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
+@imports("aten.unflatten.int", "aten.unsqueeze.default", "aten.view.default")
+@imports("aten.view_as.default")
 def reshape(importing: Importing, call: Call) -> View:
     """The same elements under another shape."""
     return call.tensor().reshaped(call.result.shape)
 
 
-@imports(
-    "aten.alias.default",
-    "aten.clone.default",
-    "aten.contiguous.default",
-    "aten.detach.default",
-    "aten.detach_.default",
-    "aten.lift_fresh_copy.default",
-    "aten.dropout.default",
-    "aten.feature_dropout.default",
-)
+@imports("aten.alias.default", "aten.clone.default", "aten.contiguous.default")
+@imports("aten.detach.default", "aten.detach_.default", "aten.lift_fresh_copy.default")
+@imports("aten.dropout.default", "aten.feature_dropout.default")
 def same(importing: Importing, call: Call) -> View:
     """The tensor itself: no tensor is written to, so copies are not needed."""
     return call.tensor()
@@ -112,15 +96,9 @@ def select(importing: Importing, call: Call) -> View:
     return part.reshaped(call.result.shape)
 
 
-@imports(
-    "aten.chunk.default",
-    "aten.split.Tensor",
-    "aten.split.sizes",
-    "aten.split_with_sizes.default",
-    "aten.tensor_split.sections",
-    "aten.unsafe_chunk.default",
-    "aten.unsafe_split.Tensor",
-)
+@imports("aten.chunk.default", "aten.split.Tensor", "aten.split.sizes")
+@imports("aten.split_with_sizes.default", "aten.tensor_split.sections", "aten.unsafe_chunk.default")
+@imports("aten.unsafe_split.Tensor")
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
     """Neighbouring parts of a dimension."""
     x = call.tensor()
