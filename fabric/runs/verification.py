@@ -117,10 +117,10 @@ class OutputVerification:
                 f"{self.mismatched:,} of {counted(self.elements, 'element')} wrong, largest error "
                 f"{self.absolute_error:.6g}{relative}: expected {within}"
             )
-        of, used = ("a row", self.used.row) if self.used.row > 1 else ("its rows", self.used.whole)
+        of, used = ("a row", self.used.row) if self.used.row > 1 else ("all rows", self.used.whole)
         return (
-            f"the errors of {of} have a root mean square {used:.3g} times as large as roundings "
-            "explain: expected at most 1"
+            f"the root mean square of the errors in {of} is {used:.3g} times the limit of what "
+            "roundings explain: expected at most 1"
         )
 
     def as_json(self) -> JsonObject:
