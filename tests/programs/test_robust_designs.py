@@ -106,6 +106,22 @@ def test_tables_of_made_up_batches() -> None:
     )
 
 
+def test_pairs_in_another_order_on_banks_are_counted() -> None:
+    study = opened("banks")
+    cycles = [each for n in range(12) for each in (100 + n, 1000 + {0: 3, 3: 0}.get(n, n))]
+    outcomes = (
+        Outcome(index=n, setting=study.space[n], status="completed", numbers={"cycles": each})
+        for n, each in enumerate(cycles)
+    )
+    # Designs 0 to 2 share the tiles, and 0 and 3 the regions.
+    rows = study.tables[0].rows(StudyResult(study, tuple(outcomes)))
+    assert list(rows) == [
+        ("tiles, same regions", 18, 1, 3.0, 0.3),
+        ("regions, same tiles", 12, 2, 2.0, 0.2),
+        ("all designs", 66, 5, 3.0, 0.3),
+    ]
+
+
 @pytest.mark.parametrize(
     ("first", "told"),
     [

@@ -290,7 +290,7 @@ def worst_input(cycles: Sequence[int | None], limits: Sequence[int | None]) -> i
     return shares.index(max(shares))
 
 
-def _bytes(channels: tuple[SizedChannel, ...], depth: Literal["depth", "depth_before"]) -> int:
+def _bytes(channels: Sequence[SizedChannel], depth: Literal["depth", "depth_before"]) -> int:
     return sum(channel.element_bytes * int(getattr(channel, depth)) for channel in channels)
 
 
@@ -363,11 +363,11 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
             members[0].depth_before,
             members[0].depth,
             members[0].least_depth,
-            sum(channel.depth * channel.element_bytes for channel in members),
+            _bytes(members, "depth"),
             members[0].binds,
             *([members[0].input] if several else []),
         )
-        for title, members in alike
+        for title, members in sorted(alike, key=lambda each: -_bytes(each[1], "depth"))
     ]
     title = "Channels by bytes"
     yield Title(title, f", {len(sizing.channels):,} in all, equal ones in one row")

@@ -11,6 +11,7 @@ from fabric import Space, grid, zipped
 BATCH: Final = 64
 _LONG: Final = 1024
 _TILES: Final = (8, 16, 32, 64)
+_TRACES: Final = PROGRAMS / "data/traces/expert_routing"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Layer:
         return {"model": self.model, "batch": BATCH, "channel_depth": 1024}
 
     @property
+    def recorded(self) -> dict[str, str | int]:
+        """The parameters of all designs with the recorded batch of 64 tokens."""
+        return self.fixed | {"routing": str(_TRACES / self.short)}
+
+    @property
     def designs(self) -> Space:
         """Static tiles and the dynamic one, each with all numbers of regions."""
         tilings = grid(tiling=["static"], tile_n=_TILES) + grid(tiling=["dynamic"])
@@ -43,10 +49,9 @@ class Layer:
     @property
     def batches(self) -> Space:
         """The recorded batch of 64, and the recorded 1,024 tokens 64 by 64."""
-        traces = PROGRAMS / "data/traces/expert_routing"
         firsts = range(0, _LONG, BATCH)
         return zipped(
-            routing=[str(traces / self.short), *[str(traces / self.long)] * len(firsts)],
+            routing=[str(_TRACES / self.short), *[str(_TRACES / self.long)] * len(firsts)],
             first_token=[0, *firsts],
         )
 

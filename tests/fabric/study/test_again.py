@@ -25,6 +25,7 @@ from fabric.explore.study.space import Space
 from fabric.explore.study.written.folder import write_points
 from fabric.graph.hardware.file import varied_hardware
 from tests.fabric.study.program_of_fronts import build
+from tests.programs.loading import PROGRAMS
 
 PROGRAM: Final = Path(__file__).parent / "program_of_fronts.py"
 METRICS: Final = ("cycles", "on_chip_requirement_bytes")
@@ -42,7 +43,9 @@ def run(study: Study) -> StudyResult:
 
 
 def studied(again: Space | None = None) -> StudyResult:
+    # Two designs are equal.
     space = grid(rows=[8, 16, 32, 96], flops_per_cycle=[16, 4096])
+    space += grid(rows=[8], flops_per_cycle=[4096])
     study = Study(program=PROGRAM, space=space, minimize=METRICS, again=again or Space(((),)))
     return run_again(run(study), run)
 
@@ -57,6 +60,7 @@ def test_front_runs_again_as_the_program_does_on_the_other_memory() -> None:
         expected[design] = (report.cycles, report.on_chip_requirement_bytes or 0)
     ((change, outcomes),) = result.changed()
     assert change == {MODEL: "banked"}
+    assert {1, 8} <= set(result.front)
     assert expected == {
         design: tuple(each.numbers[name] for name in METRICS) for design, each in outcomes.items()
     }
@@ -65,15 +69,6 @@ def test_front_runs_again_as_the_program_does_on_the_other_memory() -> None:
         for design, values in expected.items()
         if not any(dominates(other, values) for other in expected.values())
     }
-
-
-def test_each_of_two_equal_designs_has_the_outcome_of_its_run() -> None:
-    space = grid(rows=[96, 8]) + grid(rows=[8], times=[1]) + grid(rows=[8])
-    study = Study(program=PROGRAM, space=space, minimize=METRICS, again=BANKED)
-    result = run_again(run(study), run)
-    ((_, outcomes),) = result.changed()
-    assert {1, 2, 3} <= set(outcomes) == set(result.front)
-    assert all({**each.setting} == {**space[n], MODEL: "banked"} for n, each in outcomes.items())
 
 
 def test_table_of_the_front_again_has_new_and_old_cycles(tmp_path: Path) -> None:
@@ -87,16 +82,14 @@ def test_table_of_the_front_again_has_new_and_old_cycles(tmp_path: Path) -> None
         for design, each in outcomes.items():
             row = next(cells for cells in rows if cells[:1] == [str(design)])
             cycles = each.numbers["cycles"]
-            assert row[2:5] == [
-                f"{cycles:,}",
-                f"{before[design]:,}",
-                f"{cycles / before[design]:.2f}",
-            ]
+            ratio = f"{cycles / before[design]:.2f}"
+            assert row[2:5] == [f"{cycles:,}", f"{before[design]:,}", ratio]
     assert "The memory's peak is 512 bytes per cycle, not 1,024." in text
     write_points(result, tmp_path)
-    rows = list(csv.DictReader((tmp_path / "again.csv").read_text(encoding="utf-8").splitlines()))
+    table = (tmp_path / "again.csv").read_text(encoding="utf-8")
     columns = ("design", "hardware.hbm.channels", "cycles")
-    assert {tuple(int(row[name]) for name in columns) for row in rows} == {
+    points = csv.DictReader(table.splitlines())
+    assert {tuple(int(each[name]) for name in columns) for each in points} == {
         (design, change["hardware.hbm.channels"], each.numbers["cycles"])
         for change, outcomes in result.changed()
         for design, each in outcomes.items()
@@ -140,16 +133,10 @@ def test_value_that_the_program_does_not_take_is_refused_before_any_run() -> Non
             open_study(PROGRAM, options)
 
 
-def test_study_file_takes_a_change(tmp_path: Path) -> None:
-    file = tmp_path / "file.py"
-    file.write_text(
-        "from pathlib import Path\nfrom fabric import *\n"
-        f"def study(): return Study(program=Path({str(PROGRAM)!r}), space=grid(rows=[8]),"
-        " minimize=('cycles',))\n",
-        encoding="utf-8",
-    )
-    study = open_study(file, StudyOptions(again=["times=2", f"{MODEL}=banked"]))
-    assert study.again == grid({"times": [2], MODEL: ["banked"]})
+def test_study_file_takes_a_change() -> None:
+    file = PROGRAMS / "questions/qwen_design.py"
+    study = open_study(file, StudyOptions(again=["seed=2", f"{MODEL}=banked"]))
+    assert study.again == grid({"seed": [2], MODEL: ["banked"]})
 
 
 def test_other_memory_drops_the_keys_of_the_file_that_it_does_not_have(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from fabric import ConfigurationError, Study, grid
 from fabric.shell.cli import main
 
 FILE = """
@@ -64,8 +63,3 @@ def test_question_of_a_file_is_pruned_stored_and_asked_again_if_it_changes(
     changed = asked(FILE.replace("1 / x", "2 / x"))
     assert changed["counts"]["resumed"] == 0
     assert changed["points"][2]["inverse"] == 1
-
-
-def test_study_without_one_question_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="a study needs a program or asks"):
-        Study(space=grid(x=(1,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -188,9 +188,9 @@ def write_points(result: StudyResult, folder: Path) -> None:
     """
     tables = {"points": columns_of(result)}
     if result.again is not None:
-        of = {each.index: design for _, x in result.changed() for design, each in x.items()}
-        designs: list[object] = [of[each.index] for each in result.again.outcomes]
-        tables["again"] = columns_of(result.again, {"design": designs})
+        rows = [row for _, outcomes in result.changed() for row in outcomes.items()]
+        again = replace(result.again, outcomes=tuple(each for _, each in rows))
+        tables["again"] = columns_of(again, {"design": [design for design, _ in rows]})
     if result.study.has_inputs:
         tables["runs"] = columns_of_runs(result)
     for name, columns in tables.items():
