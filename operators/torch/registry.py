@@ -20,6 +20,8 @@ Given = TypeVar("Given")
 
 Importer: TypeAlias = Callable[[Importing, Call], Result]
 
+Own = TypeVar("Own", bound=Importer)
+
 Maker: TypeAlias = Callable[[Importing, View], View]
 """Takes a view of a tensor in an opaque form; plans a kernel that brings it into a layout."""
 
@@ -27,7 +29,7 @@ _MAKERS: Final[dict[type, Maker]] = {}
 _IMPORTERS: Final[dict[tuple[str, type | None], Importer]] = {}
 
 
-def imports(*targets: str, of: type | None = None) -> Callable[[Importer], Importer]:
+def imports(*targets: str, of: type | None = None) -> Callable[[Own], Own]:
     """Register a function that imports calls of ``targets``, such as ``aten.relu.default``.
 
     It plans the kernels of one call and returns the views of the call's results. A later
@@ -39,7 +41,7 @@ def imports(*targets: str, of: type | None = None) -> Callable[[Importer], Impor
             without ``of``.
     """
 
-    def register(importer: Importer) -> Importer:
+    def register(importer: Own) -> Own:
         _IMPORTERS.update(dict.fromkeys(((target, of) for target in targets), importer))
         return importer
 
