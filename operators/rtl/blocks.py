@@ -5,12 +5,14 @@ A token has the fields of an element that affect timing; the data of tiles stay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import and_, or_
 
 # Any: amaranth has no types; a token is a view of a signal.
 from typing import Any, Final
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
@@ -193,6 +195,7 @@ class Unit:
     Attributes:
         m: the module.
         inputs, outputs: its channels.
+        is_valid, over: every input has a token; every input has ended.
         done: the operator has ended; its last action may be in this cycle.
         fault: the unit got an input that it is not built for.
         given: the ports of a unit that gets its output, or numbers in it, from outside.
@@ -204,6 +207,8 @@ class Unit:
         self.m: Final[Any] = Module()
         self.inputs: Final = [Input(number) for number in range(inputs)]
         self.outputs: Final = [Output(number) for number in range(outputs)]
+        self.is_valid: Final = all_of(each.valid for each in self.inputs)
+        self.over: Final = all_of(each.over for each in self.inputs)
         self.done: Final[Any] = Signal(name="done")
         self.fault: Final[Any] = Signal(name="fault")
         self.request: Final[Any] = Signal(name="request")
@@ -365,6 +370,14 @@ def counted(
             with m.Elif(number == closing):
                 m.d.sync += place.eq(place + 1)
     return closing
+
+
+def all_of(bits: Iterable[Any]) -> Any:
+    return reduce(and_, bits, Const(1))
+
+
+def any_of(bits: Iterable[Any]) -> Any:
+    return reduce(or_, bits, Const(0))
 
 
 def largest(a: Any, b: Any) -> Any:

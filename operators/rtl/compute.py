@@ -14,6 +14,7 @@ from operators.rtl.blocks import (
     SIZE_BITS,
     Emitter,
     Unit,
+    any_of,
     changed,
     cycles_of,
     largest,
@@ -137,7 +138,7 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     rate = u.parameter("rate", 32)
     result_bytes, to_memory = u.parameter("result_bytes", 5), u.parameter("to_memory", 1)
     going, fires, bare = Signal(), Signal(), heads[0].bare
-    m.d.comb += going.eq(_all(each.valid for each in u.inputs))
+    m.d.comb += going.eq(u.is_valid)
 
     result = token("result")
     m.d.comb += [result.level.eq(heads[0].level), result.bare.eq(bare)]
@@ -160,23 +161,9 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     m.d.comb += fires.eq(going & loaded & computed & written & out.ready)
     m.d.comb += [out.valid.eq(fires), out.token.eq(result)]
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
-    m.d.comb += u.fault.eq(going & _any(each.level != heads[0].level for each in heads))
-    m.d.comb += u.done.eq(_all(each.over for each in u.inputs))
+    m.d.comb += u.fault.eq(going & any_of(each.level != heads[0].level for each in heads))
+    m.d.comb += u.done.eq(u.over)
     return u
-
-
-def _all(each: Any) -> Any:
-    found: Any = 1
-    for one in each:
-        found = found & one
-    return found
-
-
-def _any(each: Any) -> Any:
-    found: Any = 0
-    for one in each:
-        found = found | one
-    return found
 
 
 def _kept(total: Any, *tiles: Any) -> Sizes:
@@ -266,7 +253,7 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
     store_bytes, to_memory = u.parameter("store_bytes", 48), u.parameter("to_memory", 1)
     empty_rows, empty_cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
     going, fires, bare = Signal(), Signal(), heads[0].bare
-    m.d.comb += going.eq(emitter.free & _all(each.valid for each in u.inputs))
+    m.d.comb += going.eq(emitter.free & u.is_valid)
     level = heads[0].level
     passes = bare if every else bare & (heads[0].empty >= rank)
     closes = (level >= rank) & ~passes
@@ -312,6 +299,6 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
         m.d.sync += has_some.eq(0)
     with m.Elif(fires & ~bare):
         m.d.sync += [has_some.eq(1), total.eq(grown)]
-    m.d.comb += u.fault.eq(going & _any(each.level != level for each in heads))
-    m.d.comb += u.done.eq(emitter.empty & _all(each.over for each in u.inputs))
+    m.d.comb += u.fault.eq(going & any_of(each.level != level for each in heads))
+    m.d.comb += u.done.eq(emitter.empty & u.over)
     return u

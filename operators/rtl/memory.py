@@ -17,6 +17,7 @@ from operators.rtl.blocks import (
     SIZE_BITS,
     Emitter,
     Unit,
+    any_of,
     changed,
     counted,
     token,
@@ -177,9 +178,7 @@ def bufferize() -> Unit:
         m.d.sync += [kept.eq(tile), count.eq(rows)]
         with m.If(closes):
             m.d.sync += [kept.eq(0), count.eq(0)]
-    differs: Any = 0
-    for field in _SIZE_FIELDS:
-        differs = differs | (getattr(kept, field) != getattr(head.token, field))
+    differs = any_of(getattr(kept, each) != getattr(head.token, each) for each in _SIZE_FIELDS)
     has_some = Signal()
     with m.If(head.take & ~passes):
         m.d.sync += has_some.eq(~closes & (has_some | ~bare))
@@ -245,10 +244,7 @@ def streamify(inputs: int) -> Unit:
     m.d.sync += is_through.eq(is_last & closes & ~sent.bare)
     m.d.sync += has_guide.eq(active & ~is_last)
     m.d.comb += advances.eq(out.valid & ~guide.bare)
-    over: Any = head.over
-    for each in u.inputs[1:]:
-        over = over & each.over
-    m.d.comb += u.done.eq(over)
+    m.d.comb += u.done.eq(u.over)
     return u
 
 

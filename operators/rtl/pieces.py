@@ -5,14 +5,24 @@ Streams are static, so bare stops do not occur. Pieces are squares of one size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 # Any: amaranth has no types.
 from typing import Any, Final
 
-from amaranth import Array, Const, Mux, Signal
+from amaranth import Array, Mux, Signal
 
-from operators.rtl.blocks import LEVEL_BITS, SIZE_BITS, Input, Output, Unit, changed, counted, token
+from operators.rtl.blocks import (
+    LEVEL_BITS,
+    SIZE_BITS,
+    Output,
+    Unit,
+    all_of,
+    any_of,
+    changed,
+    counted,
+    token,
+)
 
 DIMENSIONS: Final = 8
 """The most dimensions of a loaded stream of pieces."""
@@ -28,22 +38,6 @@ _HELD_SETS: Final = 64
 _IDLE_CYCLES: Final = 256
 
 
-def _together(inputs: Sequence[Input], outputs: Sequence[Output]) -> Any:
-    found: Any = Const(1)
-    for source in inputs:
-        found = found & source.valid
-    for sink in outputs:
-        found = found & sink.ready
-    return found
-
-
-def _ended(u: Unit) -> Any:
-    found: Any = Const(1)
-    for source in u.inputs:
-        found = found & source.over
-    return found
-
-
 def _sends(u: Unit, output: Output, enable: Any, piece: Any) -> None:
     u.m.d.comb += [output.valid.eq(enable), output.token.eq(piece)]
 
@@ -55,17 +49,15 @@ def map_(
     u = Unit(inputs, outputs)
     m, first = u.m, u.inputs[0].token
     fires = Signal()
-    m.d.comb += fires.eq(_together(u.inputs, u.outputs))
+    m.d.comb += fires.eq(u.is_valid & all_of(sink.ready for sink in u.outputs))
     piece = changed(m, first, "piece", level=level(u, first.level))
     for source in u.inputs:
         m.d.comb += source.take.eq(fires)
     for sink in u.outputs:
         _sends(u, sink, fires, piece)
-    differs: Any = Const(0)
-    for source in u.inputs[1:]:
-        differs = differs | (source.token.level != first.level)
+    differs = any_of(source.token.level != first.level for source in u.inputs[1:])
     m.d.comb += u.fault.eq(fires & differs)
-    m.d.comb += u.done.eq(_ended(u))
+    m.d.comb += u.done.eq(u.over)
     return u
 
 
@@ -121,7 +113,7 @@ def big_tile() -> Unit:
         m.d.sync += [adds.eq(level == 2), drains.eq(level > 2)]
     with m.If(leaves & (held > 2)):
         m.d.sync += drains.eq(0)
-    m.d.comb += u.done.eq(_ended(u) & ~drains)
+    m.d.comb += u.done.eq(u.over & ~drains)
     return u
 
 

@@ -16,6 +16,7 @@ from operators.rtl.blocks import (
     SIZE_BITS,
     Emitter,
     Unit,
+    any_of,
     changed,
     cycles_of,
     older,
@@ -270,10 +271,7 @@ def eager_merge(producers: int, reads: str) -> Unit:
     m.d.comb += taken.eq(used)
     m.d.comb += [each.take.eq(taken[port]) for port, each in enumerate(u.inputs)]
     m.d.sync += [is_open.eq(stays_open), source.eq(last_source)]
-    ended: Any = 1
-    for each in u.inputs:
-        ended = ended & each.over
-    m.d.comb += u.done.eq(emitter.empty & ~stays_open & ended)
+    m.d.comb += u.done.eq(emitter.empty & ~stays_open & u.over)
     return u
 
 
@@ -389,9 +387,7 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     for side in range(2):
         m.d.sync += closed[side].eq(after[side] & stays)
     m.d.sync += [stops[0].eq(stop), stops[1].eq(other_stop)]
-    is_large: Any = 0
-    for each in numbers:
-        is_large = is_large | (each[_THIRD:] != 0)
+    is_large = any_of(each[_THIRD:] != 0 for each in numbers)
     differs = (outside | begins) & (are_empty[0] != are_empty[1])
     differs |= (ends_both & (stop != other_stop)) | (ends_first & (stops[0] != stops[1]))
     m.d.comb += u.fault.eq(differs | (matches & is_large))

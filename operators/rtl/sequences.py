@@ -340,13 +340,8 @@ def _sequence(u: Unit, part: _Part) -> Unit:
         with m.If(new):
             m.d.sync += held.eq(each.token)
         shown.append(now)
-    valid: Any = 1
-    ended: Any = 1
-    for each in inputs:
-        valid = valid & each.valid
-        ended = ended & each.over
     takes = Signal()
-    m.d.comb += takes.eq(valid & emitter.free & ~is_going)
+    m.d.comb += takes.eq(u.is_valid & emitter.free & ~is_going)
     m.d.comb += [each.take.eq(takes) for each in inputs]
     stop, bare = shown[0].level, shown[0].bare
     count = Signal(SIZE_BITS)
@@ -386,7 +381,7 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     for each in inputs[1:]:
         level_differs = level_differs | (each.token.level != inputs[0].token.level)
     m.d.comb += u.fault.eq(takes & level_differs)
-    m.d.comb += u.done.eq(emitter.empty & ~goes_on & ended)
+    m.d.comb += u.done.eq(emitter.empty & ~goes_on & u.over)
     return u
 
 
