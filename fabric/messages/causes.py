@@ -15,7 +15,6 @@ class _Word(StrEnum):
     """
 
     def __new__(cls, spelling: str, *_: object) -> Self:
-        """Make the member ``spelling``."""
         word = str.__new__(cls, spelling)
         word._value_ = spelling
         return word

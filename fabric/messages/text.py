@@ -84,7 +84,8 @@ def close_to(known: Sequence[str], found: str) -> str:
         from difflib import get_close_matches
 
         like = set(get_close_matches(found, known, _NAMES_SHOWN, cutoff=0))
-        known = [name for name in known if name in like]
+        near = one_of([name for name in known if name in like], found).removeprefix("one of ")
+        return f"one of {len(known):,}, such as {near}"
     return one_of(known, found)
 
 

@@ -115,7 +115,7 @@ def _metrics(check: Check, console: Console) -> None:
     rows += [
         ("FLOPs", flops),
         ("FLOPs per byte", intensities),
-        ("cycles of the busiest unit", [_rounded(slowest)] * 2),
+        ("compute cycles of one unit", [_rounded(slowest)] * 2),
         ("allocated FLOPs per cycle", [f"{metrics.allocated_flops_per_cycle:,}"] * 2),
     ]
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
@@ -130,7 +130,7 @@ def _metrics(check: Check, console: Console) -> None:
             formulas.append((name.strip(), paper, artifact))
     console.print(table)
     for name, paper, artifact in formulas:
-        if name.startswith(("FLOPs per", "cycles of")):
+        if name.startswith(("FLOPs per", "compute cycles")):
             continue
         console.print(f"{name} =")
         if paper == artifact:

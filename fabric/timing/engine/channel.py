@@ -31,6 +31,7 @@ from fabric.timing.engine.channel_rule import (
     set_out_at,
     shown_from,
     spent_at,
+    taken_at,
     usable_from,
     visible_from,
 )
@@ -183,7 +184,6 @@ class Channel:
         return waited
 
     def _append(self, element: Element, requested_cycle: int = 0) -> None:
-        """Append ``element`` at the producer's clock, on a credit that was spent before."""
         now = self.producer.now
         if self.interval_cycles:
             self.next_send_cycle = next_from(now, self.interval_cycles)
@@ -343,7 +343,6 @@ class Channel:
             self._wake_writer()
 
     def _use_one_more(self, usable_cycle: int) -> None:
-        """Raise the peak of used slots."""
         self._peak_slots += 1
         if self._peak_slots < self.depth:
             self._recent.append(usable_cycle)
@@ -506,7 +505,7 @@ class Channel:
     def last_taken_cycle(self) -> int | None:
         """The consumer's clock at its last dequeue; None before the first."""
         usable = self._recent[-1] if self._recent else self._last_usable_cycle
-        return usable - self.backward_cycles if usable else None
+        return taken_at(usable, self.backward_cycles) if usable else None
 
     @property
     def peak_occupancy(self) -> int:

@@ -12,8 +12,8 @@ With an interval of I cycles, p is at least I later than when element n-1 was se
 shown from d[n-1] + I on. The consumer sees the end of the stream F cycles after the producer's end.
 Without an interval, it sees the end in the same cycle.
 
-The stamp of an element is v, and the stamp of a credit is d + B. Tasks call these functions, and
-the compiled loops compile them. ``tests/model`` has an independent copy.
+The stamp of an element is v, and the stamp of a credit is d + B. Tasks call these functions,
+compiled loops compile them, and traces translate some to SQL. ``tests/model`` states them anew.
 """
 
 from __future__ import annotations
@@ -25,18 +25,14 @@ def spent_at(now: int, usable_cycle: int, next_send_cycle: int) -> int:
 
 
 def credit_part(waited_cycles: int, backward_cycles: int) -> int:
-    """Return the last part of a wait for a slot, in which its credit was on the way back.
-
-    In the rest, *full*, the producer waited for the consumer to dequeue an element.
-    """
+    """Return the last part of a wait for a slot, in which its credit was on the way back."""
     return min(waited_cycles, backward_cycles)
 
 
 def links_part(before_cycle: int, now: int, visible_cycle: int, late_cycles: int) -> int:
     """Return how many cycles of a wait for an element, from ``before_cycle`` on, were for links.
 
-    Shared links made the element visible ``late_cycles`` later. In the other cycles, the consumer
-    waited for the producer.
+    Shared links made the element visible ``late_cycles`` later.
     """
     return max(0, min(now, visible_cycle) - max(before_cycle, visible_cycle - late_cycles))
 
@@ -59,6 +55,11 @@ def shown_from(visible_cycle: int, next_take_cycle: int) -> int:
 def usable_from(taken_cycle: int, backward_cycles: int) -> int:
     """Return the first cycle in which the producer can use the credit of a dequeue."""
     return taken_cycle + backward_cycles
+
+
+def taken_at(usable_cycle: int, backward_cycles: int) -> int:
+    """Return the cycle of the dequeue whose credit is usable from ``usable_cycle``."""
+    return usable_cycle - backward_cycles
 
 
 def next_from(cycle: int, interval_cycles: int) -> int:

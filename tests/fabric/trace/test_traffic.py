@@ -37,7 +37,7 @@ def test_end_in_which_one_unit_loads_is_named(tmp_path: Path) -> None:
     stretch = -(-cycles // 200)
     assert abs(int(words[2].replace(",", "")) - (cycles - together)) <= 2 * stretch
     assert abs(int(words[words.index("bytes") - 1]) - rate) <= 1
-    assert " for 1 unit (load_9), each at most 64; " in end
+    assert " for 1 unit (load_9) through ports of 64; " in end
 
 
 @pytest.mark.parametrize(

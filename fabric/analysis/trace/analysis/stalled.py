@@ -13,7 +13,7 @@ from fabric.analysis.trace.reading.wording import percent
 from fabric.display.parts import SHOWN as ROWS
 from fabric.display.parts import Bar, Fold, Rows, Sheet, Title, line
 from fabric.display.result import Result
-from fabric.messages.causes import SHOWN, Cause
+from fabric.messages.causes import MEMORIES, SHOWN, Cause
 from fabric.messages.place import Place
 from fabric.messages.text import Family, Spread, absent_line, counted, spread
 
@@ -158,7 +158,7 @@ class Stalls(Result):
                     Bar(shares),
                     *(getattr(median, column) for column in columns.values()),
                     *(() if unfold else ends),
-                    family.mostly,
+                    _longest_wait(median) or family.mostly,
                     Place(median.file, median.line).brief,
                 )
             )
@@ -171,6 +171,13 @@ class Stalls(Result):
         yield Rows((*head, *titles, "mostly", "wired at"), rows, shown)
         if self.folded.absent and not unfold:
             yield line(absent_line(self.folded.absent))
+
+
+def _longest_wait(unit: StalledUnit) -> str:
+    """Return the memory of the longest wait; empty if it was at a channel."""
+    cause = max(MEMORIES, key=lambda each: int(getattr(unit, each.column)))
+    cycles = 0 if unit.mostly is None else unit.mostly.cycles
+    return f"for {cause.label}" if getattr(unit, cause.column) > cycles else ""
 
 
 def _stages(stalls: Stalls, shown: int) -> Sheet:

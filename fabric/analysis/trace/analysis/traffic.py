@@ -62,14 +62,14 @@ def _repeats(trace: RecordedRun, accounts: Accounts) -> str:
     if not again:
         return "."
     families = [
-        f"{names.family_of(unit).title} reads {count:,} bytes again"
+        f"{names.family_of(unit).title} {count:,}"
         + (f" ({counted(readers[unit], 'unit')})" if readers[unit] > 1 else "")
         for unit, count in again.most_common(_NAMED)
     ]
     more = [f"and {len(again) - _NAMED} more"] if len(again) > _NAMED else []
     return (
-        f", {moved.total() - again.total():,} of them once: {', '.join(families + more)}."
-        f"{_tiles(trace.meta.get('parameters', {}))}"
+        f". {again.total():,} of them ({percent(again.total(), moved.total())} %) are read again: "
+        f"{', '.join(families + more)}.{_tiles(trace.meta.get('parameters', {}))}"
     )
 
 
@@ -103,7 +103,7 @@ def _end(trace: RecordedRun, accounts: Accounts, peak: float) -> str:
     named = ", ".join(units[:_NAMED]) + (", ..." if len(units) > _NAMED else "")
     memory = memory_of(trace)
     port = None if memory is None else port_bytes(memory)
-    each = "" if port is None else f", each at most {port:,}"
+    each = "" if port is None else f" through ports of {port:,}"
     rate = sum(level.value for level in levels[-count:]) / after
     return (
         f"The last {counted(after, 'cycle')} ({percent(after, accounts.cycles)} %) move "

@@ -46,6 +46,8 @@ def _sql(value: ast.expr | None) -> str:
     match value:
         case ast.Name(id=name):
             return name
+        case ast.Constant(value=number):
+            return str(number)
         case ast.BinOp():
             return f"({_sql(value.left)} {_SIGNS[type(value.op)]} {_sql(value.right)})"
         case ast.Call(func=ast.Name(id=name)):
