@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -31,11 +30,11 @@ def channel(option: str, depth: int, element_bytes: int = 64, before: int = 2) -
     )
 
 
-ALONE = Sizing(
+MANY = Sizing(
     program="one",
     goal="same-cycles",
     method="search",
-    objective="bytes",
+    objective="slots",
     channels=(
         channel("map_1.0", 1, element_bytes=8),
         channel("map_2.0", 3),
@@ -44,23 +43,6 @@ ALONE = Sizing(
     ),
     cost_before=1_848,
     cost=1_000,
-    lower_bound=999,
-    truth="proved",
-    keeps=True,
-    reasons=(),
-    inputs=(Input("", 1_200, 1_100, 1_150, 1_140),),
-    methods=(
-        MethodTotal("search", 1_000, 1_140, keeps=True),
-        MethodTotal("exact", None, None, keeps=False, note="is not there"),
-        MethodTotal("high-water", 1_500, None, keeps=False),
-    ),
-    evaluations=7,
-    runs=2,
-)
-
-MANY = replace(
-    ALONE,
-    objective="slots",
     lower_bound=500,
     truth="validated",
     keeps=False,

@@ -23,10 +23,6 @@ def result(table: StudyTable) -> StudyResult:
     return StudyResult(study, tuple(outcomes))
 
 
-def printed(found: StudyResult, width: int = 200) -> str:
-    return plain_text(found.sheet(), width)
-
-
 def short(_: Findings) -> Sequence[Sequence[object]]:
     return [(1, 2)]
 
@@ -51,7 +47,7 @@ def test_own_table_that_fails_is_reported_in_its_place(rows: object, why: str) -
     assert callable(rows)
     found = result(StudyTable("By tile", COLUMNS, rows))
 
-    for text in (printed(found), page_html(found, Pictures((), ()))):
+    for text in (plain_text(found.sheet(), 200), page_html(found, Pictures((), ()))):
         assert "not computed: " in text
         assert why in text
         assert "2 of 2 points" in text or "tile_n" in text
