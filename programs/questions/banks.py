@@ -54,8 +54,8 @@ def study(
                 "Designs on both memories",
                 ("tiling", "tile_n", "regions", "flat", "banks", "ratio", "data %", "hits %"),
                 designs,
-                "Cycles, the share of bus cycles that carry data, and the share of requests whose "
-                "row is open.",
+                "Cycles, the share of bus cycles that carry data, and the share of requests to an "
+                "open row.",
             ),
         ),
     )
