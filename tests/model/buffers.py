@@ -1,4 +1,4 @@
-"""On-chip memory; ``timing.md`` 6.3."""
+"""On-chip memory."""
 
 from __future__ import annotations
 

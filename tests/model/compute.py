@@ -1,4 +1,4 @@
-"""Map and Accum with their functions; ``timing.md`` 6.1, 7."""
+"""Map and Accum with their functions."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Process:
 
 
 class Channel:
-    """A FIFO of ``depth`` elements, cycles long there and back; ``timing.md`` 2."""
+    """A FIFO of ``depth`` elements, cycles long there and back."""
 
     def __init__(self, depth: int, there: int = 1, back: int = 1, apart: int = 0) -> None:
         self.depth = depth

@@ -19,7 +19,7 @@ class Setting:
         hop: cycles that every channel is long, there and back.
         apart: cycles between two elements at either end of a channel; 0 or 1.
         flops: per cycle of every compute unit.
-        channels, request, latency, interval, startup, bundle: of the HBM; ``timing.md`` 4, 5.
+        channels, request, latency, interval, startup, bundle: of the HBM.
         early: whether EagerMerge's selector may leave when every input has shown a head.
     """
 

@@ -1,4 +1,4 @@
-"""The off-chip memory, cycle by cycle; ``timing.md`` 5.3."""
+"""The off-chip memory, cycle by cycle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and stores; ``timing.md`` 5.4."""
+"""Loads and stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of control data, and routing; ``timing.md`` 5.4, 6.4, 6.5."""
+"""Sources of control data, and routing."""
 
 from __future__ import annotations
 

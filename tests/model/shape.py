@@ -1,4 +1,4 @@
-"""Shape operators; ``timing.md`` 6.2."""
+"""Shape operators."""
 
 from __future__ import annotations
 

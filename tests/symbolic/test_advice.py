@@ -91,17 +91,24 @@ def test_channel_of_depth_1_is_reported() -> None:
     ] == told(program)
 
 
-def test_undecided_dimensions_are_reported() -> None:
+class Mine(op.Map):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("maps", "checks"), [(op.Map, "The run will"), (Mine, "Only Mine.run can")]
+)
+def test_undecided_dimensions_are_reported(maps: type[op.Map], checks: str) -> None:
     choice = np.array([[0], [1]])
     with Program("p") as program:
         rows = op.Flatten(0, 1)(load(2))
         first = op.Partition(2)(rows, op.Selectors(choice, 2, name="first")())
         second = op.Partition(2)(rows, op.Selectors(choice, 2, name="second")())
         for number, pair in enumerate(zip(first, second, strict=True)):
-            op.LinearOffChipStore(f"y{number}")(op.Map(op.Matmul(transposed=True))(*pair))
+            op.LinearOffChipStore(f"y{number}")(maps(op.Matmul(transposed=True))(*pair))
 
     assert (
-        "matmul_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. The run will check; "
+        f"matmul_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. {checks} check; "
         "to state it now: stream.assume(...)"
     ) in told(program)
 

@@ -30,6 +30,7 @@ from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
 from fabric.graph.wiring.stream import Stream
+from fabric.messages.place import is_ours
 from fabric.messages.text import counted, families, merged_text
 from fabric.messages.users_code import users_values
 from fabric.timing.engine.tables import Counters
@@ -324,10 +325,9 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
         if node not in pairs:
             return None
         left, right = map(short_text, pairs[node])
-        return (
-            f"{left} and {right} may differ. The run will check; "
-            "to state it now: stream.assume(...)"
-        )
+        kind = type(node.operator)
+        checks = "The run will check" if is_ours(kind) else f"Only {kind.__name__}.run can check"
+        return f"{left} and {right} may differ. {checks}; to state it now: stream.assume(...)"
 
     return check
 

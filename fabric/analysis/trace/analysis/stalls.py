@@ -179,10 +179,10 @@ def _gain_text(gain: Gain, instead_of: int | None = None) -> str:
     if instead_of is not None:
         text += f" instead of {instead_of:,}"
     if gain.half_cycles is None:
-        return f"{text} if it were unlimited"
+        return f"if it were unlimited, {text}"
     if gain.kind == "links":
-        return f"{text} if they were unlimited, {gain.half_cycles:,} if twice as wide"
-    return f"{text} if it took no time, {gain.half_cycles:,} if half as long"
+        return f"if they were unlimited, {text}; if twice as wide, {gain.half_cycles:,}"
+    return f"if it took no time, {text}; if half as long, {gain.half_cycles:,}"
 
 
 def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:
