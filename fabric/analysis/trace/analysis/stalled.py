@@ -231,7 +231,8 @@ def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
         )
         for gain in large
     ]
-    yield Title("What would help", "; `trace what-if` answers more")
+    note = "half as long: half the work and half the waits for the HBM; `trace what-if` has more"
+    yield Title("What would help", f"; {note}")
     if rows:
         yield Rows(("if", "cycles", "fewer, %", ""), rows, shown)
     if sentence:

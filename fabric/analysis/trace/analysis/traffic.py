@@ -77,7 +77,7 @@ def _tiles(parameters: Mapping[str, object]) -> str:
     sizes = [
         name for name, given in parameters.items() if name.startswith("tile") and type(given) is int
     ]
-    return f" Larger tiles may be read less often: try {' or '.join(sizes)}." if sizes else ""
+    return f" Larger tiles may read them fewer times: try {' or '.join(sizes)}." if sizes else ""
 
 
 def _end(trace: RecordedRun, accounts: Accounts, peak: float) -> str:
