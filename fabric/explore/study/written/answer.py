@@ -308,6 +308,8 @@ def counts_table(result: StudyResult) -> Table:
     reason = "its reason" if 2 in used else "reason"
     titles = ("points", "outcome", "which", "the first has", reason)
     shown = tuple(tuple(row[n] for n in used) for row in rows)
+    if len(shown) == 1 and len(used) == 2:
+        return Table(f"{counts(result)}, each {shown[0][1]}", (), (), ())
     return Table(counts(result), tuple(titles[n] for n in used), shown, ())
 
 

@@ -10,7 +10,7 @@ from fabric.display.html import fragment, section, sections, text
 from fabric.display.parts import Drawing, Title
 from fabric.explore.study.outcome import METRICS, Outcome, metric
 from fabric.explore.study.written.again import again_sheet
-from fabric.explore.study.written.answer import answer, caveats, counts, metrics_shown
+from fabric.explore.study.written.answer import answer, caveats, counts_table, metrics_shown
 from fabric.explore.study.written.markup import own_part, script_data, style, titled
 from fabric.explore.study.written.sheet import counts_sheet, findings_sheet, front_sheet
 from fabric.explore.study.written.words import label, scalar_text, varying
@@ -48,7 +48,8 @@ def page_html(result: StudyResult, pictures: Pictures) -> str:
             "notes": "".join(
                 f"<p>{text(each)}</p>" for each in (*caveats(result), *_left_out(result))
             ),
-            "counts": text(counts(result)) + fragment([*counts_sheet(result, _REASONS)][1:]),
+            "counts": text(counts_table(result).title)
+            + fragment([*counts_sheet(result, _REASONS)][1:]),
             "front": sections([*best[:1], *front, *best[1:], *again_sheet(result, _ROWS)]),
             "pictures": section("Pictures", "\n".join(map(titled, others))),
             "findings": sections(findings_sheet(result)),

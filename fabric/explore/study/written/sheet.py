@@ -76,7 +76,8 @@ def counts_sheet(result: StudyResult, shown: int = _REASONS) -> Sheet:
     """Yield the number of points by outcome and reason; at most ``shown`` rows."""
     table = counts_table(result)
     yield Title(table.title)
-    yield Rows(table.columns, [list(row) for row in table.rows], shown)
+    if table.rows:
+        yield Rows(table.columns, [list(row) for row in table.rows], shown)
 
 
 def front_sheet(result: StudyResult, shown: int = _ROWS) -> Sheet:
