@@ -50,12 +50,12 @@ def every_second() -> Unit:
     is_first = head.valid & emitter.free & ~is_second & ~is_resting
     left = emitter.push(is_first, head.token)
     emitter.close()
-    # The second is waited for from when the first has left, and the unit rests a cycle after it.
+    # The unit waits for the second once the first has left, and rests a cycle after the second.
     waits = is_second & emitter.free
     m.d.comb += head.take.eq(is_first | (waits & head.valid))
     m.d.sync += is_second.eq(Mux(is_second, ~(waits & head.valid), is_first))
     m.d.sync += is_resting.eq(waits & head.valid)
-    # Without a second element, the first takes a cycle from the end of the stream.
+    # If the stream ends after a first element, the unit ends a cycle later.
     with m.If((is_first & left | waits & ~head.valid) & head.over):
         m.d.sync += has_ended.eq(1)
     is_done = emitter.free & ~is_second & ~is_resting & ~head.valid & head.end

@@ -230,7 +230,7 @@ class _Learned(LearnedSizes):
     def from_channels(self, channels: list[_ChannelCount], claimed: list[_ChannelCount]) -> None:
         """Learn from channels, then from assumed shapes.
 
-        Of two unknown sizes of a shape that nothing else shows, ``choose`` guesses one.
+        If no channel determines two unknown sizes of a shape, ``choose`` guesses one.
         """
         while channels:
             waiting = [each for each in channels if not self.learn(each)]

@@ -269,7 +269,7 @@ def _complete(
     elif declared is not None:
         error = declared.machine.failures.first
         why = "" if error is None else f": {error.message}"
-        ends = f"in the types that it declares the program ends as {declared.status}{why}"
+        ends = f"with its declared types, the program ends as {declared.status}{why}"
         warnings.append(ends)
     warnings += comparison.warnings
     warnings += [] if verification is None else verification.warnings()

@@ -58,7 +58,7 @@ class Matmul(Function):
         adds exponents and counts as no operation.
 
     Attributes:
-        transposed: the second operand is stored by rows of its columns. Its valid rows are then
+        transposed: the second operand is stored transposed, N x K. Its valid rows are then
             the valid columns of the result.
         unrounded: the result is not rounded to the element type, for a function that uses it
             next (``ScaledAdd``). It is float32 if the operands have 16 bits.
@@ -139,7 +139,7 @@ class MatmulSum(Reduction):
         2 * M * K * N operations; the addition to the sum counts none.
 
     Attributes:
-        transposed: the second operand is stored by rows of its columns.
+        transposed: the second operand is stored transposed, N x K.
         unrounded: the sum is emitted unrounded, in float32 if the operands have 16 bits.
 
     Example:

@@ -1,9 +1,8 @@
-"""Matrix products: a Map over pairs of tiles or sums over them, and how they are tiled.
+"""Matrix products, which are a Map over pairs of tiles or an Accum of sums, and their tiles.
 
-The layouts of a product follow from the order of its loops. Weights are in off-chip memory;
-products of two computed tensors take them in any order, batch by batch. B counts batches, M rows
-and N columns of the result (the output features), K is the inner dimension; tiles have tm rows, tn
-columns and tk of the inner dimension.
+The layouts of a product follow from the order of its loops. Weights are in off-chip memory; two
+computed operands are read batch by batch, in any order. B counts batches, M rows and N columns of
+the result (the output features), K is the inner dimension; tiles have tm, tn and tk of them.
 """
 
 from __future__ import annotations
@@ -46,11 +45,10 @@ _WIDER = 4
 class Product(Kernel):
     """``left @ right``, or ``left @ right.T``, with an addend before rounding.
 
-    Off-chip traffic, if both operands are stored, for R tiles of rows, C tiles of columns and B
-    batches: in ``row`` order the left operand once and the right one R times; in ``weight`` order
-    both once, with all rows and a tile of tn x K kept; in ``output`` order the left one C times
-    (once if K is not tiled) and the right one R times. A kernel's result is kept on chip instead of
-    being read again. A stored operand is loaded again if there is not enough room to keep it.
+    For R tiles of rows and C tiles of columns, a stored left operand is read once, in ``output``
+    order C times (once if K is not tiled). A stored right operand is read R times, in ``weight``
+    order once, which keeps all rows and a tile of tn x K. A stored operand without room is loaded
+    again. A kernel's result is kept on chip and read once.
 
     If the nest has several units, each loads and multiplies its own columns of the weights; their
     tiles are merged in turn.
@@ -230,9 +228,9 @@ class Nest:
         return _layout(self.left.shape, self.left.tile, _trimmed(self.loops))
 
     def reading_right(self, batches: tuple[int, ...], *, transposed: bool) -> Layout:
-        """Return the order of a unit's part of the right operand, with M = N / units columns.
+        """Return the order of a unit's part of the right operand, with U = N / units columns.
 
-        That is ``[*batches, M, K]``, or ``[*batches, K, M]``.
+        That is ``[*batches, U, K]``, or ``[*batches, K, U]``.
 
         Args:
             batches: the leading dimensions.
@@ -316,9 +314,9 @@ def linear(
     ``[*rows, N]``. Weights are read as PyTorch stores them, by rows of an output feature. So the
     rows of a tile are as long as possible, and the memory fills all its requests.
 
-    Rows that arrive in tiles of columns are summed in their order: in ``row`` order; with one tile
-    of rows in sums of whole rows, if these are not much wider than the rows. If no tile near the
-    wish divides N, weights and bias are padded with rows of zeros.
+    Rows that arrive in tiles of columns are summed as they arrive, in ``row`` order or with one
+    tile of rows. The sums are then whole rows, at most 4 times as wide as the operand's. If no tile
+    near the scheduled size divides N, weights and bias are padded with rows of zeros.
     """
     size, inner = weight.shape
     stored_as = schedule.weight_dtype_of(name)
@@ -360,7 +358,7 @@ def linear(
 
 
 def _joins(operand: Operand) -> bool:
-    """Whether a kernel's result can be read so without off-chip memory."""
+    """Whether a converter can bring a kernel's result into the operand's layout on chip."""
     pulled = operand.layout is not None and operand.view.pull(operand.layout)
     return bool(pulled) and joint_of(operand).convertible
 
@@ -368,8 +366,8 @@ def _joins(operand: Operand) -> bool:
 def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
     """Return the tiles in which a left operand ``[*batches, *rows, K]`` is read, each once.
 
-    The arriving tiles are followed if they have rows of one batch only and not far fewer than the
-    schedule wishes: a product with weights takes 16 rows as fast as one. Otherwise tiles have the
+    The arriving tiles are kept if they have rows of one batch only, and enough of them: a product
+    with weights takes 16 rows as fast as one. Otherwise tiles have the
     schedule's rows, as whole rows if a converter can put them together. With ``whole`` the inner
     dimension is tiled only if it arrives so.
     """
@@ -459,7 +457,7 @@ def _cols_of(right: View, axis: int, batch: int) -> int | None:
 
 
 def _stays(pulled: Pulled) -> bool:
-    """Whether the elements of a tile are in the reader's places."""
+    """Whether each arriving tile has its elements in the order that the reader needs."""
     layout = pulled.layout
     return pulled.places.shape == (layout.rows, layout.cols) and np.array_equal(
         pulled.places.reshape(-1), np.arange(layout.rows * layout.cols)

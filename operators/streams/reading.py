@@ -2,18 +2,18 @@
 
 An operator handles bare stops by one of five disciplines, which its reader implements:
 
-* pass on: ``Values`` and ``Lockstep`` send bare stops to a sink and return only values; * add
-levels: the same with ``adds=n``, if each element becomes a tensor of n dimensions; * fold:
-``Lockstep`` with ``adds=-n``, if each group of n dimensions becomes an element. Bare stops outside
-of groups are passed on; bare stops inside are returned, since they may close a group; * renumber:
-``send`` takes values and bare stops alike, for operators that change all stops by one rule; *
-follow: ``Guided``, if a group of one stream belongs to each element of another.
+* pass on: ``Values`` and ``Lockstep`` send bare stops to a sink and return only values;
+* add levels: the same with ``adds=n``, if each element becomes a tensor of n dimensions;
+* fold: ``Lockstep`` with ``adds=-n``, if each group becomes an element. Bare stops inside groups
+  are returned, since they may close a group;
+* renumber: ``send`` takes values and bare stops, if one rule changes all stops;
+* follow: ``Guided``, if a group of one stream belongs to each element of another.
 
 A ``Track`` holds the position of an operator in an input. A stream may close a group twice: with a
 value that closes some dimensions, then with a bare stop that closes further ones (for example after
 a Flatten, if the last part of a group is empty). So two streams of one structure need not carry
-equal stops. If they differ, the lower side has to continue with a bare stop that closes just the
-dimensions that its last element left open.
+equal stops. If they differ, the stream with the lower stop has to continue with a bare stop that
+closes the dimensions that are still open.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Values(Generic[V]):
         Args:
             source: the stream.
             sink: receives the bare stops.
-            adds: dimensions of the output inside the source's dimensions, at least 0.
+            adds: the inner dimensions of the output beyond the source's, at least 0.
             held: an element keeps its slot until ``take``, a bare stop until it is passed on;
                 otherwise elements are dequeued when they are returned.
         """
@@ -236,7 +236,7 @@ class Lockstep(Generic[V]):
         Args:
             ports: of the operator.
             sink: receives the bare stops; if None, bare stops are returned.
-            adds: dimensions of the output inside the inputs' dimensions; with -n, bare stops inside
+            adds: the inner dimensions of the output beyond the inputs'; with -n, bare stops inside
                 the innermost n dimensions are returned.
             held: a bare stop keeps its slots until it has been passed on.
             unpack: return the items of tuples in the place of the tuples.
@@ -325,8 +325,8 @@ def _alike(values: list[Value]) -> bool:
 class Guided(Generic[V]):
     """An iterator over the values of one input; for each, the operator reads a group of another.
 
-    A bare stop of the values, outside of groups, belongs to an equal one of the groups. The
-    operator passes every element of a group to ``groups``, including the last one.
+    A bare stop of the values has an equal one in the stream of groups, outside of any group. The
+    operator calls ``groups.passed`` for every element of a group, including the last one.
 
     ``infer`` has checked their type.
     """
@@ -350,7 +350,7 @@ class Guided(Generic[V]):
             values: one input.
             groups: the other.
             sink: receives the bare stops of ``groups`` outside of groups; None to drop them.
-            inner: dimensions of the output inside the outer ones, which both inputs have.
+            inner: the dimensions of the output below the outer ones, which both inputs have.
             held: an element keeps its slot until ``take``, a bare stop until it is passed on;
                 otherwise elements are dequeued when they are returned.
         """
@@ -438,8 +438,8 @@ class Track:
     Attributes:
         port, source: the input.
         element: the last element that was read; None before the first and at the end.
-        stop: its level; -1 without an element.
-        level: the dimensions that it closes outside of the operator's sub-tensors; 0 for none.
+        stop: the dimensions that the element closes; -1 without an element.
+        level: those of them outside of the operator's sub-tensors; below 0 inside a sub-tensor.
     """
 
     __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")

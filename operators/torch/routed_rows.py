@@ -1,7 +1,7 @@
-"""Routed rows: rows to experts, calls on them, and integers derived from a choice of experts.
+"""Send rows to experts, apply calls to these rows, and describe integers of a choice of experts.
 
-Models sort the tokens by expert: integers that depend on data, which no kernel computes here. Each
-such tensor is kept as a description (``Says``) until it indexes rows.
+Models sort tokens by expert. The order depends on data, and no kernel here computes it: each tensor
+of such integers is kept as a description (``Control``) until it indexes rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def deal(
 ) -> View:
     """Send the rows of ``x``, along its first dimension, to experts.
 
-    ``places`` are the experts of each row; ``indices`` if data choose them, [tokens, hits].
+    ``places`` returns the experts of each row; ``indices``, [tokens, hits], if data choose them.
     """
     cols = math.prod(x.shape[1:])
     flat = (x.shape[0], cols)
@@ -52,7 +52,7 @@ def deal(
 
 
 def rows_operand(view: View, cols: int) -> Operand:
-    """Return the operand that reads the rows of a matrix in order, or parts of ``cols`` columns."""
+    """Return an operand that reads a matrix row by row; a stored one in ``cols`` columns."""
     layout = view.layout
     if layout is not None and layout.tile[-1] == view.shape[-1]:
         in_order = Layout.tiled(view.shape, layout.tile) if _divides(layout) else None
@@ -67,7 +67,7 @@ def _divides(layout: Layout) -> bool:
 
 
 def to_experts(model: Model, view: View, routing: Routing) -> View:
-    """Return rows beside routed rows, one for each routed row, at the same experts.
+    """Send ``view``, with one row for each routed row, to the experts of those rows.
 
     Raises:
         UnsupportedError: data choose the experts, or the order is another.
@@ -79,7 +79,9 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
         return view
     if routing.rows is None or not isinstance(form, Gathered | None):
         what = "other rows" if form is None else form
-        raise UnsupportedError(f"it is given rows of experts and {what}: expected rows of the same")
+        raise UnsupportedError(
+            f"it is given rows of experts and {what}: expected rows of the same experts"
+        )
     count = len(routing.rows.experts)
     rows, order = (view, np.arange(count)) if form is None else (form.rows, form.order)
     if view.shape[0] != count:
@@ -97,10 +99,10 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
 def on_routed_rows(
     model: Model, name: str, operands: Sequence[View], steps: Sequence[Step], *, whole: bool
 ) -> View:
-    """Append a kernel that applies ``steps`` to routed rows, in the form in which they meet.
+    """Append a kernel that applies ``steps`` to routed rows, in one form of all operands.
 
     At least one operand is routed. Steps read operands, numbered from 0, and earlier steps. With
-    ``whole`` tiles hold whole rows.
+    ``whole``, each tile has whole rows.
 
     Raises:
         UnsupportedError: an operand beside routed rows cannot go to their experts.

@@ -1,6 +1,6 @@
 """Random inputs and weights of a mixture-of-experts layer, and its expected result.
 
-B tokens, each for k of the experts; D is the hidden dimension, F the inner one.
+B tokens, each for k of the experts; D is the hidden dimension.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from operators import Elements, Tensor
 class LayerData:
     """Numbers that are drawn when functional mode asks for them, in float32.
 
-    Weights are drawn once: ``y`` computes with those that were in memory, as long as they are
-    held for it.
+    Weights are drawn once, for the run and for ``y``, and stay in memory until ``y`` has used them.
 
     Attributes:
         router: [B, k], a softmax over the experts of each token.

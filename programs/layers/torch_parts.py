@@ -22,8 +22,8 @@ class Called(NamedTuple):
     """The arguments of a part.
 
     Attributes:
-        given: tokens, int64 [requests, tokens]; for a part without embedding their columns,
-            [requests, tokens, columns].
+        given: tokens, int64 [requests, tokens]; embedded tokens, [requests, tokens, columns], for a
+            part that has no embedding.
         positions: of the tokens in their requests, int64 [requests, tokens].
         mask: the present tokens of a request, cached ones first, int64 [requests, all tokens]; None
             if all are.
@@ -40,7 +40,7 @@ class LanguageModelPart(torch.nn.Module):
     """A part of a model, as a server calls it."""
 
     def __init__(self, model: Any, part: Part) -> None:
-        """Take transformers' model of the layers that the part has: none for the ends."""
+        """Take a model of transformers with the layers of the part; the ends have none."""
         super().__init__()
         self.model: Final = model
         self.part: Final = part
@@ -88,7 +88,7 @@ class _Cache(DynamicCache):
 
 
 class _NoPositions(torch.nn.Module):
-    """In place of a table of positions: the ends have added them."""
+    """Replaces the table of positions: returns 0, because the ends have added positions."""
 
     def forward(self, positions: Any) -> Any:
         return torch.zeros((), device=positions.device)

@@ -22,7 +22,7 @@ _TOOLTIP: Final = re.compile(r'<a xlink:title="([^"]*)">')
 def rendered(dot: str) -> tuple[Size, str]:
     """Return the size of a drawing in the language of Graphviz, and its SVG without the frame.
 
-    Elements have the attribute ``class`` of the drawing, no ids, and tooltips as titles.
+    Elements keep their ``class``, lose their ids, and have their tooltips as ``<title>``.
     """
     found = _DOCUMENT.search(shielded(lambda: _svg(dot)).decode())
     assert found is not None

@@ -1,4 +1,4 @@
-"""Which calls of a captured graph are on a way round a loop."""
+"""Find the calls of a captured graph that belong to the body of a loop."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 
 def effects(values: Mapping[tuple[bool, ...], float]) -> dict[tuple[int, ...], float]:
-    """Return the factor by which each option, and each group of options together, changes a number.
+    """Return the effect of each option on a number, and the interactions of groups of options.
 
-    An option's main effect is the geometric mean, over all settings of the other options, of the
-    number with the option over the number without it. Two options' interaction is the mean of the
-    first one's effect with the second over its effect without: 1 if the effects multiply, above 1
-    if together they save less. Larger groups follow in the same way.
+    An option's effect is the number with the option over the number without it, as a geometric mean
+    over all settings of the other options. Two options' interaction is the first one's effect with
+    the second option over its effect without: 1 if the effects multiply, above 1 if two options
+    that save something save less together. Larger groups follow in the same way.
 
     Args:
         values: the number, above 0, of every combination.
