@@ -120,19 +120,22 @@ def _slanted(figure: Figure) -> bool:
         boxes = sorted(tuple(each.get_window_extent().extents) for each in labels)
         if any(right[0] < left[2] + _LABELS_APART for left, right in pairwise(boxes)):
             slanted = True
-            axes.tick_params(axis="x", rotation=_SLANT)
-            height = max(top - bottom for _, bottom, _, top in boxes)
-            _thinned(axes, labels, height / math.sin(math.radians(_SLANT)))
+            _slant(axes, labels, 1.2 * float(labels[0].get_fontsize()) * figure.dpi / 72)
     return slanted
 
 
-def _thinned(axes: Axes, labels: Sequence[Text], apart: float) -> None:
-    """Slant ``labels``, and hide those less than ``apart`` pixels from the last shown one."""
-    shown = -math.inf
-    for text in labels:
-        text.set(horizontalalignment="right", rotation_mode="anchor")
-        place = axes.transData.transform((text.get_position()[0], 0))[0]
-        text.set_visible(place >= shown + apart)
+def _slant(axes: Axes, labels: Sequence[Text], height: float) -> None:
+    """Slant ``labels`` of this height, or turn them upright and hide those without room."""
+    places = [axes.transData.transform((each.get_position()[0], 0))[0] for each in labels]
+    apart = height / math.sin(math.radians(_SLANT))
+    fits = all(right - left >= apart for left, right in pairwise(places))
+    axes.tick_params(axis="x", rotation=_SLANT if fits else 90)
+    vertical, shown = "baseline" if fits else "center", -math.inf
+    for place, text in zip(places, labels, strict=True):
+        text.set(
+            horizontalalignment="right", verticalalignment=vertical, rotation_mode="anchor",
+            visible=place >= shown + height,
+        )  # fmt: skip
         shown = place if text.get_visible() else shown
 
 

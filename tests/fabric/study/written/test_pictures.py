@@ -181,3 +181,17 @@ def test_pictures_with_hostile_names_are_well_formed() -> None:
         assert "/" not in picture.name
         assert "<script" not in picture.svg
         ET.parse(io.StringIO(picture.svg))
+
+
+def test_names_of_four_bars_in_a_narrow_picture_are_all_shown() -> None:
+    figures: list[Figure] = []
+
+    def draw(figure: Figure) -> None:
+        for axes in figure.subplots(1, 4):
+            axes.set_xticks(range(4), ["grid", "karate-club", "les-miserables", "power-law"])
+            axes.tick_params(axis="x", rotation=30)
+        figures.append(figure)
+
+    render(draw, formulas=False)
+
+    assert [4] * 4 == [len(shown_labels(axes)) for axes in figures[0].axes]
