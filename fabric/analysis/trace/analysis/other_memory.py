@@ -33,10 +33,10 @@ def memory_of(trace: RecordedRun) -> OffChipDescription | None:
         return None
 
 
-def port_bytes(memory: OffChipDescription) -> int | None:
+def port_bytes(memory: OffChipDescription | None) -> int | None:
     """Return the bytes that a unit hands over or receives in a cycle at most; None if unlimited."""
     requests = getattr(memory, "requests_per_bundle", None)
-    return requests * memory.request_bytes if isinstance(requests, int) else None
+    return requests * memory.request_bytes if memory and isinstance(requests, int) else None
 
 
 def rate_text(bytes_per_cycle: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -41,11 +41,10 @@ FROM bursts JOIN units USING (unit) WHERE end_cycle > $at GROUP BY name ORDER BY
 
 def traffic_of(trace: RecordedRun, accounts: Accounts) -> tuple[str, ...]:
     """Return the sentences; none for a run that did not complete or was traced in part."""
-    moved, meta = accounts.moved_bytes, trace.meta
-    is_whole = meta.get("window") is None and meta.get("nodes") is None
-    if not moved.total() or accounts.status != "completed" or not is_whole:
+    moved = accounts.moved_bytes
+    if not moved.total() or accounts.status != "completed" or trace.is_partial:
         return ()
-    peak: float = meta["off_chip"]["peak_bytes_per_cycle"]
+    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
     used = percent(moved.total(), round(peak * accounts.cycles))
     sentence = f"{moved.total():,} bytes moved by the HBM, {used} % of {rate_text(peak)} a cycle"
     return tuple(filter(None, (sentence + _repeats(trace, accounts), _end(trace, accounts, peak))))
@@ -95,15 +94,11 @@ def _end(trace: RecordedRun, accounts: Accounts, peak: float) -> str:
     if count < _SHORTEST or body < _BODY * peak:
         return ""
     rows = trace.rows(_SERVED, at=at)
-    whole, units, moved = sum(moved for _, moved in rows), list[str](), 0
-    for name, its in rows:
-        if moved < _MOSTLY * whole:
-            units.append(name)
-            moved += its
+    least = _MOSTLY * sum(moved for _, moved in rows)
+    moved_before = accumulate((moved for _, moved in rows), initial=0)
+    units = [name for (name, _), moved in zip(rows, moved_before, strict=False) if moved < least]
     named = ", ".join(units[:_NAMED]) + (", ..." if len(units) > _NAMED else "")
-    memory = memory_of(trace)
-    port = None if memory is None else port_bytes(memory)
-    each = "" if port is None else f" through ports of {port:,}"
+    each = f" through ports of {port:,}" if (port := port_bytes(memory_of(trace))) else ""
     rate = sum(level.value for level in levels[-count:]) / after
     return (
         f"The last {counted(after, 'cycle')} ({percent(after, accounts.cycles)} %) move "

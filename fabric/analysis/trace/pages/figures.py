@@ -338,7 +338,7 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
     first, last = trace.window
     notes, ended = list(trace.problems), f"{trace.outcome} in {meta.get('mode')} mode"
-    if meta.get("window") is not None or meta.get("nodes") is not None:
+    if trace.is_partial:
         notes.append(f"Traced: cycles {first:,} to {last:,}, units {meta.get('nodes') or 'all'}.")
     return {
         "name": visible(str(meta.get("name"))),

@@ -115,6 +115,7 @@ class RecordedRun:
         self.status: Final[str] = status
         self.cycles: Final[int] = cycles
         verified = end.get("verified")
+        self.is_partial: Final = any(self.meta.get(x) is not None for x in ("window", "nodes"))
         self.outcome: Final = outcome(self.status, verified)
         self.closeness: Final = visible(str(end.get("closeness") or ""))
         self.failed: Final = self.status != "completed" or verified is False
