@@ -114,10 +114,11 @@ def _sums(counts: Iterable[tuple[Key, int]]) -> Counter[Key]:
 def _family(names: Names, members: list[StalledUnit]) -> StalledFamily:
     members = sorted(members, key=lambda unit: (unit.stalled_cycles, unit.number))
     median = spread(members, lambda unit: unit.stalled_cycles).median
+    channel = names.far_end(median.number, median.mostly.number) if median.mostly else ""
     return StalledFamily(
         name=names.units[median.number],
         units=tuple(members),
-        mostly=names.far_end(median.number, median.mostly.number) if median.mostly else "",
+        mostly=median.memory_wait or channel,
     )
 
 

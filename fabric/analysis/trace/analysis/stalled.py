@@ -13,7 +13,7 @@ from fabric.analysis.trace.reading.wording import percent
 from fabric.display.parts import SHOWN as ROWS
 from fabric.display.parts import Bar, Fold, Rows, Sheet, Title, line
 from fabric.display.result import Result
-from fabric.messages.causes import MEMORIES, SHOWN, Cause
+from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.place import Place
 from fabric.messages.text import Family, Spread, absent_line, counted, spread
 
@@ -36,7 +36,7 @@ class ChargedRoot:
 class StalledFamily:
     """Units that were wired at one place, with names that differ in numbers only.
 
-    ``mostly``: the family in the median unit's longest wait, such as ``from load_0..3``.
+    ``mostly``: the median unit's longest wait, such as ``from load_0..3`` or ``for HBM``.
     """
 
     name: str
@@ -142,7 +142,8 @@ class Stalls(Result):
         families = self.folded.families
         if unfold:
             families = tuple(
-                StalledFamily(unit.name, (unit,), str(unit.mostly or "")) for unit in self.units
+                StalledFamily(unit.name, (unit,), unit.memory_wait or str(unit.mostly or ""))
+                for unit in self.units
             )
         spreads = [family.spread for family in families]
         columns = _columns([each.median for each in spreads])
@@ -158,7 +159,7 @@ class Stalls(Result):
                     Bar(shares),
                     *(getattr(median, column) for column in columns.values()),
                     *(() if unfold else ends),
-                    _longest_wait(median) or family.mostly,
+                    family.mostly,
                     Place(median.file, median.line).brief,
                 )
             )
@@ -171,13 +172,6 @@ class Stalls(Result):
         yield Rows((*head, *titles, "mostly", "wired at"), rows, shown)
         if self.folded.absent and not unfold:
             yield line(absent_line(self.folded.absent))
-
-
-def _longest_wait(unit: StalledUnit) -> str:
-    """Return the memory of the longest wait; empty if it was at a channel."""
-    cause = max(MEMORIES, key=lambda each: int(getattr(unit, each.column)))
-    cycles = 0 if unit.mostly is None else unit.mostly.cycles
-    return f"for {cause.label}" if getattr(unit, cause.column) > cycles else ""
 
 
 def _stages(stalls: Stalls, shown: int) -> Sheet:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fabric.messages.causes import MEMORIES
+
 
 @dataclass(frozen=True)
 class ChannelWait:
@@ -29,7 +31,7 @@ class StalledUnit:
 
     Attributes:
         links_cycles: part of ``empty_cycles`` in which shared network links delayed the element.
-        mostly: the channel of the longest wait; None without a wait.
+        mostly: the channel of the longest wait at a channel; None without such a wait.
     """
 
     number: int
@@ -51,6 +53,13 @@ class StalledUnit:
     def stalled_cycles(self) -> int:
         """Cycles of all waits."""
         return self.empty_cycles + self.full_cycles + self.hbm_cycles + self.capacity_cycles
+
+    @property
+    def memory_wait(self) -> str:
+        """``for HBM``, or another memory, if the unit waited longer for it than at a channel."""
+        cause = max(MEMORIES, key=lambda each: int(getattr(self, each.column)))
+        at_channel = self.mostly.cycles if self.mostly else 0
+        return f"for {cause.label}" if getattr(self, cause.column) > at_channel else ""
 
     @property
     def took_part(self) -> bool:

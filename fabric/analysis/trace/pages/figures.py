@@ -305,7 +305,7 @@ def _transfer_columns(
 def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     """Return all figures of ``trace`` except its graph and levels.
 
-    Units, channels and roots are numbers of their lists; ``mostly`` is a channel.
+    Units, channels and roots are numbers of their lists; ``mostly`` is a channel or ``for HBM``.
     """
     large, small = large_gains(accounts.gains or (), accounts.cycles)
     return {
@@ -368,7 +368,7 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "still": [lines.still(unit) is not None for unit in range(len(names.units))],
         "finished": lines.finished,
         **{c: [each and getattr(each, c.column) for each in stalls] for c in SHOWN},
-        "mostly": [each.mostly.number if each and each.mostly else None for each in stalls],
+        "mostly": [x and (x.memory_wait or (x.mostly and x.mostly.number)) for x in stalls],
         "ranked": [each.number for each in accounts.ranked()],
     }
 

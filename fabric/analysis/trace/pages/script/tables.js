@@ -11,7 +11,7 @@ function makeTables() {
     columns: [
       { title: "unit", value: (each) => units.name[each], show: (each) => unitLink(each) },
       ...causes.map(({ id, label, meaning }) => ({ title: label, meaning, value: (each) => units[id][each] })),
-      { title: "mostly", value: (each) => (units.mostly[each] === null ? "" : farEnd(each, units.mostly[each])) },
+      { title: "mostly", value: (each) => (Number.isInteger(units.mostly[each]) ? farEnd(each, units.mostly[each]) : units.mostly[each] ?? "") },
       { title: "wired at", value: (each) => units.place[each] },
     ],
   });
