@@ -285,6 +285,11 @@ class StudyResult(Result):
                 outcomes.append(design_outcome(self.study, design, ended))
         return tuple(outcomes)
 
+    @cached_property
+    def by_design(self) -> dict[int, Outcome]:
+        """The outcome of each design."""
+        return {each.index: each for each in self.outcomes}
+
     def changed(self) -> list[tuple[Setting, dict[int, Outcome]]]:
         """Return each change of ``Study.again`` with the new outcomes of the front's designs."""
         if self.again is None:

@@ -37,15 +37,14 @@ def again_sheet(result: StudyResult, shown: int) -> Sheet:
         yield Title(f"The front again, with {setting_text(change, list(change))}")
         yield line(_answer(result, outcomes))
         now = {_peak(each) for each in outcomes.values()}
-        before = {_peak(each) for each in result.outcomes if each.index in outcomes}
+        before = {_peak(result.by_design[design]) for design in outcomes}
         if len(now) == len(before) == 1 and now != before:
             yield line(f"The memory's peak is {now.pop()} bytes per cycle, not {before.pop()}.")
         yield from _rows(result, outcomes, shown)
 
 
 def _is_flat(result: StudyResult) -> bool:
-    front = set(result.front)
-    memories = [(each.hardware or {}).get("hbm") for each in result.outcomes if each.index in front]
+    memories = [(result.by_design[each].hardware or {}).get("hbm") for each in result.front]
     names = {*result.study.runs.values, *result.study.fixed}
     return (
         bool(memories)
@@ -68,7 +67,7 @@ def _answer(result: StudyResult, outcomes: Mapping[int, Outcome]) -> str:
         return "No design ran to its end and keeps the conditions."
     stay = "stays" if len(front) == 1 else "stay"
     sentences = [f"{len(front):,} of {counted(len(result.front), 'design')} {stay} on the front."]
-    before = {each.index: each for each in result.outcomes}
+    before = result.by_design
     for name in _changing(result, outcomes):
         best = min(front, key=lambda design: metric(outcomes[design], name) or 0)
         first = min(result.front, key=lambda design: metric(before[design], name) or 0)
@@ -80,7 +79,7 @@ def _answer(result: StudyResult, outcomes: Mapping[int, Outcome]) -> str:
 
 
 def _changing(result: StudyResult, outcomes: Mapping[int, Outcome]) -> list[str]:
-    before = {each.index: each for each in result.outcomes}
+    before = result.by_design
     return [
         name
         for name in result.study.minimize
@@ -90,8 +89,7 @@ def _changing(result: StudyResult, outcomes: Mapping[int, Outcome]) -> list[str]
 
 def _rows(result: StudyResult, outcomes: Mapping[int, Outcome], shown: int) -> Sheet:
     names = result.study.minimize
-    changing = _changing(result, outcomes)
-    before = {each.index: each for each in result.outcomes}
+    changing, before = _changing(result, outcomes), result.by_design
     front, cells = result.front_of(outcomes), cells_of(result)
     columns = ["point", *map(visible, varying(result.study.space.values))]
     for name in names:

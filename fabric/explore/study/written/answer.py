@@ -95,8 +95,7 @@ def best_table(result: StudyResult) -> Table:
     setting_cells = cells_of(result)
     shown = list(result.outcomes)
     if result.study.minimize:
-        front = set(result.front)
-        shown = [each for each in shown if each.index in front]
+        shown = [result.by_design[design] for design in result.front]
         shown.sort(key=lambda each: [metric(each, name) or 0 for name in metrics])
     failed = any(each.status != "completed" for each in shown)
     metrics += [each for each in _spread(result, shown) if each not in metrics]
@@ -139,14 +138,13 @@ def held_out_table(result: StudyResult) -> Table:
     """Compare the front's designs on the held-out inputs with the inputs they were chosen on."""
     names = varying(result.study.space.values)
     setting_cells = cells_of(result)
-    chosen = {each.index: each for each in result.outcomes}
     rows: list[tuple[object, ...]] = []
     order = {index: place for place, index in enumerate(best_table(result).indices)}
     held_out = sorted(result.held_out, key=lambda each: order[each.index])
     for apart in held_out:
         design = (apart.index, *setting_cells(apart.setting))
         for name in metrics_shown(result):
-            before, after = metric(chosen[apart.index], name), metric(apart, name)
+            before, after = metric(result.by_design[apart.index], name), metric(apart, name)
             ratio = "" if not before or after is None else f"{after / before:,.{_PLACES}f}"
             value = apart.ended if after is None else rounded(after)
             broken = [
@@ -360,9 +358,8 @@ def caveats(result: StudyResult) -> Iterator[str]:
 
 
 def _best(result: StudyResult, name: str) -> Outcome:
-    front = set(result.front)
-    on_front = [each for each in result.outcomes if each.index in front]
-    return min(on_front, key=lambda each: metric(each, name) or 0)
+    front = (result.by_design[design] for design in result.front)
+    return min(front, key=lambda each: metric(each, name) or 0)
 
 
 def value_text(outcome: Outcome, name: str) -> str:
