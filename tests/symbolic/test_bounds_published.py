@@ -24,7 +24,7 @@ from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
 from tests.symbolic.bounded import compared
 
-PAGE = Path(__file__).parents[2] / "docs/pages/how-to/choose-a-design.md"
+PAGE = Path(__file__).parents[2] / "docs/pages/reference/measurements.md"
 
 _REGIONS = {"tile_f": 48, "flops_per_cycle": 1024}
 
