@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Stream, StreamType, TileType
+from fabric import ShapeError, Stream, StreamType, TileType
 from fabric.extend import (
     ComputeOperator,
     Costs,
@@ -41,13 +41,7 @@ from operators.streams.reading import (
 
 @dataclass(frozen=True)
 class Accumulating(ComputeOperator):
-    """An operator that folds the innermost ``rank`` dimensions into an accumulator.
-
-    Attributes:
-        reduction: the accumulator.
-        rank: dimensions of a group, at least 1.
-        to_memory: the output is written to a memory unit, and its readers load it from there.
-    """
+    """An operator that folds the innermost ``rank`` dimensions into an accumulator."""
 
     reduction: Reduction
     rank: int = 1
@@ -96,39 +90,19 @@ class Accumulating(ComputeOperator):
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         cycles = rates.compute(self.reduction, *unpacked_types([each.value for each in inputs]))
         cycles, source = max(cycles, rates.load(inputs)), inputs[0]
+        # An Accum takes a group before it sends an element; a Scan takes one element.
+        group = product(source.shape[len(outputs[0].shape) :])
         return Work(
             cycles=source.count * cycles,
-            first_cycles=self.elements_before(source) * cycles,
+            first_cycles=group * cycles,
             last_cycles=cycles,
-            gathers=self.elements_before(source),
+            gathers=group,
             in_memory=self.to_memory and not self.reduction.keeps_placement,
         )
-
-    def elements_before(self, source: StreamType) -> Dim:
-        """Return the number of elements that it takes before it sends the first one."""
-        raise NotImplementedError
 
 
 class Accumulator:
     """The accumulator of one operator, with its room on chip and its cycles."""
-
-    __slots__ = (
-        "_cycles",
-        "_finish",
-        "_functional",
-        "_growth_bytes",
-        "_held_bytes",
-        "_last",
-        "_ports",
-        "_reduction",
-        "_result",
-        "_start_bytes",
-        "_state",
-        "_store_cycles",
-        "_to_memory",
-        "_unit",
-        "_update",
-    )
 
     def __init__(self, ports: Ports, operator: Accumulating) -> None:
         self._ports = ports
@@ -235,10 +209,6 @@ class Accum(Accumulating):
         return (StreamType(shape[: -self.rank], result),)
 
     @override
-    def elements_before(self, source: StreamType) -> Dim:
-        return product(source.shape[-self.rank :])
-
-    @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
         source = inputs[0]
         if isinstance(source, str):
@@ -308,10 +278,6 @@ class Scan(Accumulating):
             return value
         seen = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
         return self.reduction.infer(seen, *operands)
-
-    @override
-    def elements_before(self, source: StreamType) -> Dim:
-        return 1
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -47,8 +47,7 @@ class _MergeJoin(Operator):
     secondary_outputs = (0, 1, 2)
     no_order = "coordinates decide which tiles it passes on"
 
-    def _wired(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        """Return the coordinates, and their payloads on the left and on the right."""
+    def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
         coordinates, of_left, of_right = self.wire(left, right)
         return coordinates, of_left, of_right
 
@@ -158,9 +157,6 @@ class Intersect(_MergeJoin):
 
     conducted = True
 
-    def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        return self._wired(left, right)
-
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         return Work(closing=())  # the number of matches depends on the data
@@ -210,9 +206,6 @@ class Union(_MergeJoin):
     conducted = True
 
     filler: float = 0.0
-
-    def __call__(self, left: Stream, right: Stream) -> tuple[Stream, Stream, Stream]:
-        return self._wired(left, right)
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:

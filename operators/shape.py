@@ -6,9 +6,8 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from typing_extensions import override
 
@@ -186,9 +185,6 @@ class Promote(_Reshaping):
             ports.turn()
 
 
-_FLAG: Final = BoolType()
-
-
 @dataclass(frozen=True)
 class Reshape(_Reshaping):
     """Split dimension ``dimension`` into chunks of ``chunk``.
@@ -257,7 +253,7 @@ class Reshape(_Reshaping):
         )
         if self.outermost:
             shape = (at_least_one(size), *shape)
-        return StreamType(shape, source.value), StreamType(shape, _FLAG)
+        return StreamType(shape, source.value), StreamType(shape, BoolType())
 
     def _check_divisible(self, source: Stream, size: Dim) -> None:
         if isinstance(size, int) and size % self.chunk == 0:
@@ -413,18 +409,12 @@ def _groups(
 
 def _split(stream: Stream, sizes: Sequence[int], inside: int) -> Stream:
     """Split the dimension with ``inside`` dimensions inside it into ``sizes``."""
-    for outer, size in _splits(sizes):
-        if outer == 1:
+    for axis in range(len(sizes) - 1, 0, -1):
+        if math.prod(sizes[:axis]) == 1:
             stream = Promote(inside + 1)(stream)
-        elif size == 1:
+        elif sizes[axis] == 1:
             stream = Promote(inside)(stream)
         else:
-            stream, _ = Reshape(size, inside)(stream)
+            stream, _ = Reshape(sizes[axis], inside)(stream)
         inside += 1
     return stream
-
-
-def _splits(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the sizes of the outer dimensions and of the split-off one, innermost first."""
-    for at in range(len(sizes) - 1, 0, -1):
-        yield math.prod(sizes[:at]), sizes[at]
