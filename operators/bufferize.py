@@ -8,7 +8,6 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple, TypeAlias
@@ -40,7 +39,7 @@ from fabric.extend import (
     same,
 )
 from operators.streams.reading import Guided, Lockstep, Orders, Track, Types, Values, differ
-from operators.tiles.grid import LISTED, numbers_below, positions, reach, walk
+from operators.tiles.grid import View, numbers_below, positions
 
 
 @dataclass(frozen=True)
@@ -255,7 +254,7 @@ class Streamify(Operator):
             )
         size = product(buffer.shape)
         assert isinstance(size, int)
-        ends = reach(shape, strides, self.offset)
+        ends = View(shape, strides, self.offset).ends
         if ends is not None and not 0 <= ends[0] <= ends[1] < size:
             raise ShapeError(
                 f"Streamify reads tiles {ends[0]:,} to {ends[1]:,} of {buffer}: "
@@ -377,8 +376,7 @@ class Streamify(Operator):
             raise ports.failure(
                 f"a buffer of size {len(buffer.elements):,}: expected {buffer_type}"
             )
-        reading = _Reading(elements, self.shape, self.strides, self.offset)
-        return list(reading) if math.prod(self.shape) <= LISTED else reading
+        return _Reading(elements, View(self.shape, self.strides, self.offset))
 
 
 class _Spilled(NamedTuple):
@@ -394,15 +392,13 @@ _Read: TypeAlias = tuple[Value | _Spilled, int]
 
 @dataclass(frozen=True)
 class _Reading:
-    """Elements of a buffer along a view; every iteration walks the view again."""
+    """Elements of a buffer along a view."""
 
     elements: Sequence[_Read]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
+    view: View
 
     def __iter__(self) -> Iterator[_Read]:
-        for item, stop, empty in walk(self.shape, self.strides, self.offset):
+        for item, stop, empty in self.view:
             if item is not None:
                 yield self.elements[item][0], stop
             elif empty is not None:

@@ -8,9 +8,8 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from typing import Annotated
 
 import numpy as np
 from typing_extensions import override
@@ -33,16 +32,7 @@ from fabric.extend import (
     row_bytes,
 )
 from operators.streams.reading import Types, Values
-from operators.tiles.grid import (
-    LISTED,
-    Grid,
-    Tiles,
-    Viewed,
-    numbers_below,
-    reach,
-    row_major_strides,
-    walk,
-)
+from operators.tiles.grid import Grid, Tiles, View, numbers_below, row_major_strides
 from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Tensor
 
@@ -140,7 +130,7 @@ class LinearOffChipLoad(Load):
     def infer(self, wiring: Wiring, reference: Stream | None = None) -> Types:
         grid = self._grid
         rows, cols = self.tile
-        shape, strides = self._view
+        shape, strides = self.view.shape, self.view.strides
         if len(shape) != len(strides):
             raise ShapeError(
                 f"LinearOffChipLoad has a view of {list(shape)} and strides {list(strides)}: "
@@ -150,7 +140,7 @@ class LinearOffChipLoad(Load):
             raise ShapeError(
                 f"LinearOffChipLoad has a view of {list(shape)}: expected no dimension below 0"
             )
-        ends = reach(shape, strides, self.offset)
+        ends = self.view.ends
         if ends is not None and not 0 <= ends[0] <= ends[1] < grid.count:
             raise ShapeError(
                 f"LinearOffChipLoad reads tiles {ends[0]:,} to {ends[1]:,} of {grid} with a view "
@@ -163,15 +153,14 @@ class LinearOffChipLoad(Load):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        least, view = rates.bursts(outputs[0], in_memory=True), math.prod(self._view[0])
+        least, view = rates.bursts(outputs[0], in_memory=True), math.prod(self.view.shape)
         return replace(least, last_cycles=view * least.last_cycles, closing=None if view else ())
 
     @override
     def layouts(
         self, inputs: tuple[Layout | str, ...], types: Types, outputs: Types
     ) -> tuple[Layout | str, ...]:
-        shape, strides = self._view
-        found = self._grid.layout(shape, strides, self.offset)
+        found = self._grid.layout(self.view)
         if found is None:
             return ("its steps are not loops over the tensor",)
         if not types:
@@ -184,7 +173,7 @@ class LinearOffChipLoad(Load):
 
     @override
     async def run(self, ports: Ports) -> None:
-        tiles, view = self._grid.tiles(ports), _View(*self._view, self.offset)
+        tiles, view = self._grid.tiles(ports), self.view
         if not ports.inputs:
             await _read(ports, tiles, view, 0)
             return
@@ -199,30 +188,14 @@ class LinearOffChipLoad(Load):
         return Grid("LinearOffChipLoad", Tensor.of(self.tensor), self.tile)
 
     @property
-    def _view(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def view(self) -> View:
+        """The tiles that are read, by their numbers."""
         shape = self._grid.shape if self.shape is None else self.shape
         strides = row_major_strides(shape) if self.strides is None else self.strides
-        return shape, strides
+        return View(shape, strides, self.offset)
 
 
-class _View:
-    """The elements of a view: a list if the view is short, otherwise walked at every iteration.
-
-    Attributes:
-        shape: in tiles, outermost first.
-    """
-
-    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
-        self.shape: Final = shape
-        self._strides: Final = strides
-        self._offset: Final = offset
-        self._listed = list(walk(shape, strides, offset)) if math.prod(shape) <= LISTED else None
-
-    def __iter__(self) -> Iterator[Viewed]:
-        return iter(self._listed or walk(self.shape, self._strides, self._offset))
-
-
-async def _read(ports: Ports, tiles: Tiles, view: _View, last_stop: int) -> None:
+async def _read(ports: Ports, tiles: Tiles, view: View, last_stop: int) -> None:
     """Read a view of ``tiles``; its last element closes ``last_stop`` dimensions more."""
     rank = len(view.shape)
     ports.announce(*tiles.sizes, (number for number, _, _ in view if number is not None))

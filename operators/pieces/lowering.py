@@ -53,7 +53,7 @@ from operators.pieces.units import (
 )
 from operators.shape import Reshape
 from operators.streams.reading import Types
-from operators.tiles.grid import Grid, positions, row_major_strides, walk
+from operators.tiles.grid import Grid, positions
 from operators.tiles.tensor import Tensor
 
 LINK_DEPTH: Final = 4
@@ -371,10 +371,7 @@ class LoadPieces(Pieces):
         load = self.load
         width = Tensor.of(load.tensor).shape[-1] // size
         high, wide = load.tile[0] // size, load.tile[1] // size
-        whole = Grid("LoadPieces", Tensor.of(load.tensor), load.tile).shape
-        shape = whole if load.shape is None else load.shape
-        strides = row_major_strides(shape) if load.strides is None else load.strides
-        for number, _, _ in walk(shape, strides, load.offset):
+        for number, _, _ in load.view:
             assert number is not None
             row, col = divmod(number, width // wide)
             for place in np.ndindex(*inner):

@@ -1,12 +1,11 @@
-"""A tensor cut into tiles of one size, and walks of tensors in row-major order.
-
-A view says which items of a row-major sequence are read, in which shape.
-"""
+"""A tensor cut into tiles of one size, and walks of tensors in row-major order."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -66,8 +65,8 @@ def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-LISTED: Final = 1 << 16
-"""The most items of a view that are listed once, instead of being walked each time."""
+_MOST_LISTED: Final = 1 << 16
+"""The most elements of a view that are listed once, instead of being computed each time."""
 
 
 class Viewed(NamedTuple):
@@ -89,29 +88,45 @@ def numbers_below(count: int) -> str:
     return f"0 to {count - 1:,}" if count else "none, since there is nothing to read"
 
 
-def reach(shape: Sequence[int], strides: Sequence[int], offset: int) -> tuple[int, int] | None:
-    """Return the lowest and the highest item of a view; None for an empty view."""
-    if not all(shape):
-        return None
-    ends = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    below, above = [end for end in ends if end < 0], [end for end in ends if end > 0]
-    return offset + sum(below), offset + sum(above)
+@dataclass(frozen=True)
+class View:
+    """The items of a row-major sequence that are read, in the shape in which they are read.
 
-
-def walk(shape: Sequence[int], strides: Sequence[int], offset: int) -> Iterator[Viewed]:
-    """Walk a view in row-major order; however large it is, only one element exists at a time.
-
-    Args:
-        shape: of the view, outermost first.
+    Attributes:
+        shape: outermost dimension first.
         strides: items from one element to the next along each dimension.
         offset: the item of the first element.
     """
-    for place, stop, empty in positions(shape):
-        if empty is None:
-            item = offset + sum(i * stride for i, stride in zip(place, strides, strict=True))
-            yield Viewed(item, stop, None)
-        else:
-            yield Viewed(None, stop, empty)
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """The lowest and the highest item; None for an empty view."""
+        if not all(self.shape):
+            return None
+        ends = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
+        below, above = [end for end in ends if end < 0], [end for end in ends if end > 0]
+        return self.offset + sum(below), self.offset + sum(above)
+
+    def __iter__(self) -> Iterator[Viewed]:
+        """Walk the elements in row-major order."""
+        if math.prod(self.shape) <= _MOST_LISTED:
+            return iter(self._elements)
+        return self._walk()
+
+    @cached_property
+    def _elements(self) -> list[Viewed]:
+        return list(self._walk())
+
+    def _walk(self) -> Iterator[Viewed]:
+        for place, stop, empty in positions(self.shape):
+            item = None
+            if empty is None:
+                item = self.offset + sum(i * n for i, n in zip(place, self.strides, strict=True))
+            yield Viewed(item, stop, empty)
 
 
 class Grid:
@@ -148,19 +163,11 @@ class Grid:
         self.shape = (*shape[:-2], shape[-2] // rows, shape[-1] // cols)
         self.count = math.prod(self.shape)
 
-    def layout(
-        self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-    ) -> Layout | None:
-        """Return the coordinates of the tiles of a view; None if no loops have them.
-
-        Args:
-            shape: of the view, in tiles, outermost first.
-            strides: in tiles, one for each dimension of ``shape``.
-            offset: the first tile.
-        """
-        if not self.count or not math.prod(shape):
+    def layout(self, view: View) -> Layout | None:
+        """Return the layout of the tiles of a view; None if no loops describe it."""
+        if not self.count or not math.prod(view.shape):
             return None
-        found = counted(self.shape, shape, strides, offset)
+        found = counted(self.shape, view.shape, view.strides, view.offset)
         if found is None:
             return None
         tile = (*(1 for _ in self.shape[:-2]), *self.tile)
