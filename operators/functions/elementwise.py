@@ -147,22 +147,9 @@ class _Binary(Function):
                 )
 
             data = narrow(self.compute(left, right), a.dtype, type(self).__name__, of)
-        if a.rows == b.rows:
-            valid_rows = max(a.valid_rows, b.valid_rows)
-        else:
-            valid_rows = b.valid_rows if a.rows == 1 else a.valid_rows
-        if a.cols == b.cols:
-            valid_cols = max(a.valid_cols, b.valid_cols)
-        else:
-            valid_cols = b.valid_cols if a.cols == 1 else a.valid_cols
-        return Tile(
-            b.rows if a.rows == 1 else a.rows,
-            b.cols if a.cols == 1 else a.cols,
-            a.dtype,
-            data,
-            valid_rows=valid_rows,
-            valid_cols=valid_cols,
-        )
+        rows, valid_rows = _repeated(a.rows, a.valid_rows, b.rows, b.valid_rows)
+        cols, valid_cols = _repeated(a.cols, a.valid_cols, b.cols, b.valid_cols)
+        return Tile(rows, cols, a.dtype, data, valid_rows=valid_rows, valid_cols=valid_cols)
 
     def compute(self, left: Array, right: Array) -> Array:
         """Return the numbers of the result, in the precision of the inputs."""
@@ -274,6 +261,13 @@ def _larger(left: Dim, right: Dim) -> Dim:
     return right if left == 1 else left
 
 
+def _repeated(left: int, valid_left: int, right: int, valid_right: int) -> tuple[int, int]:
+    """Return the size to which a size of 1 is repeated, and how much of it is valid."""
+    if left == right:
+        return left, max(valid_left, valid_right)
+    return (right, valid_right) if left == 1 else (left, valid_left)
+
+
 @dataclass(frozen=True)
 class AsType(Function):
     """The same numbers, rounded to another floating-point type.
@@ -355,18 +349,22 @@ class NumberFunction(NamedTuple):
 
 
 _TRANSCENDENTAL: Final = 4
-_ERF: Final = np.frompyfunc(math.erf, 1, 1)
-_ERFC: Final = np.frompyfunc(math.erfc, 1, 1)
 _ROOT_2_OVER_PI: Final = math.sqrt(2 / math.pi)
 _ROOT_HALF: Final = math.sqrt(0.5)
 
 
-def _erf(x: Array) -> Array:
-    return np.asanyarray(_ERF(np.asanyarray(x, np.float64)), np.result_type(x, np.float32))
+def _of_arrays(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """Return a function of Python's floats as a function of arrays, computed in 64 bits."""
+    of_objects = np.frompyfunc(function, 1, 1)
+
+    def computed(x: Array) -> Array:
+        found = of_objects(np.asanyarray(x, np.float64))
+        return np.asanyarray(found, np.result_type(x, np.float32))
+
+    return computed
 
 
-def _erfc(x: Array) -> Array:
-    return np.asanyarray(_ERFC(np.asanyarray(x, np.float64)), np.result_type(x, np.float32))
+_erf: Final = _of_arrays(math.erf)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -446,25 +444,15 @@ def _divisor(x: Array, y: Array) -> Array:
     return y
 
 
-def _ceiling(x: Array) -> Array:
-    return x if is_whole(x) else np.asanyarray(np.ceil(x))
+def _rounding(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return ``function`` for floating-point numbers; whole numbers stay unchanged."""
+    return lambda x: x if is_whole(x) else np.asanyarray(function(x))
 
 
-def _cut_off(x: Array) -> Array:
-    return x if is_whole(x) else np.asanyarray(np.trunc(x))
-
-
-def _log_gamma(x: Array) -> Array:
-    return np.asanyarray(_LOG_GAMMA(np.asanyarray(x, np.float64)), np.result_type(x, np.float32))
-
-
-def _gamma_of(x: float) -> float:
+def _log_gamma(x: float) -> float:
     if not math.isfinite(x):
         return math.nan if math.isnan(x) else math.inf
     return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
-
-
-_LOG_GAMMA: Final = np.frompyfunc(_gamma_of, 1, 1)
 
 
 def _widest(*bits: int) -> int:
@@ -487,14 +475,6 @@ def _raised(x: int, exponent: int) -> int:
     return x << min(exponent, 64)
 
 
-def _floor(x: Array) -> Array:
-    return x if is_whole(x) else np.asanyarray(np.floor(x))
-
-
-def _round(x: Array) -> Array:
-    return x if is_whole(x) else np.asanyarray(np.rint(x))
-
-
 def _where(condition: Array, x: Array, y: Array) -> Array:
     return np.where(np.asanyarray(condition, bool), x, y)
 
@@ -502,10 +482,6 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
 def _sign(x: Array) -> Array:
     """Return 1, 0 or -1; 0 for a NaN, as PyTorch does."""
     return np.where(is_nan(x), 0, np.sign(x))
-
-
-def _negative(x: Array) -> Array:
-    return -x
 
 
 def _maximum(x: Array, y: Array | int) -> Array:
@@ -543,10 +519,10 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "atan": NumberFunction(np.arctan, 2 * _TRANSCENDENTAL),
     "atan2": NumberFunction(np.arctan2, 2 * _TRANSCENDENTAL + 1),
     "atanh": NumberFunction(np.arctanh, 2 * _TRANSCENDENTAL),
-    "ceil": NumberFunction(_ceiling, 1, _widest),
+    "ceil": NumberFunction(_rounding(np.ceil), 1, _widest),
     "copysign": NumberFunction(np.copysign, 1),
     "cosh": NumberFunction(np.cosh, 2 * _TRANSCENDENTAL),
-    "erfc": NumberFunction(_erfc, 2 * _TRANSCENDENTAL),
+    "erfc": NumberFunction(_of_arrays(math.erfc), 2 * _TRANSCENDENTAL),
     "exp2": NumberFunction(np.exp2, _TRANSCENDENTAL),
     "floor_div": NumberFunction(_floored, 2, _widest, rounds_each=True),
     "fmod": NumberFunction(_left_over, 3, _widest),
@@ -554,12 +530,12 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "isfinite": NumberFunction(np.isfinite, 1),
     "isinf": NumberFunction(np.isinf, 1),
     "isnan": NumberFunction(np.isnan, 1),
-    "lgamma": NumberFunction(_log_gamma, 4 * _TRANSCENDENTAL),
+    "lgamma": NumberFunction(_of_arrays(_log_gamma), 4 * _TRANSCENDENTAL),
     "log10": NumberFunction(np.log10, _TRANSCENDENTAL),
     "remainder": NumberFunction(_remainder, 3, _widest),
     "sinh": NumberFunction(np.sinh, 2 * _TRANSCENDENTAL),
     "tan": NumberFunction(np.tan, 2 * _TRANSCENDENTAL),
-    "trunc": NumberFunction(_cut_off, 1, _widest),
+    "trunc": NumberFunction(_rounding(np.trunc), 1, _widest),
     "xor": NumberFunction(lambda x, y: (x != 0) ^ (y != 0), 1, _widest),
     "abs": NumberFunction(np.abs, 1, _widest),
     "add": NumberFunction(np.add, 1, _one_more),
@@ -574,7 +550,7 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "erf": NumberFunction(_erf, 2 * _TRANSCENDENTAL),
     "exp": NumberFunction(np.exp, _TRANSCENDENTAL),
     "expm1": NumberFunction(np.expm1, _TRANSCENDENTAL + 1),
-    "floor": NumberFunction(_floor, 1, _widest),
+    "floor": NumberFunction(_rounding(np.floor), 1, _widest),
     "ge": NumberFunction(np.greater_equal, 1, _widest),
     "gelu": NumberFunction(_gelu, 2 * _TRANSCENDENTAL + 4),
     "gelu_tanh": NumberFunction(_tanh_gelu, 2 * _TRANSCENDENTAL + 8),
@@ -591,13 +567,13 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "minimum": NumberFunction(_minimum, 1, _widest),
     "mul": NumberFunction(np.multiply, 1, _together),
     "ne": NumberFunction(np.not_equal, 1, _widest),
-    "neg": NumberFunction(_negative, 1, _widest),
+    "neg": NumberFunction(np.negative, 1, _widest),
     "not": NumberFunction(lambda x: x == 0, 1, _widest),
     "or": NumberFunction(lambda x, y: (x != 0) | (y != 0), 1, _widest),
     "pow": NumberFunction(_power, 2 * _TRANSCENDENTAL + 1, _raised),
     "reciprocal": NumberFunction(lambda x: 1 / x, 1),
     "relu": NumberFunction(lambda x: _maximum(x, 0), 1, _widest),
-    "round": NumberFunction(_round, 1, _widest),
+    "round": NumberFunction(_rounding(np.rint), 1, _widest),
     "rsqrt": NumberFunction(lambda x: 1 / np.sqrt(x), 2),
     "sigmoid": NumberFunction(_sigmoid, _TRANSCENDENTAL + 3),
     "sign": NumberFunction(_sign, 1, _widest),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -28,15 +28,7 @@ from operators.functions.arithmetic import (
     wide,
     wide_type,
 )
-from operators.functions.base import (
-    Function,
-    Operand,
-    Reduction,
-    Shaped,
-    State,
-    tile_types,
-    zeros,
-)
+from operators.functions.base import Function, Operand, Reduction, Shaped, State, tile_types, zeros
 from operators.functions.steps import Shape, Step
 
 _SYSTOLIC_ROWS = 16
@@ -450,19 +442,10 @@ class Windows:
 
     def count(self, space: Sequence[int]) -> tuple[int, ...]:
         """Return the number of windows along each dimension of space."""
-        return tuple(
-            (spread * (have - 1) + 1 + before + after - step * (size - 1) - 1) // stride + 1
-            for have, size, stride, before, after, step, spread in zip(
-                space,
-                self.size,
-                self.stride,
-                self.before,
-                self.after,
-                self.dilation,
-                self.spread,
-                strict=True,
-            )
-        )
+        size, stride, before, after, dilation, spread = map(np.array, astuple(self))
+        padded = before + spread * (np.array(space) - 1) + 1 + after
+        counts = (padded - (dilation * (size - 1) + 1)) // stride + 1
+        return tuple(counts.tolist())
 
     def of(self, array: Array) -> Array:
         """Return the windows of [*lead, *space]: [*lead, *windows, *places]."""

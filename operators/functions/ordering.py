@@ -24,14 +24,14 @@ from operators.functions.steps import Shape, Step
 class OnAxes:
     """A computation along dimensions; arrays have these dimensions last and consecutive."""
 
-    @abstractmethod
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        """Return the operations for one tile.
+        """Return the operations for one tile; by default one for each number.
 
         Args:
             apart: the number of independent blocks in a tile.
             *sizes: the sizes of a block, for each operand.
         """
+        return apart * math.prod(sizes[0])
 
     @abstractmethod
     def compute(self, *arrays: Array) -> Array:
@@ -225,10 +225,6 @@ class RunningPlace(OnAxes):
     is_largest: bool
 
     @override
-    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        return apart * math.prod(sizes[0])
-
-    @override
     def compute(self, *arrays: Array) -> Array:
         (x,) = arrays
         extreme = (np.maximum if self.is_largest else np.minimum).accumulate(x, axis=-1)
@@ -300,10 +296,6 @@ class ExtremePlace(OnAxes):
     """
 
     is_largest: bool
-
-    @override
-    def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        return apart * math.prod(sizes[0])
 
     @override
     def compute(self, *arrays: Array) -> Array:

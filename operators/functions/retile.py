@@ -19,19 +19,19 @@ from fabric.extend import (
     ceil_div,
     in_parts,
     is_ragged,
-    kept_as,
     product,
 )
-from operators.functions.base import Reduction, State
+from operators.functions.base import Reduction, State, zeros
 
 
 @dataclass(frozen=True)
 class _Retile(Reduction):
-    """Concatenate the tiles of a group; no cycles.
+    """Concatenate the tiles of a group along ``axis``; no cycles.
 
     The result is where the inputs were, and its valid rows (columns) are theirs, added up.
     """
 
+    axis: ClassVar[int]
     operands: ClassVar = 1
     fixed_cycles: ClassVar = 0
     keeps_placement: ClassVar = True
@@ -52,6 +52,24 @@ class _Retile(Reduction):
     def update(self, state: State, *inputs: Tile) -> State:
         state.append(inputs[0])
         return state
+
+    @override
+    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
+        if not state:
+            return zeros(result, functional)
+        first, *others = state
+        sizes, valid = [first.rows, first.cols], [first.valid_rows, first.valid_cols]
+        for tile in others:
+            sizes[self.axis] += (tile.rows, tile.cols)[self.axis]
+            valid[self.axis] += (tile.valid_rows, tile.valid_cols)[self.axis]
+        data = None
+        if functional:
+            data = np.concatenate([tile.data for tile in state], axis=self.axis)
+            data.flags.writeable = False  # tiles are packed to be read repeatedly
+        rows, cols = sizes
+        found = Tile(rows, cols, result.dtype, data, in_memory=first.in_memory)
+        found.valid_rows, found.valid_cols = valid
+        return found
 
 
 @dataclass(frozen=True)
@@ -74,6 +92,8 @@ class RetileRow(_Retile):
         113
     """
 
+    axis: ClassVar = 0
+
     @override
     def layout(
         self, layout: Layout, outer: tuple[Loop, ...], inner: tuple[Loop, ...]
@@ -90,22 +110,6 @@ class RetileRow(_Retile):
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
         (tile,) = inputs
         return TileType(group * tile.rows, tile.cols, tile.dtype)
-
-    @override
-    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
-        if not state:
-            cols = result.cols if isinstance(result.cols, int) else 0
-            empty = np.zeros((0, cols), kept_as(result.dtype)) if functional else None
-            return Tile(0, cols, result.dtype, empty)
-        return Tile(
-            sum(tile.rows for tile in state),
-            state[0].cols,
-            result.dtype,
-            _joined(state, axis=0) if functional else None,
-            in_memory=state[0].in_memory,
-            valid_rows=sum(tile.valid_rows for tile in state),
-            valid_cols=state[0].valid_cols,
-        )
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ class RetileCol(_Retile):
         167
     """
 
+    axis: ClassVar = 1
+
     @override
     def layout(
         self, layout: Layout, outer: tuple[Loop, ...], inner: tuple[Loop, ...]
@@ -144,29 +150,6 @@ class RetileCol(_Retile):
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
         (tile,) = inputs
         return TileType(tile.rows, group * tile.cols, tile.dtype)
-
-    @override
-    def finish(self, state: State, result: TileType, functional: bool) -> Tile:
-        if not state:
-            rows = result.rows if isinstance(result.rows, int) else 0
-            empty = np.zeros((rows, 0), kept_as(result.dtype)) if functional else None
-            return Tile(rows, 0, result.dtype, empty)
-        return Tile(
-            state[0].rows,
-            sum(tile.cols for tile in state),
-            result.dtype,
-            _joined(state, axis=1) if functional else None,
-            in_memory=state[0].in_memory,
-            valid_rows=state[0].valid_rows,
-            valid_cols=sum(tile.valid_cols for tile in state),
-        )
-
-
-def _joined(tiles: list[Tile], axis: int) -> np.ndarray:
-    """Concatenate the data of ``tiles`` into a read-only array; tiles are packed to be reread."""
-    data = np.concatenate([tile.data for tile in tiles if tile.data is not None], axis=axis)
-    data.flags.writeable = False
-    return data
 
 
 @dataclass(frozen=True)

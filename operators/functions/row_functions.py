@@ -6,9 +6,8 @@ Numbers are summed in 32 bits or more and rounded once, at the end, as PyTorch d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -21,16 +20,6 @@ from operators.functions.steps import Shape, Step
 from operators.tiles.integers import INTEGER, count_in, integer, is_integer
 
 Reducing: TypeAlias = Literal["amax", "amin", "any", "all", "mean", "prod", "sum"]
-
-_REDUCING: Final[dict[str, Callable[..., Any]]] = {
-    "all": np.all,
-    "amax": np.max,
-    "amin": np.min,
-    "any": np.any,
-    "mean": np.mean,
-    "prod": np.prod,
-    "sum": np.sum,
-}
 
 
 @dataclass(frozen=True)
@@ -74,7 +63,7 @@ class Reduced(_Reducing):
     """A sum, a mean or an extreme: one operation a number, and one more for a mean.
 
     Attributes:
-        name: which.
+        name: of the function of numpy.
     """
 
     name: Reducing = "sum"
@@ -97,7 +86,7 @@ class Reduced(_Reducing):
             bits, count = largest(numbers).bit_length(), numbers.shape[1]
             bits = bits * count if self.name == "prod" else bits + count.bit_length()
             (numbers,) = roomy(1 << min(bits, 64), numbers)
-        result: Array = _REDUCING[self.name](numbers, axis=1)
+        result: Array = getattr(np, self.name)(numbers, axis=1)
         return result.reshape(_sizes(self, x))
 
 
@@ -146,10 +135,6 @@ class Softmax(Step):
     logarithm: bool = False
 
     @override
-    def shape(self, *shapes: Shape) -> Shape:
-        return shapes[0]
-
-    @override
     def flops(self, *shapes: Shape) -> Dim:
         ((rows, cols),) = shapes
         return rows * (8 * cols + 4 * self.logarithm)
@@ -177,10 +162,6 @@ class RMSNorm(Step):
     eps: float
 
     @override
-    def shape(self, *shapes: Shape) -> Shape:
-        return shapes[0]
-
-    @override
     def flops(self, *shapes: Shape) -> Dim:
         rows, cols = shapes[0]
         return rows * ((2 + len(shapes)) * cols + 4)
@@ -206,10 +187,6 @@ class LayerNorm(Step):
 
     eps: float
     has_weight: bool
-
-    @override
-    def shape(self, *shapes: Shape) -> Shape:
-        return shapes[0]
 
     @override
     def flops(self, *shapes: Shape) -> Dim:

@@ -46,10 +46,8 @@ class Chain(Function):
 
     @override
     def flops(self, *inputs: Shaped) -> Dim:
-        found, flops = self._shapes(inputs), 0
-        for step in self.steps:
-            flops = flops + step.flops(*(found[index] for index in step.arrays))
-        return flops
+        found = self._shapes(inputs)
+        return sum(step.flops(*(found[index] for index in step.arrays)) for step in self.steps)
 
     @override
     def apply(self, *inputs: Tile) -> Tile:
@@ -117,7 +115,7 @@ class Step:
         return tuple(each for each in self.reads if not isinstance(each, Number))
 
     def shape(self, *shapes: Shape) -> Shape:
-        """Return the shape of the result.
+        """Return the shape of the result; by default the arrays broadcast to it.
 
         Args:
             *shapes: of the arrays that are read, in order.
@@ -125,7 +123,7 @@ class Step:
         Raises:
             ShapeError: they do not fit.
         """
-        raise NotImplementedError
+        return broadcast(shapes)
 
     def flops(self, *shapes: Shape) -> Dim:  # noqa: ARG002 - a default
         return 0
@@ -161,10 +159,6 @@ class ComplexProduct(Step):
     """
 
     @override
-    def shape(self, *shapes: Shape) -> Shape:
-        return broadcast(shapes)
-
-    @override
     def flops(self, *shapes: Shape) -> Dim:
         return 3 * _elements(self.shape(*shapes))
 
@@ -183,10 +177,6 @@ class Pointwise(Step):
     """
 
     name: str
-
-    @override
-    def shape(self, *shapes: Shape) -> Shape:
-        return broadcast(shapes)
 
     @override
     def flops(self, *shapes: Shape) -> Dim:
@@ -256,7 +246,7 @@ class Joined(Step):
     @override
     def shape(self, *shapes: Shape) -> Shape:
         rows, _ = broadcast([(rows, 1) for rows, _ in shapes])
-        return rows, _sum([cols for _, cols in shapes])
+        return rows, sum(cols for _, cols in shapes)
 
     @override
     def compute(self, *values: Array) -> Array:
@@ -327,10 +317,3 @@ def _size(sizes: set[Dim]) -> Dim:
 def _elements(shape: Shape) -> Dim:
     rows, cols = shape
     return rows * cols
-
-
-def _sum(sizes: Sequence[Dim]) -> Dim:
-    found: Dim = 0
-    for size in sizes:
-        found = found + size
-    return found

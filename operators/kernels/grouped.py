@@ -23,14 +23,7 @@ from operators.expand import Repeat
 from operators.functions.matmul import Matmul, MatmulSum
 from operators.functions.steps import Chain
 from operators.kernels.kernel import Kernel, Operand, Streams
-from operators.kernels.routed import (
-    Routed,
-    RoutedStreams,
-    Spread,
-    as_packed,
-    as_rows,
-    form_of,
-)
+from operators.kernels.routed import Routed, RoutedStreams, Spread, as_packed, as_rows, form_of
 from operators.kernels.tensors import Opaque
 from operators.map import Map
 from operators.off_chip_load import LinearOffChipLoad, RandomOffChipLoad
