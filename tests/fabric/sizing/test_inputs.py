@@ -7,16 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import FabricError
-from fabric.analysis.depths.problem import Limit, Oracle, Problem
 from fabric.explore.sizing.running import (
     cycles_of,
     held_out,
     programs_of,
-    recorded,
-    unbounded,
 )
-from fabric.explore.sizing.size import variables_of
-from fabric.timing.retiming.retimer import Retimer
 
 MOE = Path("programs/moe.py")
 TINY = ["model=tiny", "batch=8"]
@@ -69,30 +64,3 @@ def test_held_out_points_are_those_asked_for_and_never_the_first(drawn: tuple[in
     assert list(sized) == [name for name in points if name in sized]
     assert "seed=0" in sized
     assert others.keys() <= held_out(points, min(count + 1, total - 1))[1].keys()
-
-
-@pytest.mark.parametrize("seeds", ["1..4", "4,3,2,1"])
-def test_depths_for_several_records_keep_each_limit(seeds: str) -> None:
-    programs = programs_of(MOE, TINY, [f"seed={seeds}"])
-    records = [recorded(each, unbounded(each)).record for each in programs.values()]
-    limits = tuple(Limit(record, record.cycles) for record in records)
-    problem = Problem(variables_of(records, {}, ()), limits, lambda slots, size: slots * size)
-    oracle = Oracle(problem)
-    kept = []
-    for depth in range(1, 17):
-        depths = tuple(min(depth, variable.most) for variable in problem.variables)
-        options = problem.options(depths)
-        alone = [
-            Retimer(each).time([options[channel.option] for channel in each.channels]).cycles
-            for each in records
-        ]
-        each_keeps = [
-            cycles is not None and cycles <= limit.cycles
-            for cycles, limit in zip(alone, limits, strict=True)
-        ]
-        kept.append(each_keeps)
-
-        assert oracle.keeps(depths) == all(each_keeps)
-        assert list(oracle.cycles(depths)) == alone
-
-    assert {tuple(set(each)) for each in kept} == {(True,), (False,), (False, True)}

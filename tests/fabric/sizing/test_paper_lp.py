@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 
 from fabric import Program, Stream
 from fabric.analysis.depths.problem import Problem
-from fabric.explore.sizing.paper_lp import Measured, measured, paper_lp
+from fabric.explore.sizing.paper_lp import paper_lp
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import Retimer
-from tests.deadlock.parts import Script, feedback
 from tests.fabric.scripted import Stage
 from tests.fabric.sizing.problems import deep_record, problem_of
 from tests.profiles import examples
@@ -20,12 +19,6 @@ def of(program: Program) -> Record:
     record = deep_record(program)
     assert record is not None
     return record
-
-
-def measures(record: Record) -> list[Measured]:
-    retimer = Retimer(record)
-    retimer.time(problem_of(record).most)
-    return measured(retimer)
 
 
 def cycles(problem: Problem, depths: tuple[int, ...]) -> int | None:
@@ -80,14 +73,3 @@ def test_paper_lp_depths_of_three_kernels_are_the_formulas() -> None:
 
     assert (11 + 2, 13 + 1) == paper_lp(problem, conservative=False)
     assert (1, 1) == paper_lp(problem, conservative=True)
-
-
-def loop() -> Record:
-    steps = ("s0", "s0", "s0", *("r0", "c9", "s1", "s0") * 9, *("r0", "s1") * 3)
-    with Program("loop") as program:
-        back = feedback(12)
-        again, out = Script(steps, rounds=1, counts=(12, 12), name="head")(back)
-        (ahead,) = Script(("r0", "s0"), rounds=12, counts=(12,), name="body")(again)
-        back.connect(ahead)
-        Script(("r0",), rounds=12, counts=(), name="reader")(out)
-    return of(program)

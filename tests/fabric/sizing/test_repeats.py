@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import operators as op
-from fabric import Feedback, Initial, Program, StreamType, TileType, simulate
+from fabric import Program, simulate
 from fabric.explore.sizing.running import Stuck, cycles_of, recorded, unbounded
 from fabric.graph.loading.program_file import load_on
 from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.timing.retiming.retimer import Retimer
 from tests.deadlock.test_random import Network, networks
-from tests.fabric.sizing.users import Keep, Late
 from tests.profiles import examples, spread
 
 
@@ -70,22 +69,6 @@ def test_repeated_sources_take_the_cycles_of_one_longer_source(
     assert simulate(whole).cycles == recorded(once, {}, repeats=count).cycles
 
 
-@examples(quick=5, deep=25)
-@given(
-    count=st.integers(1, 4), wait=st.integers(0, 9), repeats=st.integers(2, 4),
-    depth=st.integers(1, 5),
-)  # fmt: skip
-def test_repeated_user_operators_take_the_cycles_of_one_longer_run(
-    count: int, wait: int, repeats: int, depth: int
-) -> None:
-    once, whole = late(count, wait, 1, depth), late(count, wait, repeats, depth)
-
-    ran = recorded(once, {}, repeats=repeats)
-
-    assert simulate(whole).cycles == ran.cycles == cycles_of(once, {}, repeats)
-    assert Retimer(ran.record).time(ran.record.depths).cycles == ran.cycles
-
-
 @examples(quick=7, deep=60)
 @given(network=networks(merging=False), count=st.integers(1, 4))
 def test_record_of_repeats_gives_the_cycles_of_other_depths(network: Network, count: int) -> None:
@@ -119,22 +102,4 @@ def pipeline(rows: int, cols: int, depth: int) -> Program:
         op.Consumer()(op.Selectors(np.zeros((rows, cols, 1), int), width=1)())
         tiles = op.LinearOffChipLoad(np.ones((rows * 4, cols * 16)), tile=(4, 16))()
         op.LinearOffChipStore("y")(tiles)
-    return program
-
-
-def late(count: int, wait: int, times: int, depth: int) -> Program:
-    with Program("late", channel_depth=depth) as program:
-        Keep()(Late(count, wait, times)())
-    return program
-
-
-def loop(laps: int) -> Program:
-    choice = (np.arange(laps) == laps - 1).astype(int)[:, np.newaxis]
-    with Program("loop") as program:
-        again = Feedback(StreamType((laps - 1,), TileType(1, 1, np.dtype("float32"))))
-        numbers = Initial(1.0)(again)
-        going, last = op.Partition(2)(numbers, op.Flatten(0, 1)(op.Selectors(choice, 2)()))
-        back = op.Flatten(0, 1)(op.Selectors(np.zeros((laps - 1, 1), int), 1)())
-        again.connect(op.Flatten(0, 1)(op.Reassemble()([going], back)))
-        op.LinearOffChipStore("y")(op.Promote(0)(last))
     return program

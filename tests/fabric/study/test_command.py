@@ -135,31 +135,6 @@ def test_equal_numbers_of_options_are_one_point(
     assert [*dict.fromkeys([*each["setting"].values()][-1] for each in rows)] == points
 
 
-@pytest.mark.parametrize(
-    ("axis", "points"),
-    [
-        (f'{{"{_CLOCK}": [1e9, 1000000000, 2e9]}}', 2),
-        ('{"tiles": [1.0, 1, 2]}', 2),
-        ('{"depth.map.0": [2.0, 2]}', 1),
-        ('{"hardware.hbm.channels": [8, 0]}', None),
-        ('{"tiles": [1, 0.5]}', None),
-    ],
-)
-def test_equal_numbers_of_a_study_file_are_one_point(
-    axis: str, points: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "asked.py"
-    file.write_text(
-        "from pathlib import Path\nfrom fabric import *; from fabric.extend import *\n"
-        f"def study(): return Study(program=Path({str(ROOT / PROGRAM)!r}), space=grid({axis}))\n",
-        encoding="utf-8",
-    )
-    status = main(["study", str(file), "--jobs", "1", "--json"])
-    found = json.loads(capsys.readouterr().out)
-    assert status == (2 if points is None else 0)
-    assert points is None or len(found["points"]) == points
-
-
 @pytest.mark.parametrize("command", ["run", "check", "size"])
 def test_options_of_other_commands_are_read_as_numbers(
     command: str, capsys: pytest.CaptureFixture[str]
@@ -186,30 +161,3 @@ def test_studies_with_one_name_are_refused(tmp_path: Path) -> None:
     done = study(*(str(tmp_path / name / "same.py") for name in ("a", "b")))
     assert done.returncode == 2
     assert "study same is in" in done.stderr
-
-
-@pytest.mark.deep
-def test_study_over_inputs_spares_runs_and_repeats_none(tmp_path: Path) -> None:
-    asked = [PROGRAM, "--vary", "rows=16,32", "--over", "tiles=1..4", "--hold-out", "1"]
-    asked += ["--minimize", "p95:cycles", "--where", "worst:extra.rows <= 100"]
-    done = study(*asked, "--json", folder=tmp_path / "out")
-    assert done.returncode == 0
-    found = json.loads(done.stdout)
-    assert found["over"] == [{"tiles": each} for each in range(1, 5)]
-    for point in found["points"]:
-        cycles = [run["cycles"] for run in point["runs"] if run["status"] == "completed"]
-        assert len(point["runs"]) == 3
-        if point["status"] == "completed":
-            assert point["p95:cycles"] == point["worst:cycles"] == max(cycles)
-            assert point["mean:cycles"] == sum(cycles) / 3
-    assert found["counts"]["total"] == 2
-    counts = found["run_counts"]
-    assert counts["total"] == 6
-    assert counts["run"] == 6 - counts["spared"] + counts["held_out"]
-    assert [each["index"] for each in found["held_out"]] == found["pareto"]
-    again = json.loads(study(*asked, "--json", folder=tmp_path / "out").stdout)
-    assert again["run_counts"]["run"] == 0
-    assert again["run_counts"]["resumed"] == counts["run"]
-    assert [each["runs"] for each in again["points"]] == [each["runs"] for each in found["points"]]
-    text = study(*asked, folder=tmp_path / "out").stdout
-    assert f"Of 6 runs: {6 - counts['spared']} made, {counts['spared']} spared;" in text

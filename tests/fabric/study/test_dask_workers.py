@@ -76,21 +76,6 @@ def _conducted(study: Study, address: str, timeout_seconds: float | None = None)
 
 
 @pytest.mark.deep
-def test_runs_over_inputs_survive_lost_workers(address: str, tmp_path: Path) -> None:
-    study = Study(
-        program=PROGRAM,
-        space=grid(act=("a", "is killed once")),
-        over=grid(once=(str(tmp_path / "one"), str(tmp_path / "two"))),
-        minimize=("mean:cycles",),
-        name="ends",
-    )
-    result = _conducted(study, address)
-    assert [each.status for each in result.outcomes] == ["completed", "completed"]
-    assert [each.status for each in result.runs] == ["completed"] * 4
-    assert result.front == (0, 1)
-
-
-@pytest.mark.deep
 def test_point_that_loses_its_worker_runs_again(address: str, tmp_path: Path) -> None:
     once = tmp_path / "once"
     result = _conducted(_study("a", "is killed once", "b", "c", once=str(once)), address)

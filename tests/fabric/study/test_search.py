@@ -13,7 +13,7 @@ from fabric.explore.study.search import SAMPLERS, Method, Search, SearchSession
 from fabric.explore.study.space import Setting
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
-from tests.profiles import of_profile, spread
+from tests.profiles import spread
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
 
@@ -88,17 +88,6 @@ def test_stopped_search_resumes_with_the_same_points(method: Method, tmp_path: P
     assert first + _drawn(ended) == whole
     assert ended.resumed == 11
     assert _searched(study, Search(method, 16), url).ask() is None
-
-
-@pytest.mark.parametrize("method", ["tpe", "nsga2"])
-def test_samplers_find_better_points_than_chance(method: Method) -> None:
-    def best(method: Method, seed: int) -> float:
-        session = _searched(_study(minimize=("cycles",)), Search(method, 40, seed))
-        _drawn(session)
-        return min(float(each.numbers["cycles"]) for each in session.outcomes.values())
-
-    seeds = range(of_profile(quick=1, deep=3))
-    assert sum(best(method, seed) for seed in seeds) < sum(best("random", seed) for seed in seeds)
 
 
 @pytest.mark.parametrize("method", METHODS)

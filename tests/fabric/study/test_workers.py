@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from multiprocessing.popen_forkserver import Popen
 from pathlib import Path
@@ -70,34 +68,6 @@ def test_every_end_of_a_process_is_an_outcome_with_its_reason(workers: LocalWork
         "reads": ("refused", f"{reads}: build() raised EOFError: EOF when reading a line"),
         "b": ("completed", None),
     }
-
-
-_PRINTS = """
-from tests.fabric.study.test_workers import study_of
-from fabric.explore.study.driver import conduct
-from fabric.explore.study.session import NoStore
-from fabric.explore.study.workers import LocalWorkers
-
-if __name__ == "__main__":
-    workers = LocalWorkers(2, 30.0)
-    conduct(study_of("prints"), workers, NoStore(), lambda _: None, timeout_seconds=30.0)
-    workers.close()
-"""
-
-
-@pytest.mark.deep
-def test_output_of_worker_programs_is_on_standard_error(tmp_path: Path) -> None:
-    script = tmp_path / "prints.py"
-    script.write_text(_PRINTS)
-    ended = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(PROGRAM.parents[3])},
-    )
-    assert ended.stdout == ""
-    assert sorted(ended.stderr.splitlines()) == ["said by C", "said by Python"]
 
 
 def test_process_exits_are_polled_by_one_thread_at_a_time(

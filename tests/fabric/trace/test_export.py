@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import errno
 import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackEvent
@@ -13,7 +11,6 @@ from structlog.testing import LogCapture
 
 from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.paths import system_errors
 from fabric.messages.vocabulary import EVENTS
 from tests.fabric.trace.recording import program, record
 from tests.telling import captured
@@ -24,16 +21,6 @@ WHOLE = ["swiglu", "pack_rows"]
 @pytest.fixture(scope="module", params=WHOLE)
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return record(program(request.param), tmp_path_factory.mktemp("run"))[1]
-
-
-@pytest.mark.parametrize(
-    ("said", "number", "told"),
-    [('{"errno":"28"}', 28, "No space left on device"), ("no\nway", errno.EIO, "no")],
-)
-def test_database_error_is_that_of_the_system(said: str, number: int, told: str) -> None:
-    with pytest.raises(OSError, match=told) as caught, system_errors():
-        raise duckdb.IOException(said)
-    assert (number, told) == (caught.value.errno, caught.value.strerror)
 
 
 def test_perfetto_arrows_link_waits_and_their_ends(trace: Trace, tmp_path: Path) -> None:

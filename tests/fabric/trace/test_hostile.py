@@ -5,7 +5,6 @@ import json
 import os
 import re
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +19,8 @@ from fabric.extend import BoolType
 from fabric.messages.text import visible
 from fabric.shell.cli import main
 from tests.deadlock.parts import Script
-from tests.profiles import of_profile, spread
-
-HOSTILE_PATHS = (
-    "channel=7",
-    "element=a/unit=b",
-    "a*b",
-    "[!a]",
-    "it's",
-    "%s%n",
-    "new\nline",
-    "\x1b[31m",
-    "ünï ☃ 漢",
-    "back\\slash*",
-    "file:",
-    "a/-o",
-    "~",
-    " spaces ",
-    "'); DROP TABLE units; --",
-    "x" * 200,
-    os.fsdecode(b"not utf-8 \xff"),
-)
+from tests.fabric.test_hostile_texts import Tags
+from tests.profiles import spread
 
 WORST_PATHS = (
     "channel=7/[x]*?/'\"%s\n\x1b[31m[red]",
@@ -86,54 +66,8 @@ class Printed:
         self.out, self.err = capsys.readouterr()
 
 
-def _said(capsys: pytest.CaptureFixture[str], folder: Path) -> dict[str, str]:
-    folder.mkdir(parents=True, exist_ok=True)
-    program = Path("program.py")
-    program.write_bytes(_PROGRAM)
-    run = folder / "logs" / "small-1"
-    traced = ("--trace", "events", "--log-dir", folder / "logs")
-    said = {}
-    for title, *arguments in (
-        ("run", "run", "-p", "stop=40", *traced, program),
-        ("query", "trace", "query", run, "SELECT * FROM transfers"),
-        ("csv", "trace", "export", run, "--csv", "-o", folder / "run.csv"),
-    ):
-        printed = Printed(capsys, *arguments)
-        assert printed.status == 0, (title, printed.err)
-        said[str(title)] = printed.out
-    said["run.csv"] = (folder / "run.csv").read_text("utf-8")
-    return said
-
-
 def _files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-
-
-class _Page(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self._scripts = 0
-        self.feed(page)
-        self.close()
-        assert 3 == self._scripts
-
-    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
-        assert tag not in {"b", "i"}
-        self._scripts += tag == "script"
-
-
-@pytest.mark.deep
-def test_commands_with_hostile_paths_print_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    paths = HOSTILE_PATHS[:: of_profile(quick=6, deep=2)]
-    wanted = _said(capsys, Path("tame"))
-    found = {name: _said(capsys, Path(name)) for name in ("aXb", *paths)}
-    _said(capsys, Path("aYb"))
-
-    assert dict.fromkeys(found, wanted) == found
-    for name in found:
-        assert [(40,)] == Trace(Path(name, "logs", "small-1")).rows(
-            "SELECT count(*) FROM transfers WHERE channel = 0"
-        )
 
 
 @pytest.mark.parametrize("name", spread(WORST_PATHS, 1))
@@ -145,15 +79,22 @@ def test_program_with_a_hostile_path_is_well_formed(
     program.write_bytes(_PROGRAM)
     assert 0 == Printed(capsys, "check", program).status
     assert 0 == Printed(capsys, "graph", program, "-o", "graph.svg").status
-    assert 3 == Printed(capsys, "run", program, "-p", "fault=stuck", "--trace", "events").status
-    printed = Printed(capsys, "trace", "summary", "logs/small-1")
+    run, traced = (
+        Path(name, "logs", "small-1"),
+        ("--trace", "events", "--log-dir", Path(name, "logs")),
+    )
+    assert 3 == Printed(capsys, "run", program, "-p", "fault=stuck", *traced).status
+    assert Trace(run).rows("FROM transfers")
+    printed = Printed(capsys, "trace", "summary", run)
 
     assert re.search(r"bell\\x07 <b>\[red\]\\n\*\.py:\d+$", printed.out, re.MULTILINE)
     assert not re.search("[\x00-\x08\x0b-\x1f]", printed.out)
-    assert 0 == Printed(capsys, "trace", "report", "logs/small-1", "-o", "page.html").status
-    for file in ("graph.svg", "logs/small-1/deadlock.svg"):
+    assert 0 == Printed(capsys, "trace", "report", run, "-o", "page.html").status
+    for file in ("graph.svg", run / "deadlock.svg"):
         ET.parse(file)
-    _Page(Path("page.html").read_text(encoding="utf-8"))
+    tags = Tags(Path("page.html").read_text(encoding="utf-8")).found
+    assert 3 == tags.count("script")
+    assert not {"b", "i"} & set(tags)
 
 
 def _program(name: str, operators: tuple[str, ...]) -> Program:

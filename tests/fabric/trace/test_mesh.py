@@ -10,11 +10,6 @@ from fabric.graph.hardware import latency
 from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from tests.fabric.trace.recording import record
 
-LINK = {
-    "name": "0,0 -> 1,0", "source": [0, 0], "target": [1, 0], "bytes": 1,
-    "share": 0.5, "channels": ["<script>"], "users": 3,
-}  # fmt: skip
-
 
 def test_mesh_on_the_page_has_the_shares_of_the_report(tmp_path: Path) -> None:
     pages = []

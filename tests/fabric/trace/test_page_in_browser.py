@@ -9,7 +9,6 @@ import pytest
 
 from fabric import Program
 from fabric.analysis.trace.analysis.stalls import Accounts
-from fabric.analysis.trace.pages.graph import graphs
 from fabric.messages.causes import SHOWN
 from fabric.messages.text import visible
 from operators import Consumer, LinearOffChipLoad, Map, SiLU
@@ -19,7 +18,7 @@ from tests.fabric.trace.recording import program, record
 from tests.profiles import spread
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser
 
     from fabric.analysis.trace.opened import Trace
 
@@ -113,54 +112,6 @@ def test_tip_of_a_wait_has_its_cause_and_cycles(opened: Shown) -> None:
     assert seen > 5
 
 
-def test_click_on_a_box_opens_its_unit(opened: Shown) -> None:
-    data = opened.data
-    (graph,) = [each for each in data["graphs"] if each["title"] == "all units"]
-    opened.page.select_option("#graph-of", str(data["graphs"].index(graph)))
-    unit = data["units"]["ranked"][0]
-    box = next(n for n, each in enumerate(graph["boxes"]) if each["units"] == [unit])
-    opened.page.locator(".box").nth(box).click()
-    opened.settle()
-
-    assert data["units"]["name"][unit] == opened.read("#details-title")
-    assert 1 == opened.page.locator(".box.chosen").count()
-    cycles = [row[1] for row in opened.rows("#details .cycles")]
-    figures = [data["units"][cause["id"]][unit] for cause in data["causes"]]
-    assert [f"{each:,}" for each in figures if each] == cycles
-    ends = [data["channels"][end] for end in ("consumer", "producer")]
-    channels = [each for end in ends for each, one in enumerate(end) if one == unit]
-    shown = opened.rows("#details .channels")
-    assert [f"{data['channels']['elements'][each]:,}" for each in channels] == [
-        row[2] for row in shown
-    ]
-    opened.page.locator("#details .channels .link").first.click()
-    opened.settle()
-    assert shown[0][0].split()[1] == opened.read("#details-title")
-    opened.press("Escape")
-    assert not opened.page.locator("#details").is_visible()
-
-
-def test_click_on_a_box_moves_nothing(opened: Shown) -> None:
-    box = opened.page.locator(".box").nth(3)
-    opened.page.eval_on_selector("#graph", "(it) => it.scrollIntoView({ block: 'end' })")
-    opened.settle()
-    before = _middle(box)
-    assert opened.page.eval_on_selector("#graph", "(it) => it.offsetHeight <= innerHeight")
-    box.click()
-    opened.settle()
-
-    assert opened.page.locator("#details").is_visible()
-    assert before == _middle(box)
-    opened.press("Escape")
-    assert before == _middle(box)
-
-
-def _middle(box: Locator) -> tuple[float, float]:
-    at = box.bounding_box()
-    assert at is not None
-    return round(at["x"] + at["width"] / 2), round(at["y"] + at["height"] / 2)
-
-
 def test_family_is_one_row_that_opens_to_its_units(opened: Shown) -> None:
     units = opened.data["units"]
     ranked = [unit for unit in units["ranked"] if not units["absent"][unit]]
@@ -188,25 +139,6 @@ def test_family_is_one_row_that_opens_to_its_units(opened: Shown) -> None:
     opened.settle()
     assert f"{title} \N{MULTIPLICATION SIGN} {len(its)}" == opened.read("#details-title")
     assert its == opened.page.locator("#details .units .link").all_inner_texts()
-
-
-def test_loads_of_one_memory_are_one_box(traces: dict[str, Trace]) -> None:
-    trace = traces["moe static"]
-    accounts = Accounts(trace)
-    folded, *_ = graphs(trace, accounts, set())
-    loads = {
-        name
-        for name in accounts.names.units
-        if name.startswith(("load_up", "load_gate", "load_down"))
-    }
-    (box,) = (
-        box
-        for box in folded["boxes"]
-        if loads & {accounts.names.units[unit] for unit in box["units"]}
-    )
-
-    assert loads == {accounts.names.units[unit] for unit in box["units"]}
-    assert box["title"].endswith("_0..7 and 2 more")
 
 
 def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: Path) -> None:

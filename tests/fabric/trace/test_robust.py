@@ -32,22 +32,6 @@ def test_unwritable_trace_folder_is_refused_before_the_run(
     )
 
 
-@pytest.mark.parametrize("kept", [0, 1, 2])
-def test_damaged_segment_is_left_out(kept: int, tmp_path: Path) -> None:
-    _, whole = record(program("simplified_moe"), tmp_path)
-    file = whole.folder / "operations-000001.parquet"
-    content = file.read_bytes()
-    damaged = [b"", content[: len(content) // 2], content[:4] + b"x" * (len(content) - 4)][kept]
-    file.write_bytes(damaged)
-
-    trace = Trace(whole.folder)
-    (problem,) = trace.problems
-    assert problem.startswith(f"{file.name} is damaged, its rows and later ones are left out: ")
-    assert whole.unit_names() == trace.unit_names()
-    assert [] == trace.rows("FROM transfers") == trace.rows("FROM bursts WHERE NOT open")
-    Accounts(trace)
-
-
 @pytest.mark.parametrize("name", spread(["states", "waiting"], 1))
 def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> None:
     report, whole = record(program("pack_rows"), tmp_path, engine="tasks")
@@ -171,11 +155,3 @@ def test_trace_of_another_schema_is_refused(version: object, said: str, tmp_path
     with pytest.raises(ConfigurationError) as refused:
         Trace(whole.folder)
     assert refused.value.message == f"{whole.folder}{said}"
-
-
-def test_folder_without_a_trace_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        Trace(tmp_path)
-    assert refused.value.message == (
-        f"{tmp_path}: there is no trace here: expected the folder of a run with --trace events"
-    )

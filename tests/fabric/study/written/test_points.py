@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from fabric import Outcome, Study, grid
 from fabric.explore.study.outcome import METRICS
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.folder import columns_of, write_points
-from tests.fabric.study.written.made import RESULTS, design, over_inputs
+from tests.fabric.study.written.made import design, over_inputs
 from tests.profiles import examples
 
 
@@ -43,22 +42,6 @@ def test_points_file_has_a_row_for_each_point(tmp_path: Path) -> None:
             assert row[name] == outcome.numbers.get(name)
         for name in ("cycles", "on_chip_requirement_bytes"):
             assert row[f"bound.{name}"] == outcome.bounds.get(name)
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_points_files_are_equal_in_all_readers(name: str, tmp_path: Path) -> None:
-    result = RESULTS[name]()
-    rows = written(result, tmp_path)
-    assert len(rows) == len(result.outcomes)
-
-    assert pl.read_parquet(tmp_path / "points.parquet").to_dicts() == rows
-    frame = pd.read_parquet(tmp_path / "points.parquet")
-    assert list(frame.columns) == list(rows[0])
-    assert frame["status"].tolist() == [row["status"] for row in rows]
-    of_csv = pd.read_csv(tmp_path / "points.csv", keep_default_na=False, dtype=str)
-    assert of_csv["reason"].tolist() == [row["reason"] or "" for row in rows]
-    name = "worst:cycles" if result.study.has_inputs else "cycles"
-    assert of_csv[name].tolist() == [_as_text(row[name]) for row in rows]
 
 
 def test_runs_file_has_a_row_for_each_run(tmp_path: Path) -> None:
@@ -111,7 +94,3 @@ def test_points_file_keeps_any_value(
             assert found == value
         else:
             assert found in {str(value), str(value).lower(), f'"{value}"'}
-
-
-def _as_text(value: int | None) -> str:
-    return "" if value is None else str(value)
