@@ -63,14 +63,10 @@ def bags(mode: str, **options: Any) -> nn.Module:
     )
 
 
-def one_step(kind: type[nn.Module], **options: Any) -> nn.Module:
-    return kind(6, 5, **options)
-
-
 CASES: dict[str, tuple[nn.Module, tuple[Any, ...]]] = {
-    "LSTM, one step": (one_step(nn.LSTM), (X[None], (torch.ones(1, 5, 5), torch.ones(1, 5, 5)))),
-    "GRU, one step": (one_step(nn.GRU, bidirectional=True, num_layers=2), (X[None],)),
-    "RNN, one step": (one_step(nn.RNN), (X[:1],)),
+    "LSTM, one step": (nn.LSTM(6, 5), (X[None], (torch.ones(1, 5, 5), torch.ones(1, 5, 5)))),
+    "GRU, one step": (nn.GRU(6, 5, bidirectional=True, num_layers=2), (X[None],)),
+    "RNN, one step": (nn.RNN(6, 5), (X[:1],)),
     "expert without tokens": (Routed(), (X, torch.tensor([0, 1, 1, 0, 1]))),
     "sum": (Computing(lambda x: x[:0].sum(0)), (X,)),
     "mean": (Computing(lambda x, m: x[m].mean()), (X, NONE)),

@@ -8,16 +8,7 @@ from torch import nn
 
 from fabric import simulate
 from operators.torch import Schedule, from_torch
-
-
-class Products(nn.Module):
-    def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        return (x @ w) @ (w @ w)
-
-
-class Product(nn.Module):
-    def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        return x @ w
+from tests.torch.test_capture import Computing
 
 
 class NamedLikeABroadcast(nn.Module):
@@ -36,8 +27,8 @@ class NamedLikeABroadcast(nn.Module):
     ("module", "shapes", "schedule"),
     [
         (nn.GRU(8, 8), [(3, 2, 8)], Schedule(units=3)),
-        (Products(), [(8, 12), (12, 12)], Schedule(units=4)),
-        (Product(), [(2, 3), (3, 107)], Schedule(tile_cols=5, units=2)),
+        (Computing(lambda x, w: (x @ w) @ (w @ w)), [(8, 12), (12, 12)], Schedule(units=4)),
+        (Computing(torch.matmul), [(2, 3), (3, 107)], Schedule(tile_cols=5, units=2)),
         (NamedLikeABroadcast(), [(4, 6)], Schedule(tile_cols=3, units=2)),
     ],
 )

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Layout, simulate
+from fabric import Layout
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, Stored, View
 from operators.torch import from_torch
@@ -577,28 +577,3 @@ def test_module_with_data_dependent_places_equals_pytorch(name: str) -> None:
     torch.manual_seed(0)
 
     check(from_torch(Computing(function), (torch.randn(shape),)))
-
-
-BYTES: Final[dict[str, tuple[Callable[..., Any], int]]] = {
-    # 2 x 3 x 8 x 8 numbers are read, 2 x 3 x 4 x 4 written, of four bytes.
-    "max_pool2d": (lambda x: torch.nn.functional.max_pool2d(x, 2), 4 * (384 + 96)),
-    # Values of four bytes and places of eight.
-    "sort": (lambda x: x.sort(-1), 384 * (4 + 4 + 8)),
-    # Half of the columns are read.
-    "slice": (lambda x: x[..., ::2] + 1, 4 * 2 * 192),
-    # Zeros are made of a constant of as many numbers: 2 x 3 x 8 x 1.
-    "pad": (lambda x: torch.nn.functional.pad(x, (0, 1)), 4 * (384 + 48 + 432)),
-}
-
-
-@pytest.mark.parametrize("name", spread(BYTES, 2))
-def test_traffic_is_read_and_written_once(name: str) -> None:
-    function, count = BYTES[name]
-    torch.manual_seed(0)
-
-    report = simulate(
-        from_torch(Computing(function), (torch.randn(2, 3, 8, 8),)), mode="functional"
-    )
-
-    assert report.verified
-    assert count == report.off_chip_traffic_bytes

@@ -69,27 +69,6 @@ def test_mixture_takes_the_same_cycles_without_data(program: Program) -> None:
     assert timing.off_chip_traffic_bytes == functional.off_chip_traffic_bytes
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_experts_without_rows_are_not_read(known: bool) -> None:
-    torch.manual_seed(0)
-    player = Player(Schedule(tile_cols=4))
-    x = player.given(torch.randn(5, 8))
-    weights = [player.given(torch.randn(4, 8, 8)), player.given(torch.randn(4, 8, 4))]
-    logits = torch.tensor([0.0, 0.0, 3.0, 1.0]).expand(5, -1).contiguous()
-    if known:
-        choice = player.given(torch.full((5, 1), 2), known=True)
-        gates = player.given(torch.ones(5, 1))
-    else:
-        choice, gates = routed(player, player.given(logits), 1)
-
-    report = simulate(player.program(mixture(player, x, choice, gates, weights)), mode="functional")
-
-    assert report.verified
-    of_one_expert = 4 * (8 * 8 + 8 * 4)
-    given = 4 * 5 * 1 if known else 4 * 5 * 4
-    assert report.off_chip_traffic_bytes == of_one_expert + given + 2 * 4 * 5 * 8
-
-
 TOKENS, HITS, EXPERTS, HIDDEN, WIDE = 5, 2, 3, 4, 6
 
 

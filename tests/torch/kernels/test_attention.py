@@ -186,22 +186,6 @@ def test_attention_takes_the_same_cycles_without_data(drawn: Attended) -> None:
     assert functional.flops == timing.flops
 
 
-def test_unknown_bias_reads_all_tiles() -> None:
-    operands = _operands(2, 4, 2, 4, 6)
-    bias = numbers(3, 1, 4, 4, 6)
-    bias[..., 3:] = -np.inf
-    schedule = Schedule(tile_rows=2, tile_keys=3)
-    known = attended(*operands, bias, schedule=schedule)
-    unknown = attended(*operands, bias, schedule=schedule, known=False)
-
-    reports = [simulate(each.program(), mode="functional") for each in (known, unknown)]
-
-    assert all(each.verified for each in reports)
-    tasks, key_tile, bias_tile = 2 * 2 * 2, 3 * 2 * 8 * F32.itemsize, 4 * 3 * F32.itemsize
-    known_bytes, all_bytes = (each.off_chip_traffic_bytes or 0 for each in reports)
-    assert tasks * (key_tile + bias_tile) == all_bytes - known_bytes
-
-
 @dataclass(frozen=True)
 class Count:
     visits: int
@@ -260,37 +244,3 @@ def test_traffic_follows_the_mask(data: st.DataObject) -> None:
     read = count.visits * tiles.columns * 16 * F32.itemsize
     read += count.masked * mask_rows * tiles.columns
     assert streamed + read == report.off_chip_traffic_bytes
-
-
-def test_new_keys_are_not_read_from_memory() -> None:
-    room, lengths = 8, np.array([2, 5])
-    mask = np.concatenate([np.arange(room) < lengths[:, None], np.ones((2, 1), np.bool_)], 1)
-    queries, keys, values = _operands(2, 4, 2, 1, room + 1)
-    drawn = attended(
-        queries,
-        keys,
-        values,
-        mask[:, None, None],
-        stored=(True, False),
-        cuts=(room,),
-        schedule=Schedule(tile_keys=4),
-    )
-
-    report = simulate(drawn.program(), mode="functional")
-
-    assert report.verified, report.verification
-    cache = 2 * (1 + 2) * 4 * 16 * F32.itemsize
-    new = 2 * 2 * 16 * F32.itemsize
-    masks = 2 * 2 * 4
-    assert 2 * queries.nbytes + cache + new + masks == report.off_chip_traffic_bytes
-
-
-def test_regions_are_quicker() -> None:
-    operands = _operands(4, 2, 2, 8, 16)
-    cycles = []
-    for regions in (1, 4):
-        schedule = Schedule(tile_rows=8, tile_keys=8, attention_regions=regions)
-        program = attended(*operands, schedule=schedule).program(flops_per_cycle=4)
-        cycles.append(simulate(program, mode="timing").cycles or 0)
-
-    assert 0 < 2 * cycles[1] < cycles[0]

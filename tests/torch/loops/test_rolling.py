@@ -147,41 +147,6 @@ def test_rolled_loop_is_verified_for_every_schedule(name: str, schedule: Schedul
     assert_right(imported(name, 9, schedule))
 
 
-class Unequal(nn.Module):
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.kind = kind
-        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(10))
-
-    def forward(self, x: Any) -> Any:
-        h = x[:, 0]
-        seen: list[Any] = []
-        for t in range(10):
-            match self.kind:
-                case "other weights":
-                    h = torch.tanh(self.layers[t](h))
-                case "other places":
-                    h = torch.tanh(h + x[:, t * t % 10])
-                case "two steps back":
-                    h = torch.tanh(h + (seen[-2] if t > 1 else h))
-                case "the sum of all steps":
-                    h = torch.tanh(h + x[:, t])
-            seen.append(h)
-        return sum(seen)
-
-
-@pytest.mark.parametrize(
-    "kind", ["other weights", "other places", "two steps back", "the sum of all steps"]
-)
-def test_loop_of_unequal_steps_is_unrolled(kind: str) -> None:
-    torch.manual_seed(0)
-
-    program = from_torch(Unequal(kind).eval(), (torch.randn(3, 10, 4),))
-
-    assert simulate(program, mode="functional").verified
-    assert not goes_round(program)
-
-
 def traced(function: Callable[[Any, Any], Any], *given: Any) -> GraphModule:
     torch.manual_seed(0)
     return torch.export.export(Looping(function).eval(), given, strict=False).module()
