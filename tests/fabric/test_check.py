@@ -148,19 +148,6 @@ class TestRefused:
         assert f"--set {whole}=5/2: the dimension has one size: expected an integer" in err
 
 
-def imported(*arguments: str) -> set[str]:
-    script = (
-        "import sys; from fabric.shell.cli import main; main(sys.argv[1:]);"
-        "slow = {'sympy', 'networkx', 'numba', 'duckdb'};"
-        "print(*slow.intersection(sys.modules), file=sys.stderr)"
-    )
-    command = [sys.executable, "-c", script, *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT)}
-    )
-    return set(done.stderr.splitlines()[-1].split())
-
-
 def test_check_of_a_large_layer_makes_no_weights() -> None:
     script = (
         "import sys; from fabric.shell.cli import main;"

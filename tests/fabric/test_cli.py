@@ -332,23 +332,11 @@ def _imported(names: list[str], *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("module", spread(["typing", "random", "operators"], 1))
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("run",),
-        pytest.param(
-            ("study", "--vary", "tiles=1,2", "--minimize", "cycles"), marks=pytest.mark.deep
-        ),
-    ],
-)
-def test_a_program_with_a_library_s_name_runs(
-    module: str, command: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_program_with_a_library_s_name_runs(module: str, tmp_path: Path) -> None:
     file = tmp_path / f"{module}.py"
-    program = Path(__file__).with_name("signalled_program.py").read_text(encoding="utf-8")
-    file.write_text(program, encoding="utf-8")
+    file.write_text(Path(PROGRAM).read_text(encoding="utf-8"), encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-m", "fabric", command[0], file.name, *command[1:]],
+        [*COMMAND, "run", file.name],
         capture_output=True,
         text=True,
         env=ELSEWHERE,

@@ -60,9 +60,3 @@ def test_copied_value_equals_the_original(held: str, copied: Any) -> None:
     assert found == HELD[held]
     assert hash(found) == hash(HELD[held])
     assert str(found) == str(HELD[held])
-
-
-def test_pickled_report_equals_the_original() -> None:
-    report = simulate(program("simplified_moe"), mode="timing")
-
-    assert pickle.loads(pickle.dumps(report)) == report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -169,22 +168,6 @@ class TestCounted:
         assert moved_bytes is not None
         assert joules(7 * moved_bytes) == report.joules_by_cause["memory_write"]
         assert joules(5 * moved_bytes) == report.joules_by_cause["memory_read"]
-
-    def test_energy_equals_the_events_of_a_trace(self, tmp_path: Path) -> None:
-        program = on(PRICED, product)
-        report = fab.simulate(program, trace="events", log_dir=tmp_path)
-        sizes = {"a": A, "b": B, "buffer": 8, "again": B, "flat": B, "product": Y}
-
-        found = report.trace().query(
-            "SELECT u.name, count(*) FROM transfers t JOIN channels c USING (channel) "
-            "JOIN units u ON u.unit = c.producer WHERE NOT t.bare GROUP BY u.name"
-        )
-        ((moved_bytes,),) = report.trace().query("SELECT sum(bytes) FROM bursts").rows()
-
-        assert report.joules_by_cause is not None
-        carried = sum(sizes[str(name)] * count for name, count in found.rows())
-        assert joules(3 * carried) == report.joules_by_cause["fifo"]
-        assert joules(31 * moved_bytes) == report.joules_by_cause["hbm"]
 
 
 class TestUnpriced:

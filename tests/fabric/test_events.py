@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import subprocess
 from collections.abc import Callable, MutableMapping
@@ -249,28 +247,6 @@ class TestCommand:
             kept = Path("logs/small-1/events.jsonl").read_text(encoding="utf-8").splitlines()
             assert [each for each in map(json.loads, kept) if each["level"] != "debug"] == events
             assert (1, "completed") == (run.returncode, json.loads(run.stdout)["status"])
-
-    @pytest.mark.deep
-    @pytest.mark.parametrize("plain", [False, True])
-    def test_log_is_coloured_on_terminals_only(self, plain: bool) -> None:
-        command = [_python(), *_RUN, "--log", "console"]
-        piped = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-        terminal, its_end = pty.openpty()
-        env = os.environ | ({"NO_COLOR": "1"} if plain else {})
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=its_end, env=env) as run:
-            os.close(its_end)
-            written = b""
-            try:
-                while chunk := os.read(terminal, 4096):
-                    written += chunk
-            except OSError:
-                pass
-        os.close(terminal)
-
-        assert 0 == run.returncode
-        assert "[info     ] run_started" in piped
-        assert "\x1b" not in piped
-        assert (b"run_started" in written, plain) == (True, b"\x1b[" not in written)
 
     def test_unusable_log_options_are_refused(self, capsys: pytest.CaptureFixture[str]) -> None:
         for options in (["--log", "nowhere/run.jsonl"], ["--log-level", "debug"]):

@@ -68,7 +68,7 @@ COMMANDS: Final = {
 }
 
 
-class _Tags(HTMLParser):
+class Tags(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.found: Final[list[str]] = []
@@ -110,7 +110,7 @@ def test_pages_and_exports_have_no_foreign_elements(capsys: pytest.CaptureFixtur
     assert 0 == main(["run", "p.py", "--trace", "events"])
     (run,) = Path("logs").iterdir()
     assert 0 == main(["trace", "report", str(run), "-o", "it.html"])
-    tags = _Tags(Path("it.html").read_text(encoding="utf-8")).found
+    tags = Tags(Path("it.html").read_text(encoding="utf-8")).found
     assert 3 == tags.count("script")
     assert not {"b", "u"} & set(tags)
     for form in ("vcd", "jsonl", "csv"):
@@ -134,6 +134,6 @@ def test_notebook_shows_no_foreign_elements() -> None:
     report = simulate(program, trace="events")
     for thing in (program, report, report.trace()):
         page = thing._repr_html_()
-        assert not {"script", "u"} & set(_Tags(page).found)
+        assert not {"script", "u"} & set(Tags(page).found)
         assert not _OBEYED.search(page)
         assert not _OBEYED.search(repr(thing))

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.analysis.trace.recorder import Recorder
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.graph.wiring.collector import only_young_garbage
 from fabric.timing.machine.machine import Machine
-from fabric.timing.state.run_state import RunState
 from tests.fabric.trace.chains import chain
 from tests.profiles import spread
 
@@ -61,18 +59,3 @@ def test_runs_side_by_side_restore_the_collector() -> None:
 
     assert [(*before[:2], 1 << 30)] * 4 == seen
     assert before == gc.get_threshold()
-
-
-def test_buffers_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorders = []
-    finish = Recorder.finish
-
-    def remember(recorder: Recorder, status: str, state: RunState) -> None:
-        recorders.append(recorder)
-        finish(recorder, status, state)
-
-    monkeypatch.setattr(Recorder, "finish", remember)
-    simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=TraceOptions())
-
-    (recorder,) = recorders
-    assert recorder.spool._log.table.size == 0

@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Program, simulate
 from fabric.extend import Element, Observer, Unit, Watched
 from fabric.timing.engine.observer import Sent, Stamp, Taken, Transferred
 from tests.deadlock.parts import Script, source
-from tests.fabric.graphs import Graph, graphs, run_graph
 from tests.fabric.trace.recording import PROGRAMS, program, record
-from tests.profiles import examples, spread
+from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
 Told: TypeAlias = tuple[object, ...]
@@ -108,12 +105,3 @@ class TestRuns:
 
         assert [("x.0 -> y.0", cycle) for cycle in (11, 11, 13, 14)] == notes.dropped
         assert [0, 1, 2, 12, 13] == [cycle for cycle, *_ in notes.told["x"]]
-
-
-class TestWatched:
-    @examples(quick=12, deep=100)
-    @given(graphs(), st.sampled_from(SCHEDULES))
-    def test_changes_nothing(self, graph: Graph, order: str | int) -> None:
-        clocks, report = run_graph(*graph, order, [_Notes()])
-        plain = run_graph(*graph, order)
-        assert (clocks, report.cycles) == (plain[0], plain[1].cycles)

@@ -139,19 +139,3 @@ def test_copies_may_be_changed(copied: Any) -> None:
             assert np.array_equal(getattr(tile, name), getattr(found, name))
     found.data = None
     assert tile.data is not None
-
-
-@pytest.mark.parametrize("sent", [True, False])
-def test_the_elements_of_a_buffer(sent: bool) -> None:
-    from fabric.graph.values.fit import freeze
-    from fabric.graph.values.value import BufferReference
-
-    tile = Tile(1, 1, F32, np.ones((1, 1), F32))
-    elements: list[Any] = [(tile, 0)]
-    room: Any = None
-    reference = BufferReference(elements, 1, room)
-    freeze(reference, sent=sent)
-    elements.append((tile, 1))
-    assert (1 if sent else 2) == len(reference.elements)
-    assert tile.data is not None
-    assert not tile.data.flags.writeable

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from fabric import Trace, lower_bounds, simulate, size
-from fabric.display.result import Result
 from fabric.runs.cost import Cost
 from fabric.shell.cli import main
 from tests.fabric.study.written.made import RESULTS
@@ -87,10 +86,3 @@ def test_results_show_what_they_found() -> None:
     ):
         assert told in str(found)
         assert any(told in text for text in read(found._repr_html_()).texts)
-
-
-def test_every_shown_result_has_a_sheet() -> None:
-    kinds = Result.__subclasses__()
-    assert len(kinds) > 10
-    assert not [kind for kind in kinds if kind.sheet is Result.sheet]
-    assert not [kind for kind in kinds if kind.__repr__ is not Result.__repr__]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -54,34 +52,3 @@ class TestOneReport:
         told_under_every_schedule(
             lambda: _program(name, _EIGHT, parameters), tmp_path, mode="timing", engine="tasks"
         )
-
-
-class TestNothingIsLost:
-    def test_signal_during_a_burst_is_answered(self) -> None:
-        script = (
-            "import signal\n"
-            "from fabric.timing.engine.off_chip import Burst\n"
-            "from fabric.timing.engine.unit import MemoryUnit\n"
-            "from fabric.graph.hardware.memory_models import BankedDescription\n"
-            "from fabric.timing.memories.banked import BankedMemory\n"
-            "from fabric.messages.place import Place\n"
-            "unit = MemoryUnit('load', 0, Place('program.py', 1), bytes_per_cycle=64)\n"
-            "memory = BankedMemory(BankedDescription(channels=1), [unit], [])\n"
-            "memory.submit(unit, Burst(0, 1 << 25, 64, 1 << 12, write=False))\n"
-            "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
-            "memory.advance(10)\n"
-            "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
-            "try:\n"
-            "    memory.advance(1 << 50)\n"
-            "except KeyboardInterrupt:\n"
-            "    print('answered')\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parents[2],
-            timeout=60,
-        )
-        assert "answered\n" == done.stdout

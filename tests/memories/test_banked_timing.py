@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple
 from operator import attrgetter
-
-# Any: fields of a description.
 from typing import NamedTuple
 from unittest import mock
 
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.messages.errors import Refusal
-from fabric.timing.memories import banked_commands, banked_kernel
+from fabric.timing.memories import banked_commands
 from fabric.timing.memories.banked import REQUESTS_PER_CALL, BankedMemory
 from tests.fabric.loops_in_python import in_python
 from tests.memories.choosing import serve
@@ -99,22 +97,6 @@ class TestBanked:
         assert at_once.log == cut.log
         assert at_once.memory.counters() == cut.memory.counters()
 
-    @pytest.mark.parametrize("requests", [1, 2, 3])
-    def test_writes_to_an_open_row_are_answered_in_their_cycles(self, requests: int) -> None:
-        hbm = BankedDescription(
-            channels=1,
-            refreshes=False,
-            request_bytes=32,
-            requests_per_bundle=1,
-            cl_cycles=0,
-            cwl_cycles=0,
-            ccd_s_cycles=1,
-            ccd_l_cycles=1,
-        )
-        size = requests * hbm.request_bytes
-        script = [[Asked(0, Burst(at * size, 1, size, size, write=True)) for at in range(9)]]
-        assert _run(hbm, script, [1]).answered == _run(hbm, script).answered
-
     @examples(quick=5, deep=40)
     @given(descriptions(), scripts())
     def test_renumbered_ages_do_not_change_commands(
@@ -139,31 +121,6 @@ class TestBanked:
         )
         with pytest.raises(Refusal, match=text):
             memory.submit(unit, tile._replace(rows=(1 << 27) + 1))
-
-    def test_loop_returns_while_no_command_is_possible(self) -> None:
-        hbm = BankedDescription(
-            channels=1,
-            refreshes=False,
-            rcd_read_cycles=10**6,
-            ras_cycles=10**6,
-            rc_cycles=10**6 + 14,
-        )
-        units = clients_of([()])
-        memory = BankedMemory(hbm, units, [])
-        memory.requests_per_call = 100
-        at = [0]
-
-        def advanced(*asked: int) -> tuple[int, ...]:
-            come_back = advance(*asked)
-            at.append(memory._world.memory.cycle)
-            return come_back
-
-        advance, memory._advance = memory._advance, advanced
-        script = [[Asked(0, Burst(0, 1, 64, 64, write=False))]]
-        ((answered,),) = answers(memory, units, script, [FAR])
-        assert answered > 10**6
-        step = banked_kernel.LEAST_ANSWER + hbm.dram.cl_cycles + hbm.dram.burst_cycles
-        assert max(np.diff(at)) <= 100 * step
 
     def test_periods_of_long_runs_double_their_length(self) -> None:
         hbm = BankedDescription(channels=2)

@@ -125,25 +125,37 @@ class TestLoop:
         memory.submit(unit, _burst(MOST_REQUESTS))
         assert (memory.pending, memory.served(unit)) == (True, 0)
 
-    def test_signal_during_a_burst_is_answered(self) -> None:
-        script = (
-            "import signal\n"
-            "import fabric.timing.memories.flat\n"
-            "from tests.memories.test_flat import FlatDescription, _advanced\n"
-            "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
-            "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
-            "try:\n"
-            "    _advanced(FlatDescription(), [[(0, 10**13)]], [1 << 50])\n"
-            "except KeyboardInterrupt:\n"
-            "    print('answered')\n"
-        )
-        root = Path(__file__).parents[2]
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=root,
-            timeout=60,
-        )
-        assert "answered\n" == done.stdout
+
+@pytest.mark.parametrize(
+    ("memory", "rows"),
+    [
+        ("flat.FlatMemory(d.FlatDescription(), units, [])", 10**13),
+        ("banked.BankedMemory(d.BankedDescription(channels=1), units, [])", 1 << 25),
+    ],
+)
+def test_signal_during_a_burst_is_answered(memory: str, rows: int) -> None:
+    script = (
+        "import signal\n"
+        "import fabric.extend as d\n"
+        "from fabric.timing.memories import banked, flat\n"
+        "from tests.memories.driven import Burst, clients_of\n"
+        "units = clients_of([()])\n"
+        f"memory = {memory}\n"
+        f"memory.submit(units[0], Burst(0, {rows}, 64, 1 << 12, write=False))\n"
+        "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+        "memory.advance(10)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        "try:\n"
+        "    memory.advance(1 << 50)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('answered')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        timeout=60,
+    )
+    assert "answered\n" == done.stdout

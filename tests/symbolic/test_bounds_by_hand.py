@@ -12,12 +12,11 @@ import fabric as fab
 import operators as op
 from fabric.extend import (
     Costs,
-    FlatDescription,
     Ports,
 )
 from tests.bases import Hop as Passing
 from tests.operators.driving import Emit, encode, tile
-from tests.symbolic.bounded import compared, cycles, load
+from tests.symbolic.bounded import compared, load
 
 
 @dataclass(frozen=True)
@@ -32,41 +31,6 @@ class Keeping(Passing):
     async def run(self, ports: Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
-
-
-def test_bound_of_one_load_is_its_cycles() -> None:
-    with fab.Program("p") as built:
-        op.Consumer()(load())
-    known, report = compared(built)
-
-    # The consumer has its last tile a hop later; the last request starts 7 after the first.
-    hbm = 2 + 14 + 2 + 1 + 3
-    assert {"memory": 4 * 20 + 3, "routing": 4 * 20 + 2, "hbm": hbm} == cycles(known)
-    assert 4 * 20 + 3 == report.cycles
-    assert 8 * 64 == known.exact["hbm_bytes_moved"]
-
-
-def test_bound_of_one_map_is_its_cycles() -> None:
-    with fab.Program("p") as built:
-        op.LinearOffChipStore("y")(op.Map(op.RowSum(), flops_per_cycle=1)(load()))
-    known, report = compared(built)
-
-    assert 21 + 4 * 32 + 1 + 19 + 3 == cycles(known)["compute"] == report.cycles
-    assert 4 * 32 == known.exact["flops"]
-
-
-def test_bound_of_two_loads_on_one_channel_is_their_cycles() -> None:
-    with (
-        fab.hardware_scope(
-            fab.Hardware(hbm=FlatDescription(channels=1, initiation_interval_cycles=40))
-        ),
-        fab.Program("p") as built,
-    ):
-        for _ in range(2):
-            op.Consumer()(load(4, 16, (1, 16)))
-    known, report = compared(built)
-
-    assert 2 + 7 * 40 + 16 + 1 + 3 == cycles(known)["hbm"] == report.cycles
 
 
 def test_size_known_only_in_a_product_is_not_exact() -> None:

@@ -124,20 +124,6 @@ class TestIntegers:
         assert found.dtype.kind in "iu"
 
 
-class TestKept:
-    def test_changed_data_are_not_taken_from_the_cache(self) -> None:
-        ones = _tile(np.ones((2, 2)), np.float16)
-        assert [[2.0, 2.0]] * 2 == product(ones, ones).tolist()
-        assert ones.data is not None
-        ones.data *= 2
-        assert [[8.0, 8.0]] * 2 == product(ones, ones).tolist()
-
-        sent = _tile(np.ones((2, 2)), np.float16, sent=True)
-        assert [[2.0, 2.0]] * 2 == product(sent, sent).tolist()
-        sent.data = ones.data
-        assert [[8.0, 8.0]] * 2 == product(sent, sent).tolist()
-
-
 def _type(a: Tile, b: Tile) -> Any:
     from fabric import TileType
 

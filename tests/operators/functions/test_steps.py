@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from fabric import TileType, dtype_named
 from operators.functions.choosing import TakenAlong, TopPlaces
-from operators.functions.elementwise import NUMBERS
 from operators.functions.matmul import Convolved, Windows
 from operators.functions.ordering import (
     Along,
@@ -51,23 +50,6 @@ from tests.profiles import examples
 
 FLOAT, INT64 = dtype_named("float32"), dtype_named("int64")
 
-# 4 for an exponential, a logarithm, a sine or a cosine; 1 for an addition, a product, a quotient, a
-# comparison, a root or a choice.
-OPERATIONS = {
-    0: "copy",
-    1: "abs add and ceil copysign div eq floor ge gt isfinite isinf isnan le lt maximum "
-    "minimum mul ne neg not or reciprocal relu round sign sqrt square sub trunc where xor",
-    2: "add_scaled clamp floor_div rsqrt sub_scaled",
-    3: "fmod leaky_relu remainder",
-    4: "cos exp exp2 hardsigmoid hypot log log10 log2 sin",
-    5: "expm1 hardswish log1p",
-    7: "sigmoid",
-    8: "acos acosh asin asinh atan atanh cosh erf erfc silu sinh tan tanh",
-    9: "atan2 elu pow",
-    12: "gelu",
-    13: "softplus",
-    16: "gelu_tanh lgamma",
-}
 
 TAPS = (
     (Tap((0, 1), (0.5, 0.5)), Tap((2,), (1.0,))),
@@ -125,11 +107,6 @@ COUNTED: list[tuple[Step, list[tuple[int, int]], tuple[int, int], int]] = [
     (LayerNorm((0,), FLOAT, 0.1, False), [(5, 8)], (5, 8), 5 * (5 * 8 + 5)),
     (LayerNorm((0, 1, 2), FLOAT, 0.1, True), [(5, 8), (1, 8), (1, 8)], (5, 8), 5 * (7 * 8 + 5)),
 ]  # fmt: skip
-
-
-def test_operations_of_functions_of_numbers() -> None:
-    listed = {name: count for count, names in OPERATIONS.items() for name in names.split()}
-    assert listed == {name: each.flops for name, each in NUMBERS.items()}
 
 
 @pytest.mark.parametrize(("step", "shapes", "shape", "operations"), COUNTED)

@@ -3,15 +3,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Program, ShapeError, StreamType, simulate
-from fabric.graph.values.dims import symbol
+from fabric import Program, simulate
 from operators import LinearOffChipLoad, LinearOffChipStore
 from operators.shape import redimensioned
-from tests.operators.driving import FLOAT, Emit
 from tests.profiles import examples
 
 
@@ -50,14 +47,3 @@ def test_elements_keep_their_order_under_other_dimensions(
 
 def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
-def test_another_number_of_elements_is_refused() -> None:
-    with Program("refused"):
-        for shape in ((2, 3), (symbol("n"), 3)):
-            stream = Emit(StreamType(shape, FLOAT), [])()
-            with pytest.raises(ShapeError) as caught:
-                redimensioned(stream, (3, 3))
-            assert caught.value.message == (
-                f"{stream} shall have the shape [3, 3]: expected equal sizes"
-            )

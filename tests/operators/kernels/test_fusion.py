@@ -3,12 +3,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fabric import CapacityError, Layout
+from fabric import Layout
 from operators.kernels.fusion import Buffer, Fusion, Needs, fused
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.model import Model
@@ -122,21 +121,3 @@ def test_what_is_fused_fits(given_: tuple[Model, Needs], budget: int) -> None:
                 between = index[source] != index[kernel]
                 spillable = needs.operands[operand].spillable
                 assert (operand in fusion.spilled) == (between and spillable)
-
-
-def test_a_kernel_that_never_fits_is_named() -> None:
-    kernel = Planned("attention", [STORED])
-    weight = {kernel.operands[0]: Buffer(1, 60, 6)}
-    reader = Planned("rows", [STORED, kernel.results[0]])
-    read = dict(zip(reader.operands, (Buffer(2, 0), Buffer(3, 700, 0, False)), strict=True))
-    expected = "expected at most 1,000, the schedule's on_chip_bytes$"
-
-    with pytest.raises(
-        CapacityError, match=rf": attention \(planned\) needs buffers of 1,206 bytes: {expected}"
-    ):
-        fused(Model([kernel]), Needs({kernel: 1_200}, weight), 1_000)
-    needs = Needs({kernel: 0, reader: 301}, weight | read)
-    with pytest.raises(
-        CapacityError, match=rf": rows \(planned\) needs buffers of 1,001 bytes: {expected}"
-    ):
-        fused(Model([kernel, reader]), needs, 1_000)

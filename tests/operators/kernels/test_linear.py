@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Program, Report, simulate
-from operators import Accum
 from operators.kernels.kernel import Kernel
 from operators.kernels.model import Model, wire
 from operators.kernels.off_chip import Gather, Store
@@ -93,21 +92,6 @@ def test_bytes_and_operations_equal_the_closed_form(
     assert report.flops == 2 * products + math.prod(lead) * padded * adds
 
 
-@pytest.mark.parametrize("order", ["row", "weight"])
-def test_columns_are_summed_as_they_come(order: Order) -> None:
-    schedule = Schedule(tile_rows=4, tile_cols=2, order=order)
-    x, up, down = numbers(4, 6), numbers(8, 6), numbers(5, 8)
-    first = linear("up", stored("x", x), stored("u", up), None, FLOAT32, schedule)
-    second = linear("down", View.of(first.results[0]), stored("d", down), None, FLOAT32, schedule)
-    program = program_of(first, second, schedule=schedule, expected=x @ up.T @ down.T)
-
-    checked(program)
-
-    assert not [each for each in program.nodes if "bufferize" in each.name]
-    (summing,) = [each.operator for each in program.nodes if each.name == "down"]
-    assert isinstance(summing, Accum)
-
-
 @given(st.lists(st.integers(1, 3), max_size=2), SIZES, SIZES, SIZES, st.sampled_from(ORDERS))
 @examples(quick=5, deep=40)
 def test_products_of_batches_equal_numpy(
@@ -150,24 +134,6 @@ def test_rows_of_a_table_equal_numpy(shape: list[int], cols: int, rows: int) -> 
     )
 
     assert report.off_chip_traffic_bytes == 2 * 4 * places.size * cols
-
-
-@pytest.mark.parametrize("order", spread(ORDERS, 1))
-def test_four_units_are_three_times_faster(order: Order) -> None:
-    x, weight = numbers(32, 64), numbers(256, 64)
-
-    def run(units: int) -> Report:
-        schedule = Schedule(tile_rows=8, tile_cols=16, tile_inner=64, order=order, units=units)
-        kernel = linear("linear", stored("x", x), stored("w", weight), None, FLOAT32, schedule)
-        assert kernel.nest.units == units
-        return checked(program_of(kernel, schedule=schedule, expected=x @ weight.T))
-
-    one, four = run(1), run(4)
-
-    assert four.cycles is not None
-    assert one.cycles is not None
-    assert 3 * four.cycles < one.cycles
-    assert four.flops == one.flops
 
 
 @pytest.mark.parametrize("order", spread(ORDERS, 1))

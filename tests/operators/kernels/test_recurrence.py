@@ -91,19 +91,3 @@ def test_kernel_that_waits_for_a_later_step_is_named(across: str) -> None:
         "late (sum) is in a loop of 3 steps, and does not take them one after the other: "
         "expected calls that proceed step by step"
     )
-
-
-def test_backwards_reverses_the_first_dimension() -> None:
-    x = np.arange(5 * 8, dtype=FLOAT).reshape(5, 4, 2)
-    model = Model()
-    entrance = Entrance("entrance", stored(x), 5, 2)
-    kernel = Reversed("turned", View.of(entrance.results[0]), 2)
-    (result,) = kernel.results
-    assert isinstance(result, Computed)
-    assert result.layout == Layout((5, 4, 2), (1, 2, 2), (5, 2), (1, 2), (0, 1))
-    store = Store("y", Operand(View.of(result), result.layout), x.shape)
-    model.kernels.extend([entrance, kernel, store])
-    with Program("backwards", mode="functional") as program:
-        wire(program, model)
-    program.expect(y=lambda: x[::-1])
-    assert simulate(program).verified

@@ -10,7 +10,6 @@ from operators.kernels.off_chip import Store
 from operators.kernels.product import linear
 from operators.kernels.realise import realised
 from operators.kernels.schedule import (
-    Order,
     Schedule,
     candidates,
     tuned,
@@ -109,17 +108,3 @@ def test_channels_of_a_larger_program_are_as_deep_as_its_run_uses(
     )
     assert any(each.depth > 1 for each in report.channels_counters)
     assert "as deep as a run has filled them" in report.extra["schedule"]
-
-
-@pytest.mark.parametrize("order", spread(["weight", "row", "output"], 1))
-def test_buffers_of_a_group_fit_or_it_is_refused(order: Order) -> None:
-    refused = 0
-    for budget in (0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000):
-        schedule = Schedule(order=order, tile_rows=8, tile_cols=8, on_chip_bytes=budget)
-        try:
-            program = layers(schedule)
-        except CapacityError:
-            refused += 1
-            continue
-        assert program.extra["largest_group_buffer_bytes"]() <= budget  # type: ignore[operator]
-    assert refused < 9
