@@ -176,7 +176,7 @@ class Accum(Accumulating):
 
     Attributes:
         reduction: the function that accumulates.
-        rank: how many dimensions are folded, at least 1.
+        rank: dimensions that are folded, at least 1.
         to_memory: whether the output is written to a memory unit, from which its readers load it.
 
     Example:
@@ -250,7 +250,7 @@ class Scan(Accumulating):
 
     Attributes:
         reduction: the function that accumulates.
-        rank: how many dimensions form a group, at least 1.
+        rank: dimensions of a group, at least 1.
         to_memory: whether the output is written to a memory unit, from which its readers load it.
 
     Example:

@@ -26,7 +26,7 @@ class ExpertAddresses(Operator):
         selectors: [D_a, ..., D_0], one-hot; output: [D_a, ..., D_0, tiles, 1] of 1x1 tiles.
 
     Attributes:
-        tiles: how many tiles an expert has, at least 1.
+        tiles: tiles of an expert, at least 1.
 
     Example:
         >>> with Program("example") as program:

@@ -54,11 +54,11 @@ class Bufferize(Operator):
         One cycle per element, except the last of a buffer.
 
     Memory:
-        On chip, the tiles of a buffer from their arrival until its last reader is done. Where the
-        hardware spills, a tile that finds no room is written to off-chip memory.
+        On chip, the tiles of a buffer from their arrival until its last reader is done. With
+        ``spill`` in the hardware file, a tile that finds no room is written to off-chip memory.
 
     Attributes:
-        rank: how many dimensions a buffer has, at least 1.
+        rank: dimensions of a buffer, at least 1.
 
     Example:
         >>> with Program("example") as program:
@@ -173,14 +173,14 @@ class Streamify(Operator):
         One cycle per tile. A buffer is released when it has been read for the last time.
 
     Memory:
-        None: the tiles lie in the buffers that it reads. Those that were spilled are read from
-        off-chip memory each time they are sent.
+        None. The tiles stay in the buffers. Spilled tiles are read from off-chip memory each time
+        they are sent.
 
     Attributes:
         repeats: how often every buffer is read without a reference, outermost first.
         shape: the shape that is read at a time, outermost first; with None the buffer's.
         strides: the step along each dimension of ``shape``, in tiles; only for static buffers.
-        offset: how many tiles of the buffer come before the first one that is read.
+        offset: tiles of the buffer before the first one that is read.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)

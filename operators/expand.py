@@ -62,7 +62,7 @@ class Repeat(_Repetition):
         On chip, one element.
 
     Attributes:
-        count: how many copies, at least 1.
+        count: number of copies, at least 1.
 
     Example:
         >>> x = np.arange(8.0).reshape(2, 4)
@@ -143,7 +143,7 @@ class Expand(_Repetition):
         On chip, one element.
 
     Attributes:
-        rank: how many dimensions of 1 are expanded, at least 1.
+        rank: dimensions of 1 that are expanded, at least 1.
 
     Example:
         >>> with Program("example") as program:

@@ -104,7 +104,7 @@ class LinearOffChipLoad(Load):
         tile: rows and columns of a tile; they divide the tensor's last two dimensions.
         shape: the shape of the view, in tiles, outermost first; with None the whole tensor.
         strides: the step along each dimension of ``shape``, in tiles; with None row-major.
-        offset: how many tiles of the tensor come before the first one that is read.
+        offset: tiles of the tensor before the first one that is read.
 
     Example:
         >>> with Program("example") as program:

@@ -46,8 +46,8 @@ class LinearOffChipStore(Operator):
     shape.
 
     Shapes:
-        source: [D_a, ..., D_0] of tiles. Tiles of dimension 0 stand side by side, so all of its
-        groups are as wide. If it is ragged, ``Promote(0)`` puts each tile below the last one.
+        source: [D_a, ..., D_0] of tiles. Tiles of dimension 0 stand side by side, so all groups
+        have the same width. If it is ragged, ``Promote(0)`` puts each tile below the last one.
 
     Timing:
         As LinearOffChipLoad, one tile at a time. The slot of a tile is freed when all its requests
@@ -242,7 +242,7 @@ class RandomOffChipStore(Operator):
         output: the name of the output.
         tensor: the tensor before the first write; a Scratch is written in place and has no output.
         tile: rows and columns of a tile; they divide the tensor's last two dimensions.
-        buffered: how many tiles the authors' accounting reserves.
+        buffered: tiles that the authors' accounting reserves.
 
     Example:
         >>> with Program("example", mode="functional") as program:

@@ -48,9 +48,9 @@ class Partition(Operator):
         Per element, loading it if it is in memory, and then ``switch_cycles``.
 
     Attributes:
-        consumers: how many outputs there are.
+        consumers: number of outputs.
         rank: the rank of the sub-tensors.
-        switch_cycles: how long each element that goes to a consumer occupies the unit.
+        switch_cycles: cycles for which an element that goes to a consumer occupies the unit.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)
@@ -211,9 +211,9 @@ class Parallelize(Operator):
         No cycles. An element is visible ``switch_cycles`` after its arrival, at the earliest.
 
     Attributes:
-        consumers: how many outputs there are, at least 1.
+        consumers: number of outputs, at least 1.
         rank: the rank of the sub-tensors, which is the source's rank.
-        switch_cycles: the latency to a consumer.
+        switch_cycles: latency to a consumer.
 
     Example:
         >>> with Program("example") as program:

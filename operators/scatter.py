@@ -69,11 +69,11 @@ class Scatter(Operator):
         On chip, all words, from the first update of a group until the last word has been sent.
 
     Attributes:
-        words: of the memory, at least 1.
-        update: ``add``, ``max`` or ``min``.
-        rank: dimensions of a group, at least 1.
-        banks: of the memory, at least 1.
-        width: updates that are issued together, at least 1.
+        words: words of the memory.
+        update: the result of an update: the sum, the larger or the smaller number.
+        rank: dimensions of a group.
+        banks: banks of the memory.
+        width: updates that are issued together.
         initial: the number in every place of a word before the first update.
 
     Example:

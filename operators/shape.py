@@ -117,7 +117,7 @@ class Promote(_Reshaping):
     """Add a dimension of 1, by default outermost.
 
     Shapes:
-        source: [D_a, ..., D_0]; output: [1, D_a, ..., D_0], or [0, D_a, ..., D_0] where the
+        source: [D_a, ..., D_0]; output: [1, D_a, ..., D_0], or [0, D_a, ..., D_0] if the
         stream is empty; with ``dimension`` [..., 1, D_dimension-1, ..., D_0].
 
     Timing:
@@ -125,7 +125,7 @@ class Promote(_Reshaping):
         waits for the next element or the end, because its stop depends on that.
 
     Attributes:
-        dimension: how many dimensions stay inside the new one; all if None.
+        dimension: number of dimensions inside the new one; all if None.
 
     Example:
         >>> with Program("example") as program:
@@ -191,19 +191,19 @@ class Reshape(_Reshaping):
 
     Shapes:
         source: [..., D, ...]; output: [..., ceil(D / chunk), chunk, ...]; and a Bool stream of
-        the same shape that tells which elements are padding. With ``outermost``, which needs a
-        source of rank 0, a dimension of 1 is added in front; it is 0 if the stream is empty.
+        the same shape that marks padding. With ``outermost``, which needs a source of rank 0, a
+        dimension of 1 is added in front; it is 0 if the stream is empty.
 
     Timing:
         No cycles. With ``outermost`` the last element of a chunk waits for the next element or the
         end of the stream, because its stop depends on that.
 
     Attributes:
-        chunk: how many elements a chunk has, at least 1.
+        chunk: elements of a chunk, at least 1.
         dimension: which dimension is split, counted from the innermost. Only the innermost may
             need padding; another one has to be static and divisible.
         pad: the number that fills padding tiles; None if no padding may be needed.
-        outermost: whether to add an outermost dimension.
+        outermost: add an outermost dimension.
 
     Example:
         >>> with Program("example") as program:

@@ -36,7 +36,7 @@ class Metadata(Operator):
         Element k is visible at cycle k, or later if its reader delays it.
 
     Attributes:
-        values: the integers, none below 0.
+        values: integers of at least 0.
 
     Example:
         >>> with Program("example") as program:
@@ -104,7 +104,7 @@ class RaggedIntegers(Operator):
         One cycle per element.
 
     Attributes:
-        lists: lists of integers, none below 0; a list may be empty.
+        lists: each integer is at least 0; a list may be empty.
 
     Example:
         >>> with Program("example") as program:
@@ -168,7 +168,7 @@ class Selectors(Operator):
 
     Attributes:
         choice: integers [..., k], the streams that each selector names; no stream twice in a row.
-        width: how many streams there are to select from.
+        width: number of streams to select from.
 
     Example:
         >>> with Program("example") as program:

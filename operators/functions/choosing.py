@@ -137,7 +137,7 @@ class OneHot(Function):
         number: 1 x 1, an integer; result: a selector of ``width``.
 
     Attributes:
-        width: how many streams there are.
+        width: number of streams.
 
     Example:
         >>> with Program("example") as program:

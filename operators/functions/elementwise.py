@@ -204,7 +204,7 @@ class Mul(_Binary):
 
 @dataclass(frozen=True)
 class Div(_Binary):
-    """``a / b``, one operation per element of the result; of integers one that has no fraction.
+    """``a / b``, one operation per element of the result; quotients of integers must be integers.
 
     Shapes:
         a, b: R x C, where either may have 1 row or 1 column; result: R x C.

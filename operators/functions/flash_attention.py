@@ -36,7 +36,7 @@ class AttentionScores(Function):
         2 * R * D * N operations for the product and R * N for the scale.
 
     Attributes:
-        scale: of every score.
+        scale: factor of every score.
 
     Example:
         >>> q, k = np.ones((4, 16)), np.ones((8, 16))
@@ -94,7 +94,7 @@ class AttentionScores(Function):
 
 @dataclass(frozen=True)
 class MaskScores(Function):
-    """Scores with a mask: minus infinity at false, or the numbers of a bias added.
+    """Scores with minus infinity where a mask is false, or with a bias added.
 
     One operation per element.
 
@@ -212,10 +212,10 @@ class Quotient(Function):
 
 @dataclass(frozen=True)
 class RunningMaximum(Reduction):
-    """The largest score of a row so far, and exp(the largest before - the largest now).
+    """The largest score of a row so far, and the factor exp(the largest before - the largest now).
 
-    Columns that are not valid are never the largest. The factor of a first piece is 0. An Accum
-    of nothing gives minus infinity and 0.
+    Columns that are not valid are never the largest. The factor of the first piece is 0. An
+    Accum of an empty group gives minus infinity and 0.
 
     Shapes:
         scores: R x C; result: a tuple of two R x 1.
@@ -341,8 +341,8 @@ class RescaledSum(Reduction):
 
     Shapes:
         weights: R x C; values: C x N, of an element type of their own; maximum, which is not used,
-        and factor: R x 1; result: a tuple of R x N and R x 1, in the type of the weights; of
-        nothing: zeros and ones.
+        and factor: R x 1; result: a tuple of R x N and R x 1, in the type of the weights;
+        zeros and ones for an empty group.
 
     Example:
         >>> scores, values = np.arange(16.0).reshape(2, 8) / 8, np.ones((8, 4))

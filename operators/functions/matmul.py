@@ -37,10 +37,10 @@ _SYSTOLIC_ROWS = 16
 
 @dataclass(frozen=True)
 class Matmul(Function):
-    """``a @ b``, or ``a @ b.T`` where ``transposed``.
+    """``a @ b``, or ``a @ b.T`` if ``transposed``.
 
     Shapes:
-        a: M x K; b: K x N (N x K where transposed); result: M x N with the valid rows of a, of the
+        a: M x K; b: K x N (N x K if transposed); result: M x N with the valid rows of a, of the
         element type of a. The element type of b is the same, or an integer type of fewer bits, or
         a block-scaled one. If both are block-scaled, the result is float32. Blocks lie along K, so
         a block-scaled b has to be transposed.
@@ -119,12 +119,12 @@ class Matmul(Function):
 
 @dataclass(frozen=True)
 class MatmulSum(Reduction):
-    """The sum of ``a @ b`` over a group, or of ``a @ b.T`` where ``transposed``.
+    """The sum of ``a @ b`` over a group, or of ``a @ b.T`` if ``transposed``.
 
     The sum stays in float32 until it is emitted.
 
     Shapes:
-        a: M x K; b: K x N (N x K where transposed); result: M x N. M may be decided by data; then
+        a: M x K; b: K x N (N x K if transposed); result: M x N. M may be decided by data; then
         the accumulator starts empty and the first product becomes it. Element types as Matmul's.
 
     Timing:
@@ -239,8 +239,8 @@ class ScaledAdd(Function):
         One operation per element, and one for each factor that is not 1.
 
     Attributes:
-        alpha: of ``x``.
-        beta: of ``y``.
+        alpha: factor of ``x``.
+        beta: factor of ``y``.
 
     Example:
         >>> x, w, bias = np.ones((4, 8)), np.ones((8, 8)), np.arange(8.0).reshape(1, 8)
@@ -318,7 +318,7 @@ class LeadingCols(Function):
         x: R x C; result: R x cols.
 
     Attributes:
-        cols: at most C.
+        cols: columns of the result, at most C.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)

@@ -299,7 +299,7 @@ class SplitTiles(Split):
         R x C tiles: [R / rows, C / cols] of rows x cols each; R may be decided by data.
 
     Attributes:
-        rows, cols: of a part; they divide the rows and columns of the tile.
+        rows, cols: rows and columns of a part, which divide those of the tile.
 
     Example:
         >>> with Program("example") as program:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,8 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
         "`a`, and `D_0` is the innermost dimension. *Ragged* sizes differ from group to group.\n"
         "The parameter `rank` of an operator says how many innermost dimensions it works on.\n"
         "An operator without *Timing* takes no cycles, and one without *Memory* no memory.\n"
+        "`name` sets the name of an operator in reports. Without it, the name is that of its\n"
+        "function or class with a number, such as `exp_1`.\n"
         "The [terms](../reference/terms.md) explain these and the other words.\n"
     )
     for family, group in members.items():
@@ -71,12 +74,12 @@ def _of(entry: Entry) -> Iterator[str]:
     for title in SECTIONS:
         if title in entry.text.sections:
             yield f"**{title}.** {_prose(entry.text.sections[title])}\n"
-    given = list(parameters(entry.cls))
+    given = [each for each in parameters(entry.cls) if each.name != "name"]
     if given:
         yield "| parameter | |"
         yield "|---|---|"
         for each in given:
-            yield f"| `{each.name}` | {_prose(parameter_text(each))} |"
+            yield f"| `{each.name}` | {_prose(parameter_text(replace(each, default=None)))} |"
         yield ""
     yield "```python"
     yield str(entry.example)

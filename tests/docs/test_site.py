@@ -25,19 +25,9 @@ FETCHED = re.compile(
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
+    options = ["-m", "mkdocs", "build", "--strict", "-q", "-f"]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mkdocs",
-            "build",
-            "--strict",
-            "-q",
-            "-f",
-            CONFIGURATION,
-            "-d",
-            folder,
-        ],
+        [sys.executable, *options, CONFIGURATION, "-d", folder],
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,

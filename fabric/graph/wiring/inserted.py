@@ -52,7 +52,7 @@ class Broadcast(Operator):
         No cycles. An element waits for a slot in each output, in order.
 
     Attributes:
-        readers: how many outputs there are, at least 1.
+        readers: number of outputs.
 
     Example:
         >>> with Program("example") as program:
@@ -117,7 +117,7 @@ class Initial(Operator):
     Attributes:
         value: a number, or rows x cols numbers, for a tile; an index, or several, for a selector;
             a truth value; a tuple with a value for each item of a tuple.
-        count: at least 1.
+        count: number of sub-tensors, at least 1.
         keep_length: drop the last ``count`` sub-tensors, so that the stream is delayed and keeps
             its length.
 
