@@ -1,7 +1,7 @@
 """STeP's operators, one family per module, and the hardware functions that they apply.
 
-``streams`` and ``tiles`` hold what several operators share. ``__init__.pyi`` lists the names; each
-is loaded on its first use, since a program uses a third of the operators.
+``streams`` and ``tiles`` have the code that several operators share. ``__init__.pyi`` lists the
+names; each is loaded on its first use, since a program uses a third of the operators.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accum and Scan: fold the inner dimensions of a stream; one value per group, or every state.
+"""Accum and Scan: fold the inner dimensions of a stream, to one value or to all partial values.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -140,7 +140,7 @@ class Accumulator:
 
     @property
     def memory(self) -> tuple[object, int]:
-        """Return the accumulated state and the bytes that it occupies on chip."""
+        """The accumulated state, and the bytes that it occupies on chip."""
         return self._state, self._held_bytes
 
     def value(self) -> Value:
@@ -163,13 +163,13 @@ class Accum(Accumulating):
     """Fold the innermost ``rank`` dimensions of one stream, or of several with the same shape.
 
     Shapes:
-        inputs: [D_a, ..., D_rank, ..., D_0], the items of tuples being operands of their own;
+        inputs: [D_a, ..., D_rank, ..., D_0]; each item of a tuple is a separate operand.
         output: [D_a, ..., D_rank]. An empty group gives the initial value.
 
     Timing:
         Per element, the longer of loading and computing. With ``to_memory``, the last element of a
-        group also counts storing the accumulator as it starts. Inputs are released before the
-        output waits for a slot.
+        group takes at least as long as storing an accumulator of the initial size. Inputs are
+        released before the output waits for a slot.
 
     Memory:
         On chip, one accumulator, from the first element of a group until the result is sent.
@@ -204,7 +204,7 @@ class Accum(Accumulating):
         group = product(shape[-self.rank :])
         result = self.reduction.infer(group, *operands)
         if is_ragged(group) and any(without_ragged(each) != each for each in operands):
-            # A tile counted once for every element until here, and counts once for a group now.
+            # The mean over groups differs from the mean over elements.
             result = wiring.renewed_value(result)
         return (StreamType(shape[: -self.rank], result),)
 
@@ -239,11 +239,12 @@ class Scan(Accumulating):
     """Replace every element by the accumulation up to and including the element.
 
     Shapes:
-        inputs: [D_a, ..., D_0], the items of tuples being operands of their own; output: the same.
+        inputs: [D_a, ..., D_0]; each item of a tuple is a separate operand; output: the same shape.
         The accumulator restarts after each group of the innermost ``rank`` dimensions.
 
     Timing:
-        As Accum; with ``to_memory``, every element is stored.
+        As Accum; with ``to_memory``, every element takes at least as long as storing an accumulator
+        of the initial size.
 
     Memory:
         On chip, one accumulator, from the first element of a group until the last is sent.

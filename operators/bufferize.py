@@ -152,7 +152,10 @@ class Bufferize(Operator):
 
 
 def _close(elements: list[Element], empty: Empty, level: int) -> None:
-    """Add a bare stop, or close the dimensions with the last element if that element ends them."""
+    """Add a bare stop.
+
+    If the last element closes all dimensions inside the empty one, it gets the level instead.
+    """
     value: Value = empty
     if elements and elements[-1][1] == empty.dimension:
         value, _ = elements.pop()
@@ -416,7 +419,7 @@ def _spilled(buffer: BufferReference) -> Sequence[_Read]:
 
 
 def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
-    """Return a loop over the rounds of one of ``loops`` as a loop over the tensor."""
+    """Return a loop over the trips of one of ``loops`` as a loop over the tensor."""
     if loop.dim is None or loops[loop.dim].dim is None:
         return Loop(loop.trips, 1, None)
     return Loop(loop.trips, loop.step * loops[loop.dim].step, loops[loop.dim].dim)

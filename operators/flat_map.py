@@ -22,7 +22,7 @@ class FlatMap(Operator):
 
     Shapes:
         source: [D_a, ..., D_1, D_0] of tiles; output: [D_a, ..., D_1, D'_b, ..., D'_0] for a
-        split of rank b, the parts of a whole innermost group in dimension b.
+        split of rank b. D'_b counts the parts of all D_0 tiles of a group.
 
     Attributes:
         split: the function that splits a tile into its parts.
@@ -52,19 +52,18 @@ class FlatMap(Operator):
     def infer(self, wiring: Wiring, source: Stream) -> Types:
         (tile,) = tile_types(f"FlatMap({type(self.split).__name__})", (source.value,), 1)
         outer, count = source.shape[:-1], source.shape[-1]
-        # The parts of a group: inside of several groups their number is one of each group's own.
+        # Inside of other dimensions, each group has its own number of parts.
         inner = wiring._replace(is_inner=any(dim != 1 for dim in outer))
         shape, part = self.split.infer(inner, count, tile)
         parts = product(shape)
         if not isinstance(parts, int) and (count == 0 or not isinstance(parts / count, int)):
-            # A tile counts once for each of its parts, and the numbers of parts differ.
+            # The mean over parts differs from the mean over tiles, which have different counts.
             return (StreamType((*outer, *shape), wiring.renewed_value(part)),)
         return (StreamType((*outer, *shape), part),)
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:
-        # The split determines the number of parts. A tile may have none, unless it is split into
-        # exactly one.
+        # If the last tile has no parts, the last part is sent before that tile arrives.
         if not rates.is_ours(self.split):
             return None
         tile = inputs[0].value

@@ -1,4 +1,4 @@
-"""Map: apply a function to every element of one stream, or of several of one shape.
+"""Map: apply a function to every element of a stream, or of several streams of one shape.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -30,8 +30,8 @@ class Map(ComputeOperator):
     """Apply ``function`` to every element.
 
     Shapes:
-        inputs: [D_a, ..., D_0], all the same; output: the same. The items of tuples are operands of
-        their own.
+        inputs: [D_a, ..., D_0], all the same; output: the same. Each item of a tuple is a separate
+        operand.
 
     Timing:
         Per element, the longest of three: loading the inputs that are in memory (added up),
@@ -39,9 +39,8 @@ class Map(ComputeOperator):
         is sent.
 
     Memory:
-        On chip, the operands of the function. Matmul holds its second operand and 16 numbers for
-        each
-        column of its first.
+        On chip, the operands of the function. Matmul keeps its second operand, and 16 numbers for
+        each column of its first operand.
 
     Attributes:
         function: the function that turns the operands into a value.

@@ -42,7 +42,7 @@ from operators.tiles.integers import is_integer
 
 @dataclass(frozen=True)
 class _MergeJoin(Operator):
-    """Walk the groups of two sorted streams; subclasses choose the coordinates that are sent."""
+    """Walk the groups of two sorted streams; a subclass decides which coordinates are sent."""
 
     secondary_outputs = (0, 1, 2)
     no_order = "coordinates decide which tiles it passes on"
@@ -190,7 +190,7 @@ class Union(_MergeJoin):
         coordinate, which leaves in that cycle.
 
     Attributes:
-        filler: the number in every place of the tile that replaces a missing payload.
+        filler: the number that fills the tile in place of a missing payload.
 
     Example:
         >>> with Program("example") as program:

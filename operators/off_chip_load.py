@@ -1,6 +1,6 @@
 """LinearOffChipLoad and RandomOffChipLoad: read the tiles of a tensor from off-chip memory.
 
-The first one reads affinely, the second one at addresses from a stream.
+The first one reads along loops with constant strides, the second one at addresses from a stream.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -39,12 +39,7 @@ from operators.tiles.tensor import Tensor
 
 @dataclass(frozen=True)
 class Load(Operator):
-    """Reads tiles.
-
-    Attributes:
-        tensor: the tensor that is read.
-        tile: rows and columns.
-    """
+    """A load of tiles of ``tensor``; ``tile`` has the rows and columns of a tile."""
 
     conducted = True
     kind = "memory"
@@ -67,7 +62,7 @@ class Load(Operator):
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         tile = outputs[0].value
         assert isinstance(tile, TileType)
-        # Views of one tensor are in one place.
+        # The views of a tensor share its place in memory.
         base = self.tensor.base if isinstance(self.tensor, Tensor) else self.tensor
         width = self.tensor.shape[-1]
         return OffChipTensor(base.shape, tile.dtype, source=base, tile=self.tile, width=width)
@@ -93,8 +88,8 @@ class LinearOffChipLoad(Load):
 
     Timing:
         A tile of R rows takes R * ceil(row bytes / request bytes) requests. One tile is under way
-        at a time, unless the memory prefetches. Without contention a tile takes its bundles + 18
-        cycles on the paper's HBM.
+        at a time, unless the memory prefetches. On the paper's HBM, a tile without contention
+        takes 18 cycles and one for each bundle of its requests.
 
     Memory:
         On chip, one tile while it is under way. Off chip, every tile as often as it is read.
@@ -196,7 +191,7 @@ class LinearOffChipLoad(Load):
 
 
 async def _read(ports: Ports, tiles: Tiles, view: View, last_stop: int) -> None:
-    """Read a view of ``tiles``; its last element closes ``last_stop`` dimensions more."""
+    """Read a view of ``tiles``; its last element also closes ``last_stop`` outer dimensions."""
     rank = len(view.shape)
     ports.announce(*tiles.sizes, (number for number, _, _ in view if number is not None))
     for number, level, empty_dimension in view:

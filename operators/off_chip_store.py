@@ -41,9 +41,8 @@ from operators.tiles.tensor import Elements, Scratch, Tensor
 class LinearOffChipStore(Operator):
     """Write the tiles of a stream one after the other.
 
-    In functional mode the output is a matrix: tiles stand side by side until one carries a stop;
-    then the next row of tiles begins. With ``shape`` the same elements form a tensor of that
-    shape.
+    In functional mode the output is a matrix. Tiles are side by side up to a tile with a stop; then
+    the next row of tiles begins. With ``shape`` the same elements form a tensor of that shape.
 
     Shapes:
         source: [D_a, ..., D_0] of tiles. Tiles of dimension 0 stand side by side, so all groups
@@ -165,7 +164,7 @@ def _cut(source: StreamType) -> tuple[Dim, int] | None:
 
 
 class _Places:
-    """Places of tiles in the matrix; consecutive places if the width depends on the data."""
+    """The place of each tile in the matrix; consecutive bytes if the width depends on the data."""
 
     def __init__(self, source: StreamType) -> None:
         cut = _cut(source)
@@ -322,7 +321,7 @@ class RandomOffChipStore(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
-        # Held to the end: loads of the same tensor find its data made.
+        # Loads of the same tensor find its data as long as an operator refers to them.
         elements = grid.tensor.elements()
         matrix = self._stored(ports, grid, elements) if ports.functional else None
         written = (

@@ -1,6 +1,6 @@
-"""Partition and Parallelize: the sub-tensors of a stream go to several consumers.
+"""Partition and Parallelize: send the sub-tensors of a stream to several consumers.
 
-A selector names the consumers of a Partition; a Parallelize deals out in turn.
+In a Partition, a selector names the consumers; a Parallelize takes the consumers in turn.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; Parallelize: the
 authors' artifact, the static counterpart of the paper's Partition (Table 6).

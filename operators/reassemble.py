@@ -200,7 +200,7 @@ class EagerMerge(Operator):
 
     Timing:
         A sub-tensor starts when its first element is visible. Its selector leaves in the same
-        cycle, or one hop earlier if every input has an element on its way. One cycle lies between
+        cycle, or one hop earlier if every input has an element in flight. One cycle lies between
         two elements of a sub-tensor. The sub-tensor that became visible first goes first; in one
         cycle the lowest input goes first.
 

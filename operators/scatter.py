@@ -172,8 +172,8 @@ class _Memory:
     """The words of one group, and the updates that have not been issued.
 
     Attributes:
-        is_open: there is a group.
-        word_cycles: of one word through a port.
+        is_open: whether a group has begun.
+        word_cycles: cycles for moving one word at the on-chip bandwidth.
     """
 
     def __init__(self, ports: Ports, operator: Scatter) -> None:

@@ -162,7 +162,7 @@ class Promote(_Reshaping):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        # In one dimension each element may be the last: the next one has to be seen first.
+        # In a stream of one dimension each element may be the last one, so it waits for the next.
         (source,) = inputs
         is_new_outermost = len(source.shape) == 1 and self.dimension in (None, 1)
         return Work(passes=True, in_memory=rates.in_memory[0], holds=is_new_outermost)
@@ -276,9 +276,8 @@ class Reshape(_Reshaping):
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         # Padding is in no memory.
         in_memory = rates.in_memory[0] and self.pad is None
-        # Of one group, the padding comes last.
         pads = self.pad is not None
-        # The last element closes the outermost dimension: the next one has to be seen first.
+        # Padding is sent last only if there is a single group.
         return Work(
             in_memory=in_memory,
             passes=not pads or len(inputs[0].shape) == 1,
@@ -377,7 +376,7 @@ def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
     """
     sizes = tuple(dim for dim in stream.shape if isinstance(dim, int))
     if not all(map(is_static, stream.shape)) or product(sizes) != math.prod(shape):
-        refuse(f"{stream} shall have the shape {list(shape)}: expected equal sizes", ShapeError)
+        refuse(f"{stream} is read in the shape {list(shape)}: expected equal sizes", ShapeError)
     left = len(sizes)
     for old, new in _groups(sizes, shape):
         left -= len(old)
@@ -391,19 +390,22 @@ def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
 def _groups(
     old: Sequence[int], new: Sequence[int]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the smallest groups of dimensions of equal size; dimensions of 1 join a neighbour."""
-    here, there = list(old), list(new)
+    """Return the smallest groups of old and new dimensions with equal numbers of elements.
+
+    The dimensions of 1 at the end join the last group.
+    """
+    old_left, new_left = list(old), list(new)
     groups: list[tuple[list[int], list[int]]] = []
-    while here and there:
-        left, right = [here.pop(0)], [there.pop(0)]
+    while old_left and new_left:
+        left, right = [old_left.pop(0)], [new_left.pop(0)]
         while math.prod(left) != math.prod(right):
             if math.prod(left) < math.prod(right):
-                left.append(here.pop(0))
+                left.append(old_left.pop(0))
             else:
-                right.append(there.pop(0))
+                right.append(new_left.pop(0))
         groups.append((left, right))
-    groups[-1][0].extend(here)
-    groups[-1][1].extend(there)
+    groups[-1][0].extend(old_left)
+    groups[-1][1].extend(new_left)
     return [(tuple(left), tuple(right)) for left, right in groups]
 
 

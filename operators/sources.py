@@ -2,7 +2,7 @@
 
 Metadata and Consumer: the authors' artifact (its metadata generator and its consumer context).
 Selectors: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1 (selector streams).
-RaggedIntegers: the ragged dimensions of the same section. In the paper only selector streams occur.
+RaggedIntegers: not in the paper; the same section defines ragged dimensions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Zip: several streams of one shape become one of tuples.
+"""Zip: several streams of one shape become one stream of tuples.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -24,7 +24,7 @@ class Zip(Operator):
 
     Shapes:
         inputs: two or more [D_a, ..., D_0], all the same; output: the same. An element has at most
-        256 values, those in tuples inside of tuples counted.
+        256 values, including the values of nested tuples.
 
     Example:
         >>> with Program("example") as program:
@@ -53,7 +53,7 @@ class Zip(Operator):
         value = TupleType(tuple(each.value for each in inputs))
         if value.count > MOST_VALUES:
             raise ShapeError(
-                f"Zip makes tuples of {value.count:,} values, those inside of others counted: "
+                f"Zip makes tuples of {value.count:,} values, including values of nested tuples: "
                 f"expected at most {MOST_VALUES}"
             )
         return (StreamType(inputs[0].shape, value),)

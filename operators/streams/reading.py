@@ -1,4 +1,4 @@
-"""Readers of streams: values of one or several streams, operands, and texts about orders.
+"""Readers of one or several streams, and helpers for elements, bare stops and checks of inputs.
 
 An operator handles bare stops by one of five disciplines, which its reader implements:
 
@@ -323,7 +323,7 @@ def _alike(values: list[Value]) -> bool:
 
 
 class Guided(Generic[V]):
-    """An iterator over the values of one input; for each, the operator reads a group of another.
+    """An iterator over the values of an input; for each, the operator reads a group of another.
 
     A bare stop of the values has an equal one in the stream of groups, outside of any group. The
     operator calls ``groups.passed`` for every element of a group, including the last one.
@@ -347,8 +347,8 @@ class Guided(Generic[V]):
 
         Args:
             ports: of the operator.
-            values: one input.
-            groups: the other.
+            values: the input whose values are returned.
+            groups: the input with a group for each value.
             sink: receives the bare stops of ``groups`` outside of groups; None to drop them.
             inner: the dimensions of the output below the outer ones, which both inputs have.
             held: an element keeps its slot until ``take``, a bare stop until it is passed on;
@@ -439,7 +439,7 @@ class Track:
         port, source: the input.
         element: the last element that was read; None before the first and at the end.
         stop: the dimensions that the element closes; -1 without an element.
-        level: those of them outside of the operator's sub-tensors; below 0 inside a sub-tensor.
+        level: the dimensions outside of sub-tensors that it closes; below 0 inside a sub-tensor.
     """
 
     __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")

@@ -29,7 +29,7 @@ class Position(NamedTuple):
     """One element of a tensor, or one empty part.
 
     Attributes:
-        place: per dimension, outermost first; it ends before a dimension of size 0.
+        place: the index along each dimension, outermost first, up to a dimension of size 0.
         stop: the number of dimensions that close here, counted from the innermost.
         empty_dimension: the dimension of size 0, counted from the innermost; None for an element.
     """
@@ -42,8 +42,8 @@ class Position(NamedTuple):
 def positions(shape: Sequence[int]) -> Iterator[Position]:
     """Walk a tensor of ``shape`` in row-major order, outermost dimension first.
 
-    The last element closes all dimensions. A tensor with a dimension of size 0 has one position for
-    each place in the dimensions outside.
+    The last element closes all dimensions. If a dimension has size 0, there is one position for
+    each place in the dimensions outside of it.
     """
     outer = next((axis for axis, size in enumerate(shape) if size == 0), None)
     walked = tuple(shape) if outer is None else tuple(shape[:outer])
@@ -307,7 +307,7 @@ class Tiles:
 
 
 class _ScratchTiles(Tiles):
-    """Tiles with the data of the moment: each is copied when it is read."""
+    """Tiles of a scratch: the data are copied when a tile is read, since stores change them."""
 
     def __init__(self, grid: Grid, ports: Ports, scratch: Scratch) -> None:
         super().__init__(grid, ports, None)

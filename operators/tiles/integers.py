@@ -27,10 +27,10 @@ def integer(number: int) -> Tile:
 
 
 def count_in(tile: Tile, what: str) -> int:
-    """Return the number that ``tile`` carries, which counts ``what``.
+    """Return the number in ``tile``; errors call it ``what``.
 
     Raises:
-        ValueError: it carries none, or one below 0.
+        ValueError: the tile has no data, or the number is below 0.
     """
     number = number_in(tile)
     if number < 0:

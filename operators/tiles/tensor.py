@@ -1,9 +1,9 @@
 """Tensors in off-chip memory: a shape, an element type, and data, which a function or a file gives.
 
-A safetensors file is eight bytes with the length of a header, the header, which is a JSON object
-with the element type, the shape and the place of every tensor, and their data, row-major and
-little-endian. The format's library checks the header. It has no bfloat16 arrays in numpy, so the
-data are mapped here.
+A safetensors file begins with the length of its header in eight bytes. The header is a JSON object
+with the element type, the shape and the place of every tensor. The data follow, row-major and
+little-endian. The format's library checks the header. It returns no bfloat16 arrays for numpy, so
+this module maps the data.
 
 A program writes a Scratch and reads it again in one run.
 """
