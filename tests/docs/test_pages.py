@@ -22,7 +22,7 @@ WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
 BY_HAND = [page for page in WRITTEN if GENERATED not in (PAGES / page).read_text(encoding="utf-8")]
 LONG = (
     *("size-channels", "choose-a-design", "inspect-a-run", "own-sizes", "hardware-file"),
-    *("where-the-cycles-went", "floor-plan", "test-a-program", "results"),
+    *("where-the-cycles-went", "floor-plan", "test-a-program"),
 )
 """Pages with commands that take seconds."""
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
