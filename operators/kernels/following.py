@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fabric import Layout
+from fabric.extend import Loop
 from operators.kernels.schedule import Schedule, divisors, fit
 from operators.kernels.tensors import Computed, View
 
@@ -173,10 +174,11 @@ def with_sizes(layout: Layout, dims: tuple[int, ...], sizes: Sequence[int]) -> L
 
 def with_cols(layout: Layout, cols: int) -> Layout:
     """Return the layout of the same rows with other columns; its tiles hold whole rows."""
-    *lead, _ = layout.shape
-    last = len(lead)
-    loops = [loop for loop in layout.loops if loop.dim != last]
-    kept = layout.nested(loops)
-    return replace(
-        kept, shape=(*lead, cols), tile=(*layout.tile[:-1], cols), start=(*layout.start[:-1], 0)
-    )
+    return with_sizes(layout, (len(layout.shape) - 1,), (cols,))
+
+
+def unrepeated(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """Return the loops without the innermost ones that repeat a tile."""
+    while loops and loops[-1].dim is None:
+        loops = loops[:-1]
+    return loops

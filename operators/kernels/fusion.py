@@ -244,13 +244,10 @@ def _only_read_by(model: Model, kernel: RowLocal) -> RowLocal | None:
             continue
         (result,) = other.results
         reading = [each for each in kernel.operands if each.view.source is result]
-        if reading and len(reading) == _readers(model, result) and all(map(_as_it_comes, reading)):
+        readers = model.readers().get(result)
+        if reading and len(reading) == readers and all(map(_as_it_comes, reading)):
             return other
     return None
-
-
-def _readers(model: Model, source: Source) -> int:
-    return model.readers().get(source, 0)
 
 
 def _as_it_comes(operand: Operand) -> bool:

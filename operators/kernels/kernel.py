@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fabric import Layout, Program, ShapeError, Stream
-from operators.convert import Convert, matrix_of
+from operators.convert import Convert, is_matrix
 from operators.kernels.tensors import Computed, Pulled, Source, Stored, View
 
 Streams = Stream | tuple[Stream, ...]
@@ -117,17 +117,11 @@ def joint_of(operand: Operand) -> Joint:
     source = operand.view.source
     assert isinstance(source, Computed)
     pulled = operand.pulled()
-    return Joint(pulled, _convertible(source.layout, pulled.layout))
-
-
-def _convertible(given: Layout, wanted: Layout) -> bool:
-    if given.shape != wanted.shape:
-        return False
     try:
-        Convert(wanted).buffer(given)
+        Convert(pulled.layout).buffer(source.layout)
     except ShapeError:
-        return False
-    return True
+        return Joint(pulled, convertible=False)
+    return Joint(pulled, convertible=True)
 
 
 def may_be_spilled(operand: Operand) -> bool:
@@ -135,9 +129,4 @@ def may_be_spilled(operand: Operand) -> bool:
     source = operand.view.source
     if not isinstance(source, Computed):
         return isinstance(source, Stored)
-    try:
-        matrix_of(source.layout)
-        matrix_of(joint_of(operand).pulled.layout)
-    except ShapeError:
-        return False
-    return True
+    return is_matrix(source.layout) and is_matrix(operand.pulled().layout)

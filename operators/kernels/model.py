@@ -7,18 +7,19 @@ a loop of the model have to take one step after the other.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Final
 
 from fabric import Layout, Program, ProgramError, Stream
 from operators.convert import Convert, is_matrix, loaded, through_memory
+from operators.kernels.following import unrepeated
 from operators.kernels.kernel import Joint, Kernel, Operand, Streams, joint_of
 from operators.kernels.recurrence import Recurrence, is_by_steps
 from operators.kernels.row_local import rearranged
 from operators.kernels.schedule import number_of
-from operators.kernels.tensors import Computed, Opaque, Pulled, Source, Stored, View
+from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
 from operators.shape import redimensioned
 
 
@@ -234,7 +235,10 @@ class _Joints:
             return result
         nodes = self._program.nodes
         first = len(nodes)
-        result = _converted(stream, source, pulled, through=through)
+        if through:
+            result = spill(stream, source.layout, pulled.layout)
+        else:
+            result = Convert(pulled.layout)(stream.laid_out(source.layout))
         self._wired.bringing[operand] = range(first, len(nodes))
         if not pulled.layout.rereads:
             self._converted[key] = result, self._wired.bringing[operand]
@@ -245,12 +249,6 @@ def _load_name(kernel: Kernel, index: int) -> str:
     names = [each.view.source.name for each in kernel.operands]
     name = f"{kernel.name}_load_{names[index]}"
     return name if names.count(names[index]) == 1 else f"{name}_{index}"
-
-
-def _converted(stream: Stream, source: Computed, pulled: Pulled, *, through: bool) -> Stream:
-    if through:
-        return spill(stream, source.layout, pulled.layout)
-    return Convert(pulled.layout)(stream.laid_out(source.layout))
 
 
 def _deepen_forks(program: Program) -> None:
@@ -358,20 +356,9 @@ def times_loaded(operand: Operand, *, spilled: bool) -> int:
 
 def _loaded(operand: Operand, layout: Layout) -> Layout:
     """Return the walk in which an operand is loaded; the kernel reads it in ``layout``."""
-    return _once(layout) if operand.resident else _innermost_once(layout)
+    return _once(layout) if operand.resident else layout.nested(unrepeated(layout.loops))
 
 
 def _once(layout: Layout) -> Layout:
     """Return the layout without the loops that read again."""
-    return _without(layout, lambda loop: layout.map[loop] is None)
-
-
-def _innermost_once(layout: Layout) -> Layout:
-    """Return the layout without the innermost loops, which repeat a tile in a row."""
-    last = max((loop for loop, dim in enumerate(layout.map) if dim is not None), default=-1)
-    return _without(layout, lambda loop: loop > last)
-
-
-def _without(layout: Layout, dropped: Callable[[int], bool]) -> Layout:
-    kept = [loop for loop in range(len(layout.trips)) if not dropped(loop)]
-    return layout.nested([layout.loops[loop] for loop in kept])
+    return layout.nested([loop for loop in layout.loops if loop.dim is not None])

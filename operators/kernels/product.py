@@ -22,7 +22,7 @@ from operators.accum import Accum
 from operators.expand import Repeat
 from operators.functions.matmul import LeadingCols, Matmul, MatmulSum, ScaledAdd
 from operators.functions.retile import RetileCol
-from operators.kernels.following import readable, rows_layout
+from operators.kernels.following import readable, rows_layout, unrepeated
 from operators.kernels.kernel import Kernel, Operand, Streams, joint_of
 from operators.kernels.schedule import Order, Schedule, at_most, fit
 from operators.kernels.tensors import Computed, Pulled, Stored, View
@@ -201,7 +201,7 @@ class Nest:
         """All loops, outermost first, as they move along the left operand; n reads it again."""
         batches = self._along(range(self.batch))
         rows, inner = self._along(range(self.batch, self.last)), self._along((self.last,))
-        across = (Loop(self.size // (self.cols * self.units), 0, None),)
+        across = (Loop(self.size // (self.cols * self.units), 1, None),)
         middle = (*across, *rows) if self.order == "weight" else (*rows, *across)
         return (*batches, *middle, *inner)
 
@@ -225,7 +225,7 @@ class Nest:
     @property
     def reading_left(self) -> Layout:
         """The reading order of the left operand, without innermost loops that repeat a tile."""
-        return _layout(self.left.shape, self.left.tile, _trimmed(self.loops))
+        return Layout.of_loops(self.left.shape, self.left.tile, (), unrepeated(self.loops))
 
     def reading_right(self, batches: tuple[int, ...], *, transposed: bool) -> Layout:
         """Return the order of a unit's part of the right operand, with U = N / units columns.
@@ -248,10 +248,10 @@ class Nest:
                 return Loop(loop.trips, self.cols, across)
             if loop.dim == self.last:
                 return loop._replace(dim=inner)
-            return loop if loop.dim < self.batch else Loop(loop.trips, 0, None)
+            return loop if loop.dim < self.batch else Loop(loop.trips, 1, None)
 
-        loops = _trimmed(tuple(map(moved, self.loops)))
-        return _layout((*batches, *sizes), ((1,) * count) + tile, loops)
+        loops = unrepeated(tuple(map(moved, self.loops)))
+        return Layout.of_loops((*batches, *sizes), ((1,) * count) + tile, (), loops)
 
     @property
     def result(self) -> Layout:
@@ -278,25 +278,8 @@ class Nest:
         return self._given(tuple(loops), cols, cols)
 
     def _given(self, loops: tuple[Loop, ...], size: int, cols: int) -> Layout:
-        return _layout((*self.left.shape[:-1], size), (*self.left.tile[:-1], cols), loops)
-
-
-def _trimmed(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """Drop the innermost loops along no dimension."""
-    kept = len(loops)
-    while kept and loops[kept - 1].dim is None:
-        kept -= 1
-    return loops[:kept]
-
-
-def _layout(shape: tuple[int, ...], tile: tuple[int, ...], loops: tuple[Loop, ...]) -> Layout:
-    return Layout(
-        shape,
-        tile,
-        tuple(each.trips for each in loops),
-        tuple(max(1, each.step) for each in loops),
-        tuple(each.dim for each in loops),
-    )
+        shape, tile = (*self.left.shape[:-1], size), (*self.left.tile[:-1], cols)
+        return Layout.of_loops(shape, tile, (), loops)
 
 
 def linear(

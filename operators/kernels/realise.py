@@ -85,7 +85,8 @@ class _Summary:
         return sum(buffer_bytes(self._program, each) for each in its)
 
     def unfused_bytes(self) -> int:
-        return sum(_whole_bytes(each) for each in {each.view.source for each in self._between})
+        sources = {each.view.source for each in self._between}
+        return sum(_tensor_bytes(each.shape, each.dtype) for each in sources)
 
     def converter_bytes(self) -> int:
         its = [self._wired.operands[each] for each in self._between]
@@ -125,18 +126,7 @@ class _Summary:
         return round(100 * fused / unfused, 1) if unfused else None
 
     def spilled_bytes(self) -> int:
-        nodes = [
-            self._program.nodes[place]
-            for each in self.through
-            for place in self._wired.operands[each]
-        ]
-        costs = [node.operator.costs(node.input_types, node.output_types) for node in nodes]
-        total = [number_of(self._program, each.load_bytes + each.store_bytes) for each in costs]
-        return sum(each or 0 for each in total)
-
-
-def _whole_bytes(source: Source) -> int:
-    return math.prod(source.shape) * source.dtype.itemsize
+        return sum(_bytes(self._program, self._wired.operands[each]) for each in self.through)
 
 
 def _is_load(part: Kernel | Operand) -> bool:
