@@ -1,3 +1,1 @@
 """Deadlocks: the waits of a stopped run, their cause, and depths that release them."""
-
-from __future__ import annotations

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fabric.messages.causes import Operation
-
-if TYPE_CHECKING:
-    from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
+from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
 
 _SENTENCES: Final = 6
 _THROUGH: Final = 4

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fabric.analysis.deadlock.cause import (
     Stuck,
@@ -28,20 +29,22 @@ from fabric.analysis.deadlock.document import (
     LoopChannel,
     Remedy,
 )
+from fabric.analysis.deadlock.livelock import Livelock
 from fabric.analysis.deadlock.remedy import find_remedy
 from fabric.analysis.deadlock.text import one_line
+from fabric.graph.hardware.latency import Hop
+from fabric.graph.wiring.elaborate import Plan
 from fabric.messages.causes import Cause, Operation
+from fabric.messages.place import Place
 from fabric.messages.text import counted
-from fabric.timing.state.run_state import expected_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from fabric.analysis.deadlock.livelock import Livelock
-    from fabric.graph.hardware.latency import Hop
-    from fabric.graph.wiring.elaborate import Plan
-    from fabric.messages.place import Place
-    from fabric.timing.state.run_state import ChannelState, Expected, RunState, UnitState, WaitState
+from fabric.timing.state.run_state import (
+    ChannelState,
+    Expected,
+    RunState,
+    UnitState,
+    WaitState,
+    expected_of,
+)
 
 _EVENTS: Final = 8
 _NAMES: Final = 4

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from fabric.messages.place import Place
 from fabric.timing.guards.operators import GuardedUnit
-
-if TYPE_CHECKING:
-    from fabric.messages.place import Place
-    from fabric.timing.machine.machine import Machine
+from fabric.timing.machine.machine import Machine
 
 LIVELOCK_CYCLES: Final = 10_000_000
 

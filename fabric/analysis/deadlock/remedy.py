@@ -15,23 +15,20 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fabric.analysis.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
-from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Change, Search
+from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Change, Outcome, Search
 from fabric.analysis.depths.problem import UNBOUNDED, Limit, Oracle, Problem, Slot, Variable
 from fabric.analysis.depths.search import raised, trimmed
+from fabric.graph.hardware.latency import Hop
+from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.inserted import Initial, beginning
+from fabric.graph.wiring.stream import Feedback
 from fabric.messages.causes import Cause
 from fabric.messages.text import counted
+from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT
-
-if TYPE_CHECKING:
-    from fabric.analysis.deadlock.trial import Outcome
-    from fabric.graph.hardware.latency import Hop
-    from fabric.graph.wiring.elaborate import Plan
-    from fabric.graph.wiring.stream import Feedback
-    from fabric.timing.retiming.record import Record
 
 _MOST_INITIAL: Final = 16
 _LONGEST: Final = 100

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fabric.analysis.deadlock.cause import channels_of, code, find_stuck, growable
 from fabric.analysis.deadlock.livelock import LIVELOCK_CYCLES, LivelockWatch
 from fabric.analysis.depths.problem import UNBOUNDED
-from fabric.graph.wiring.elaborate import elaborate
+from fabric.graph.hardware.latency import Hop
+from fabric.graph.wiring.elaborate import Plan, elaborate
 from fabric.graph.wiring.stream import Feedback
 from fabric.messages.errors import ShapeError
 from fabric.timing.machine.assembly import Setup
 from fabric.timing.machine.interrupts import Interrupts
-from fabric.timing.machine.machine import cycles_of, has_effects, state_of
+from fabric.timing.machine.machine import Machine, cycles_of, has_effects, state_of
 from fabric.timing.machine.runner import Runner
+from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.record_making import Recording
-
-if TYPE_CHECKING:
-    from fabric.graph.hardware.latency import Hop
-    from fabric.graph.wiring.elaborate import Plan
-    from fabric.timing.machine.machine import Machine
-    from fabric.timing.retiming.record import Record
-    from fabric.timing.state.run_state import Ending, RunState, UnitState
+from fabric.timing.state.run_state import Ending, RunState, UnitState
 
 EFFORT_ELEMENTS: Final = 400_000
 """Elements that all runs of a search may deliver together."""

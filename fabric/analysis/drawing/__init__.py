@@ -1,3 +1,1 @@
 """Pictures of programs: operators, streams with their shapes, repeated parts once."""
-
-from __future__ import annotations

@@ -1,3 +1,1 @@
 """Floor plans: a site of a mesh for each unit, so that bytes cross few links."""
-
-from __future__ import annotations

@@ -6,15 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fabric.analysis.drawing.mesh import Link, Square, mesh
 from fabric.analysis.drawing.paper import FAINT, INK, PAPER, extent, framed, shortened
+from fabric.analysis.placing.result import FloorPlan
 from fabric.messages.causes import STUCK
 from fabric.messages.text import counted, merged_text, without_numbers
-
-if TYPE_CHECKING:
-    from fabric.analysis.placing.result import FloorPlan
 
 _COLOURS: Final = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d8c400", "#8a4fbf", "#8c564b",

@@ -6,18 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from fabric.analysis.symbolic.metrics import dtype_of, passed_bytes
+from fabric.analysis.symbolic.metrics import Metrics, dtype_of, passed_bytes
 from fabric.analysis.symbolic.substitution import Size, Substitution
-from fabric.graph.values.dims import Totals, least_of, with_totals
-
-if TYPE_CHECKING:
-    from fabric.analysis.symbolic.metrics import Metrics
-    from fabric.graph.hardware.description import AreaDescription, Range
-    from fabric.graph.hardware.latency import Mesh
-    from fabric.graph.values.dims import Dim
-    from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.hardware.description import AreaDescription, Range
+from fabric.graph.hardware.latency import Mesh
+from fabric.graph.values.dims import Dim, Totals, least_of, with_totals
+from fabric.graph.wiring.elaborate import Plan
 
 _KIB: Final = 1024
 

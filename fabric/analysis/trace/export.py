@@ -10,22 +10,19 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from fabric.analysis.trace.analysis.timeline import STATES, occupancy, slices, timelines
+from fabric.analysis.trace.analysis.timeline import STATES, Timelines, occupancy, slices, timelines
 from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.opened import Trace, write_json_lines
 from fabric.analysis.trace.paths import literal, plain, system_errors
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import Names
 from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import output_file
 from fabric.messages.text import one_of
 from fabric.messages.users_code import users_code
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.analysis.timeline import Timelines
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 Writer: TypeAlias = Callable[[Trace, Path], int]
 """Writes a trace into a file and returns the number of events."""

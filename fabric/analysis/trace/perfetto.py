@@ -9,21 +9,25 @@ from __future__ import annotations
 from pathlib import Path
 
 # Any: protobuf's classes have no types.
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceMessage
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
-from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy, slices, timelines
+from fabric.analysis.trace.analysis.timeline import (
+    Level,
+    Timelines,
+    bandwidth,
+    occupancy,
+    slices,
+    timelines,
+)
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import Names
 from fabric.messages.causes import BusUse, Cause
 from fabric.messages.files import output_file
 from fabric.messages.text import counted
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.analysis.timeline import Timelines
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.timing.engine.off_chip import MemoryCounters
+from fabric.timing.engine.off_chip import MemoryCounters
 
 _SEQUENCE: Final = 1
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import trio
@@ -24,19 +24,15 @@ from fabric.analysis.symbolic.folding import operator_text
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.analysis.trace.spool import Spool
 from fabric.analysis.trace.table_file import SUFFIX
+from fabric.graph.values.stream_type import StreamType
+from fabric.graph.wiring.elaborate import Plan
 from fabric.messages.causes import Cause, Operation
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import write_whole
 from fabric.messages.text import JsonObject, json_text
 from fabric.messages.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
-from fabric.timing.machine.machine import shutdown_cycles_of, state_of
-from fabric.timing.state.run_state import Expected, expected_of, open_waits
-
-if TYPE_CHECKING:
-    from fabric.graph.values.stream_type import StreamType
-    from fabric.graph.wiring.elaborate import Plan
-    from fabric.timing.machine.machine import Machine
-    from fabric.timing.state.run_state import RunState
+from fabric.timing.machine.machine import Machine, shutdown_cycles_of, state_of
+from fabric.timing.state.run_state import Expected, RunState, expected_of, open_waits
 
 _SNAPSHOT_SECONDS: Final = 1.0
 

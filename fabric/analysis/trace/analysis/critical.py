@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import Names, percent
 from fabric.display.parts import SHOWN, Rows, Sheet, Title
 from fabric.display.result import Result
 from fabric.messages.causes import Cause
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 _PHASES: Final = 10
 

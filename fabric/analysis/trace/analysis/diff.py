@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.display.parts import SHOWN as ROWS
 from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.display.result import Result
 from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.place import Place
 from fabric.messages.text import counted
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 COMPARED: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
 """Causes with compared cycles, without idle: a unit that ends later is idle for less."""

@@ -8,8 +8,9 @@ counts as busy outside of its recorded waits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,7 +20,7 @@ from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.text import one_line
 from fabric.analysis.trace.channel_rows import channels_table
 from fabric.analysis.trace.reading.query_tables import CHANNELS
-from fabric.analysis.trace.reading.reader import refused
+from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.display.parts import Rows, Sheet, Title
 from fabric.display.result import Result
@@ -37,17 +38,13 @@ from fabric.timing.state.run_state import (
     ChannelState,
     Expected,
     OnChipState,
+    OpenWait,
     RunState,
     UnitFacts,
+    UnitState,
     WaitState,
     open_waits,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.timing.state.run_state import OpenWait, UnitState
 
 _NEVER: Final = (1 << 63) - 1
 

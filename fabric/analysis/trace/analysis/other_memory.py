@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fabric.analysis.trace.reading.reader import RecordedRun
+from fabric.graph.hardware.description import OffChipDescription
 from fabric.graph.hardware.file import varied_hardware
 from fabric.graph.hardware.least_cycles import least_burst_cycles
 from fabric.messages.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.graph.hardware.description import OffChipDescription
 
 _KEYS: Final = {
     "bandwidth": ("channels", "bytes_per_cycle"),

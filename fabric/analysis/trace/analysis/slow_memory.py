@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.messages.causes import BusUse, Cause
+from fabric.timing.engine.off_chip import ClientTraffic, MemoryCounters
 from fabric.timing.state.resource_use import bus_shares, row_outcomes, uneven_channels
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fabric.analysis.trace.analysis.stalls import Accounts
-    from fabric.timing.engine.off_chip import ClientTraffic, MemoryCounters
 
 _MUCH: Final = {
     BusUse.WINDOW: 10.0,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from fabric.analysis.trace.analysis.critical import cycles_by_root, named_path, named_root
+from fabric.analysis.trace.analysis.roots import Root
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
 from fabric.analysis.trace.analysis.stalled import (
     ChargedRoot,
@@ -16,15 +17,10 @@ from fabric.analysis.trace.analysis.stalled import (
 )
 from fabric.analysis.trace.analysis.stalls import Accounts, Key
 from fabric.analysis.trace.analysis.traffic import traffic_of
+from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
+from fabric.analysis.trace.reading.reader import RecordedRun
+from fabric.analysis.trace.reading.wording import Names
 from fabric.messages.text import Family, spread
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fabric.analysis.trace.analysis.roots import Root
-    from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.analysis.trace.reading.wording import Names
 
 
 def stalls_of(trace: RecordedRun) -> Stalls:

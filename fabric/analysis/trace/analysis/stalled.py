@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from fabric.analysis.trace.analysis.critical import CriticalPath, WaitRoot
 from fabric.analysis.trace.analysis.slow_memory import SlowMemory
@@ -16,9 +17,6 @@ from fabric.display.result import Result
 from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.place import Place
 from fabric.messages.text import Family, Spread, absent_line, counted, spread
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _LINKS: Final = "for links"
 

@@ -8,19 +8,17 @@ from functools import cached_property
 from itertools import chain
 
 # Any: the columns are fields of one type among others.
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from fabric.analysis.trace.analysis.critical import Step, critical_path, cycles_by_root
 from fabric.analysis.trace.analysis.roots import Root, Roots
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
 from fabric.analysis.trace.analysis.unit_cycles import ChannelWait, StalledUnit
 from fabric.analysis.trace.analysis.what_if import Gain, gains_of
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import Names, percent
 from fabric.messages.place import Place
 from fabric.messages.text import counted
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 _DEQUEUED: Final = """
 SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)

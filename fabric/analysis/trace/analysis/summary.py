@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.display.result import Result
 from fabric.messages.causes import Operation
 from fabric.messages.text import JsonObject, counted, families, visible
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 _SHOWN: Final = 20
 

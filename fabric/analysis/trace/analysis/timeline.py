@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.messages.causes import WAITS, Cause
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 STATES: Final = (Cause.IDLE, Cause.BUSY, *WAITS)
 """The states of a unit; a state's index is its number in VCD."""

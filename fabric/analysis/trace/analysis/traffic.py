@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import accumulate, takewhile
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fabric.analysis.trace.analysis.other_memory import memory_of, port_bytes, rate_text
+from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.timeline import bandwidth
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import percent
 from fabric.messages.text import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fabric.analysis.trace.analysis.stalls import Accounts
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 _NAMED: Final = 3
 """The most families or units that a sentence names."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,21 +18,15 @@ from fabric.analysis.trace.analysis.what_if_result import (
     UnitEnd,
     WhatIf,
 )
-from fabric.analysis.trace.reading.reader import refused
+from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.analysis.trace.reading.record_in import record_in, stopped_in
 from fabric.analysis.trace.reading.wording import Names, percent
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import close_to, counted
 from fabric.timing.engine import log as e
-from fabric.timing.retiming.retimer import Retimer, Waits, waits_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.timing.engine.tables import Counters
-    from fabric.timing.retiming.record import Record
-    from fabric.timing.retiming.retimer import Blocked
+from fabric.timing.engine.tables import Counters
+from fabric.timing.retiming.record import Record
+from fabric.timing.retiming.retimer import Blocked, Retimer, Waits, waits_of
 
 _LINKS: Final = "the links of the network"
 _THE_HBM: Final = "the HBM"

@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
 from fabric.analysis.drawing.paper import on_dark
 from fabric.analysis.trace.analysis.critical import path_note, phases
+from fabric.analysis.trace.analysis.roots import Root
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
 from fabric.analysis.trace.analysis.stall_tables import stages_of
-from fabric.analysis.trace.analysis.timeline import Level, bandwidth, occupancy
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.timeline import Level, Timelines, bandwidth, occupancy
 from fabric.analysis.trace.analysis.traffic import traffic_of
 from fabric.analysis.trace.analysis.what_if import large_gains
-from fabric.analysis.trace.pages.parts import compressed
+from fabric.analysis.trace.pages.parts import Columns, compressed
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.messages.causes import MEMORIES, SHOWN, WAITS, BusUse, Cause
 from fabric.messages.place import Place
-from fabric.messages.text import counted, visible
+from fabric.messages.text import JsonObject, counted, visible
+from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic
 from fabric.timing.state.resource_use import row_outcomes
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.analysis.roots import Root
-    from fabric.analysis.trace.analysis.stalls import Accounts
-    from fabric.analysis.trace.analysis.timeline import Timelines
-    from fabric.analysis.trace.pages.parts import Columns
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.messages.text import JsonObject
-    from fabric.timing.engine.off_chip import BusCycles, ChannelTraffic
 
 _CELLS: Final = 700_000
 

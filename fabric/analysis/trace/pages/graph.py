@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fabric.analysis.drawing.picture import Arrow, Box, Picture
 from fabric.analysis.drawing.svg import svg
+from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.reading.reader import RecordedRun
+from fabric.analysis.trace.reading.wording import Names
 from fabric.messages.causes import SHOWN
-from fabric.messages.text import Family, counted, families, visible
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.analysis.stalls import Accounts
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.analysis.trace.reading.wording import Names
-    from fabric.messages.text import JsonObject
+from fabric.messages.text import Family, JsonObject, counted, families, visible
 
 _FOLD_FROM: Final = 40
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fabric.analysis.drawing.mesh import Link, Square, mesh
 from fabric.analysis.drawing.paper import framed
+from fabric.analysis.trace.reading.integrity import LoadedLink, Mesh
 from fabric.display.html import fragment
 from fabric.display.parts import Rows, Sheet, line
 from fabric.graph.hardware.latency import Site
 from fabric.messages.causes import STUCK
 from fabric.messages.text import counted, visible
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.integrity import LoadedLink, Mesh
 
 _LEVELS: Final = 10
 """Shades of a link: one for each tenth of its capacity."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.picture import deadlock_picture
 from fabric.analysis.deadlock.text import report_lines
 from fabric.analysis.drawing.svg import svg
@@ -16,6 +17,7 @@ from fabric.analysis.trace.analysis.moment import analysed
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.pages.figures import (
     AT_CHANNELS,
+    Detail,
     buses,
     detail_of,
     edges,
@@ -28,15 +30,11 @@ from fabric.analysis.trace.pages.figures import (
 from fabric.analysis.trace.pages.graph import graphs
 from fabric.analysis.trace.pages.links import links_section
 from fabric.analysis.trace.pages.parts import filled, head, packed, part
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.display.html import fragment, section
 from fabric.display.parts import Rows
 from fabric.messages.files import output_file
 from fabric.messages.text import counted, visible
-
-if TYPE_CHECKING:
-    from fabric.analysis.deadlock.document import DeadlockReport
-    from fabric.analysis.trace.pages.figures import Detail
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 _SCRIPTS: Final = (
     "common", "watching", "view", "data", "unit", "strip", "lanes", "bands", "charts", "buses",

@@ -13,12 +13,11 @@ import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from fabric.messages.text import JsonObject
+from fabric.messages.text import JsonObject
 
 _FOLDER: Final = Path(__file__).parent
 

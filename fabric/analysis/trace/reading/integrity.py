@@ -8,17 +8,14 @@ from __future__ import annotations
 from operator import sub
 
 # Any: parameters of the program, which are displayed.
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from fabric.analysis.trace.paths import literal
 from fabric.messages.causes import WAITS, Operation
-from fabric.messages.text import untellable
+from fabric.messages.text import JsonObject, untellable
 from fabric.timing.engine import log
-
-if TYPE_CHECKING:
-    from fabric.messages.text import JsonObject
 
 _LARGEST: Final = (1 << 63) - 1
 

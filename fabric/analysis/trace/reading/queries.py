@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from fabric.messages.vocabulary import FIELDS, TABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Query(NamedTuple):

@@ -12,20 +12,17 @@ import ast
 import inspect
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from fabric.analysis.trace.connection import Connection
 from fabric.messages.causes import Cause, Operation, Step
 from fabric.messages.place import Place
 from fabric.messages.text import families
 from fabric.timing.engine import log
 from fabric.timing.engine.channel_rule import credit_part, set_out_at, visible_from
 from fabric.timing.log.tally import CAUSES
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.connection import Connection
-
 
 _SIGNS: Final = {ast.Add: "+", ast.Sub: "-"}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 # Any: rows of the database, and JSON files of the trace.
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -33,13 +34,9 @@ from fabric.messages.place import calling_place, is_installed
 from fabric.messages.text import JsonObject, outcome, visible
 from fabric.messages.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.timing.engine.log import ENTRY, Entries
+from fabric.timing.engine.off_chip import MemoryCounters
+from fabric.timing.engine.tables import Counters
 from fabric.timing.state.resource_use import counters_in
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fabric.timing.engine.off_chip import MemoryCounters
-    from fabric.timing.engine.tables import Counters
 
 _NUMBERED: Final = re.compile("[0-9]{6,18}")
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 # Any: what a file of the trace may hold.
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import structs
 
 from fabric.analysis.trace.reading.integrity import is_number
 from fabric.analysis.trace.reading.query_tables import CHANNELS
-from fabric.analysis.trace.reading.reader import refused
+from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.messages.causes import Operation
+from fabric.messages.errors import ConfigurationError
 from fabric.timing.engine import log as e
 from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
 from fabric.timing.retiming.record_making import About, record_of
 from fabric.timing.retiming.retimer import Retimer
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.reading.reader import RecordedRun
-    from fabric.messages.errors import ConfigurationError
 
 _WAITED_FOR: Final = f"""
 SELECT unit, waits_for, since_cycle, channel FROM waiting JOIN states USING (unit)

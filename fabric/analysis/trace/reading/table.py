@@ -6,9 +6,10 @@ import importlib.util
 from collections.abc import Callable
 
 # Any: rows of the database; pandas has no types.
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import duckdb
+import numpy as np
 from typing_extensions import override
 
 from fabric.analysis.trace.connection import Connection
@@ -20,9 +21,6 @@ from fabric.display.terminal import plain_text
 from fabric.messages.errors import FabricError
 from fabric.messages.text import counted
 from fabric.messages.vocabulary import TABLES
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Answer = TypeVar("Answer")
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fabric.analysis.trace.analysis.roots import Root
+from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.messages.causes import MEMORIES, Cause
 from fabric.messages.place import Place
 from fabric.messages.text import Family, visible
-
-if TYPE_CHECKING:
-    from fabric.analysis.trace.analysis.roots import Root
-    from fabric.analysis.trace.reading.reader import RecordedRun
 
 
 class Names:
