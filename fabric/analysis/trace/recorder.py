@@ -7,7 +7,6 @@ and at the end. ``end.json`` is last.
 
 from __future__ import annotations
 
-import math
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,12 +20,12 @@ import trio
 from fabric.analysis.deadlock.cause import channels_of, find_stuck
 from fabric.analysis.drawing.picture import stream_label
 from fabric.analysis.symbolic.folding import operator_text
+from fabric.analysis.trace.reading.integrity import FORMS
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.analysis.trace.spool import Spool
 from fabric.analysis.trace.table_file import SUFFIX
-from fabric.graph.values.stream_type import StreamType
 from fabric.graph.wiring.elaborate import Plan
-from fabric.messages.causes import Cause, Operation
+from fabric.messages.causes import Cause
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import write_whole
 from fabric.messages.text import JsonObject, json_text
@@ -40,6 +39,8 @@ _PAUSE: Final = 10
 """The pause after a snapshot, in multiples of the time that the snapshot took."""
 
 Columns: TypeAlias = dict[str, np.ndarray]
+
+_DTYPES: Final = {"BIGINT": np.int64, "BOOLEAN": np.bool_, "VARCHAR": np.object_}
 
 
 class Recorder:
@@ -87,9 +88,9 @@ class Recorder:
             ends = [(channel.producer, channel.consumer) for channel in machine.channel_facts]
             self.spool.open(folder, tell, ends)
             self._json("meta", about)
-            self.spool.write("units", unit_table(machine))
-            self.spool.write("channels", channel_table(machine))
-            self.spool.write("columns", column_table())
+            self.spool.write("units", _table("units", _unit_rows(machine)))
+            self.spool.write("channels", _table("channels", _channel_rows(machine)))
+            self.spool.write("columns", _table("columns", _column_rows()))
         except OSError as error:
             reason = error.strerror or error
             raise ConfigurationError(
@@ -139,23 +140,14 @@ class Recorder:
 
     def _write_snapshot(self, state: RunState) -> None:
         number = self._snapshots
-        for name, table in (
-            ("waiting", waiting_table(state, self._machine.plan)),
-            ("states", state_table(state, self._served_in(state), self.spool.places)),
+        for name, rows in (
+            ("waiting", [*_waiting_rows(state, self._machine.plan)]),
+            ("states", [*_state_rows(state, self._machine, self.spool.places)]),
         ):
-            if len(next(iter(table.values()))):
-                self.spool.write(f"{name}-{number:06}", table)
+            if rows:
+                self.spool.write(f"{name}-{number:06}", _table(name, rows))
         for name in ("states", "waiting"):
             (self._folder / f"{name}-{number - 1:06}{SUFFIX}").unlink(missing_ok=True)
-
-    def _served_in(self, state: RunState) -> dict[int, int]:
-        memory, units = self._machine.off_chip, self._machine.units
-        return {
-            unit.number: memory.served(units[unit.number])
-            for unit in state.units
-            if memory is not None
-            if unit.wait is not None and unit.wait.operation is Operation.OFF_CHIP
-        }
 
     def _json(self, name: str, value: dict[str, object]) -> None:
         write_whole(self._folder / f"{name}.json", json_text(value))
@@ -196,121 +188,97 @@ def _hbm_counters(state: RunState) -> object:
     return as_document(state.hbm)
 
 
-def unit_table(machine: Machine) -> Columns:
-    """Return one row per unit: kind, parameters, and the place where its operator was wired."""
-    units = machine.unit_facts
+def _table(form: str, rows: Iterable[tuple[object, ...]]) -> Columns:
+    """Return ``rows`` as columns of the names and types in ``FORMS``."""
+    columns = FORMS[form].items()
+    values = [*zip(*rows, strict=True)] or [()] * len(columns)
     return {
-        "unit": _numbers(unit.number for unit in units),
-        "name": _texts(unit.name for unit in units),
-        "operator": _texts(unit.operator for unit in units),
-        "kind": _texts(unit.kind for unit in units),
-        "file": _texts(unit.place.file for unit in units),
-        "line": _numbers(unit.place.line for unit in units),
-        "flops_per_cycle": _numbers(unit.flops_per_cycle for unit in units),
+        name: np.array(each, _DTYPES[kind])
+        for (name, (kind, _)), each in zip(columns, values, strict=True)
     }
 
 
-def channel_table(machine: Machine) -> Columns:
-    """Return one row per channel: its ends, depth and type of elements."""
-    channels = machine.channel_facts
-    return {
-        "channel": _numbers(channel.number for channel in channels),
-        "name": _texts(channel.name for channel in channels),
-        "reader": _texts(channel.option for channel in channels),
-        "depth": _numbers(channel.depth for channel in channels),
-        "forward_cycles": _numbers(channel.forward_cycles for channel in channels),
-        "backward_cycles": _numbers(channel.backward_cycles for channel in channels),
-        "producer": _numbers(channel.producer for channel in channels),
-        "consumer": _numbers(channel.consumer for channel in channels),
-        "expected": _numbers(_static_count(edge.type) for edge in machine.plan.edges),
-        "carries": _texts(channel.carries for channel in channels),
-    }
+def _unit_rows(machine: Machine) -> Iterator[tuple[object, ...]]:
+    for unit in machine.unit_facts:
+        yield unit.number, unit.name, unit.operator, unit.kind, *unit.place, unit.flops_per_cycle
 
 
-def column_table() -> Columns:
-    """Return one row per column of a table: its unit and its meaning."""
-    rows = [(table, column) for table, columns in TABLES.items() for column in columns]
-    return {
-        "table": _texts(table for table, _ in rows),
-        "column": _texts(column for _, column in rows),
-        "unit": _texts(FIELDS[column].unit for _, column in rows),
-        "meaning": _texts(FIELDS[column].meaning for _, column in rows),
-    }
+def _channel_rows(machine: Machine) -> Iterator[tuple[object, ...]]:
+    for channel, edge in zip(machine.channel_facts, machine.plan.edges, strict=True):
+        count = edge.type.count
+        yield (
+            channel.number,
+            channel.name,
+            channel.option,
+            channel.depth,
+            channel.forward_cycles,
+            channel.backward_cycles,
+            channel.producer,
+            channel.consumer,
+            count if isinstance(count, int) else -1,
+            channel.carries,
+        )
 
 
-def state_table(state: RunState, served: Mapping[int, int], next_place: int) -> Columns:
-    """Return one row per unit: its clock and its wait.
+def _column_rows() -> Iterator[tuple[object, ...]]:
+    for table, columns in TABLES.items():
+        for column in columns:
+            yield table, column, *FIELDS[column]
+
+
+def _state_rows(state: RunState, machine: Machine, next_place: int) -> Iterator[tuple[object, ...]]:
+    """Yield the clock and the wait of each unit.
 
     ``next_place``: rows of the log from this one on happened after the state.
     """
-    units = state.units
-    return {
-        "unit": _numbers(unit.number for unit in units),
-        "cycle": _numbers(unit.cycle for unit in units),
-        "busy_cycles": _numbers(unit.busy_cycles for unit in units),
-        "flops": _numbers(unit.flops for unit in units),
-        "finished": np.array([unit.finished for unit in units], np.bool_),
-        **_wait_columns(state),
-        **_cause_columns(state, served),
-        "next_place": np.full(len(units), next_place, np.int64),
-    }
-
-
-def _wait_columns(state: RunState) -> Columns:
-    units = state.units
-    waits = [unit.wait for unit in units]
+    memory, units = machine.off_chip, machine.units
     wanted, held = dict(state.on_chip.requests), dict(state.on_chip.held or ())
-    return {
-        "waits_for": _texts("" if wait is None else wait.operation for wait in waits),
-        "any_of": np.array([wait is not None and wait.any_of for wait in waits], np.bool_),
-        "wanted_bytes": _numbers(wanted.get(unit.number, 0) for unit in units),
-        "held_bytes": _numbers(held.get(unit.number, 0) for unit in units),
-        "since_cycle": _numbers(-1 if wait is None else wait.since_cycle for wait in waits),
-    }
+    for unit, open_wait in zip(state.units, open_waits(state), strict=True):
+        number, wait = unit.number, unit.wait
+        served, cause, channel = 0, "", None
+        if open_wait is not None:
+            cause, channel = open_wait.cause, open_wait.channel
+        if memory is not None and cause == Cause.HBM:
+            served = memory.served(units[number])
+        yield (
+            number,
+            unit.cycle,
+            unit.busy_cycles,
+            unit.flops,
+            unit.finished,
+            "" if wait is None else wait.operation,
+            wait is not None and wait.any_of,
+            wanted.get(number, 0),
+            held.get(number, 0),
+            -1 if wait is None else wait.since_cycle,
+            cause,
+            -1 if channel is None else channel,
+            served,
+            next_place,
+        )
 
 
-def _cause_columns(state: RunState, served: Mapping[int, int]) -> Columns:
-    waits = open_waits(state)
-    return {
-        "cause": _texts("" if wait is None else wait.cause for wait in waits),
-        "channel": _numbers(
-            -1 if wait is None or wait.channel is None else wait.channel for wait in waits
-        ),
-        "requests": _numbers(
-            served.get(unit.number, 0) if wait is not None and wait.cause is Cause.HBM else 0
-            for unit, wait in zip(state.units, waits, strict=True)
-        ),
-    }
-
-
-def waiting_table(state: RunState, plan: Plan) -> Columns:
-    """Return one row for each channel that a parked unit waits for."""
+def _waiting_rows(state: RunState, plan: Plan) -> Iterator[tuple[object, ...]]:
+    """Yield each channel that a parked unit waits for."""
     loops = find_stuck(state).cores
     in_loop = {unit.number for loop in loops for unit in loop}
     of_loops = channels_of(state, chain.from_iterable(loops))
     expected = expected_of(plan, state, of_loops) if loops else {}
-    table: dict[str, list[object]] = {column: [] for column in TABLES["waiting"]}
     for unit in state.units:
         wait = unit.wait
         if wait is None:
             continue
-        for channel in (state.channels[number] for number in wait.channels):
-            row = (
+        for number in wait.channels:
+            channel = state.channels[number]
+            yield (
                 unit.number,
-                channel.number,
+                number,
                 channel.taken,
                 channel.held,
                 -1 if channel.closed_cycle is None else channel.closed_cycle,
-                *_expected_columns(expected[channel.number] if unit.number in in_loop else None),
-                *(wait.stops or (-1, -1)),
+                *_expected_columns(expected[number] if unit.number in in_loop else None),
+                *((wait and wait.stops) or (-1, -1)),
             )
-            for column, value in zip(table.values(), row, strict=True):
-                column.append(value)
-    texts = ("in_all", "shape", "feedback")
-    return {
-        name: _texts(values) if name in texts else _numbers(values)
-        for name, values in table.items()
-    }
 
 
 def _expected_columns(expected: Expected | None) -> tuple[str, str, int, str]:
@@ -319,18 +287,3 @@ def _expected_columns(expected: Expected | None) -> tuple[str, str, int, str]:
     place = expected.feedback
     feedback = "" if place is None else f"{place.file}:{place.line}"
     return str(expected.in_all), expected.shape, expected.per_output or -1, feedback
-
-
-def _static_count(stream: StreamType) -> int:
-    """Return the elements of a stream, or -1 if they depend on data."""
-    if all(isinstance(dim, int) for dim in stream.shape):
-        return math.prod(dim for dim in stream.shape if isinstance(dim, int))
-    return -1
-
-
-def _numbers(values: Iterable[object]) -> np.ndarray:
-    return np.array(list(values), np.int64)
-
-
-def _texts(values: Iterable[object]) -> np.ndarray:
-    return np.array(list(values), dtype=np.object_)
