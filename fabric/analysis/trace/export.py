@@ -109,7 +109,7 @@ def write_vcd(trace: RecordedRun, output: Path) -> int:
     changes.sort()
     with output_file(output, encoding="ascii", errors="replace") as file:
         # A word that begins with a dollar sign would end the comment.
-        title = str(trace.meta.get("name")).replace("$", "_")
+        title = trace.head.name.replace("$", "_")
         file.write(f"$comment {title}: 1 ns is 1 cycle $end\n")
         states = ", ".join(f"{number} {state}" for number, state in enumerate(STATES))
         file.write(f"$comment state of a unit: {states} $end\n$timescale 1 ns $end\n")

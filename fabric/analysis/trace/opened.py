@@ -269,8 +269,7 @@ class Trace(RecordedRun, Shown):
 
     @override
     def __repr__(self) -> str:
-        name = self.meta.get("name")
-        return f"Trace(name={name!r}, status={self.status!r}, cycles={self.cycles})"
+        return f"Trace(name={self.head.name!r}, status={self.status!r}, cycles={self.cycles})"
 
 
 @checked
@@ -291,7 +290,7 @@ def open_trace(run: Path | str, *, first: bool = False) -> Trace:
 def write_json_lines(trace: RecordedRun, output: Path) -> int:
     """Write one line per event and return their number."""
     with output_file(output, encoding="utf-8") as file:
-        logger = line_logger(file).bind(run=_name(trace))
+        logger = line_logger(file).bind(run=trace.head.name)
         return _tell_all(trace, partial(tell_event, logger))
 
 
@@ -302,11 +301,7 @@ def tell_trace(trace: RecordedRun, log: Log) -> int:
         ConfigurationError: ``log`` is neither a logger nor a list of processors.
         ProgramError: ``log`` raised.
     """
-    return _tell_all(trace, partial(tell_user, logger_of(log, "tell", _name(trace))))
-
-
-def _name(trace: RecordedRun) -> str:
-    return str(trace.meta.get("name"))
+    return _tell_all(trace, partial(tell_user, logger_of(log, "tell", trace.head.name)))
 
 
 def _tell_all(trace: RecordedRun, tell: Callable[[str, dict[str, object]], None]) -> int:

@@ -106,7 +106,7 @@ def write_perfetto(trace: RecordedRun, output: Path) -> int:
         writer = _Writer(file)
         first: Any = writer.packet()
         first.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-        writer.track(_ROOT, f"fabric: {trace.meta.get('name')}; 1 ns is 1 cycle")
+        writer.track(_ROOT, f"fabric: {trace.head.name}; 1 ns is 1 cycle")
         writer.slice(
             _ROOT, lines.first, lines.last, f"{trace.status}, {counted(trace.cycles, 'cycle')}"
         )

@@ -28,5 +28,5 @@ def test_mesh_on_the_page_has_the_shares_of_the_report(tmp_path: Path) -> None:
             shares = [each.share(report.cycles or 0) for each in limited]
             assert [link.share for link in trace.links] == shares
             assert [link.name for link in trace.links] == [each.name for each in limited]
-            assert (trace.mesh.columns, trace.mesh.rows) == (4, 2)
+            assert (trace.head.hardware.network.columns, trace.head.hardware.network.rows) == (4, 2)
     assert ["Links of the network" in page for page in pages] == [True, False]

@@ -112,7 +112,7 @@ class TraceDiff(Result):
 def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:
     """Return the differences between two runs."""
     return TraceDiff(
-        names=(str(a.meta.get("name")), str(b.meta.get("name"))),
+        names=(a.head.name, b.head.name),
         outcomes=(a.outcome, b.outcome),
         cycles=(a.cycles, b.cycles),
         settings=_settings(a.meta, b.meta),

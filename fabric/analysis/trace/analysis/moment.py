@@ -120,7 +120,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
         if cut == _NEVER:
             taken[number] = elements
     return RunState(
-        program=trace.meta.get("name", ""),
+        program=trace.head.name,
         cycles=min(cut, trace.cycles),
         units=tally.units(waits | _last_waits(trace, cut), ends, cut),
         channels=tally.channels(closed, taken),
@@ -188,9 +188,9 @@ def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
 
 
 def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
-    on_chip = trace.meta.get("hardware", {}).get("on_chip", {})
-    capacity_bytes, page_bytes = on_chip.get("capacity_bytes"), on_chip.get("page_bytes")
-    pages = None if page_bytes is None else Pages(page_bytes, on_chip["unit_bytes"])
+    on_chip = trace.head.hardware.on_chip
+    capacity_bytes, page_bytes = on_chip.capacity_bytes, on_chip.page_bytes
+    pages = None if page_bytes is None else Pages(page_bytes, on_chip.unit_bytes)
     held: tuple[tuple[int, int], ...] | None = None
     if capacity_bytes is None or (trace.has_state and cut >= trace.cycles):
         held = tuple(
@@ -289,7 +289,7 @@ def moment_of(trace: RecordedRun, cycle: int) -> Moment:
     if not first <= cycle <= last:
         raise refused(f"cycle {cycle}: expected a cycle from {first:,} to {last:,}")
     state = state_in(trace, cycle)
-    options = TraceOptions(nodes=trace.meta.get("nodes"))
+    options = TraceOptions(nodes=trace.head.nodes)
     arounds = (_Around(*row) for row in trace.rows(_AROUND, at=cycle))
     units = []
     for unit, wait, around in zip(state.units, open_waits(state), arounds, strict=True):

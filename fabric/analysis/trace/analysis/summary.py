@@ -134,7 +134,6 @@ class TraceSummary(Result):
 def summary_of(trace: RecordedRun) -> TraceSummary:
     """Return the recorded amounts and the end of ``trace``."""
     meta = trace.meta
-    window = meta.get("window")
     ((units, channels, transfers, held, bursts, hbm_bytes, waits),) = trace.rows(
         "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels), "
         "(SELECT count(taken_cycle) FROM transfers), "
@@ -143,15 +142,15 @@ def summary_of(trace: RecordedRun) -> TraceSummary:
         "(SELECT count(*) FROM waits)"
     )
     return TraceSummary(
-        name=str(meta.get("name")),
+        name=trace.head.name,
         program=str(meta.get("program")),
-        parameters=meta.get("parameters", {}),
+        parameters=trace.head.parameters,
         mode=str(meta.get("mode")),
         status=trace.status,
         outcome=trace.outcome,
         cycles=trace.cycles,
-        window=None if window is None else (window[0], window[1]),
-        nodes=meta.get("nodes"),
+        window=trace.head.window,
+        nodes=trace.head.nodes,
         units=units,
         channels=channels,
         transfers=transfers,

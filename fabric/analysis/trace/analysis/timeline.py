@@ -104,7 +104,7 @@ def timelines(trace: RecordedRun) -> Timelines:
     finished: list[bool | None] = [None] * len(names)
     for unit, ended in trace.rows("SELECT unit, finished FROM states"):
         finished[unit] = ended
-    options = TraceOptions(nodes=trace.meta.get("nodes"))
+    options = TraceOptions(nodes=trace.head.nodes)
     first, last = trace.window
     traced = [options.keeps(name) for name in names]
     return Timelines(names, first, last, waits, final, finished, traced)
@@ -199,7 +199,7 @@ def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
     edges = first + width * np.arange(bins + 1)
     # Bytes up to each edge are rounded, so that rounding errors do not add up.
     spread = np.diff(np.rint(np.interp(edges, cycles, moved))).astype(np.int64).tolist()
-    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    peak = trace.head.off_chip.peak_bytes_per_cycle
     room = np.floor(np.diff(np.minimum(edges, last)) * peak).astype(np.int64).tolist()
     if sum(spread) <= sum(room):
         spread = _pushed(_pushed(spread[::-1], room[::-1])[::-1], room)

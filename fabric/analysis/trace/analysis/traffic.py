@@ -41,7 +41,7 @@ def traffic_of(trace: RecordedRun, accounts: Accounts) -> tuple[str, ...]:
     moved = accounts.moved_bytes
     if not moved.total() or accounts.status != "completed" or trace.is_partial:
         return ()
-    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    peak = trace.head.off_chip.peak_bytes_per_cycle
     used = percent(moved.total(), round(peak * accounts.cycles))
     sentence = f"{moved.total():,} bytes moved by the HBM, {used} % of {rate_text(peak)} a cycle"
     return tuple(filter(None, (sentence + _repeats(trace, accounts), _end(trace, accounts, peak))))
@@ -50,9 +50,9 @@ def traffic_of(trace: RecordedRun, accounts: Accounts) -> tuple[str, ...]:
 def _repeats(trace: RecordedRun, accounts: Accounts) -> str:
     names, moved = accounts.names, accounts.moved_bytes
     again, readers = Counter[int](), Counter[int]()
-    for once_bytes, units in trace.meta["off_chip"].get("tensors", []):
+    for once_bytes, units in trace.head.off_chip.tensors:
         more_bytes = sum(moved[unit] for unit in units) - once_bytes
-        if more_bytes > 0 and max(units) < len(names.units):
+        if more_bytes > 0:
             again[names.first[units[0]]] += more_bytes
             readers[names.first[units[0]]] += len(units)
     if not again:
@@ -65,7 +65,7 @@ def _repeats(trace: RecordedRun, accounts: Accounts) -> str:
     more = [f"and {len(again) - _NAMED} more"] if len(again) > _NAMED else []
     return (
         f". {again.total():,} of them ({percent(again.total(), moved.total())} %) are read again: "
-        f"{', '.join(families + more)}.{_tiles(trace.meta.get('parameters', {}))}"
+        f"{', '.join(families + more)}.{_tiles(trace.head.parameters)}"
     )
 
 

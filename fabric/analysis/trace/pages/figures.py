@@ -143,7 +143,7 @@ def memory(trace: RecordedRun, cycles: int) -> JsonObject | None:
     at = [*(level.cycle for level in levels), last]
     moved = [level.value for level in levels]
     rates = np.round(np.array(moved) / np.diff(at), 2)
-    peak: float = trace.meta["off_chip"]["peak_bytes_per_cycle"]
+    peak = trace.head.off_chip.peak_bytes_per_cycle
     stretches = f"stretches of {counted(width, 'cycle')}" if width > 1 else "single cycles"
     note = f"In {stretches}; each burst is spread evenly over its time"
     if rates.max() <= peak:
@@ -330,13 +330,13 @@ def _key(word: Cause | BusUse) -> JsonObject:
 
 def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     meta = trace.meta
-    given = ", ".join(f"{name}={value}" for name, value in meta.get("parameters", {}).items())
+    given = ", ".join(f"{name}={value}" for name, value in trace.head.parameters.items())
     first, last = trace.window
     notes, ended = list(trace.problems), f"{trace.outcome} in {meta.get('mode')} mode"
     if trace.is_partial:
-        notes.append(f"Traced: cycles {first:,} to {last:,}, units {meta.get('nodes') or 'all'}.")
+        notes.append(f"Traced: cycles {first:,} to {last:,}, units {trace.head.nodes or 'all'}.")
     return {
-        "name": visible(str(meta.get("name"))),
+        "name": visible(trace.head.name),
         "program": visible(" ".join(str(each) for each in (meta.get("program"), given) if each)),
         "ran": ", ".join(filter(None, (ended, trace.closeness, counted(trace.cycles, "cycle")))),
         "failed": trace.failed,

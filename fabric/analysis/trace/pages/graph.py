@@ -55,7 +55,7 @@ def _loads_together(
     """
     names = accounts.names
     rank = {unit.number: place for place, unit in enumerate(accounts.ranked())}
-    loads = {unit for _, units in trace.meta["off_chip"].get("tensors", []) for unit in units}
+    loads = {unit for _, units in trace.head.off_chip.tensors for unit in units}
     of_unit = {unit: group for group in groups for unit in group.members}
     before: dict[int, set[Family[int]]] = defaultdict(set)
     for producer, consumer in names.ends:

@@ -63,13 +63,13 @@ def _page(trace: RecordedRun) -> str:
     frame = part("page.html")
     parts = {
         "head": head(
-            escape(visible(str(trace.meta.get("name")))),
+            escape(visible(trace.head.name)),
             part("vendor/uPlot.min.css") + part("style.css"),
             "script-src 'unsafe-inline'; style-src 'unsafe-inline'",
         ),
         "deadlock": _deadlock(report) if report else "",
         "priced": _priced(trace.priced),
-        "mesh": links_section(trace.links, trace.mesh),
+        "mesh": links_section(trace.links, trace.head.hardware.network),
         "uplot_version": _UPLOT_VERSION,
         "uplot": part("vendor/uPlot.iife.min.js"),
         "script": "".join(part(f"script/{name}.js") for name in _SCRIPTS),

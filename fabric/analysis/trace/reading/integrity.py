@@ -51,14 +51,33 @@ _TEXT: Final = ("VARCHAR", "{} IS NOT NULL")
 _SHOWN: Final = ("VARCHAR", r"NOT regexp_matches({}, '[\p{{C}}\p{{Zl}}\p{{Zp}}]')")
 
 
-class _Memory(msgspec.Struct, frozen=True):
+class Memory(msgspec.Struct, frozen=True):
+    """The off-chip memory.
+
+    Attributes:
+        clients: numbers of the units that it serves.
+        tensors: bytes that read a tensor once, and the numbers of its readers.
+    """
+
     request_bytes: _Number
     peak_bytes_per_cycle: Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
-    tensors: list[tuple[int, Annotated[list[_Number], msgspec.Meta(min_length=1)]]] = []
+    clients: list[_Number]
+    tensors: list[tuple[_Number, Annotated[list[_Number], msgspec.Meta(min_length=1)]]]
+
+    @property
+    def units(self) -> set[int]:
+        """The units in ``clients`` and ``tensors``."""
+        return {*self.clients}.union(*(readers for _, readers in self.tensors))
 
 
 class _OnChip(msgspec.Struct, frozen=True):
     capacity_bytes: _Number | None = None
+    page_bytes: _Number | None = None
+    unit_bytes: _Number = 0
+
+
+class _Channel(msgspec.Struct, frozen=True):
+    interval_cycles: _Number = 0
 
 
 class Mesh(msgspec.Struct, frozen=True):
@@ -69,8 +88,9 @@ class Mesh(msgspec.Struct, frozen=True):
 
 
 class _Hardware(msgspec.Struct, frozen=True):
-    on_chip: _OnChip = msgspec.field(default_factory=_OnChip)
-    network: Mesh | None = None
+    on_chip: _OnChip = _OnChip()
+    channel: _Channel = _Channel()
+    network: Mesh = Mesh()
 
 
 class Flow(msgspec.Struct, frozen=True):
@@ -86,34 +106,38 @@ class SharedLinks(msgspec.Struct, frozen=True):
     capacities: tuple[Annotated[int, msgspec.Meta(ge=1, le=1 << 20)], ...] = ()
     flows: tuple[Flow, ...] = ()
 
+    @property
+    def channels(self) -> list[int]:
+        """The channels in ``flows``, in order."""
+        return sorted(channel for flow in self.flows for channel in flow.channels)
+
     def __post_init__(self) -> None:
         """Refuse unknown links, and channels or links that occur twice."""
-        channels = [each for flow in self.flows for each in flow.channels]
-        if len({*channels}) < len(channels):
+        if len({*self.channels}) < len(self.channels):
             raise ValueError("a channel is in several flows")
         for flow in self.flows:
             if len({*flow.links}) < len(flow.links) or max(flow.links) >= len(self.capacities):
                 raise ValueError("a route takes a link twice, or an unknown link")
 
 
-class _Head(msgspec.Struct, frozen=True):
-    """The fields used in computations; the remaining ones are only displayed."""
+class Head(msgspec.Struct, frozen=True):
+    """The fields of ``meta.json`` used in computations; the remaining ones are only displayed."""
 
-    off_chip: _Memory
-    hardware: _Hardware = msgspec.field(default_factory=_Hardware)
+    name: str
+    off_chip: Memory
+    hardware: _Hardware = _Hardware()
     parameters: dict[str, Any] = {}
     window: tuple[_Number, _Number] | None = None
     nodes: str | None = None
     shared_links: SharedLinks = SharedLinks()
 
 
-def is_whole(meta: JsonObject) -> bool:
-    """Whether the fields of ``meta.json`` used in computations are valid."""
+def head_in(meta: JsonObject) -> Head | None:
+    """Return the fields used in computations; None if a field of ``meta`` is damaged."""
     try:
-        msgspec.convert(meta, _Head)
+        return None if untellable(meta) else msgspec.convert(meta, Head)
     except msgspec.ValidationError:
-        return False
-    return untellable(meta) is None
+        return None
 
 
 class LoadedLink(msgspec.Struct, frozen=True):
@@ -131,11 +155,6 @@ class LoadedLink(msgspec.Struct, frozen=True):
     users: _Number
 
 
-def mesh_in(meta: JsonObject) -> Mesh:
-    """Return the size of the network's mesh, from valid ``meta``."""
-    return msgspec.convert(meta, _Head).hardware.network or Mesh()
-
-
 def links_in(end: JsonObject) -> list[LoadedLink]:
     """Return the links in the end of a run; empty if they are damaged."""
     try:
@@ -144,11 +163,6 @@ def links_in(end: JsonObject) -> list[LoadedLink]:
         return []
     apart = (sum(map(abs, map(sub, link.source, link.target))) for link in links)
     return links if max(apart, default=0) <= 1 else []
-
-
-def shared_links_in(meta: JsonObject) -> SharedLinks:
-    """Return the links that channels share, from valid ``meta``; empty without such links."""
-    return msgspec.convert(meta, _Head).shared_links
 
 
 def is_number(found: object) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 # Any: rows of the database, and JSON files of the trace.
@@ -19,12 +18,11 @@ from fabric.analysis.trace.paths import literal
 from fabric.analysis.trace.reading import query_tables
 from fabric.analysis.trace.reading.integrity import (
     FORMS,
+    Head,
+    head_in,
     is_number,
-    is_whole,
     links_in,
-    mesh_in,
     selected,
-    shared_links_in,
 )
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.analysis.trace.table_file import SUFFIX, read_table
@@ -35,7 +33,6 @@ from fabric.messages.text import JsonObject, outcome, visible
 from fabric.messages.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.timing.engine.log import ENTRY, Entries
 from fabric.timing.engine.off_chip import MemoryCounters
-from fabric.timing.engine.tables import Counters
 from fabric.timing.state.resource_use import counters_in
 
 _NUMBERED: Final = re.compile("[0-9]{6,18}")
@@ -58,13 +55,12 @@ class RecordedRun:
     ``Trace`` describes the attributes that both classes have.
 
     Attributes:
-        shared_links: links of a network that have a limit, and the channels that share them.
-        shared_channels: numbers of the channels in ``shared_links``.
+        head: the fields of ``meta`` used in computations.
+        shared_channels: numbers of the channels that share limited links of a network.
         damaged: rows or files of the run are missing.
         shutdown_cycles: from the off-chip memory's last client to its stop; None if not recorded.
         priced: rows of text about seconds and joules, by table; empty without prices.
         links: limited links of a network, with their loads in the whole run.
-        mesh: the size of the network.
         on_chip_bytes: required by each unit, in node order; empty if not recorded.
         explained: the run's own ``deadlock.json``; None without one.
     """
@@ -86,22 +82,17 @@ class RecordedRun:
             notes = 1
         self.has_state = True
         self.meta: Final = self._meta(run)
-        self.shared_links: Final = shared_links_in(self.meta)
-        self.shared_channels: Final = tuple(
-            sorted(channel for flow in self.shared_links.flows for channel in flow.channels)
-        )
+        head = self.head = self._head()
+        self.shared_channels: Final = head.shared_links.channels
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
         self._database, self._files = Connection(), Connection()
-        off_chip = self.meta["off_chip"]
-        self._database.execute(f"SET VARIABLE request_bytes = {off_chip['request_bytes']}")
-        peak = float(off_chip["peak_bytes_per_cycle"])
-        self._database.execute(f"SET VARIABLE peak_bytes_per_cycle = {peak}::DOUBLE")
         end = self._json("end.json") or {}
         if not is_number(end.get("cycles")):
             end = {}
         self._static("units", "*")
         self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
         self._static("columns", "*")
+        self._check_numbers()
         add_families(self._database)
         self._segments(end)
         # From here on the database is read-only and opens no files.
@@ -112,7 +103,7 @@ class RecordedRun:
         self.status: Final[str] = status
         self.cycles: Final[int] = cycles
         verified = end.get("verified")
-        self.is_partial: Final = any(self.meta.get(x) is not None for x in ("window", "nodes"))
+        self.is_partial: Final = head.window is not None or head.nodes is not None
         self.outcome: Final = outcome(self.status, verified)
         self.closeness: Final = visible(str(end.get("closeness") or ""))
         self.failed: Final = self.status != "completed" or verified is False
@@ -126,13 +117,11 @@ class RecordedRun:
         )
         self.priced: Final = _rows_of(end.get("priced"))
         self.links: Final = links_in(end)
-        self.mesh: Final = mesh_in(self.meta)
         self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
         self.hbm: Final = self._counters(end.get("hbm"))
         self.damaged: Final = len(self.problems) > notes
-        window = self.meta.get("window")
-        start, end_cycle = (0, self.cycles) if window is None else (window[0], window[1] + 1)
-        self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(end_cycle, self.cycles))
+        start, last = head.window or (0, self.cycles)
+        self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(last + 1, self.cycles))
 
     def cursor(self) -> Connection:
         """Return a read-only connection, which can be used in parallel with others."""
@@ -154,13 +143,6 @@ class RecordedRun:
     def numpy(self, query: str, **parameters: int) -> dict[str, np.ndarray]:
         """Return the columns of a query as numpy arrays; ``$name`` in it is a parameter."""
         return self.cursor().numpy(query, parameters or None)
-
-    def table(self, rows: str, columns: Sequence[str]) -> Counters:
-        """Return integer ``columns`` of ``rows``, which is a table's name or SQL after FROM."""
-        names = ", ".join(f'"{column}"' for column in columns)
-        found = self.numpy(f"SELECT {names} FROM {rows}")
-        stacked = np.column_stack([found[column] for column in columns])
-        return stacked.astype(np.int64, copy=False)
 
     def entries(self) -> Entries:
         """Return the rows of the log."""
@@ -220,9 +202,21 @@ class RecordedRun:
                 f"{run}: the trace has schema version {version}: expected {SCHEMA_VERSION}; an "
                 "older step-fabric wrote it"
             )
-        if not is_whole(meta):
-            raise self._damaged()
         return meta
+
+    def _head(self) -> Head:
+        head = head_in(self.meta)
+        if head is None:
+            raise self._damaged()
+        return head
+
+    def _check_numbers(self) -> None:
+        """Refuse ``meta.json`` if it names a unit or a channel that the tables do not have."""
+        numbers = {"units": self.head.off_chip.units, "channels": self.shared_channels}
+        for table, found in numbers.items():
+            ((count,),) = self._database.rows(f"SELECT count(*) FROM {table}")
+            if any(number >= count for number in found):
+                raise self._damaged()
 
     def _damaged(self) -> ConfigurationError:
         file = self.folder / "meta.json"
@@ -272,15 +266,17 @@ class RecordedRun:
 
     def _segments(self, end: dict[str, object]) -> None:
         database = self._database
-        window = self.meta.get("window")
+        window, memory = self.head.window, self.head.off_chip
         for name, value in (
             ("status", literal(end.get("status", "killed"))),
             ("cycles", end.get("cycles", "NULL")),
             ("window_first", "NULL" if window is None else window[0]),
             ("window_last", "NULL" if window is None else window[1]),
+            ("shared_channels", f"{self.shared_channels}::BIGINT[]"),
+            ("request_bytes", memory.request_bytes),
+            ("peak_bytes_per_cycle", f"{memory.peak_bytes_per_cycle}::DOUBLE"),
         ):
             database.execute(f"SET VARIABLE {name} = {value}")
-        database.execute(f"SET VARIABLE shared_channels = {[*self.shared_channels]}::BIGINT[]")
         database.execute(query_tables.ENTRIES)
         self._load()
         self._last(
@@ -305,14 +301,6 @@ class RecordedRun:
             self._omit()
         self._drop_unsent()
         database.execute(query_tables.VIEWS)
-
-    @property
-    def interval_cycles(self) -> int:
-        """Least cycles between two elements of a channel; 0 without a limit in the hardware."""
-        hardware = self.meta.get("hardware")
-        channel = hardware.get("channel") if isinstance(hardware, dict) else None
-        cycles = channel.get("interval_cycles") if isinstance(channel, dict) else None
-        return cycles if isinstance(cycles, int) else 0
 
     def _load(self) -> None:
         files = self._numbered("operations")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-# Any: what a file of the trace may hold.
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import structs
 
-from fabric.analysis.trace.reading.integrity import is_number
 from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.messages.causes import Operation
@@ -83,17 +81,13 @@ def _ended_otherwise(trace: RecordedRun, expected: str) -> ConfigurationError:
 def _record_in(trace: RecordedRun) -> Record:
     who = f"trace {trace.folder}"
     for name in ("window", "nodes"):
-        if trace.meta.get(name) is not None:
+        if getattr(trace.head, name) is not None:
             raise refused(f"{who}: only a part was traced: expected a run without --trace-{name}")
-    about = _about(trace, who)
-    if about is None:
-        raise refused(
-            f"{who}: it does not say which units the HBM serves: an older step-fabric wrote it"
-        )
-    if trace.damaged or max(trace.shared_channels, default=-1) >= len(about.channels):
+    no_shutdown = trace.shutdown_cycles is None and trace.status == "completed"
+    if trace.damaged or no_shutdown:
         raise _damaged(who)
     try:
-        record = record_of(trace.entries(), about)
+        record = record_of(trace.entries(), _about(trace))
     except ValueError:
         raise _damaged(who) from None
     if not _fits(record):
@@ -127,36 +121,19 @@ def _damaged(who: str) -> Exception:
     return refused(f"{who}: rows of its tables are missing: expected every row of the run")
 
 
-def _about(trace: RecordedRun, who: str) -> About | None:
-    units = trace.unit_names()
-    clients = trace.meta.get("off_chip", {}).get("clients")
-    if clients is None or (trace.shutdown_cycles is None and trace.status == "completed"):
-        return None
-    if not isinstance(clients, list) or not all(
-        is_number(each) and each < len(units) for each in clients
-    ):
-        raise refused(
-            f"{who}: the list of the HBM's clients is damaged: expected numbers of units, below "
-            f"{len(units)}"
-        )
-    hardware: Any = trace.meta.get("hardware") or {}
+def _about(trace: RecordedRun) -> About:
+    head = trace.head
+    links = head.shared_links
+    flows = tuple((flow.links, flow.channels) for flow in links.flows)
     return About(
-        program=str(trace.meta.get("name")),
-        units=tuple(units),
+        program=head.name,
+        units=tuple(trace.unit_names()),
         channels=tuple(RecordedChannel(*row) for row in trace.rows(CHANNELS)),
         cycles=trace.cycles,
-        clients=tuple(clients),
+        clients=tuple(head.off_chip.clients),
         shutdown_cycles=trace.shutdown_cycles or 0,
-        shares_on_chip=hardware.get("on_chip", {}).get("capacity_bytes") is not None,
-        interval_cycles=trace.interval_cycles,
+        shares_on_chip=head.hardware.on_chip.capacity_bytes is not None,
+        interval_cycles=head.hardware.channel.interval_cycles,
         shares_links=bool(trace.shared_channels),
-        links=_links(trace),
+        links=RecordedLinks(links.capacities, flows) if flows else None,
     )
-
-
-def _links(trace: RecordedRun) -> RecordedLinks | None:
-    found = trace.shared_links
-    if not found.flows:
-        return None
-    flows = tuple((flow.links, flow.channels) for flow in found.flows)
-    return RecordedLinks(found.capacities, flows)
