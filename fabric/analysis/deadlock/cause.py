@@ -206,11 +206,7 @@ def needs(unit: UnitState, state: RunState) -> str:
 
 def cause(loop: list[UnitState], state: RunState, expected: Mapping[int, Expected]) -> str:
     """Explain a loop: the need of each unit, and the path back to the first unit."""
-    named = [
-        number for number, unit in enumerate(loop) if _is_named(number, unit, loop, state, expected)
-    ]
-    if any(len(wait_of(unit).channels) != 1 for unit in loop):
-        named = list(range(len(loop)))
+    named = [number for number in range(len(loop)) if _is_named(number, loop, state, expected)]
     sentences = []
     for position, number in enumerate(named):
         end = named[position + 1] if position + 1 < len(named) else len(loop)
@@ -244,18 +240,16 @@ def _holders(state: RunState) -> str:
 
 
 def _is_named(
-    number: int,
-    unit: UnitState,
-    loop: list[UnitState],
-    state: RunState,
-    expected: Mapping[int, Expected],
+    number: int, loop: list[UnitState], state: RunState, expected: Mapping[int, Expected]
 ) -> bool:
-    wait = wait_of(unit)
+    """Whether a unit gets a sentence; otherwise the sentence of an earlier unit names it."""
+    waits = list(map(wait_of, loop))
     return (
         number == 0
-        or wait.operation is not Operation.RECEIVE
-        or wait_of(loop[number - 1]).operation is not Operation.RECEIVE
-        or bool(_group(wait, state, expected))
+        or any(len(wait.channels) != 1 for wait in waits)
+        or waits[number].operation is not Operation.RECEIVE
+        or waits[number - 1].operation is not Operation.RECEIVE
+        or bool(_group(waits[number], state, expected))
     )
 
 

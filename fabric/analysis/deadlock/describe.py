@@ -58,7 +58,7 @@ def describe_deadlock(
     ``why_no_remedy``: the reason that the report has no remedy.
     """
     loops = [_loop(state, loop, stuck, expected) for loop in stuck.cores]
-    return _report(state, loops, stuck.tail, stuck, _no_remedy(why_no_remedy))
+    return _report(state, loops, stuck.tail, stuck, why_no_remedy)
 
 
 def cured(
@@ -72,9 +72,9 @@ def cured(
 ) -> DeadlockReport:
     """Return ``report`` with a remedy that was tried."""
     if any(loop.code == "FAB-D005" for loop in report.loops):
-        return one_line(replace(report, remedy=_no_remedy("no depth helps")))
+        return one_line(replace(report, remedy=Remedy(why_not="no depth helps")))
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
-    remedy = _no_remedy(INTERRUPTED)
+    remedy = Remedy(why_not=INTERRUPTED)
     with suppress(KeyboardInterrupt):
         remedy = find_remedy(
             plan, depths, hops, names, effort=effort, takes_channel_depth=takes_channel_depth
@@ -121,7 +121,7 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
         unit for unit in state.units if unit.number in stuck.needs and unit.number not in at_rest
     ]
     why_not = "no depth was tried: the moving units do not wait for slots"
-    return _report(state, loops, behind, stuck, _no_remedy(why_not))
+    return _report(state, loops, behind, stuck, why_not)
 
 
 def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
@@ -140,12 +140,8 @@ def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
     )
 
 
-def _no_remedy(why_not: str) -> Remedy:
-    return Remedy([], None, None, False, 0, why_not)
-
-
 def _report(
-    state: RunState, loops: list[Loop], behind: list[UnitState], stuck: Stuck, remedy: Remedy
+    state: RunState, loops: list[Loop], behind: list[UnitState], stuck: Stuck, why_no_remedy: str
 ) -> DeadlockReport:
     at_rest = [*behind, *(unit for core in stuck.cores for unit in core)]
     return one_line(
@@ -158,7 +154,7 @@ def _report(
             loops=loops,
             behind=[_blocked_unit(state, unit, stuck) for unit in behind],
             finished=sum(unit.finished for unit in state.units),
-            remedy=remedy,
+            remedy=Remedy(why_not=why_no_remedy),
             last_events=_last_events(state, stuck),
             summary="",
         )

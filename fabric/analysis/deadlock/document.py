@@ -171,12 +171,12 @@ class Remedy:
         faster_cycles: of this run.
     """
 
-    depths: list[Depth]
-    capacity: Capacity | None
-    cycles: int | None
-    irreducible: bool
-    trials: int
-    why_not: str
+    depths: list[Depth] = field(default_factory=list)
+    capacity: Capacity | None = None
+    cycles: int | None = None
+    irreducible: bool = False
+    trials: int = 0
+    why_not: str = ""
     initial: list[Front] = field(default_factory=list)
     every_channel: EveryChannel | None = None
     faster: dict[str, int] = field(default_factory=dict)

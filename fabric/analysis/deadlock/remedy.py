@@ -53,7 +53,7 @@ def find_remedy(
     change, outcome, record = _find_change(search)
     if outcome.ending != "completed" or change == search.unchanged:
         why_not = _why_not(search, change, outcome, loops)
-        return Remedy([], None, None, False, search.trials, why_not)
+        return Remedy(trials=search.trials, why_not=why_not)
     change, finished = _lower(search, _with_limit(search, change))
     trials = search.trials
     only_deeper = change == search.unchanged.deeper(change.depths)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
 from fabric.analysis.drawing.mesh import Link, Square, mesh
 from fabric.analysis.drawing.paper import FAINT, INK, PAPER, extent, framed, shortened
+from fabric.analysis.placing.floor import Unit
 from fabric.analysis.placing.result import FloorPlan
 from fabric.messages.causes import STUCK
-from fabric.messages.text import counted, merged_text, without_numbers
+from fabric.messages.text import Family, counted, families
 
 _COLOURS: Final = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d8c400", "#8a4fbf", "#8c564b",
@@ -27,12 +28,11 @@ _USERS: Final = 10
 
 def floor_svg(plan: FloorPlan) -> str:
     """Return the picture of ``plan`` as an SVG document."""
-    families = _families(plan)
-    shown = [family for family, _ in families.most_common(len(_COLOURS))]
-    colours = dict(zip(shown, _COLOURS, strict=False))
+    found = families(plan.floor.netlist.units, lambda unit: unit.name)
+    found.sort(key=lambda family: -len(family.members))
     columns, rows = plan.mesh.columns, plan.mesh.rows
-    (wide, high), shapes = mesh(columns, rows, _links(plan), _squares(plan, colours))
-    lines = list(_texts(plan, families, colours))
+    (wide, high), shapes = mesh(columns, rows, _links(plan), _squares(plan, found))
+    lines = list(_texts(plan, found))
     beside = max(extent([text], _FONT)[0] for text, _, _ in lines) + 40
     title = f"{plan.program} on {columns} x {counted(rows, 'site')}"
     heavy = 'font-size="15" font-weight="600"'
@@ -46,23 +46,14 @@ def floor_svg(plan: FloorPlan) -> str:
     return framed(title, (width, height), body)
 
 
-def _families(plan: FloorPlan) -> Counter[str]:
-    return Counter(without_numbers(unit.name) for unit in plan.floor.netlist.units)
-
-
-def _texts(
-    plan: FloorPlan, families: Counter[str], colours: Mapping[str, str]
-) -> Iterator[tuple[str, str | None, str]]:
+def _texts(plan: FloorPlan, found: Sequence[Family[Unit]]) -> Iterator[tuple[str, str | None, str]]:
     load = counted(0 if plan.worst is None else plan.worst.size_bytes, "byte")
     yield f"links: the more bytes, the redder; the worst link has {load}", STUCK, FAINT
     yield "", None, INK
     yield "sites, coloured by the commonest family of their units", None, INK
-    names: dict[str, list[str]] = {}
-    for unit in plan.floor.netlist.units:
-        names.setdefault(without_numbers(unit.name), []).append(unit.name)
-    for family, colour in colours.items():
-        yield f"{shortened(merged_text(names[family]))}  {families[family]:,}", colour, FAINT
-    rest = sum(families.values()) - sum(families[family] for family in colours)
+    for (title, units), colour in zip(found, _COLOURS, strict=False):
+        yield f"{shortened(title)}  {len(units):,}", colour, FAINT
+    rest = sum(len(units) for _, units in found[len(_COLOURS) :])
     if rest:
         yield f"others  {rest:,}", _REST, FAINT
     worst = plan.worst
@@ -102,12 +93,14 @@ def _links(plan: FloorPlan) -> Iterator[Link]:
             yield Link(*ends, math.sqrt(weight / most), counted(load, "byte"))
 
 
-def _squares(plan: FloorPlan, colours: Mapping[str, str]) -> Iterator[Square]:
-    here: dict[int, list[str]] = {}
+def _squares(plan: FloorPlan, found: Sequence[Family[Unit]]) -> Iterator[Square]:
+    family_of = {unit: number for number, (_, units) in enumerate(found) for unit in units}
+    here: dict[int, list[Unit]] = {}
     for unit, number in zip(plan.floor.netlist.units, plan.numbers, strict=True):
-        here.setdefault(number, []).append(unit.name)
-    for number, names in here.items():
+        here.setdefault(number, []).append(unit)
+    for number, units in here.items():
         site = plan.mesh.sites[number]
-        (family, _), *_ = Counter(map(without_numbers, names)).most_common(1)
-        title = f"column {site.column}, row {site.row}: {', '.join(names)}"
-        yield Square(site, colours.get(family, _REST), title)
+        ((commonest, _),) = Counter(family_of[unit] for unit in units).most_common(1)
+        colour = _COLOURS[commonest] if commonest < len(_COLOURS) else _REST
+        names = ", ".join(unit.name for unit in units)
+        yield Square(site, colour, f"column {site.column}, row {site.row}: {names}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.display.result import Result
 from fabric.graph.hardware.latency import Mesh, Site
 from fabric.messages.files import output_file
-from fabric.messages.text import JsonObject, counted, merged_text, visible, without_numbers
+from fabric.messages.text import JsonObject, counted, families, visible
 
 _USERS: Final = 8
 
@@ -172,15 +171,11 @@ def _sentences(plan: FloorPlan) -> list[str]:
 
 
 def _worst(worst: LoadedLink) -> Sheet:
-    merged: Counter[str] = Counter()
-    names: dict[str, list[str]] = {}
-    for user, size_bytes in worst.users.items():
-        merged[without_numbers(user)] += size_bytes
-        names.setdefault(without_numbers(user), []).append(user)
     rows = [
-        (merged_text(names[key]), len(names[key]), size_bytes)
-        for key, size_bytes in merged.most_common()
+        (title, len(users), sum(worst.users[user] for user in users))
+        for title, users in families(worst.users, str)
     ]
+    rows.sort(key=lambda row: -row[2])
     source, target = worst.source, worst.target
     yield Title(
         "The worst link",

@@ -22,7 +22,8 @@ from fabric.graph.values.value import ADDRESS_DTYPE, dtype_name
 from fabric.graph.wiring.costs import Costs
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.mistakes import costs_of
-from fabric.graph.wiring.operator import ComputeOperator, Node
+from fabric.graph.wiring.operator import ComputeOperator, Node, Operator
+from fabric.graph.wiring.program import Program
 from fabric.timing.compiled.likeness import Likeness
 
 _REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
@@ -215,7 +216,7 @@ class _OperatorCosts:
                 artifact_fifo_bytes=most.artifact_fifo_bytes,
             )
         cycles: Dim = 0
-        rate = _flops_per_cycle(node, self._plan)
+        rate = flops_per_cycle_of(node.operator, self._plan.program)
         if rate and costs.flops != 0:
             elements = inputs[0].count
             flops = costs.flops / elements
@@ -234,11 +235,11 @@ def _accounting(peak: Fraction, load: Dim, store: Dim, on_chip: Dim, fifo: Dim) 
     return Accounting(load, store, on_chip, fifo, cycles)
 
 
-def _flops_per_cycle(node: Node, plan: Plan) -> int:
-    operator = node.operator
+def flops_per_cycle_of(operator: Operator, program: Program) -> int:
+    """Return the compute bandwidth of an operator's unit; 0 without arithmetic."""
     if not (isinstance(operator, ComputeOperator) and operator.has_arithmetic):
         return 0
-    return operator.flops_per_cycle or plan.program.flops_per_cycle
+    return operator.flops_per_cycle or program.flops_per_cycle
 
 
 def _whole(value: Dim) -> Dim:

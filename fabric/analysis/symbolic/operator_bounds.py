@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 # Any: a number or a size.
 from typing import Any, Final, NamedTuple
 
+from fabric.analysis.symbolic.metrics import flops_per_cycle_of
 from fabric.analysis.symbolic.substitution import Size, Sizes, Substitution, dims_of, followed
 from fabric.graph.values.dims import (
     Dim,
@@ -26,7 +27,7 @@ from fabric.graph.wiring.costs import NEEDS, Rates, Work
 from fabric.graph.wiring.elaborate import Edge, Plan
 from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.mistakes import work_of
-from fabric.graph.wiring.operator import ComputeOperator, Operator, behaving_as
+from fabric.graph.wiring.operator import Operator, behaving_as
 from fabric.graph.wiring.stream import Feedback, Stream
 from fabric.messages.place import is_ours
 from fabric.timing.compiled.likeness import Likeness
@@ -402,15 +403,14 @@ class _Declared:
         )
 
     def _rates(self, operator: Operator, in_memory: tuple[bool, ...]) -> Rates:
-        program = self._program
-        flops_per_cycle = 0
-        if isinstance(operator, ComputeOperator) and operator.has_arithmetic:
-            flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
-        hardware = program.hardware
-        bytes_per_cycle = hardware.on_chip.bytes_per_cycle
-        memory = hardware.hbm
+        hardware = self._program.hardware
         return Rates(
-            flops_per_cycle, bytes_per_cycle, memory, operator.off_chip, in_memory, self._totals
+            flops_per_cycle_of(operator, self._program),
+            hardware.on_chip.bytes_per_cycle,
+            hardware.hbm,
+            operator.off_chip,
+            in_memory,
+            self._totals,
         )
 
 
