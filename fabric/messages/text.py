@@ -217,7 +217,7 @@ def spread(members: Iterable[T], measure: Callable[[T], int]) -> Spread[T]:
 
 
 def absent_line(found: Sequence[Family[T]]) -> str:
-    """Return a line about units without elements: the first families and a count."""
+    """Return a line about units that took and sent no element: a count and the first families."""
     named = [
         family.title + (f" (x {len(family.members):,})" if len(family.members) > 1 else "")
         for family in found

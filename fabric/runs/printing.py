@@ -94,12 +94,13 @@ def _tables(report: Report) -> Sheet:
 def _families(report: Report, *, unfold: bool) -> Sheet:
     busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
     found = unit_families(report.units)
-    shown = families_with(found, attrgetter("took_part"))
+    senders = {report.units[each.producer] for each in report.channels_counters if each.sent}
+    shown = families_with(found, lambda unit: unit.took_part or unit in senders)
     if unfold:
         shown = [Family(each.name, (each,)) for _, units in shown for each in units]
     yield from _units(report, "Busiest", busy, shown)
     yield from _units(report, "Most stalled", stalled, shown)
-    absent = families_with(found, lambda unit: not unit.took_part)
+    absent = families_with(found, lambda unit: not unit.took_part and unit not in senders)
     if absent:
         yield line()
         yield line(absent_line(absent))
@@ -245,7 +246,6 @@ _CAUSES: Final = {
     "hop": "on the way in channels",
     "static": "static",
 }
-
 
 _FIGURES: Final = (
     "cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "on_chip_requirement_bytes",

@@ -114,8 +114,8 @@ def write_vcd(trace: RecordedRun, output: Path) -> int:
         states = ", ".join(f"{number} {state}" for number, state in enumerate(STATES))
         file.write(f"$comment state of a unit: {states} $end\n$timescale 1 ns $end\n")
         file.write("$scope module fabric $end\n")
-        _scope(file.write, "units", _STATE_BITS, units, names.units)
-        _scope(file.write, "held", _LEVEL_BITS, channels, readers)
+        file.writelines(_scope("units", _STATE_BITS, units, names.units))
+        file.writelines(_scope("held", _LEVEL_BITS, channels, readers))
         file.write("$upscope $end\n$enddefinitions $end\n")
         file.write(f"#{lines.first}\n$dumpvars\n")
         initial = {code: value for cycle, _, code, value in changes if cycle == lines.first}
@@ -143,12 +143,11 @@ def _states(lines: Timelines, unit: int) -> Iterator[tuple[int, int]]:
         yield end, 0
 
 
-def _scope(write: object, title: str, bits: int, codes: list[str], names: list[str]) -> None:
-    assert callable(write)
-    write(f"$scope module {title} $end\n")
+def _scope(title: str, bits: int, codes: list[str], names: list[str]) -> Iterator[str]:
+    yield f"$scope module {title} $end\n"
     for code, name in zip(codes, _identifiers(names), strict=True):
-        write(f"$var wire {bits} {code} {name} $end\n")
-    write("$upscope $end\n")
+        yield f"$var wire {bits} {code} {name} $end\n"
+    yield "$upscope $end\n"
 
 
 def _identifiers(names: list[str]) -> Iterator[str]:

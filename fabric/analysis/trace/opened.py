@@ -242,7 +242,8 @@ class Trace(RecordedRun, Shown):
             ConfigurationError: ``log`` is something else.
             ProgramError: ``log`` raised.
         """
-        return tell_trace(self, log)
+        name = self.head.name
+        return _tell_all(self, partial(tell_user, logger_of(log, "tell", name)))
 
     def sheet(self) -> Sheet:
         """Yield the recorded amounts, problems, and the stalls of traced units."""
@@ -292,16 +293,6 @@ def write_json_lines(trace: RecordedRun, output: Path) -> int:
     with output_file(output, encoding="utf-8") as file:
         logger = line_logger(file).bind(run=trace.head.name)
         return _tell_all(trace, partial(tell_event, logger))
-
-
-def tell_trace(trace: RecordedRun, log: Log) -> int:
-    """Send every event to a user's ``log`` and return their number.
-
-    Raises:
-        ConfigurationError: ``log`` is neither a logger nor a list of processors.
-        ProgramError: ``log`` raised.
-    """
-    return _tell_all(trace, partial(tell_user, logger_of(log, "tell", trace.head.name)))
 
 
 def _tell_all(trace: RecordedRun, tell: Callable[[str, dict[str, object]], None]) -> int:

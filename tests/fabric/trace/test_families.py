@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import median_low
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fabric import Program, Trace
 from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
-from operators import Consumer, LinearOffChipLoad, Map, SiLU, Tensor
+from operators import Consumer, LinearOffChipLoad, Map, Metadata, SiLU, Tensor
 from tests.fabric.trace.recording import program, record
 
 
@@ -23,16 +24,11 @@ def pattern(name: str) -> str:
     return re.sub(r"\d+", "#", name)
 
 
-def grouped(trace: Trace) -> dict[tuple[str, str, int], list[StalledUnit]]:
-    groups = defaultdict(list)
+def test_family_row_is_its_median_unit(trace: Trace) -> None:
+    expected: dict[tuple[str, str, int], list[StalledUnit]] = defaultdict(list)
     for unit in trace.stalls().units:
         if unit.elements or unit.busy_cycles or unit.hbm_cycles or unit.capacity_cycles:
-            groups[pattern(unit.name), unit.file, unit.line].append(unit)
-    return groups
-
-
-def test_family_row_is_its_median_unit(trace: Trace) -> None:
-    expected = grouped(trace)
+            expected[pattern(unit.name), unit.file, unit.line].append(unit)
     found = trace.stalls().folded.families
 
     assert {tuple(sorted(unit.name for unit in each)) for each in expected.values()} == {
@@ -47,21 +43,17 @@ def test_family_row_is_its_median_unit(trace: Trace) -> None:
 
 def test_folded_roots_and_paths_add_up_to_those_of_units(trace: Trace) -> None:
     stalls = trace.stalls()
-    roots: dict[str, int] = defaultdict(int)
+    roots, folded = Counter[str](), Counter[str]()
     for each in stalls.roots:
         roots[pattern(each.root.name)] += each.cycles
-    folded: dict[str, int] = defaultdict(int)
     for each in stalls.folded.roots:
-        folded[pattern(re.sub(r"\.\.\d+| \(.*?\)", "", each.root.name)).replace("_i", "_#")] += (
-            each.cycles
-        )
+        name = re.sub(r"\.\.\d+| \(.*?\)", "", each.root.name)
+        folded[pattern(name).replace("_i", "_#")] += each.cycles
 
     assert len(stalls.folded.roots) < len(stalls.roots)
     assert roots == folded
-    assert stalls.folded.critical_path.cycles == stalls.critical_path.cycles
-    assert stalls.critical_path.cycles == sum(
-        share.cycles for share in stalls.folded.critical_path.shares
-    )
+    path, shares = stalls.critical_path, stalls.folded.critical_path.shares
+    assert path.cycles == sum(share.cycles for share in shares)
 
 
 def test_families_with_equal_names_have_numbered_titles(tmp_path: Path) -> None:
@@ -82,3 +74,10 @@ def test_families_with_equal_names_have_numbered_titles(tmp_path: Path) -> None:
         ["x_1_0", f"{title} 2"],
         ["x_1_1", title],
     ]
+
+
+def test_source_is_not_listed_among_units_without_elements(tmp_path: Path) -> None:
+    with Program("source") as program:
+        Consumer()(Metadata(np.arange(9))())
+    report, trace = record(program, tmp_path)
+    assert "never got an element" not in str(report) + str(trace.stalls())

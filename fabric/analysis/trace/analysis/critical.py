@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
@@ -65,12 +65,25 @@ def critical_path(timelines: Timelines) -> list[Step]:
     return steps
 
 
+Key = TypeVar("Key", str, int, Root)
+
+
+def summed(counts: Iterable[tuple[Key, int]]) -> Counter[Key]:
+    """Return the sum of the counts of each key."""
+    sums: Counter[Key] = Counter()
+    for key, count in counts:
+        sums[key] += count
+    return sums
+
+
+def ranked(counts: Mapping[Key, int]) -> list[tuple[Key, int]]:
+    """Return the keys with their counts, the largest count first."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
 def cycles_by_root(path: Iterable[Step]) -> Counter[Root]:
     """Return the cycles of ``path`` by root."""
-    cycles: Counter[Root] = Counter()
-    for step in path:
-        cycles[step.root] += step.end - step.start
-    return cycles
+    return summed((step.root, step.end - step.start) for step in path)
 
 
 def path_note(status: str) -> str:
@@ -189,11 +202,10 @@ def named_path(names: Names, lines: Timelines, path: list[Step], status: str) ->
     """Return ``path`` with names for numbers."""
     cycles = cycles_by_root(path)
     roots = {root: named_root(names, root) for root in cycles}
-    ranked = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
     return CriticalPath(
         cycles=lines.last - lines.first,
         steps=tuple(PathStep(step.start, step.end, roots[step.root]) for step in path),
-        shares=tuple(PathShare(roots[root], count) for root, count in ranked),
+        shares=tuple(PathShare(roots[root], count) for root, count in ranked(cycles)),
         phases=tuple(
             Phase(start, end, roots[root], share) for start, end, root, share in phases(lines, path)
         ),

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from fabric.analysis.trace.analysis.critical import cycles_by_root, named_path, named_root
+from fabric.analysis.trace.analysis.critical import (
+    cycles_by_root,
+    named_path,
+    named_root,
+    ranked,
+    summed,
+)
 from fabric.analysis.trace.analysis.roots import Root
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
 from fabric.analysis.trace.analysis.stalled import (
@@ -15,7 +21,7 @@ from fabric.analysis.trace.analysis.stalled import (
     StalledFamily,
     Stalls,
 )
-from fabric.analysis.trace.analysis.stalls import Accounts, Key
+from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.traffic import traffic_of
 from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
 from fabric.analysis.trace.reading.reader import RecordedRun
@@ -48,18 +54,19 @@ def _folded(trace: RecordedRun, accounts: Accounts, units: list[StalledUnit]) ->
         return root if root.unit < 0 else root._replace(unit=first[root.unit])
 
     waits = [
-        _sums((of_family(root), cycles) for root, cycles in charged.items())
+        summed((of_family(root), cycles) for root, cycles in charged.items())
         for charged in accounts.by_unit.values()
     ]
     path = [step._replace(root=of_family(step.root)) for step in accounts.path]
-    on_path = _sums((root.unit, cycles) for root, cycles in cycles_by_root(path).items())
+    on_path = summed((root.unit, cycles) for root, cycles in cycles_by_root(path).items())
     groups: dict[tuple[bool, int], list[StalledUnit]] = {}
     for unit in units:
-        groups.setdefault((unit.took_part, first[unit.number]), []).append(unit)
+        is_active = unit.number in accounts.active
+        groups.setdefault((is_active, first[unit.number]), []).append(unit)
     found = [
         (unit, _family(names.folded, members))
-        for (took_part, unit), members in groups.items()
-        if took_part
+        for (is_active, unit), members in groups.items()
+        if is_active
     ]
     found.sort(key=lambda each: (-on_path[each[0]], -each[1].spread.most.stalled_cycles, each[0]))
     return FoldedStalls(
@@ -67,8 +74,8 @@ def _folded(trace: RecordedRun, accounts: Accounts, units: list[StalledUnit]) ->
         families=tuple(family for _, family in found),
         absent=tuple(
             Family(names.folded.units[unit], tuple(each.name for each in members))
-            for (took_part, unit), members in sorted(groups.items(), key=lambda each: each[0])
-            if not took_part
+            for (is_active, unit), members in sorted(groups.items(), key=lambda each: each[0])
+            if not is_active
         ),
         roots=_charged(names.folded, waits),
         critical_path=named_path(names.folded, accounts.timelines, path, accounts.status),
@@ -79,10 +86,10 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
     """Return the stages of the program."""
     names, needs = accounts.names, trace.on_chip_bytes
     path = accounts.on_path().items()
-    on_path = _sums((names.first[root.unit], cycles) for root, cycles in path if root.unit >= 0)
+    on_path = summed((names.first[root.unit], cycles) for root, cycles in path if root.unit >= 0)
     saved: dict[str, int] = {}
     if accounts.gains is not None:
-        saved = {names.family_of(unit).title: 0 for unit in accounts.tried}
+        saved = {names.family[unit].title: 0 for unit in accounts.tried}
         saved |= {gain.name: accounts.cycles - gain.cycles for gain in accounts.gains}
     found = [
         StageFigures(
@@ -98,13 +105,6 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
     ]
 
     return tuple(sorted(found, key=lambda stage: [each or 0 for each in stage[4:]], reverse=True))
-
-
-def _sums(counts: Iterable[tuple[Key, int]]) -> Counter[Key]:
-    sums: Counter[Key] = Counter()
-    for key, count in counts:
-        sums[key] += count
-    return sums
 
 
 def _family(names: Names, members: list[StalledUnit]) -> StalledFamily:
@@ -124,7 +124,6 @@ def _charged(names: Names, waits: Iterable[Counter[Root]]) -> tuple[ChargedRoot,
     for each in waits:
         cycles.update(each)
         stalled.update(each.keys())
-    ranked = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
-        ChargedRoot(named_root(names, root), count, stalled[root]) for root, count in ranked
+        ChargedRoot(named_root(names, root), count, stalled[root]) for root, count in ranked(cycles)
     )

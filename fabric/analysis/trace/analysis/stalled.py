@@ -72,7 +72,7 @@ class FoldedStalls:
 
     Attributes:
         families: on the critical path first, then the most stalled.
-        absent: families of units without an element.
+        absent: families of units that took and sent no element.
     """
 
     stages: tuple[StageFigures, ...]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
 
 # Any: the columns are fields of one type among others.
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from fabric.analysis.trace.analysis.critical import Step, critical_path, cycles_by_root
+from fabric.analysis.trace.analysis.critical import (
+    Step,
+    critical_path,
+    cycles_by_root,
+    ranked,
+    summed,
+)
 from fabric.analysis.trace.analysis.roots import Root, Roots
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
 from fabric.analysis.trace.analysis.unit_cycles import ChannelWait, StalledUnit
@@ -25,7 +30,7 @@ SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
 WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
 """
 
-Key = TypeVar("Key", str, int, Root)
+_SENDERS: Final = "SELECT producer FROM transfers JOIN channels USING (channel) WHERE NOT bare"
 
 _TRIED: Final = 8
 
@@ -38,6 +43,7 @@ class Accounts:
 
     Attributes:
         units: traced units in node order.
+        active: numbers of the units that took or sent an element, worked, or used a memory.
         path: the critical path; of an incomplete run, the path to its last cycle.
     """
 
@@ -51,11 +57,15 @@ class Accounts:
         self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
         self.units: Final[list[StalledUnit]] = [self._unit(unit) for unit in traced]
         self.by_number: Final = {each.number: each for each in self.units}
+        self.active: Final = {unit for (unit,) in trace.rows(_SENDERS)}.union(
+            each.number
+            for each in self.units
+            if each.elements or each.busy_cycles or each.hbm_cycles or each.capacity_cycles
+        )
         roots = Roots(self.timelines)
         self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
-        self.charged: Final[Counter[Root]] = Counter()
-        for each in self.by_unit.values():
-            self.charged.update(each)
+        every = chain.from_iterable(each.items() for each in self.by_unit.values())
+        self.charged: Final[Counter[Root]] = summed(every)
         self.path: Final[list[Step]] = critical_path(self.timelines)
 
     def _unit(self, unit: int) -> StalledUnit:
@@ -84,12 +94,11 @@ class Accounts:
 
     def ranked(self) -> list[StalledUnit]:
         """Return the units: on the critical path, then the most stalled, then idle ones."""
-        share: Counter[int] = Counter()
-        for root, cycles in self.on_path().items():
-            share[root.unit] += cycles
+        share = summed((root.unit, cycles) for root, cycles in self.on_path().items())
 
         def key(each: StalledUnit) -> tuple[bool, int, int, int]:
-            return not each.took_part, -share[each.number], -each.stalled_cycles, each.number
+            absent = each.number not in self.active
+            return absent, -share[each.number], -each.stalled_cycles, each.number
 
         return sorted(self.units, key=key)
 
@@ -115,7 +124,7 @@ class Accounts:
         for each in self.units:
             rankings[-1][self.names.first[each.number]] += each.busy_cycles
         tried = (
-            [unit for unit, cycles in _ranked(ranking)[:_TRIED] if cycles] for ranking in rankings
+            [unit for unit, cycles in ranked(ranking)[:_TRIED] if cycles] for ranking in rankings
         )
         return list(dict.fromkeys(chain.from_iterable(tried)))
 
@@ -143,10 +152,8 @@ class Accounts:
         return sentence
 
     def _mostly(self) -> str:
-        together: Counter[str] = Counter()
-        for root, cycles in self.on_path().items():
-            together[self.names.bound(root)] += cycles
-        name, cycles = _ranked(together)[0]
+        path = self.on_path().items()
+        name, cycles = ranked(summed((self.names.bound(root), each) for root, each in path))[0]
         return f"Most of the critical path: {name}, {percent(cycles, self.cycles)} %."
 
     def _stop_sentence(self) -> str:
@@ -181,7 +188,3 @@ def _gain_text(gain: Gain, instead_of: int | None = None) -> str:
     if gain.kind == "links":
         return f"if they were unlimited, {text}; if twice as wide, {gain.half_cycles:,}"
     return f"if it took no time, {text}; if half as long, {gain.half_cycles:,}"
-
-
-def _ranked(counted: Mapping[Key, int]) -> list[tuple[Key, int]]:
-    return sorted(counted.items(), key=lambda item: (-item[1], item[0]))

@@ -58,7 +58,7 @@ def _repeats(trace: RecordedRun, accounts: Accounts) -> str:
     if not again:
         return "."
     families = [
-        f"{names.family_of(unit).title} {count:,}"
+        f"{names.family[unit].title} {count:,}"
         + (f" ({counted(readers[unit], 'unit')})" if readers[unit] > 1 else "")
         for unit, count in again.most_common(_NAMED)
     ]

@@ -60,8 +60,3 @@ class StalledUnit:
         cause = max(MEMORIES, key=lambda each: int(getattr(self, each.column)))
         at_channel = self.mostly.cycles if self.mostly else 0
         return f"for {cause.label}" if getattr(self, cause.column) > at_channel else ""
-
-    @property
-    def took_part(self) -> bool:
-        """Whether it received an element, worked, or used a memory."""
-        return bool(self.elements or self.busy_cycles or self.hbm_cycles or self.capacity_cycles)

@@ -134,7 +134,7 @@ def _possible_gains(record: Record, names: Names, families: Iterable[int]) -> It
         cycles, half_cycles = (_cycles(each, each.depths) for each in (unlimited, double))
         yield Gain("links", _LINKS, cycles, half_cycles, estimated)
     for unit in families:
-        family, place = names.family_of(unit), names.wired[unit]
+        family, place = names.family[unit], names.wired[unit]
         without = partial(record.with_pace, family.members)
         yield Gain("family", family.title, *_less_of(without), estimated, place.file, place.line)
     deep = np.maximum(record.elements, record.depths)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from fabric.analysis.drawing.paper import on_dark
-from fabric.analysis.trace.analysis.critical import path_note, phases
+from fabric.analysis.trace.analysis.critical import path_note, phases, ranked
 from fabric.analysis.trace.analysis.roots import Root
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
 from fabric.analysis.trace.analysis.stall_tables import stages_of
@@ -357,7 +357,7 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "operator": names.operators,
         "place": list(map(visible, names.places)),
         "family": list(map(visible, names.folded.units)),
-        "absent": [each is not None and not each.took_part for each in stalls],
+        "absent": [each is not None and each.number not in accounts.active for each in stalls],
         "kind": [kind for (kind,) in trace.rows("SELECT kind FROM units ORDER BY unit")],
         "end": lines.final,
         "still": [lines.still(unit) is not None for unit in range(len(names.units))],
@@ -419,8 +419,7 @@ def _roots(accounts: Accounts) -> JsonObject:
     stalled = Counter(root for each in accounts.by_unit.values() for root in each)
 
     def counted(cycles: Counter[Root], most: int | None = None) -> list[tuple[int, int]]:
-        ranked = sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
-        return [(number[root], each) for root, each in ranked[:most]]
+        return [(number[root], each) for root, each in ranked(cycles)[:most]]
 
     return {
         "roots": [

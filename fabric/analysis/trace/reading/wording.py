@@ -21,6 +21,7 @@ class Names:
         places: ``file:line``, without the folder.
         streams: the labels of channels in pictures; empty if not recorded.
         families: families of unit numbers, with different titles.
+        family: by unit, its family.
         first: by unit, the first unit of its family.
     """
 
@@ -43,26 +44,15 @@ class Names:
                 "SELECT family, list(unit ORDER BY unit) FROM units GROUP BY ALL ORDER BY min(unit)"
             )
         ]
-        self.first: Final = [0] * len(self.units)
-        self._family: Final[dict[int, Family[int]]] = {}
-        for family in self.families:
-            for unit in family.members:
-                self.first[unit] = family.members[0]
-                self._family[unit] = family
-
-    def family_of(self, unit: int) -> Family[int]:
-        """Return the family of ``unit``."""
-        return self._family[unit]
+        of_unit = {unit: family for family in self.families for unit in family.members}
+        self.family: Final = [of_unit[unit] for unit in range(len(self.units))]
+        self.first: Final = [family.members[0] for family in self.family]
 
     @cached_property
     def folded(self) -> Names:
         """The names with the title of its family for each unit."""
-        titles = list(self.units)
-        for family in self.families:
-            for unit in family.members:
-                titles[unit] = family.title
         folded = copy(self)
-        folded.units = titles
+        folded.units = [family.title for family in self.family]
         return folded
 
     def peer(self, unit: int, channel: int) -> int:
