@@ -236,8 +236,7 @@ def softplus(importing: Importing, call: Call) -> View:
     return pointwise(importing, call, "softplus", call.args[0], beta, threshold)
 
 
-@imports("aten.to.dtype", "aten.to.device", "aten.to.dtype_layout", "aten.to.other")
-@imports("aten._to_copy.default", "aten.type_as.default", "aten.float.default")
+@imports("aten._to_copy.default", "aten.type_as.default")
 def cast(importing: Importing, call: Call) -> View:
     """The same numbers rounded to another element type; without a kernel if it is the same."""
     x = call.tensor()

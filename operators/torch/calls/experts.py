@@ -188,10 +188,10 @@ def by_expert(importing: Importing, view: View) -> View:
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
 
-@imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", of=Gathered)
+@imports("aten.view.default", "aten._unsafe_view.default", of=Gathered)
 @imports("aten.unsqueeze.default", "aten.squeeze.dim", "aten.alias.default", of=Gathered)
 @imports("aten.clone.default", "aten.detach.default", of=Gathered)
-@imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", of=Collected)
+@imports("aten.view.default", "aten._unsafe_view.default", of=Collected)
 def reshape(importing: Importing, call: Call) -> View:
     """The same rows under other dimensions."""
     return call.tensor().reshaped(call.result.shape)
@@ -294,7 +294,7 @@ def token_of(importing: Importing, call: Call) -> View:
     return _control(call, 0, replace(given, says=Says.TOKENS))
 
 
-@imports("aten._to_copy.default", "aten.to.dtype", "aten.clone.default", of=Control)
+@imports("aten._to_copy.default", "aten.clone.default", of=Control)
 def same_integers(importing: Importing, call: Call) -> View:
     """Integers as another type of numbers that holds them."""
     return _control(call, 0, call.args[0].source.form)
@@ -341,8 +341,7 @@ def inverse(importing: Importing, call: Call) -> View:
     return _control(call, 0, replace(form, says=Says.INVERSE))
 
 
-@imports("aten.view.default", "aten.reshape.default", "aten.alias.default", of=Control)
-@imports("aten.detach.default", of=Control)
+@imports("aten.view.default", "aten.alias.default", "aten.detach.default", of=Control)
 def reshape_choice(importing: Importing, call: Call) -> View:
     x: View = call.args[0]
     if len(call.result.shape) != len(x.shape):

@@ -51,20 +51,19 @@ def grouped_product(importing: Importing, call: Call) -> View:
     return result
 
 
-@imports("aten.chunk.default", "aten.split.Tensor", "aten.split.sizes", of=Routed)
-@imports("aten.split_with_sizes.default", of=Routed)
+@imports("aten.split.Tensor", "aten.split_with_sizes.default", of=Routed)
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
     """Column blocks of a grouped product, each a product with a column block of the weights."""
     dim = call.argument(2, "dim", 0)
     return _parts(importing, call, dim, 0, [each.shape[-1] for each in call.results])
 
 
-@imports("aten.slice.Tensor", "aten.narrow.default", of=Routed)
+@imports("aten.slice.Tensor", of=Routed)
 def sliced(importing: Importing, call: Call) -> View:
     """Some columns of routed rows; for a grouped product, a product with fewer weight columns."""
     x, size = call.tensor(), call.tensor().shape[-1]
     dim, first = call.argument(1, "dim", 0), call.argument(2, "start") or 0
-    step = call.argument(4, "step", 1) if call.target == "aten.slice.Tensor" else 1
+    step = call.argument(4, "step", 1)
     first = max(first + size, 0) if first < 0 else min(first, size)
     count = call.result.shape[-1]
     if x.source in importing.products and step == 1:

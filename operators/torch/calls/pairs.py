@@ -24,9 +24,9 @@ def as_real(importing: Importing, call: Call) -> View:
     return _reals(call.tensor())
 
 
-@imports("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", of=Pairs)
-@imports("aten.unsqueeze.default", "aten.squeeze.dim", "aten.squeeze.dims", of=Pairs)
-@imports("aten.alias.default", "aten.clone.default", "aten.flatten.using_ints", of=Pairs)
+@imports("aten.view.default", "aten._unsafe_view.default", "aten.unsqueeze.default", of=Pairs)
+@imports("aten.squeeze.dim", "aten.squeeze.dims", of=Pairs)
+@imports("aten.alias.default", "aten.clone.default", of=Pairs)
 def reshaped(importing: Importing, call: Call) -> View:
     """The same pairs under other dimensions."""
     return _pairs(call, _reals(call.tensor()).reshaped((*call.result.shape, 2)))

@@ -10,24 +10,20 @@ from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
 
-@imports("aten._reshape_alias.default", "aten._unsafe_view.default", "aten.flatten.using_ints")
-@imports("aten.reshape.default", "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
-@imports("aten.unflatten.int", "aten.unsqueeze.default", "aten.view.default")
-@imports("aten.view_as.default")
+@imports("aten._reshape_alias.default", "aten._unsafe_view.default", "aten.view.default")
+@imports("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.unsqueeze.default")
 def reshape(importing: Importing, call: Call) -> View:
     """The same elements under another shape."""
     return call.tensor().reshaped(call.result.shape)
 
 
-@imports("aten.alias.default", "aten.clone.default", "aten.contiguous.default")
-@imports("aten.detach.default", "aten.detach_.default", "aten.lift_fresh_copy.default")
-@imports("aten.dropout.default", "aten.feature_dropout.default")
+@imports("aten.alias.default", "aten.clone.default", "aten.detach.default")
 def same(importing: Importing, call: Call) -> View:
     """The tensor itself: no tensor is written to, so copies are not needed."""
     return call.tensor()
 
 
-@imports("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
+@imports("aten.transpose.int")
 def transpose(importing: Importing, call: Call) -> View:
     """Two dimensions exchanged."""
     x = call.tensor()
@@ -38,14 +34,11 @@ def transpose(importing: Importing, call: Call) -> View:
     return x.permuted(dims)
 
 
-@imports("aten.t.default", "aten.numpy_T.default", "aten.mT.default")
+@imports("aten.t.default")
 def turned(importing: Importing, call: Call) -> View:
-    """A matrix with rows and columns exchanged; of more dimensions all, or the last two."""
+    """A matrix with rows and columns exchanged; a vector unchanged."""
     x = call.tensor()
-    dims = list(range(len(x.shape)))
-    if call.target == "aten.mT.default":
-        return x.permuted((*dims[:-2], dims[-1], dims[-2]))
-    return x.permuted(dims[::-1])
+    return x.permuted(range(len(x.shape))[::-1])
 
 
 @imports("aten.permute.default")
@@ -54,33 +47,18 @@ def permute(importing: Importing, call: Call) -> View:
     return x.permuted([dim % len(x.shape) for dim in dims])
 
 
-@imports("aten.movedim.int", "aten.movedim.intlist")
-def movedim(importing: Importing, call: Call) -> View:
-    """Some dimensions moved to other places."""
-    x = call.tensor()
-    source, target = call.args[1:]
-    rank = len(x.shape)
-    moved = [source] if isinstance(source, int) else source
-    places = [target] if isinstance(target, int) else target
-    taken = {place % rank: dim % rank for dim, place in zip(moved, places, strict=True)}
-    others = iter(dim for dim in range(rank) if dim not in taken.values())
-    return x.permuted([taken[place] if place in taken else next(others) for place in range(rank)])
-
-
-@imports("aten.expand.default", "aten.expand_as.default", "aten.broadcast_to.default")
+@imports("aten.expand.default")
 def expand(importing: Importing, call: Call) -> View:
     """Dimensions of size 1 seen often."""
     return call.tensor().expanded(call.result.shape)
 
 
-@imports("aten.slice.Tensor", "aten.narrow.default")
+@imports("aten.slice.Tensor")
 def sliced(importing: Importing, call: Call) -> View:
     """Some places of a dimension, each as far from the next."""
     x = call.tensor()
     dim = call.argument(1, "dim", 0) % len(x.shape)
-    first, step = call.argument(2, "start") or 0, 1
-    if call.target == "aten.slice.Tensor":
-        step = call.argument(4, "step", 1)
+    first, step = call.argument(2, "start") or 0, call.argument(4, "step", 1)
     size, count = x.shape[dim], call.result.shape[dim]
     first = min(max(first + size, 0), size) if first < 0 else min(first, size)
     return importing.taken(call, x, dim, range(first, first + step * count, step))
@@ -96,9 +74,7 @@ def select(importing: Importing, call: Call) -> View:
     return part.reshaped(call.result.shape)
 
 
-@imports("aten.chunk.default", "aten.split.Tensor", "aten.split.sizes")
-@imports("aten.split_with_sizes.default", "aten.tensor_split.sections", "aten.unsafe_chunk.default")
-@imports("aten.unsafe_split.Tensor")
+@imports("aten.split.Tensor", "aten.split_with_sizes.default", "aten.unsafe_split.Tensor")
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
     """Neighbouring parts of a dimension."""
     x = call.tensor()

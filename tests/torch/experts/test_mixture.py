@@ -163,7 +163,7 @@ def _cut(first: int, last: int, step: int = 1) -> Callable[[Mixing], Any]:
 
 
 def _halves(m: Mixing) -> Any:
-    first, second = m.play("aten.chunk.default", m.out, 2, 1)
+    first, second = m.play("aten.split.Tensor", m.out, WIDE // 2, 1)
     return m.added(m.play("aten.mul.Tensor", first, second), m.tokens)
 
 
