@@ -25,7 +25,6 @@ import networkx as nx
 import numpy as np
 from layers.graphs import GraphName, graph_named
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from fabric import (
     ConfigurationError,
@@ -70,12 +69,10 @@ class Latest(Split):
 
     padded: bool
 
-    @override
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
         found = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
         return (count * tile.cols if self.padded else found,), TileType(1, 1, tile.dtype)
 
-    @override
     def apply(self, tile: Tile) -> list[Element]:
         levels = _numbers(tile)
         found = np.flatnonzero(levels == levels.max()).tolist()
@@ -100,20 +97,16 @@ class Marked(Reduction):
 
     columns: int
 
-    @override
-    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+    def infer(self, group: Dim, number: TileType) -> TileType:
         return TileType(1, self.columns, ADDRESS_DTYPE)
 
-    @override
     def start(self, result: TileType, functional: bool) -> Levels:
         return np.zeros(self.columns, ADDRESS_DTYPE)
 
-    @override
-    def update(self, state: Levels, *inputs: Tile) -> Levels:
-        named = np.arange(self.columns) == number_in(inputs[0])
+    def update(self, state: Levels, number: Tile) -> Levels:
+        named = np.arange(self.columns) == number_in(number)
         return np.where(named, ADDRESS_DTYPE.type(1), state)
 
-    @override
     def finish(self, state: Levels, result: TileType, functional: bool) -> Tile:
         return _tile(state)
 
@@ -128,18 +121,15 @@ class NextLevel(Function):
 
     operands: ClassVar = 2
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
-        return inputs[0]
+    def infer(self, levels: TileType, marks: TileType) -> TileType:
+        return levels
 
-    @override
-    def flops(self, *inputs: Tile) -> Dim:
-        return 2 * inputs[0].cols
+    def flops(self, levels: Tile, marks: Tile) -> Dim:
+        return 2 * levels.cols
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        levels, marks = map(_numbers, inputs)
-        return _tile(np.where((levels == 0) & (marks > 0), levels.max() + 1, levels))
+    def apply(self, levels: Tile, marks: Tile) -> Tile:
+        known, marked = _numbers(levels), _numbers(marks) > 0
+        return _tile(np.where((known == 0) & marked, known.max() + 1, known))
 
     def hardware(self) -> description.Function:
         return description.Function(2, description.whole)

@@ -25,7 +25,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from layers.sequences import Letters, distance, draw_pairs, read_pairs
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from fabric import (
     Dim,
@@ -69,15 +68,15 @@ class Begin(Function):
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
 
-    @override
-    def infer(self, *inputs: TileType) -> TupleType:
-        left, right, laps, number, _ = inputs
+    def infer(
+        self, left: TileType, right: TileType, laps: TileType, number: TileType, ticket: TileType
+    ) -> TupleType:
         fronts = TileType(2, left.cols + 1, left.dtype)
         return TupleType((left, right, fronts, laps, laps, number))
 
-    @override
-    def apply(self, *inputs: Tile) -> tuple[Tile, ...]:
-        left, right, laps, number, _ = inputs
+    def apply(
+        self, left: Tile, right: Tile, laps: Tile, number: Tile, ticket: Tile
+    ) -> tuple[Tile, ...]:
         data = None
         if left.data is not None:
             data = np.full((2, left.cols + 1), FAR, left.dtype)
@@ -95,15 +94,12 @@ class NextFront(Function):
 
     mixed_types: ClassVar = True
 
-    @override
     def infer(self, *inputs: TileType) -> TupleType:
         return TupleType(inputs)
 
-    @override
     def flops(self, *inputs: Any) -> Dim:
         return 5 * inputs[2].cols
 
-    @override
     def apply(self, *inputs: Tile) -> tuple[Tile, ...]:
         left, right, fronts, lap, laps, number = inputs
         done, a, b, data = number_in(lap) + 1, left.data, right.data, fronts.data
@@ -123,11 +119,9 @@ class IsDone(Function):
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
 
-    @override
     def infer(self, *inputs: TileType) -> SelectorType:
         return SelectorType(2, hits=1)
 
-    @override
     def apply(self, *inputs: Tile) -> Selector:
         *_, lap, laps, _ = inputs
         return Selector((int(number_in(lap) == number_in(laps)),), 2)
@@ -143,11 +137,9 @@ class Distance(Function):
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
 
-    @override
     def infer(self, *inputs: TileType) -> TileType:
         return TileType(1, 1, inputs[0].dtype)
 
-    @override
     def apply(self, *inputs: Tile) -> Tile:
         left, _, fronts, *_ = inputs
         data = None
@@ -167,11 +159,9 @@ class Number(Function):
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
 
-    @override
     def infer(self, *inputs: TileType) -> TileType:
         return inputs[-1]
 
-    @override
     def apply(self, *inputs: Tile) -> Tile:
         return inputs[-1]
 

@@ -18,7 +18,6 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from fabric import ConfigurationError, Dim, Program, Tile, TileType
 from fabric.extend import ADDRESS_DTYPE, Bounds, number_in
@@ -58,18 +57,13 @@ class Nearest(Function):
 
     given: np.ndarray
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
+    def infer(self, point: TileType, centres: TileType, number: TileType) -> TileType:
         return INTEGER
 
-    @override
-    def flops(self, *inputs: Tile | TileType) -> Dim:
-        centres = inputs[1]
+    def flops(self, point: Tile, centres: Tile, number: Tile) -> Dim:
         return 3 * centres.rows * centres.cols
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        point, centres, number = inputs
+    def apply(self, point: Tile, centres: Tile, number: Tile) -> Tile:
         if point.data is None or centres.data is None:
             return integer(int(self.given[number_in(number)]))
         return integer(int(nearest(point.data, centres.data)[0]))
@@ -87,14 +81,10 @@ class Spread(Function):
 
     clusters: int
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
-        point = inputs[0]
+    def infer(self, point: TileType, number: TileType) -> TileType:
         return TileType(self.clusters, point.cols, point.dtype)
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        point, number = inputs
+    def apply(self, point: Tile, number: Tile) -> Tile:
         data = None
         if point.data is not None:
             data = np.zeros((self.clusters, point.cols), point.data.dtype)
@@ -111,17 +101,13 @@ class Centre(Function):
 
     operands: ClassVar = 2
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
-        return inputs[0]
+    def infer(self, total: TileType, before: TileType) -> TileType:
+        return total
 
-    @override
-    def flops(self, *inputs: Tile | TileType) -> Dim:
-        return inputs[0].cols
+    def flops(self, total: Tile, before: Tile) -> Dim:
+        return total.cols
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        total, before = inputs
+    def apply(self, total: Tile, before: Tile) -> Tile:
         data = before.data
         if total.data is not None and total.data[0, -1]:
             data = total.data / total.data[0, -1]

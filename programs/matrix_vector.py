@@ -29,7 +29,6 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from layers.experts import pack, pack_dynamically
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from fabric import ConfigurationError, Hardware, Program, Stream, Tile, TileType, dtype_named
 from fabric.extend import Bounds, ceil_div
@@ -67,17 +66,14 @@ class Header(Function):
     held_cycles: int
 
     @property
-    @override
     def fixed_cycles(self) -> int:
         return self.held_cycles
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
-        return inputs[0]
+    def infer(self, tile: TileType) -> TileType:
+        return tile
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        return inputs[0]
+    def apply(self, tile: Tile) -> Tile:
+        return tile
 
 
 @dataclass(frozen=True)
@@ -93,14 +89,10 @@ class Columns(Function):
 
     more: int
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
-        (row,) = inputs
+    def infer(self, row: TileType) -> TileType:
         return TileType(row.rows, row.cols + self.more, row.dtype)
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        (row,) = inputs
+    def apply(self, row: Tile) -> Tile:
         data = row.data
         if data is not None:
             data = (

@@ -20,7 +20,6 @@ import networkx as nx
 import numpy as np
 from layers.graphs import GraphName, graph_named
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from fabric import ConfigurationError, Dim, Program, Stream, Tile, TileType
 from fabric.extend import Bounds
@@ -55,21 +54,17 @@ class Damped(Function):
 
     vertices: int
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
-        return inputs[0]
+    def infer(self, ranks: TileType) -> TileType:
+        return ranks
 
-    @override
-    def flops(self, *inputs: Tile | TileType) -> Dim:
-        return 2 * inputs[0].cols
+    def flops(self, ranks: Tile) -> Dim:
+        return 2 * ranks.cols
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        (tile,) = inputs
-        data = tile.data
+    def apply(self, ranks: Tile) -> Tile:
+        data = ranks.data
         if data is not None:
             data = (DAMPING * data + (1 - DAMPING) / self.vertices).astype(data.dtype)
-        return Tile(tile.rows, tile.cols, tile.dtype, data)
+        return Tile(ranks.rows, ranks.cols, ranks.dtype, data)
 
     def hardware(self) -> description.Function:
         return description.Function(1, description.whole)

@@ -18,7 +18,6 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from fabric import ConfigurationError, Dim, Program, Tile, TileType
 from fabric.extend import ADDRESS_DTYPE, Bounds, number_in
@@ -66,18 +65,13 @@ class LargestTiles(Function):
 
     given: np.ndarray
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
+    def infer(self, scores: TileType, request: TileType) -> TileType:
         return TileType(1, self.given.shape[1], ADDRESS_DTYPE)
 
-    @override
-    def flops(self, *inputs: Tile | TileType) -> Dim:
-        scores = inputs[0]
+    def flops(self, scores: Tile, request: Tile) -> Dim:
         return (scores.rows + self.given.shape[1]) * scores.cols
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        scores, request = inputs
+    def apply(self, scores: Tile, request: Tile) -> Tile:
         number, kept = number_in(request), self.given.shape[1]
         chosen = self.given[number]
         if scores.data is not None:

@@ -20,7 +20,6 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from fabric import ConfigurationError, Dim, Program, Selector, SelectorType, Tile, TileType
 from fabric.extend import Bounds, number_in
@@ -58,17 +57,13 @@ class HasYear(Function):
 
     given: np.ndarray
 
-    @override
-    def infer(self, *inputs: TileType) -> SelectorType:
+    def infer(self, dates: TileType, number: TileType) -> SelectorType:
         return SelectorType(2, hits=1)
 
-    @override
-    def flops(self, *inputs: Tile | TileType) -> Dim:
-        return 2 * inputs[0].cols
+    def flops(self, dates: Tile, number: Tile) -> Dim:
+        return 2 * dates.cols
 
-    @override
-    def apply(self, *inputs: Tile) -> Selector:
-        dates, number = inputs
+    def apply(self, dates: Tile, number: Tile) -> Selector:
         has = self.given[number_in(number)] if dates.data is None else in_year(dates.data).any()
         return Selector((int(has),), 2)
 
@@ -82,20 +77,15 @@ class Revenue(Function):
 
     operands: ClassVar = 4
 
-    @override
-    def infer(self, *inputs: TileType) -> TileType:
+    def infer(self, *columns: TileType) -> TileType:
         return TileType(1, 1, np.dtype(np.int64))
 
-    @override
-    def flops(self, *inputs: Tile | TileType) -> Dim:
-        return 8 * inputs[0].cols
+    def flops(self, *columns: Tile) -> Dim:
+        return 8 * columns[0].cols
 
-    @override
-    def apply(self, *inputs: Tile) -> Tile:
-        data = None
-        columns = [each.data for each in inputs if each.data is not None]
-        if len(columns) == len(inputs):
-            data = np.array([[revenue(*columns)]])
+    def apply(self, *columns: Tile) -> Tile:
+        numbers = [each.data for each in columns if each.data is not None]
+        data = np.array([[revenue(*numbers)]]) if numbers else None
         return Tile(1, 1, np.dtype(np.int64), data)
 
     def hardware(self) -> description.Function:

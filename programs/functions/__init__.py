@@ -1,3 +1,1 @@
 """Hardware functions that are not among STeP's: programs define them as users do theirs."""
-
-from __future__ import annotations

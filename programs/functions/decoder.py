@@ -31,21 +31,18 @@ class RmsNorm(Function):
 
     width: int
 
-    def infer(self, *inputs: TileType) -> TileType:
-        (x,) = inputs
+    def infer(self, x: TileType) -> TileType:
         if not isinstance(x.cols, int) or self.width < 1 or x.cols % self.width:
             raise ShapeError(
                 f"RmsNorm({self.width}) is given {x}: expected columns in multiples of {self.width}"
             )
         return x
 
-    def flops(self, *inputs: Tile | TileType) -> Dim:
+    def flops(self, x: Tile) -> Dim:
         """Square and add, then scale; the root counts as one more."""
-        (x,) = inputs
         return 4 * x.rows * x.cols
 
-    def apply(self, *inputs: Tile) -> Tile:
-        (x,) = inputs
+    def apply(self, x: Tile) -> Tile:
         data = None
         if x.data is not None:
             groups = wide(x.data).reshape(x.rows, -1, self.width)
@@ -81,8 +78,7 @@ class Rotary(Function):
     base: float
     scale: float = 1.0
 
-    def infer(self, *inputs: TileType) -> TileType:
-        x, positions = inputs
+    def infer(self, x: TileType, positions: TileType) -> TileType:
         if not isinstance(x.cols, int) or self.width % 2 or x.cols % self.width:
             raise ShapeError(
                 f"Rotary of width {self.width} is given {x}: "
@@ -94,13 +90,11 @@ class Rotary(Function):
             )
         return x
 
-    def flops(self, *inputs: Tile | TileType) -> Dim:
+    def flops(self, x: Tile, positions: Tile) -> Dim:
         """Two products and a sum for every element."""
-        x = inputs[0]
         return 3 * x.rows * x.cols
 
-    def apply(self, *inputs: Tile) -> Tile:
-        x, positions = inputs
+    def apply(self, x: Tile, positions: Tile) -> Tile:
         data = None
         if x.data is not None and positions.data is not None:
             half = self.width // 2

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from typing_extensions import override
-
 from fabric import Selector, SelectorType, ShapeError, Tile, TileType
 from fabric.extend import ValueType
 from operators import INTEGER, Function, integer
@@ -19,7 +17,6 @@ class NumberOf(Function):
 
     fixed_cycles: ClassVar = 1
 
-    @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
         match operands:
             case (SelectorType(hits=1),):
@@ -27,13 +24,11 @@ class NumberOf(Function):
         found = " and ".join(map(str, operands))
         raise ShapeError(f"{name} is given {found}: expected a one-hot selector")
 
-    @override
-    def infer(self, *_: SelectorType) -> TileType:
+    def infer(self, selector: SelectorType) -> TileType:
         return INTEGER
 
-    @override
-    def apply(self, *inputs: Selector) -> Tile:
-        (number,) = inputs[0].hits
+    def apply(self, selector: Selector) -> Tile:
+        (number,) = selector.hits
         return integer(number)
 
     def hardware(self) -> description.Function:

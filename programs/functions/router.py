@@ -28,16 +28,14 @@ class Gates(Function):
 
     top_k: int
 
-    def infer(self, *inputs: TileType) -> TileType:
-        return inputs[0]
+    def infer(self, logits: TileType) -> TileType:
+        return logits
 
-    def flops(self, *inputs: Tile | TileType) -> Dim:
+    def flops(self, logits: Tile) -> Dim:
         """Comparisons and the softmax."""
-        (logits,) = inputs
         return (6 + self.top_k) * logits.rows * logits.cols
 
-    def apply(self, *inputs: Tile) -> Tile:
-        (logits,) = inputs
+    def apply(self, logits: Tile) -> Tile:
         data = None
         if logits.data is not None:
             numbers = wide(logits.data)
@@ -79,14 +77,10 @@ class Chosen(Function):
             f"{name} is given {found}: expected a row of gates and a selector of as many"
         )
 
-    def infer(self, *inputs: ValueType) -> ValueType:
-        _, given = inputs
+    def infer(self, gates: TileType, given: SelectorType) -> SelectorType:
         return given
 
-    def apply(self, *inputs: Tile | Selector) -> Selector:
-        gates, given = inputs
-        assert isinstance(gates, Tile)
-        assert isinstance(given, Selector)
+    def apply(self, gates: Tile, given: Selector) -> Selector:
         if gates.data is None:
             return given
         chosen = _largest(wide(gates.data), self.top_k)[0]
@@ -111,16 +105,14 @@ class Weigh(Function):
 
     expert: int
 
-    def infer(self, *inputs: TileType) -> TileType:
-        return inputs[1]
+    def infer(self, gates: TileType, row: TileType) -> TileType:
+        return row
 
-    def flops(self, *inputs: Tile | TileType) -> Dim:
+    def flops(self, gates: Tile, row: Tile) -> Dim:
         """One product an element."""
-        row = inputs[1]
         return row.rows * row.cols
 
-    def apply(self, *inputs: Tile) -> Tile:
-        gates, row = inputs
+    def apply(self, gates: Tile, row: Tile) -> Tile:
         data = None
         if gates.data is not None and row.data is not None:
             data = narrow(wide(row.data) * wide(gates.data)[:, self.expert], row.dtype)
