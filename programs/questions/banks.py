@@ -11,14 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from beyond.savings import PROGRAMS
 
-from fabric import Findings, Study, StudyTable, grid
-
-if TYPE_CHECKING:
-    from fabric import Outcome
+from fabric import Findings, Outcome, Study, StudyTable, grid
 
 MODEL: Final = "hardware.hbm.model"
 SMALL: Final[Mapping[str, str | int]] = {

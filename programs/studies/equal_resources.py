@@ -6,8 +6,8 @@ Run: python -m fabric study programs/studies/equal_resources.py -o equal_resourc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
 from paper.claims import Found, claim, mean, published_claim
 from paper.printed import Printed
 from paper.tables import PROGRAMS
@@ -24,9 +24,6 @@ from paper.tradeoff import Dynamic, draw_layer
 from paper.workloads import MIXTRAL_64, MIXTRAL_1024, QWEN_64, QWEN_1024
 
 from fabric import Findings, Picture, Study, StudyTable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LAYERS = (MIXTRAL_64, QWEN_64, MIXTRAL_1024, QWEN_1024)
 FIRST_VERSION_TILES = {64: (16, 64), 1024: (256, 1024)}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.claims import Found, claim, number
 from paper.drawing import COLOURS, found, named, published
@@ -16,9 +16,6 @@ from paper.published import Published, hdl, known, newest, swiglu
 from paper.tables import PROGRAMS
 
 from fabric import Findings, Picture, Study, geometric, grid
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SPACE = grid(tile_batch=(16, 32, 64), tile_inter=geometric(16, 256))
 SETTINGS: list[Mapping[str, object]] = list(SPACE)

@@ -5,8 +5,7 @@ Run: python -m fabric study programs/studies/figure_12.py -o figure_12
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.claims import Found, claim, mean, number
 from paper.drawing import COLOURS, found, named, published
@@ -16,9 +15,6 @@ from paper.tables import PROGRAMS
 from paper.workloads import REGIONS, multiplexed
 
 from fabric import Findings, Picture, Study
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def study() -> Study:

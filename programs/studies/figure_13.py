@@ -5,8 +5,7 @@ Run: python -m fabric study programs/studies/figure_13.py -o figure_13
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.claims import Found, claim
 from paper.drawing import COLOURS, bars, found, named
@@ -17,9 +16,6 @@ from paper.tiling import MEMORY
 from paper.workloads import REGIONS, multiplexed
 
 from fabric import Findings, Picture, Study
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def study() -> Study:

@@ -5,8 +5,7 @@ Run: python -m fabric study programs/studies/figure_14.py -o figure_14
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from matplotlib.figure import Figure
 from paper.attention import published_attention, speedups
 from paper.claims import Found, claim
 from paper.drawing import COLOURS, bars, found, named, published
@@ -15,9 +14,6 @@ from paper.tables import PROGRAMS
 from paper.workloads import cache_traces
 
 from fabric import Findings, Picture, Study, grid
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 STRATEGIES = ("interleaved", "dynamic")
 TRACES = cache_traces(64)

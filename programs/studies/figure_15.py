@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.attention import published_attention
 from paper.claims import Found, claim, number
@@ -18,9 +18,6 @@ from paper.tables import PROGRAMS
 from paper.workloads import BLOCK, TRACE_15
 
 from fabric import Findings, Picture, Study, grid
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BATCHES = (16, 32, 48, 64)
 STRATEGIES = ("coarse", "dynamic")

@@ -5,8 +5,7 @@ Run: python -m fabric study programs/studies/figure_21.py -o figure_21
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.attention import published_attention, speedups
 from paper.claims import Found, claim, mean
@@ -16,9 +15,6 @@ from paper.tables import PROGRAMS
 from paper.workloads import BLOCK, KV_CLASSES, cache_traces
 
 from fabric import Findings, Picture, Study, grid
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BATCHES = (16, 64, 80)
 STRATEGIES = ("coarse", "interleaved", "dynamic")

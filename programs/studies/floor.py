@@ -19,18 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from matplotlib.figure import Figure
 from paper.drawing import COLOURS, found, named
 from paper.tables import PROGRAMS, routing
-from paper.workloads import MIXTRAL_64, QWEN_64, TRACE_15, Layer
+from paper.workloads import MIXTRAL_64, QWEN_64, TRACE_15, Layer, listed
 
 from fabric import Findings, Picture, Space, Study, StudyTable, grid, zipped
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LINK: Final = "hardware.network.link_bytes_per_cycle"
 INJECTION: Final = "hardware.network.injection_bytes_per_cycle"
@@ -65,8 +61,8 @@ class Workload:
     @property
     def space(self) -> Space:
         alone = {**self.fixed, COLUMNS: self.side, ROWS: self.side}
-        designs = reduce(add, (_one(each) for each in self.designs.values()))
-        return _one(alone) * designs * (_together() + _apart() + _again())
+        designs = listed(self.designs.values())
+        return listed([alone]) * designs * (_together() + _apart() + _again())
 
     def cycles(
         self,
@@ -85,10 +81,6 @@ class Workload:
     def bare(self, findings: Findings, design: str) -> float:
         """Return the cycles of a design without distance and without congestion."""
         return self.cycles(findings, design, "together")
-
-
-def _one(setting: Mapping[str, str | int]) -> Space:
-    return zipped({name: (value,) for name, value in setting.items()})
 
 
 def _together() -> Space:
@@ -139,7 +131,7 @@ def study() -> Study:
         hardware=PROGRAMS / "hardware/mesh_paper.toml",
         question="What do distance and congestion cost, and are dynamic designs still faster?",
         mode="timing",
-        space=reduce(add, (each.space for each in WORKLOADS)),
+        space=sum((each.space for each in WORKLOADS), Space(())),
         tables=(
             StudyTable(
                 "What distance and congestion cost",

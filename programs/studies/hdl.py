@@ -6,20 +6,16 @@ Run: python -m fabric study programs/studies/hdl.py -o hdl
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.drawing import COLOURS, found, named
 from paper.published import Published, known
 from paper.tables import PROGRAMS
 
 from fabric import Findings, Picture, Study, StudyTable, geometric, grid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from matplotlib.figure import Figure
 
 
 def _cycles(values: Iterable[Published]) -> dict[tuple[int, int], int]:

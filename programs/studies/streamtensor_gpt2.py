@@ -35,7 +35,8 @@ from functools import partial
 from typing import Final
 
 from paper.tables import PROGRAMS, rows
-from whole.parts import Setting, joined, parts_of, total
+from paper.workloads import listed
+from whole.parts import Setting, parts_of, total
 
 from fabric import Claim, Findings, Judgement, Study, Verdict
 
@@ -81,7 +82,7 @@ def study() -> Study:
             "weight_dtype": "int4",
             "tile_cols": 256,
         },
-        space=joined(
+        space=listed(
             fabric | step | part
             for fabric in FABRICS.values()
             for size in SIZES

@@ -13,15 +13,14 @@ Run: python -m fabric study programs/studies/torch_models.py -o torch_models
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from matplotlib.figure import Figure
 from paper.tables import PROGRAMS, routing
-from whole.parts import PARTS, Setting, joined, parts_of, total
+from paper.workloads import listed
+from whole.parts import PARTS, Setting, parts_of, total
 
 from fabric import Findings, Picture, Study
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLES: Final = {
     "gpt2": "GPT-2 (medium)",
@@ -49,7 +48,7 @@ def study() -> Study:
         hardware=PROGRAMS / "hardware/paper_priced.toml",
         question="How many tokens a second, and for a joule, do whole models make on this fabric?",
         fixed={"size": "full", "tile_cols": 128, "attention_regions": 4},
-        space=joined(
+        space=listed(
             {"model": model, "routing": ROUTING.get(model)} | step | part
             for model in PARTS
             for step in STEPS.values()

@@ -1,3 +1,1 @@
 """Shared parts of the studies of programs beyond the paper."""
-
-from __future__ import annotations

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fabric import Findings, Picture, Space, Study, zipped
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PROGRAMS: Final = Path(__file__).parents[2]
 
@@ -124,8 +124,6 @@ def lines(
 
 def times(axes: Axes) -> None:
     """Scale the heights by logarithms, with a line at 1 and plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.axhline(1, color="#9a9a9a", linewidth=1)
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))

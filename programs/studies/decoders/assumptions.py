@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from matplotlib.figure import Figure
 from paper.tables import cache_lengths
 
 from decoders.claims import PUBLISHED
 from decoders.matching import compared
 from decoders.points import ASSUMED, DECODERS, Parameters
 from fabric import Findings, Space
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 VARIANTS: Final[dict[str, Parameters]] = {
     "as assumed": {},
@@ -29,9 +25,8 @@ VARIANTS: Final[dict[str, Parameters]] = {
 
 def space() -> Space:
     """Return the points of figure 17 under every variant."""
-    return reduce(
-        add, (decoder.space(ASSUMED | each) for decoder in DECODERS for each in VARIANTS.values())
-    )
+    assumed = [ASSUMED | each for each in VARIANTS.values()]
+    return sum((decoder.space(each) for decoder in DECODERS for each in assumed), Space(()))
 
 
 def draw_variants(findings: Findings, figure: Figure) -> None:

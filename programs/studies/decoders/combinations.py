@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from matplotlib.figure import Figure
+from paper.workloads import listed
 
 from decoders.factorial import effects
 from decoders.matching import PAPER
-from decoders.points import ASSUMED, DECODERS, Decoder, Parameters, joined
+from decoders.points import ASSUMED, DECODERS, Decoder, Parameters
 from fabric import Findings, Space
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 OPTIONS: Final = ("dynamic tiles", "dynamic parallelisation", "shared regions")
 METRICS: Final = {
@@ -48,7 +48,7 @@ def combinations(decoder: Decoder) -> dict[tuple[bool, ...], Parameters]:
 
 def space() -> Space:
     """Return all combinations for all models."""
-    return joined(
+    return listed(
         decoder.named | ASSUMED | layout
         for decoder in DECODERS
         for layout in combinations(decoder).values()

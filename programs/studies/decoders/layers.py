@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
-from typing import TYPE_CHECKING
+from matplotlib.figure import Figure
+from paper.workloads import listed
 
 from decoders.matching import compared
-from decoders.points import ASSUMED, DECODERS, Decoder, Parameters, joined
+from decoders.points import ASSUMED, DECODERS, Decoder, Parameters
 from fabric import Findings, Space, grid
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def space() -> Space:
     """Return every layer of the compared layouts, and the first layer of every other layout."""
-    return reduce(add, (part for decoder in DECODERS for part in _spaces(decoder)))
+    return sum((part for decoder in DECODERS for part in _spaces(decoder)), Space(()))
 
 
 def draw_layers(findings: Findings, figure: Figure) -> None:
@@ -51,5 +47,5 @@ def _spaces(decoder: Decoder) -> list[Space]:
     parts = []
     for layout in decoder.layouts:
         layers = range(decoder.layers if layout in compared_ones else 1)
-        parts.append(joined([decoder.named | ASSUMED | layout]) * grid(first_layer=layers))
+        parts.append(listed([decoder.named | ASSUMED | layout]) * grid(first_layer=layers))
     return parts

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from matplotlib.figure import Figure
 
 from decoders.claims import PUBLISHED
 from decoders.matching import PAPER, compared
 from decoders.points import DECODERS
 from fabric import Findings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def draw_points(findings: Findings, figure: Figure) -> None:

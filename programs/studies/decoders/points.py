@@ -16,15 +16,13 @@ assumed, each assumption as a parameter:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Final, TypeAlias
 
 from paper.tables import PROGRAMS, cache_lengths, routing
+from paper.workloads import listed
 
-from fabric import Space, grid
+from fabric import Space
 
 Parameters: TypeAlias = dict[str, str | int | float | bool | None]
 
@@ -94,12 +92,7 @@ class Decoder:
 
     def space(self, assumed: Parameters) -> Space:
         """Return all layouts under the same assumptions."""
-        return joined(self.named | assumed | each for each in self.layouts)
-
-
-def joined(settings: Iterable[Parameters]) -> Space:
-    spaces = (grid({name: (value,) for name, value in each.items()}) for each in settings)
-    return reduce(add, spaces)
+        return listed(self.named | assumed | each for each in self.layouts)
 
 
 DECODERS: Final = (

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from fabric import Findings
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # The colour-blind safe palette of Okabe and Ito.
 COLOURS: Final = {

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
 from typing import Final, TypeAlias
 
 from fabric import ConfigurationError, Findings, Outcome, Space, grid, zipped
@@ -21,6 +19,7 @@ from paper.workloads import (
     TRACE_15,
     Layer,
     cache_traces,
+    listed,
     multiplexed,
 )
 
@@ -47,7 +46,7 @@ TRACES_14: Final = cache_traces(64)
 def space() -> Space:
     """Return the points of figures 9, 10 and 12 to 15 on both memories, and the variations."""
     moe = grid(part=("moe",))
-    alone = reduce(add, (each.space for each in LAYERS))
+    alone = sum((each.space for each in LAYERS), Space(()))
     shared = multiplexed("static") + multiplexed("dynamic")
     attention = grid(part=("attention",))
     traces = grid(
@@ -60,19 +59,13 @@ def space() -> Space:
         + moe * zipped(tile_f=(48,), flops_per_cycle=(1024,)) * shared
         + attention * (traces + grid(kv=[TRACE_15.path]) * blocks)
     )
-    both = _with(FLAT) * workloads + _with(BANKED) * workloads
-    return reduce(add, (_varied(each) for each in VARIATIONS), both)
+    return sum(map(_varied, VARIATIONS), listed([FLAT, BANKED]) * workloads)
 
 
 def _varied(each: Variation) -> Space:
-    layers = reduce(add, (layer.published_space for layer in each.layers))
+    layers = sum((layer.published_space for layer in each.layers), Space(()))
     asked = grid(part=("moe",), tile_f=(each.tile_f,)) * layers
-    banked = _with(each.hardware) * asked
-    return banked + _with(FLAT) * asked if each.on_both else banked
-
-
-def _with(keys: Keys) -> Space:
-    return zipped({name: (value,) for name, value in keys.items()})
+    return listed([each.hardware, FLAT] if each.on_both else [each.hardware]) * asked
 
 
 VARIED: Final = (replace(QWEN_64, tiles=(64,)), replace(MIXTRAL_64, tiles=(32,)))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from matplotlib.figure import Figure
 
 from fabric import Findings
 from paper.drawing import COLOURS, found, named, published
 from paper.memories import BANKED, FLAT, View
 from paper.memory_ratios import RATIOS
 from paper.workloads import REGIONS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _MEMORIES: Final = {"flat": (FLAT, COLOURS["static"]), "banked": (BANKED, COLOURS["dynamic"])}
 

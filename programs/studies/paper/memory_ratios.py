@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, TypeAlias
 
 from fabric import Findings
@@ -87,10 +88,6 @@ def _tiling(figure: str, text: str, published: str, comparison: Comparison) -> R
     return Ratio(figure, text, published, lambda view: mine(view).values, {"tile_f": 64})
 
 
-def _claimed(figure: str, text: str, comparison: Comparison) -> Ratio:
-    return _tiling(figure, text, published_claim(text).value, comparison)
-
-
 def _run_here(layer: Layer) -> Layer:
     (found,) = (each for each in LAYERS if (each.title, each.batch) == (layer.title, layer.batch))
     return found
@@ -109,52 +106,48 @@ def _best(layer: Layer) -> Ratio:
     return Ratio(figure, what, "", compute, {"tile_f": 64})
 
 
-def _gain(text: str, tiling: str) -> Ratio:
-    claimed = published_claim(text)
-
-    def compute(view: View) -> Sequence[float]:
-        return (ratio(view, "compute_utilization", tiling),)
-
-    return Ratio("12", claimed.text, claimed.value, compute, {"tile_f": 48})
+def _claimed(figure: str, text: str, compute: Compute, setting: Mapping[str, object]) -> Ratio:
+    return Ratio(figure, text, published_claim(text).value, compute, setting)
 
 
-def _overhead(text: str, tiling: str) -> Ratio:
-    claimed = published_claim(text)
+def _gain(tiling: str, view: View) -> Sequence[float]:
+    return (ratio(view, "compute_utilization", tiling),)
 
-    def compute(view: View) -> Sequence[float]:
-        return (overhead_percent(view, tiling, 32),)
 
-    return Ratio("12, 13", claimed.text, claimed.value, compute, {"tile_f": 48})
+def _overhead(tiling: str, view: View) -> Sequence[float]:
+    return (overhead_percent(view, tiling, 32),)
 
 
 def _of_traces(kv_class: str) -> Ratio:
-    claimed = published_claim(f"Dynamic over interleave, {kv_class} variation (range)")
-    traces = cache_traces(64, kv_class)
-
-    def compute(view: View) -> Sequence[float]:
-        return speedups(view, "interleaved", traces)
-
-    return Ratio("14", claimed.text, claimed.value, compute, {"requests": 64})
+    text = f"Dynamic over interleave, {kv_class} variation (range)"
+    compute = partial(speedups, strategy="interleaved", traces=cache_traces(64, kv_class))
+    return _claimed("14", text, compute, {"requests": 64})
 
 
 def _over_blocks(requests: int) -> Ratio:
-    claimed = published_claim(f"Dynamic over coarse, batch {requests}")
-
-    def compute(view: View) -> Sequence[float]:
-        return speedups(view, "coarse", (TRACE_15,))
-
-    return Ratio("15", claimed.text, claimed.value, compute, {"requests": requests})
+    text = f"Dynamic over coarse, batch {requests}"
+    compute = partial(speedups, strategy="coarse", traces=(TRACE_15,))
+    return _claimed("15", text, compute, {"requests": requests})
 
 
 RATIOS: Final = (
-    *(_claimed("9", text, each) for text, each in BATCH_64.items() if each.of_cycles),
-    *(_claimed("10", text, each) for text, each in BATCH_1024.items() if each.of_cycles),
+    *(
+        _tiling(figure, text, published_claim(text).value, each)
+        for figure, batch in (("9", BATCH_64), ("10", BATCH_1024))
+        for text, each in batch.items()
+        if each.of_cycles
+    ),
     _tiling("10", "Mixtral b1024 dynamic vs tile=1024 speedup", "", speedup(MIXTRAL_1024, 1024)),
     *map(_best, LAYERS),
-    _gain("Static tiling: compute utilisation gain at 32 regions", "static"),
-    _overhead("Static tiling: overhead at 32 regions", "static"),
-    _gain("Dynamic tiling: utilisation gain at 32 regions", "dynamic"),
-    _overhead("Dynamic tiling: overhead at 32 regions", "dynamic"),
+    *(
+        _claimed(figure, f"{text} at 32 regions", compute, {"tile_f": 48})
+        for figure, text, compute in (
+            ("12", "Static tiling: compute utilisation gain", partial(_gain, "static")),
+            ("12, 13", "Static tiling: overhead", partial(_overhead, "static")),
+            ("12", "Dynamic tiling: utilisation gain", partial(_gain, "dynamic")),
+            ("12, 13", "Dynamic tiling: overhead", partial(_overhead, "dynamic")),
+        )
+    ),
     _of_traces("low"),
     _of_traces("high"),
     *map(_over_blocks, (16, 64)),

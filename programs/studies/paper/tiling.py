@@ -94,32 +94,28 @@ class Comparison:
 
 def speedup(layer: Layer, tile_n: int) -> Comparison:
     """Return the speed-up of the dynamic tile over a static one."""
-
-    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
-        return fixed[tile_n].cycles / ours.cycles
-
-    return Comparison(layer, measure, of_cycles=True)
+    return Comparison(layer, lambda fixed, ours: fixed[tile_n].cycles / ours.cycles, of_cycles=True)
 
 
 def _slowdown_percent(layer: Layer, tile_n: int) -> Comparison:
-    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
-        return 100 * (ours.cycles / fixed[tile_n].cycles - 1)
-
-    return Comparison(layer, measure, of_cycles=True)
+    return Comparison(
+        layer, lambda fixed, ours: 100 * (ours.cycles / fixed[tile_n].cycles - 1), of_cycles=True
+    )
 
 
 def _saving(layer: Layer, tile_n: int, counted: str = "all experts") -> Comparison:
-    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
-        return fixed[tile_n].on_chip_bytes / ours.on_chip_bytes
-
-    return Comparison(layer, measure, of_memory=True, counted=counted)
+    return Comparison(
+        layer,
+        lambda fixed, ours: fixed[tile_n].on_chip_bytes / ours.on_chip_bytes,
+        of_memory=True,
+        counted=counted,
+    )
 
 
 def _requirement(layer: Layer, tile_n: int) -> Comparison:
-    def measure(fixed: Mapping[int, Design], ours: Design) -> float:
-        return ours.on_chip_bytes / fixed[tile_n].on_chip_bytes
-
-    return Comparison(layer, measure, of_memory=True)
+    return Comparison(
+        layer, lambda fixed, ours: ours.on_chip_bytes / fixed[tile_n].on_chip_bytes, of_memory=True
+    )
 
 
 def improvement(layer: Layer) -> Comparison:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from fabric import Findings
 from paper import published as of_authors
@@ -12,10 +15,6 @@ from paper.drawing import COLOURS, found, logarithmic, named, published
 from paper.published import Published
 from paper.tiling import MEMORY, PUBLISHED_FLOPS, Design, front
 from paper.workloads import Layer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CAPTION: Final = (
     "As the paper compares: static tiles with 4096 FLOPs per cycle, the dynamic one with 6400; for "

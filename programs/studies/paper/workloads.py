@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fabric import Space, grid, zipped
 from paper.tables import cache_lengths, routing, rows
+
+
+def listed(settings: Iterable[Mapping[str, str | int | float | bool | None]]) -> Space:
+    """Return the space of ``settings``, in their order."""
+    single = ({name: (value,) for name, value in each.items()} for each in settings)
+    return sum(map(zipped, single), Space(()))
 
 
 @dataclass(frozen=True)

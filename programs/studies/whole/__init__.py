@@ -1,3 +1,1 @@
 """Shared parts of the studies of whole language models: the parts of a model, and their sums."""
-
-from __future__ import annotations

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-from operator import add
 from typing import Final, TypeAlias
 
-from fabric import Findings, Space, grid
+from fabric import Findings
 
 Setting: TypeAlias = dict[str, str | int | float | bool | None]
 
@@ -29,10 +26,6 @@ def parts_of(model: str) -> list[tuple[Setting, int]]:
         ({"part": "layers", "first_layer": first}, count) for first, count in PARTS[model].items()
     ]
     return [(ends, 1), *layers]
-
-
-def joined(settings: Iterable[Setting]) -> Space:
-    return reduce(add, (grid({name: (value,) for name, value in one.items()}) for one in settings))
 
 
 def total(findings: Findings, metric: str, model: str, setting: Setting) -> float | None:
