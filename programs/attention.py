@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -164,14 +165,21 @@ class _Data:
         self._tiles = (lengths + rows) // rows  # with room for the new token
         self._stride = int(self._tiles.max())
         self.count = len(lengths)
-        cache = (self.count * self._stride * rows, self.head_dim)
+        slots = self.count * self._stride * rows
+        self._queries = partial(self._normal, 0, self.count * heads)
+        self._new_keys = partial(self._normal, 1, self.count)
+        self._new_values = partial(self._normal, 2, self.count)
+        self._keys = partial(self._normal, 3, slots)
+        self._values = partial(self._normal, 4, slots)
+        cache = (slots, self.head_dim)
         self.caches = Caches(
             keys=Tensor(cache, self._keys),
             values=Tensor(cache, self._values),
             rows=rows,
             stride=self._stride,
         )
-        self.stored = Tensor((self.count * self.heads, self.head_dim), self._nothing)
+        stored = (self.count * self.heads, self.head_dim)
+        self.stored = Tensor(stored, lambda: np.zeros(stored, np.float32))
 
     def mean_tiles(self, members: Numbers) -> Fraction:
         return Fraction(int(self._tiles[members].sum()), max(len(members), 1))
@@ -216,24 +224,6 @@ class _Data:
         result = random.standard_normal((rows, self.head_dim), dtype=np.float32)
         result *= np.float32(self.head_dim**-0.25)
         return result
-
-    def _queries(self) -> Array:
-        return self._normal(0, self.count * self.heads)
-
-    def _new_keys(self) -> Array:
-        return self._normal(1, self.count)
-
-    def _new_values(self) -> Array:
-        return self._normal(2, self.count)
-
-    def _keys(self) -> Array:
-        return self._normal(3, self.count * self._stride * self._rows)
-
-    def _values(self) -> Array:
-        return self._normal(4, self.count * self._stride * self._rows)
-
-    def _nothing(self) -> Array:
-        return np.zeros((self.count * self.heads, self.head_dim), np.float32)
 
     def _after(self, cache: Array, new: Array) -> Array:
         cache[np.arange(self.count) * self._stride * self._rows + self._lengths] = new

@@ -31,7 +31,7 @@ from layers.cache_lengths import draw_lengths, read_lengths
 from layers.decoder_data import DecoderData
 from layers.decoder_layer import decoder_layer
 from layers.decoder_parts import Layout, Parallelisation
-from layers.decoder_reference import Reference
+from layers.decoder_reference import outputs
 from layers.idle import idle_artifact_bytes
 from layers.layer_routing import layer_routing
 from layers.models import MOST, ModelName, attends, layer
@@ -138,6 +138,6 @@ def build(
         idle_artifact_bytes(size, choice, regions, layout, element_type.itemsize)
         for choice in choices
     )
-    for name, output in Reference(data).outputs().items():
+    for name, output in outputs(data).items():
         program.expect(rtol=None, atol=None, equal_nan=False, **{name: output})
     return program
