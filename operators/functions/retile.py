@@ -299,7 +299,7 @@ class SplitTiles(Split):
         R x C tiles: [R / rows, C / cols] of rows x cols each; R may be decided by data.
 
     Attributes:
-        rows, cols: rows and columns of a part, which divide those of the tile.
+        rows, cols: sizes of a part: divisors of the rows and columns of the tile.
 
     Example:
         >>> with Program("example") as program:

@@ -38,9 +38,9 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
         "\n"
         "Shapes are written with the outermost dimension first. In `[D_a, ..., D_0]` the rank is\n"
         "`a`, and `D_0` is the innermost dimension. *Ragged* sizes differ from group to group.\n"
-        "The parameter `rank` of an operator says how many innermost dimensions it works on.\n"
+        "The parameter `rank` of an operator is the number of innermost dimensions it works on.\n"
         "An operator without *Timing* takes no cycles, and one without *Memory* no memory.\n"
-        "`name` sets the name of an operator in reports. Without it, the name is that of its\n"
+        "`name` sets the name of an operator in reports. By default it is the name of the\n"
         "function or class with a number, such as `exp_1`.\n"
         "The [terms](../reference/terms.md) explain these and the other words.\n"
     )
