@@ -94,11 +94,7 @@ class Along(Step):
 
 @dataclass(frozen=True)
 class Taken(OnAxes):
-    """The numbers at known places of one dimension; no operations.
-
-    Attributes:
-        places: for each number of the result, its place in the operand.
-    """
+    """The numbers at known places of one dimension; no operations."""
 
     places: tuple[int, ...]
 
@@ -114,11 +110,7 @@ class Taken(OnAxes):
 
 @dataclass(frozen=True)
 class Tap:
-    """One number of a result as a weighted sum of numbers along one dimension.
-
-    Attributes:
-        weights: the factor of each number.
-    """
+    """One number of a result as a weighted sum of numbers along one dimension."""
 
     places: tuple[int, ...]
     weights: tuple[float, ...]
@@ -183,11 +175,7 @@ comparisons, a difference, an exponential (4), ``log1p`` (5) and a sum."""
 
 @dataclass(frozen=True)
 class Running(OnAxes):
-    """Each number joined with all numbers before it; sums and products of floats have 64 bits.
-
-    Attributes:
-        name: the function that joins two numbers.
-    """
+    """Each number joined with all numbers before it; sums and products of floats have 64 bits."""
 
     name: Runs
 
@@ -213,13 +201,10 @@ class Running(OnAxes):
 
 @dataclass(frozen=True)
 class RunningPlace(OnAxes):
-    """The place of the extreme among each number and all numbers before it.
+    """The place of the largest, or smallest, among each number and all numbers before it.
 
     The last of equal numbers counts. A NaN is larger and smaller than all numbers. One comparison
     per number.
-
-    Attributes:
-        is_largest: the extreme is the largest number.
     """
 
     is_largest: bool
@@ -287,12 +272,10 @@ class RankedPlace(OnAxes):
 
 @dataclass(frozen=True)
 class ExtremePlace(OnAxes):
-    """The place of the largest or the smallest number, of equal ones the first; a NaN is both.
+    """The place of the largest, or smallest, number.
 
-    One comparison a number.
-
-    Attributes:
-        is_largest: whether the place of the largest number is returned.
+    The first of equal numbers counts. A NaN is larger and smaller than all numbers. One comparison
+    per number.
     """
 
     is_largest: bool
@@ -406,9 +389,6 @@ class Put(OnAxes):
 
     Operands are the present numbers, the places, and the new numbers. If ``name`` is "set", the
     last number for a place remains.
-
-    Attributes:
-        name: the function that combines a new number with the present one.
     """
 
     name: Putting = "set"

@@ -60,11 +60,7 @@ class _Reducing(Step):
 
 @dataclass(frozen=True)
 class Reduced(_Reducing):
-    """A sum, a mean or an extreme: one operation a number, and one more for a mean.
-
-    Attributes:
-        name: of the function of numpy.
-    """
+    """A reduction by numpy's function ``name``: one operation a number, one more for a mean."""
 
     name: Reducing = "sum"
 
@@ -94,9 +90,7 @@ class Reduced(_Reducing):
 class Variance(_Reducing):
     """A variance or its root: four operations a number, and two or three more.
 
-    Attributes:
-        correction: subtracted from the number of summands, which divides the sum of squares.
-        root: give the standard deviation.
+    The sum of squares is divided by the number of summands less ``correction``.
     """
 
     correction: float = 1.0
@@ -126,11 +120,7 @@ def _sizes(step: Step, x: Array) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Softmax(Step):
-    """The softmax of each row: eight operations a column; its logarithm takes four more a row.
-
-    Attributes:
-        logarithm: give the logarithm.
-    """
+    """The softmax of each row: eight operations a column; its logarithm takes four more a row."""
 
     logarithm: bool = False
 
@@ -151,12 +141,9 @@ class Softmax(Step):
 
 @dataclass(frozen=True)
 class RMSNorm(Step):
-    """Each row divided by the root of the mean of its squares, times weights.
+    """Each row divided by the root of the mean of its squares plus ``eps``, times weights.
 
     Three operations a column and one for each further operand; four a row.
-
-    Attributes:
-        eps: added to the mean.
     """
 
     eps: float

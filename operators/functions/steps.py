@@ -100,12 +100,7 @@ Read: TypeAlias = int | Number
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a chain.
-
-    Attributes:
-        reads: the operands.
-        dtype: the element type of the rounded result.
-    """
+    """One step of a chain; its result is rounded to ``dtype``."""
 
     reads: tuple[Read, ...]
     dtype: np.dtype
@@ -115,13 +110,10 @@ class Step:
         return tuple(each for each in self.reads if not isinstance(each, Number))
 
     def shape(self, *shapes: Shape) -> Shape:
-        """Return the shape of the result; by default the arrays broadcast to it.
-
-        Args:
-            *shapes: of the arrays that are read, in order.
+        """Return the shape of the result of arrays, by default their broadcast shape.
 
         Raises:
-            ShapeError: they do not fit.
+            ShapeError: the arrays do not fit.
         """
         return broadcast(shapes)
 
@@ -170,11 +162,7 @@ class ComplexProduct(Step):
 
 @dataclass(frozen=True)
 class Pointwise(Step):
-    """A function of single numbers, of arrays that are broadcast.
-
-    Attributes:
-        name: of one of ``NUMBERS``.
-    """
+    """One of the functions in ``NUMBERS``, applied to arrays that broadcast."""
 
     name: str
 
@@ -220,11 +208,7 @@ class Cut(Step):
 
 @dataclass(frozen=True)
 class Columns(Step):
-    """The columns of an array at known places; no operations.
-
-    Attributes:
-        places: for each column of the result, its place in the operand.
-    """
+    """The columns of an array at known places; no operations."""
 
     places: tuple[int, ...]
 

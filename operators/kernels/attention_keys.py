@@ -121,7 +121,6 @@ class Reader:
 
     Attributes:
         name: the prefix of its operators' names.
-        tasks: the numbers of the tasks.
         tiles: for each task the seen tiles, numbered through all sources.
         sizes: collects the sizes of ragged dimensions.
     """

@@ -23,11 +23,7 @@ from operators.sources import Selectors
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Computed):
-    """Tensors one behind the other; readers may also read each part directly.
-
-    Attributes:
-        dim: along which they follow one another.
-    """
+    """Tensors one behind the other along ``dim``; readers may also read each part directly."""
 
     parts: tuple[View, ...]
     dim: int

@@ -45,12 +45,9 @@ class Buffer:
 class Needs:
     """The on-chip bytes of kernels: their buffers, as counted by the ``Bufferize`` operators.
 
-    Channels do not count: their depths follow from the fusion. The single tiles that operators hold
-    do not count either.
-
-    Attributes:
-        kernels: the buffers between a kernel's own operators, in bytes.
-        operands: the converter behind a load or behind another kernel.
+    A kernel has buffers between its own operators; an operand has the converter behind a load or
+    another kernel. Channels do not count, as their depths follow from the fusion. Single tiles in
+    operators do not count either.
     """
 
     kernels: Mapping[Kernel, int]
@@ -66,11 +63,9 @@ class _Group:
 
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """Kernels that are on chip together, group by group.
+    """Groups of kernels that are on chip together, in topological order.
 
-    Attributes:
-        groups: in topological order.
-        spilled: operands that are loaded from off-chip memory each time they are read.
+    Operands in ``spilled`` are loaded from off-chip memory each time they are read.
     """
 
     groups: tuple[tuple[Kernel, ...], ...]

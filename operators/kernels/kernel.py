@@ -59,13 +59,7 @@ class Operand:
 
 
 class Kernel(ABC):
-    """One call on whole tensors, as a small graph of operators.
-
-    Attributes:
-        name: of its operators.
-        operands: the tensors that it reads.
-        results: the tensors that it computes.
-    """
+    """One call on whole tensors, as a small graph of operators."""
 
     family: ClassVar[str]
     """The kind of kernel in reports."""
@@ -87,12 +81,7 @@ class Kernel(ABC):
         """
 
     def tell(self, program: Program, given: Sequence[Streams]) -> None:  # noqa: B027 - most know nothing
-        """Set the sizes of symbols and the depths of channels that the kernel knows.
-
-        Args:
-            program: the program that ``wire`` added the operators to.
-            given: the streams that ``wire`` returned.
-        """
+        """Set sizes of symbols and depths of channels; ``given`` are the streams of ``wire``."""
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,7 @@ from operators.shape import redimensioned
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """One reading of another kernel's result.
-
-    Attributes:
-        producer: the kernel that computes it.
-        consumer: the kernel that reads it.
-        operand: which of the consumer's operands.
-    """
+    """The reading of a producer's result by an operand, given by its number, of a consumer."""
 
     producer: Kernel
     consumer: Kernel
@@ -40,12 +34,7 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Kernels and outputs.
-
-    Attributes:
-        kernels: in topological order.
-        outputs: the stored tensors, by name.
-    """
+    """Kernels in topological order, stored outputs by name, and loops by number."""
 
     kernels: list[Kernel] = field(default_factory=list)
     outputs: dict[str, View] = field(default_factory=dict)
@@ -177,11 +166,7 @@ def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> W
 
 
 class _Joints:
-    """Joins the results of kernels to their readers.
-
-    Attributes:
-        streams: the results so far.
-    """
+    """Joins the results of kernels to their readers; ``streams`` are the results so far."""
 
     def __init__(self, program: Program, wired: Wired, spilled: Collection[Operand]) -> None:
         self.streams: Final[dict[Source, Streams]] = {}

@@ -30,12 +30,9 @@ from operators.tiles.tensor import Tensor
 
 
 class Gather(Kernel):
-    """Load rows of a table one by one, and pack them to tiles of rows.
+    """Load rows of a table ``[V, D]`` one by one, and pack them to tiles of rows.
 
-    Each row passes off-chip memory as often as its number is given.
-
-    Attributes:
-        table: ``[V, D]``.
+    A row is loaded as often as its number occurs.
     """
 
     family: ClassVar = "gather"

@@ -230,11 +230,7 @@ class Nest:
     def reading_right(self, batches: tuple[int, ...], *, transposed: bool) -> Layout:
         """Return the order of a unit's part of the right operand, with U = N / units columns.
 
-        That is ``[*batches, U, K]``, or ``[*batches, K, U]``.
-
-        Args:
-            batches: the leading dimensions.
-            transposed: the operand is stored as ``[*batches, N, K]``.
+        It is ``[*batches, U, K]`` if the operand is ``transposed``, otherwise ``[*batches, K, U]``.
         """
         count = len(batches)
         sizes = self.size // self.units, self.left.shape[-1]

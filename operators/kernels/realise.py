@@ -240,12 +240,7 @@ def _bytes(program: Program, places: Iterable[int]) -> int:
 
 
 def realised(name: str, model: Model, schedule: Schedule) -> Program:
-    """Return the program ``name`` that computes ``model``, fused as ``schedule`` says.
-
-    Raises:
-        CapacityError: a kernel needs more on-chip memory than available.
-        ConfigurationError: more compute units than FLOPs per cycle.
-    """
+    """Return the program ``name`` that computes ``model``, fused as ``schedule`` says."""
     if schedule.on_chip_bytes is None:
         fusion = Fusion((tuple(model.kernels),), frozenset())
     else:
@@ -259,12 +254,7 @@ def realised(name: str, model: Model, schedule: Schedule) -> Program:
 
 
 class Demand(NamedTuple):
-    """The work of a compute unit.
-
-    Attributes:
-        elements: the elements that it takes, one after the other.
-        flops: FLOPs per element.
-    """
+    """The work of a compute unit: its elements, one after the other, and the FLOPs of each."""
 
     elements: int
     flops: int
@@ -274,11 +264,7 @@ class Demand(NamedTuple):
 
 
 def share_out(program: Program, flops_per_cycle: int) -> None:
-    """Share ``flops_per_cycle`` among the compute units of ``program`` without their own bandwidth.
-
-    Raises:
-        ConfigurationError: there are more units than FLOPs per cycle.
-    """
+    """Share FLOPs per cycle among the compute units of ``program`` without their own bandwidth."""
     program.allot(shares(demands_of(program), flops_per_cycle))
 
 

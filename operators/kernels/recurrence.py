@@ -28,14 +28,7 @@ from operators.sources import Consumer, Selectors
 
 @dataclass(frozen=True, eq=False)
 class Recurrence:
-    """A loop of a model.
-
-    Attributes:
-        steps: their number, at least 2.
-        file, line: in the user's model; None if unknown.
-        states: the state kernels, by number.
-        behind: the kernels that return the states, by number.
-    """
+    """A loop of at least 2 steps, at a line of the user's model, with kernels for each state."""
 
     steps: int
     file: str | None
@@ -117,12 +110,7 @@ class States(Kernel):
 
 
 class Behind(Kernel):
-    """The state behind each step: it returns to ``states``, and the last one is the result.
-
-    Attributes:
-        states: the kernel that takes the state of the next step.
-        is_read: whether the last state is read.
-    """
+    """The state behind each step: it returns to ``states``, and the last one is the result."""
 
     family: ClassVar = "recurrence"
 

@@ -171,11 +171,7 @@ class Spread(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """One packing of rows to tiles, with its regions and its order of tiles.
-
-    Attributes:
-        regions: their number; neighbouring experts share one.
-    """
+    """One packing of rows to tiles in a number of regions; neighbouring experts share a region."""
 
     regions: int
 
@@ -400,11 +396,8 @@ def _in_rows(operand: Operand, given: Streams, cols: int, dims: Sequence[int]) -
 class Pack(Kernel):
     """Pack the rows of every expert to tiles, and merge the tiles of experts that share a region.
 
-    Tiles have ``tile_rows`` rows, the last one padded with zeros; or one tile has all of an
-    expert's rows.
-
-    Attributes:
-        tile_rows: of a tile; None for all.
+    Tiles have ``tile_rows`` rows, the last one padded with zeros. If it is None, one tile has all
+    rows of an expert.
     """
 
     family: ClassVar = "routing"

@@ -210,12 +210,7 @@ def candidates(schedule: Schedule) -> Iterator[Schedule]:
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """A program under one of the candidates.
-
-    Attributes:
-        at_least: a lower bound on its cycles.
-        elements: the elements that its operators take, as far as the program knows.
-    """
+    """A program under one of the candidates; it takes at least ``at_least`` cycles."""
 
     schedule: Schedule
     program: Program

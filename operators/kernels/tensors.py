@@ -113,11 +113,7 @@ def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Computed(Source):
-    """A kernel's result, as a stream ``[1, *layout.trips]`` of tiles.
-
-    Attributes:
-        layout: of the stream, over ``shape``.
-    """
+    """A kernel's result, as a stream ``[1, *layout.trips]`` of tiles."""
 
     layout: Layout
 
@@ -126,10 +122,8 @@ class Computed(Source):
 class Opaque(Source):
     """A kernel's result in a private form, which only kernels of its family read.
 
-    For example rows that data give to experts: one stream of unknown length for each expert.
-
-    Attributes:
-        form: a description of the streams, for the readers.
+    For example rows that data give to experts: one stream of unknown length for each expert. The
+    form describes the streams.
     """
 
     form: object
@@ -244,11 +238,7 @@ class View:
         return Pulled(layout, places.reshape(math.prod(places.shape[:-1]), -1))
 
     def array(self) -> np.ndarray:
-        """The data of a view of a stored tensor.
-
-        Raises:
-            ValueError: the tensor has no data.
-        """
+        """The data of a view of a stored tensor."""
         return self.stored().array()
 
     def stored(self) -> Stored:

@@ -65,11 +65,7 @@ class Pieces(Operator):
 
 @dataclass(frozen=True)
 class ComputePieces(Pieces, ComputeOperator):
-    """An operator with arithmetic for one piece a cycle.
-
-    Attributes:
-        flops: of one piece.
-    """
+    """An operator that computes one piece a cycle, with ``flops`` operations."""
 
     flops: int = 0
 
@@ -83,9 +79,7 @@ class ComputePieces(Pieces, ComputeOperator):
 class MapPieces(ComputePieces):
     """Takes a piece of every input and sends one, with the stop of the first.
 
-    Attributes:
-        function: of the pieces.
-        swapped: the first operand is the second input.
+    If it is ``swapped``, the function's operands are in the opposite order of the inputs.
     """
 
     conducted = True
@@ -118,11 +112,7 @@ class MapPieces(ComputePieces):
 
 @dataclass(frozen=True)
 class PromotePieces(Pieces):
-    """Adds a dimension of size 1: higher stops become one more.
-
-    Attributes:
-        level: from which stops become one more.
-    """
+    """Adds a dimension of size 1: stops of at least ``level`` become one more."""
 
     conducted = True
 
@@ -181,11 +171,7 @@ class AccumPieces(ComputePieces):
 
 @dataclass(frozen=True)
 class RepeatPieces(Pieces):
-    """Sends each token ``times`` times, and takes a cycle more to drop it.
-
-    Attributes:
-        times: at least 1.
-    """
+    """Sends each token ``times`` times, at least once, and takes a cycle more to drop it."""
 
     conducted = True
 
@@ -207,8 +193,7 @@ class RepeatPieces(Pieces):
 class BigTile(ComputePieces):
     """Sums tiles of pieces: fills, accumulates, drains; a buffer holds the partial sums.
 
-    Attributes:
-        total: the type of the sums, rounded from the partial sums.
+    A drained sum is rounded to the type ``total``.
     """
 
     conducted = True
