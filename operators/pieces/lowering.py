@@ -32,7 +32,7 @@ from fabric import (
 )
 from fabric.extend import Costs, OffChipTensor, Operator, Ports, Wiring, is_static, row_bytes
 from operators.accum import Accum
-from operators.functions import Matmul, MatmulSum
+from operators.functions.matmul import Matmul, MatmulSum
 from operators.map import Map
 from operators.off_chip_load import LinearOffChipLoad
 from operators.off_chip_store import LinearOffChipStore

@@ -8,7 +8,7 @@ import pytest
 
 from fabric import Tile, TileType
 from operators import AttentionScores, Quotient, Reduction, RowAppend
-from operators.functions import RescaledSum, ShiftedExp
+from operators.functions.flash_attention import RescaledSum, ShiftedExp
 from tests.operators.functions.test_integers import BESIDE, CASES, Shapes
 
 # The number of the operand that is not read.
