@@ -21,9 +21,8 @@ from fabric.analysis.trace.analysis.stalled import (
     StalledFamily,
     Stalls,
 )
-from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.stalls import Accounts, StalledUnit
 from fabric.analysis.trace.analysis.traffic import traffic_of
-from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
 from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import Names
 from fabric.messages.text import Family, spread

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from fabric.analysis.trace.analysis.critical import CriticalPath, WaitRoot
 from fabric.analysis.trace.analysis.slow_memory import SlowMemory
-from fabric.analysis.trace.analysis.unit_cycles import StalledUnit
+from fabric.analysis.trace.analysis.stalls import StalledUnit
 from fabric.analysis.trace.analysis.what_if import Gain, large_gains
 from fabric.analysis.trace.reading.wording import percent
 from fabric.display.parts import SHOWN as ROWS

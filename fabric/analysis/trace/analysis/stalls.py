@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
@@ -18,10 +19,10 @@ from fabric.analysis.trace.analysis.critical import (
 )
 from fabric.analysis.trace.analysis.roots import Root, Roots
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
-from fabric.analysis.trace.analysis.unit_cycles import ChannelWait, StalledUnit
 from fabric.analysis.trace.analysis.what_if import Gain, gains_of
 from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import Names, percent
+from fabric.messages.causes import MEMORIES
 from fabric.messages.place import Place
 from fabric.messages.text import counted
 
@@ -36,6 +37,61 @@ _TRIED: Final = 8
 
 _BOUND_SHARE: Final = 0.1
 """A change that saves less than this share of the cycles is not a bound."""
+
+
+@dataclass(frozen=True)
+class ChannelWait:
+    """A unit's wait at one of its channels.
+
+    ``reads``: the unit reads the channel and waited for elements; otherwise for slots.
+    """
+
+    number: int
+    channel: str
+    peer: str
+    reads: bool
+    cycles: int
+
+    def __str__(self) -> str:
+        """``from PRODUCER`` or ``to CONSUMER``."""
+        return f"{'from' if self.reads else 'to'} {self.peer}"
+
+
+@dataclass(frozen=True)
+class StalledUnit:
+    """A unit's cycles by cause. They sum to the cycles accounted for, without ``links_cycles``.
+
+    Attributes:
+        links_cycles: part of ``empty_cycles`` in which shared network links delayed the element.
+        mostly: the channel of the longest wait at a channel; None without such a wait.
+    """
+
+    number: int
+    name: str
+    operator: str
+    file: str
+    line: int
+    busy_cycles: int
+    empty_cycles: int
+    links_cycles: int
+    full_cycles: int
+    hbm_cycles: int
+    capacity_cycles: int
+    idle_cycles: int
+    elements: int
+    mostly: ChannelWait | None
+
+    @property
+    def stalled_cycles(self) -> int:
+        """Cycles of all waits."""
+        return self.empty_cycles + self.full_cycles + self.hbm_cycles + self.capacity_cycles
+
+    @property
+    def memory_wait(self) -> str:
+        """``for HBM``, or another memory, if the unit waited longer for it than at a channel."""
+        cause = max(MEMORIES, key=lambda each: int(getattr(self, each.column)))
+        at_channel = self.mostly.cycles if self.mostly else 0
+        return f"for {cause.label}" if getattr(self, cause.column) > at_channel else ""
 
 
 class Accounts:

@@ -21,6 +21,15 @@ class Query(NamedTuple):
     folded: str = ""
 
 
+_LEVELS: Final = """\
+WITH levels AS (
+    SELECT channel, sum(change) OVER (PARTITION BY channel ORDER BY cycle, change) AS held
+    FROM (
+        SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers
+        UNION ALL SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL
+    )
+)"""
+
 QUERIES: Final = {
     "slowest-channels": Query(
         "At which channels do units wait longest, and on which side?",
@@ -76,14 +85,8 @@ GROUP BY u.family, cause, c.family ORDER BY most_cycles DESC, u.family, cause LI
     ),
     "occupancy": Query(
         "How full are the channels, and would they be fuller if they were deeper?",
-        """\
-WITH levels AS (
-    SELECT channel, sum(change) OVER (PARTITION BY channel ORDER BY cycle, change) AS held
-    FROM (
-        SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers
-        UNION ALL SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL
-    )
-), sends AS (
+        _LEVELS
+        + """, sends AS (
     SELECT channel, round(avg(taken_cycle - sent_cycle), 1) AS mean_cycles_in_channel,
         count(*) FILTER (send_wait_cycles > 0) AS sends_that_waited
     FROM transfers GROUP BY channel
@@ -92,14 +95,8 @@ SELECT name AS channel, depth, max(held)::BIGINT AS most_held, mean_cycles_in_ch
     sends_that_waited
 FROM levels JOIN sends USING (channel) JOIN channels USING (channel)
 GROUP BY ALL ORDER BY sends_that_waited DESC, channel LIMIT 20""",
-        """\
-WITH levels AS (
-    SELECT channel, sum(change) OVER (PARTITION BY channel ORDER BY cycle, change) AS held
-    FROM (
-        SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers
-        UNION ALL SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL
-    )
-), most AS (
+        _LEVELS
+        + """, most AS (
     SELECT channel, max(held)::BIGINT AS held FROM levels GROUP BY channel
 ), sends AS (
     SELECT channel, count(*) FILTER (send_wait_cycles > 0) AS waited FROM transfers GROUP BY channel

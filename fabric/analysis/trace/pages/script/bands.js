@@ -12,7 +12,7 @@ const transfersShown = (channel) => {
 };
 
 function paintBand(strip, channel, top) {
-  const { ctx, ratio } = strip;
+  const { ctx } = strip;
   ctx.fillStyle = css("--panel");
   ctx.fillRect(gutter(), top + 2, strip.width, BAND - 4);
   const [first, last] = data.transfer.rows[channel];
@@ -87,7 +87,7 @@ function transferAt(channel, cycle, y) {
   return -1;
 }
 
-function bandTip(unit, channel, cycle, y) {
+function bandTip(channel, cycle, y) {
   const { name, depth } = data.channels;
   const lines = [name[channel], `depth ${number(depth[channel])}`];
   if (cycle === null) return lines;
@@ -114,7 +114,7 @@ function makeBands() {
     },
     marked: () => false,
     paint: (strip, row, top) => paintBand(strip, bandChannels[row], top),
-    tipLines: (row, cycle, y) => bandTip(view.unit, bandChannels[row], cycle, y),
+    tipLines: (row, cycle, y) => bandTip(bandChannels[row], cycle, y),
     clicked: (row, cycle) => {
       const channel = bandChannels[row];
       choose(isInput(row) ? data.channels.producer[channel] : data.channels.consumer[channel], cycle);

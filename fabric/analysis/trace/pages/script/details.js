@@ -68,10 +68,9 @@ function detailsOf(unit) {
 }
 
 function cyclesTable(unit) {
-  const rows = data.causes.filter(({ id }) => data.units[id][unit]).map(({ id, label }, _n) => {
+  const rows = data.causes.flatMap(({ id, label }, state) => {
     const cycles = data.units[id][unit];
-    const state = data.causes.findIndex((cause) => cause.id === id);
-    return make("tr", {}, make("td", {}, make("i", { class: "swatch", style: `background:${colours[state]}` }), label),
+    return !cycles ? [] : make("tr", {}, make("td", {}, make("i", { class: "swatch", style: `background:${colours[state]}` }), label),
       make("td", { class: "n" }, number(cycles)), make("td", { class: "n" }, `${percent(cycles, data.run.cycles)} %`));
   });
   return make("table", { class: "cycles" }, make("tbody", {}, ...rows));
@@ -122,7 +121,6 @@ function channelTable(unit) {
 function watchDetails() {
   byId("details-close").addEventListener("click", closeDetails);
   watch((what) => {
-    if (what.has("unit") && view.unit !== null) detailsOf(view.unit);
-    else if (what.has("theme") && view.unit !== null) detailsOf(view.unit);
+    if (view.unit !== null && (what.has("unit") || what.has("theme"))) detailsOf(view.unit);
   });
 }

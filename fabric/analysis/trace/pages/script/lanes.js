@@ -29,6 +29,12 @@ function rowsShown() {
 /** How long each state lasts in each pixel of a row. */
 let spent = new Float64Array(0);
 
+function clearSpent(width) {
+  const size = width * data.causes.length;
+  if (spent.length < size) spent = new Float64Array(size);
+  else spent.fill(0, 0, size);
+}
+
 function spend(width, from, perPixel, start, end, state) {
   const a = Math.max((start - from) / perPixel, 0);
   const b = Math.min((end - from) / perPixel, width);
@@ -50,9 +56,7 @@ function paintUnits(strip, units, top, height) {
   const { ctx, ratio } = strip;
   const width = Math.floor(strip.width * ratio);
   const perPixel = (view.to - view.from) / width;
-  const size = width * data.causes.length;
-  if (spent.length < size) spent = new Float64Array(size);
-  else spent.fill(0, 0, size);
+  clearSpent(width);
   const stretch = data.edges[1] - data.edges[0];
   const labels = [];
   for (const unit of units) {
@@ -104,8 +108,8 @@ function spendWaits(unit, width, perPixel, labels) {
   };
   for (; n < last && start[n] < view.to; n++) {
     put(cycle, start[n], BUSY, -1);
-    const state = causeOfPort(unit, port[n]);
-    put(start[n], end[n], state, end[n] - start[n] < 60 * perPixel ? -1 : awaited(unit, port[n]).channel);
+    const { state, channel } = awaited(unit, port[n]);
+    put(start[n], end[n], state, channel);
     cycle = end[n];
   }
   if (n < last) {
@@ -164,9 +168,7 @@ function paintPath(strip, top, height) {
   const width = Math.floor(strip.width * strip.ratio);
   const perPixel = (view.to - view.from) / width;
   const { end, root } = data.step;
-  const size = width * data.causes.length;
-  if (spent.length < size) spent = new Float64Array(size);
-  else spent.fill(0, 0, size);
+  clearSpent(width);
   for (let n = after(end, view.from); n < end.length; n++) {
     const start = n ? end[n - 1] : data.run.first;
     if (start >= view.to) break;

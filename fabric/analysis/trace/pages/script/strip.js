@@ -10,7 +10,7 @@ const AXIS = 20;
  *
  * place: the element that holds it, which scrolls if the rows exceed its height.
  * what: rows() and height of each; label(row); paint(strip, row, top); tipLines(row, cycle), the lines
- * of the tip; clicked(row, cycle); marked(row), whether its name is set off.
+ * of the tip; clicked(row, cycle); marked(row), whether its name is highlighted.
  */
 function makeStrip(place, what) {
   const canvas = make("canvas", { role: "img", "aria-label": what.title, tabindex: "0" });
@@ -91,7 +91,7 @@ function makeStrip(place, what) {
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button) return;
     if (event.offsetX >= gutter() && event.pointerType !== "touch") canvas.setPointerCapture(event.pointerId);
-    dragged = { from: event.offsetX, to: event.offsetX, view: [view.from, view.to] };
+    dragged = { from: event.offsetX, to: event.offsetX };
   });
   canvas.addEventListener("pointerup", () => {
     if (!dragged) return;

@@ -17,13 +17,6 @@ function awaited(unit, port) {
   return { state: data.waits[output - outputs.length], channel: -1, peer: -1 };
 }
 
-const causeOfPort = (unit, port) => {
-  const output = port - data.inputs[unit].length;
-  if (output < 0) return data.waits[0];
-  const none = output - data.outputs[unit].length;
-  return none < 0 ? data.waits[1] : data.waits[none];
-};
-
 /** Returns "from PRODUCER" or "to CONSUMER": the other end of `channel`. */
 function farEnd(unit, channel) {
   const { producer, consumer } = data.channels;
