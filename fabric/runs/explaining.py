@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from fabric.analysis.deadlock.cause import channels_of, find_stuck
-from fabric.analysis.deadlock.describe import cured, describe_deadlock, explain_livelock
+from fabric.analysis.deadlock.describe import describe_deadlock, explain_livelock, with_remedy
 from fabric.analysis.deadlock.document import INTERRUPTED, NOT_ENDED, NOT_SOUGHT, DeadlockReport
 from fabric.analysis.deadlock.livelock import Circling, Livelock
 from fabric.analysis.deadlock.picture import write_files
@@ -17,7 +17,7 @@ from fabric.runs.execution import Execution
 from fabric.runs.options import Settings
 from fabric.runs.run_log import log_blocked
 from fabric.timing.machine.terminations import ending_signal
-from fabric.timing.state.run_state import UNTOLD, expected_of
+from fabric.timing.state.run_state import UNEVALUATED, expected_of
 
 
 def grown_settings(
@@ -64,14 +64,14 @@ def explain(
         expected = expected_of(machine.plan, state, waited_for)
         if run.repeats > 1:
             # Shapes state the elements of one input only.
-            expected = {n: each._replace(in_all=UNTOLD.in_all) for n, each in expected.items()}
+            expected = {n: each._replace(in_all=UNEVALUATED.in_all) for n, each in expected.items()}
         report = describe_deadlock(state, stuck, expected, why_not)
         log_blocked(run.log, report, status, state.waiting, state.cycles)
         if folder is not None:
             # The first result is written in case the search is killed.
             write_files(folder, report)
         if not described:
-            report = cured(
+            report = with_remedy(
                 report,
                 machine.plan,
                 settings.depths or {},

@@ -28,7 +28,7 @@ class Stuck(NamedTuple):
 
 
 def find_stuck(state: RunState) -> Stuck:
-    """Find the units that can never continue; meanwhile, no unit may run."""
+    """Return the units that can never continue after ``state``."""
     units = state.units
     needs = {}
     live = []
@@ -126,7 +126,7 @@ def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
 
 
 class Need(NamedTuple):
-    """The reason a parked node waits, and the peers that could serve it."""
+    """The peers that could serve a waiting node: all are needed, or one if ``any_of``."""
 
     peers: tuple[int, ...]
     any_of: bool = False
@@ -135,7 +135,7 @@ class Need(NamedTuple):
 def blocked(needs: Mapping[int, Need], live: Iterable[int]) -> set[int]:
     """Return the nodes of ``needs`` that can never continue, if all ``live`` nodes do.
 
-    A node in neither has ended and serves no other node.
+    A node that is in neither ``needs`` nor ``live`` has ended and serves no other node.
     """
     waiters = defaultdict(list)
     missing = {}
@@ -311,7 +311,7 @@ def _clause(unit: UnitState, state: RunState, expected: Mapping[int, Expected]) 
             f"{name} needs element {channel.taken + 1:,} from "
             f"{state.units[channel.producer].name}, which ended at cycle "
             f"{channel.closed_cycle:,} after {count:,}{of} {noun}{_stops(wait)}"
-            f"{_asked_by(unit, channel, state)}"
+            f"{_selector_note(unit, channel, state)}"
         )
     group = _group(wait, state, expected)
     return f"{name} {f'{group} and ' if group else ''}needs {needs(unit, state)}"
@@ -325,7 +325,7 @@ def _stops(wait: WaitState) -> str:
     return f"; its last element carries {last}, and one of level {awaited:,} is awaited"
 
 
-def _asked_by(unit: UnitState, channel: ChannelState, state: RunState) -> str:
+def _selector_note(unit: UnitState, channel: ChannelState, state: RunState) -> str:
     steering = [
         each
         for each in state.channels

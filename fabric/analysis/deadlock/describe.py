@@ -31,7 +31,7 @@ from fabric.analysis.deadlock.document import (
 )
 from fabric.analysis.deadlock.livelock import Livelock
 from fabric.analysis.deadlock.remedy import find_remedy
-from fabric.analysis.deadlock.text import one_line
+from fabric.analysis.deadlock.text import with_summary
 from fabric.graph.hardware.latency import Hop
 from fabric.graph.wiring.elaborate import Plan
 from fabric.messages.causes import Cause, Operation
@@ -61,7 +61,7 @@ def describe_deadlock(
     return _report(state, loops, stuck.tail, stuck, why_no_remedy)
 
 
-def cured(
+def with_remedy(
     report: DeadlockReport,
     plan: Plan,
     depths: Mapping[str, int],
@@ -72,29 +72,29 @@ def cured(
 ) -> DeadlockReport:
     """Return ``report`` with a remedy that was tried."""
     if any(loop.code == "FAB-D005" for loop in report.loops):
-        return one_line(replace(report, remedy=Remedy(why_not="no depth helps")))
+        return with_summary(replace(report, remedy=Remedy(why_not="no depth helps")))
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
     remedy = Remedy(why_not=INTERRUPTED)
     with suppress(KeyboardInterrupt):
         remedy = find_remedy(
             plan, depths, hops, names, effort=effort, takes_channel_depth=takes_channel_depth
         )
-    return one_line(replace(report, remedy=remedy))
+    return with_summary(replace(report, remedy=remedy))
 
 
-def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockReport:
-    """Name the units of a run of ``plan`` that move and make no progress.
+def explain_livelock(state: RunState, plan: Plan, livelock: Livelock) -> DeadlockReport:
+    """Return the report of the units of ``plan`` that move and make no progress.
 
-    Their positions at the stop differ from run to run, so clocks and counts are left out.
+    The cycle in which they were stopped differs from run to run, so clocks and counts are left out.
     """
     stuck = find_stuck(state)
     expected = expected_of(plan, state, channels_of(state, chain.from_iterable(stuck.cores)))
     readers: dict[int, list[ChannelState]] = {}
-    for number in found.moving:
+    for number in livelock.moving:
         readers.setdefault(state.channels[number].producer, []).append(state.channels[number])
     moving = [state.units[number] for number in sorted(readers)]
-    circling = sorted(found.circling, key=lambda each: each.unit)
-    loops = [_circling(state.units[each.unit], each.place, found.cycles) for each in circling]
+    circling = sorted(livelock.circling, key=lambda each: each.unit)
+    loops = [_circling(state.units[each.unit], each.place, livelock.cycles) for each in circling]
     names = " and ".join(unit.name for unit in moving[:_NAMES])
     more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""
     units = []
@@ -107,8 +107,8 @@ def explain_livelock(state: RunState, plan: Plan, found: Livelock) -> DeadlockRe
         units=units,
         channels=[],
         cause=(
-            f"{names}{more} pass elements on and on. For {counted(found.cycles, 'cycle')} no sink "
-            "received, no unit charged work, and no burst of the HBM completed. This is a "
+            f"{names}{more} pass elements on and on. For {counted(livelock.cycles, 'cycle')} no "
+            "sink received, no unit charged work, and no burst of the HBM completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
         hint="An element has to leave the loop, or the loop has to end",
@@ -144,7 +144,7 @@ def _report(
     state: RunState, loops: list[Loop], behind: list[UnitState], stuck: Stuck, why_no_remedy: str
 ) -> DeadlockReport:
     at_rest = [*behind, *(unit for core in stuck.cores for unit in core)]
-    return one_line(
+    return with_summary(
         DeadlockReport(
             schema=SCHEMA,
             program=state.program,

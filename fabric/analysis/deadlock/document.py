@@ -97,7 +97,7 @@ class Depth:
     """A deeper channel.
 
     Attributes:
-        rejected_cycle: the stop with one slot less, other depths kept; None if not tried.
+        rejected_cycle: of the deadlock with one slot less, other depths kept; None if not found.
         same_loop: the run with one slot less stops in the same loop.
     """
 
@@ -113,7 +113,7 @@ class Capacity:
     """More on-chip memory: ``[on_chip] capacity_bytes``.
 
     Attributes:
-        rejected_cycle: the stop with one byte less; None if not tried.
+        rejected_cycle: of the deadlock with one byte less; None if not found.
     """
 
     before_bytes: int
@@ -128,7 +128,7 @@ class Front:
 
     Attributes:
         write: the replacement argument of ``connect``; any value works for the run that was tried.
-        rejected_cycle: the stop with one element less; None if not tried.
+        rejected_cycle: of the deadlock with one element less; None if not found.
         statement: the user's corrected line; empty if the line is not a plain one.
     """
 
@@ -145,7 +145,7 @@ class Front:
 
 @dataclass(frozen=True)
 class EveryChannel:
-    """One depth for all channels without their own; ``cycles`` is a full run with it."""
+    """One depth for all channels without a depth of their own; a run with it takes ``cycles``."""
 
     before: int
     after: int
@@ -166,7 +166,7 @@ class Remedy:
         cycles: of a full run with these changes; None if no run completed.
         irreducible: no depth or front can be lowered by one, nor the capacity by a byte, with all
             else kept.
-        why_not: why the program has no remedy, or why it may be larger than needed.
+        why_not: why no remedy was found, or why its numbers may be larger than needed.
         faster: larger depths with which a run takes at least 1 % fewer cycles; empty without any.
         faster_cycles: of this run.
     """
@@ -185,7 +185,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Event:
-    """An event on a channel of a loop, by a stamp that the channel still holds."""
+    """The latest send, dequeue or wait at a channel of a loop."""
 
     cycle: int
     unit: str

@@ -38,7 +38,7 @@ class LivelockWatch:
         self.cycles: Final = cycles
         self._machine: Final = machine
         self._sinks: Final = machine.sinks
-        self._done = self._work_done()
+        self._progress = self._progress_now()
         self._most_looks: Final = looks
         self._looks = 0
         self._counts: list[int] = []
@@ -49,9 +49,9 @@ class LivelockWatch:
                 unit.guard.most_steps = cycles
 
     def _look(self) -> None:
-        done = self._work_done()
-        if done != self._done:
-            self._done, self._looks = done, 0
+        done = self._progress_now()
+        if done != self._progress:
+            self._progress, self._looks = done, 0
         if not self._looks:
             self._counts = [channel.elements for channel in self._machine.channels]
         self._looks += 1
@@ -70,7 +70,7 @@ class LivelockWatch:
             sum(channel.elements for channel in self._sinks),
         )
 
-    def _work_done(self) -> tuple[int, int, int]:
+    def _progress_now(self) -> tuple[int, int, int]:
         machine = self._machine
         machine.publish()
         return (sum(unit.busy_cycles for unit in machine.units), *self.arrived)

@@ -1,4 +1,4 @@
-"""The picture of a deadlock: units, the channels that they wait on, loops in red; its files."""
+"""The picture of a deadlock, with loops in red, and the files of its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CAUSES: Final = (Cause.EMPTY, Cause.FULL, Cause.CAPACITY)
 
 
 def deadlock_picture(report: DeadlockReport) -> Picture:
-    """Return the waits; an arrow goes from a waiting unit to the unit that it waits for."""
+    """Return the picture of the waits; an arrow goes from a waiting unit to the awaited one."""
     core = [unit for loop in report.loops for unit in loop.units]
     shown = [*core[:_SHOWN], *report.behind[:_SHOWN]]
     number = {unit.unit: index for index, unit in enumerate(shown)}

@@ -1,10 +1,10 @@
 """Changes with which a stuck program completes: found in a record, checked by running again.
 
 The program runs once with unbounded channels. If it is stuck even so, units that wait for on-chip
-capacity get all that they need, and a loop without an element in flight gets one in front. The
-record of the run that completes yields depths. The program runs again with these from cycle 0, and
-with each number lowered by one. A merge or a limited memory may order events in another way than
-the record: if a run is stuck, a full channel of every loop is deepened.
+capacity get all that they need, and a loop without an element in flight gets an initial element.
+The record of the run that completes yields depths. The program runs again with these depths from
+cycle 0, and with each number lowered by one. A merge or a limited memory may order events in
+another way than the record: if a run is stuck, a full channel of every loop is deepened.
 
 Source: T. Parks, Bounded Scheduling of Process Networks, 1995; growth in every loop: M. Geilen and
 T. Basten, Requirements on the Execution of Kahn Process Networks, 2003.

@@ -45,7 +45,7 @@ def _folded(parts: Sequence[Part], most: int, more: Callable[[int], Part]) -> li
     return [*parts[:most], more(rest)] if rest > 0 else list(parts)
 
 
-def one_line(report: DeadlockReport) -> DeadlockReport:
+def with_summary(report: DeadlockReport) -> DeadlockReport:
     """Return ``report`` with its summary: code, cycle, loop, full channels and the remedy."""
     loop = report.loops[0]
     names = [unit.unit for unit in loop.units]
@@ -77,7 +77,8 @@ def one_line(report: DeadlockReport) -> DeadlockReport:
 def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str]:
     """Return the report in lines of ASCII; the first is the verdict, which is not broken.
 
-    At most ``LINES`` lines are not folded. The last events are left out first.
+    Without ``columns``, lines are not broken, and ``LINES`` lines are returned at most. The last
+    events are left out first.
     """
     with_events = len([*_parts(report, None, with_events=True)]) <= LINES
     lines = [*_parts(report, columns, with_events=with_events)]

@@ -28,11 +28,11 @@ _BUILDING_ELEMENTS: Final = 10
 """Building one operator of a machine counts as this number of elements."""
 
 _CHECK_CYCLES: Final = 100_000
-"""Cycles between checks of the effort: the same in every run."""
+"""Cycles between checks of the effort. Seconds would differ from run to run."""
 
 _IDLE_CHECK_CYCLES: Final = 10_000
 _IDLE_ELEMENTS: Final = 20_000
-"""Elements that may circulate in a begun loop before a sink or the HBM is reached."""
+"""Elements that may pass in a loop with initial elements before one reaches a sink or the HBM."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Link(NamedTuple):
 
 
 class Square(NamedTuple):
-    """The paint of a site; sites without one are empty."""
+    """A coloured site; all other sites are drawn empty."""
 
     site: Site
     colour: str

@@ -22,8 +22,8 @@ SMALL: Final = 10
 """Font size in pixels of most texts."""
 
 _FONT: Final = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-_LETTER: Final = 0.61
-_LEADING: Final = 1.2
+_CHARACTER_WIDTH: Final = 0.61
+_LINE_HEIGHT: Final = 1.2
 _LONGEST: Final = 48
 
 PAPER: Final = "#ffffff"
@@ -71,7 +71,7 @@ def on_dark(colour: str) -> str:
 
 
 def tint(shares: Mapping[Cause, float]) -> str:
-    """Return the colour of the dominant cause with its opacity, up to a half."""
+    """Return the colour of the cause with the largest share; half of the share is its opacity."""
     cause = max(shares, key=lambda each: shares[each])
     strength = 0.0 if cause is Cause.IDLE else max(0.0, min(1.0, shares[cause]))
     return f"{cause.colour}{round(255 * _STRONGEST * strength):02x}"
@@ -80,7 +80,7 @@ def tint(shares: Mapping[Cause, float]) -> str:
 def extent(lines: Sequence[str], size: float) -> Size:
     """Return the width and height of ``lines`` in a font of ``size`` pixels."""
     cells = max(map(cell_len, lines), default=0)
-    return cells * size * _LETTER, len(lines) * size * _LEADING
+    return cells * size * _CHARACTER_WIDTH, len(lines) * size * _LINE_HEIGHT
 
 
 def shortened(name: str) -> str:

@@ -33,7 +33,7 @@ class Box:
     """A unit, or several units of one kind with equal types.
 
     Attributes:
-        kind: of the unit; it decides the colour of a box without shares. Empty for a white box.
+        kind: of the unit, and the colour of a box without shares. Empty for a white box.
         shares: the mean over the units; None without a finished run.
         copies: it is a Broadcast.
         state: a line of text below the name.
@@ -85,9 +85,9 @@ class Picture:
 def picture_of(
     plan: Plan, *, unfold: bool = False, shares: Mapping[str, Shares] | None = None
 ) -> Picture:
-    """Draw ``plan``.
+    """Return the picture of ``plan``.
 
-    ``unfold``: draw every operator in its own box.
+    ``unfold``: every operator has its own box. ``shares``: by the names of operators.
     """
     groups = [(node,) for node in plan.nodes] if unfold else folded(plan, _MOST_BOXES)
     box_of = {node: index for index, group in enumerate(groups) for node in group}

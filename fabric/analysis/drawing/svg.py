@@ -27,7 +27,7 @@ from fabric.messages.causes import SHOWN, STUCK, Cause
 
 _TITLE: Final = 15
 _NAME: Final = 12
-_LABEL_LETTERS: Final = 28
+_LABEL_CHARACTERS: Final = 28
 _GLUE: Final = "\N{NO-BREAK SPACE}"
 _BAR_HEIGHT: Final = 7
 _SWATCH: Final = 6
@@ -204,7 +204,7 @@ def _lines(arrow: Arrow, source: Box) -> list[str]:
         line
         for text in (arrow.label.replace(" of ", f" of{_GLUE}") + many).splitlines()
         for line in textwrap.wrap(
-            text, _LABEL_LETTERS, break_long_words=False, break_on_hyphens=False
+            text, _LABEL_CHARACTERS, break_long_words=False, break_on_hyphens=False
         )
     ]
 

@@ -67,7 +67,7 @@ class _Rectangle(NamedTuple):
 
 
 def partitioned(floor: Floor, seed: int) -> list[int]:
-    """Return the site of each unit."""
+    """Return the plan by METIS: the site number of each unit."""
     check_extra("place", "placing", "pymetis")
     mesh, units = floor.mesh, floor.netlist.units
     between = _graph(floor)
@@ -187,9 +187,8 @@ def annealed(
 ) -> list[int]:
     """Return a plan annealed from ``start``, or ``start`` if no cheaper plan is reached.
 
-    A small program is annealed several times, with other random numbers.
-
-    ``start``: site number of each unit.
+    Plans are the site numbers of units. A small program is annealed several times, with other
+    random numbers.
     """
     best, least = list(start), floor.cost(start).bytes
     if len(start) < 2 or not floor.netlist.nets:

@@ -78,7 +78,7 @@ class Placing(NamedTuple):
 
 
 def drawn(state: Annealing, below: int) -> int:
-    """Return a random number."""
+    """Return a random number from 0 to ``below`` - 1."""
     state.random = state.random * _MULTIPLIER + _INCREMENT
     return ((state.random >> 33) & 0x3FFFFFFF) * below >> 30
 

@@ -224,7 +224,7 @@ class Floor:
 
     @cached_property
     def hops(self) -> tuple[int, ...]:
-        """Hops that a byte counts on each link, in the order of links; 0 for the links of sites."""
+        """The hops that each link counts as, in the order of links; 0 for links inside a site."""
         mesh = self.mesh
         crossing = -(-(mesh.crossing_cycles or 0) // mesh.hop_cycles)
         return tuple(
@@ -233,7 +233,7 @@ class Floor:
 
     @cached_property
     def weights(self) -> tuple[int, ...]:
-        """Width of the widest link divided by each link's width; 0 for the links of sites."""
+        """Width of the widest link divided by each link's width; 0 for links inside a site."""
         links = [*zip(self.mesh.link_ends, self.mesh.capacities, strict=True)]
         widest = max((each for ends, each in links if ends is not None and each), default=1)
         return tuple(

@@ -335,9 +335,9 @@ def _undecided(plan: Plan) -> Callable[[Node], str | None]:
 def _needless(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         for stream in node.assumed:
-            if stream.stated_layout or (stream.used and not stream.says_nothing):
+            if stream.stated_layout or (stream.used and not stream.is_redundant):
                 continue  # a stated layout leaves the shape open
-            why = "is what its operators say" if stream.says_nothing else "is used by no operator"
+            why = "is what its operators say" if stream.is_redundant else "is used by no operator"
             yield (
                 f"{stream.place}: {node.name}.{stream.port}: the assumed shape "
                 f"{shape_text(stream.shape)} {why}: expected no assume(...)"
@@ -347,7 +347,7 @@ def _needless(plan: Plan) -> Iterator[str]:
 _REQUESTS: Final = 1024
 
 _FEW: Final = 4
-"""Warn if a stream uses fewer channels than its requests per channel divided by this."""
+"""A stream with this many requests per channel has to use one in this many channels."""
 
 _SLOW: Final = 2
 """Warn if one bank takes this many times the cycles of all requests."""

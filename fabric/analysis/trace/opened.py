@@ -168,9 +168,9 @@ class Trace(RecordedRun, Shown):
         If the run was repeated with deeper channels, a trace opened with ``first=True`` explains
         the first run. The remedy is the run's own, if it found one.
         """
-        from fabric.analysis.trace.analysis.moment import analysed
+        from fabric.analysis.trace.analysis.moment import deadlock_of
 
-        return analysed(self)
+        return deadlock_of(self)
 
     @checked
     def at(self, cycle: Annotated[int, Bounds(0)]) -> Moment:

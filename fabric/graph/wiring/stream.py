@@ -329,7 +329,7 @@ class Assumed(Stream):
     Attributes:
         stated_layout: None if the shape is stated.
         used: an operator reads the stream with this shape.
-        says_nothing: its operators prove the shape.
+        is_redundant: its operators prove the shape.
     """
 
     def __init__(
@@ -342,7 +342,7 @@ class Assumed(Stream):
         self.is_laid_out = layout is not None or stream.is_laid_out
         self._stream: Final = stream
         self._claims: Final = _claims(stream, shape, place)
-        self.says_nothing: Final = self._claims == stream.claims
+        self.is_redundant: Final = self._claims == stream.claims
 
     @property
     @override

@@ -255,8 +255,8 @@ class Expected(NamedTuple):
     feedback: Place | None
 
 
-UNTOLD: Final = Expected("unknown", "", None, None)
-"""Used if shapes were not evaluated."""
+UNEVALUATED: Final = Expected("unknown", "", None, None)
+"""Of a channel with a shape that was not evaluated."""
 
 
 def expected_of(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabric import Hop, Program, simulate
-from fabric.analysis.trace.analysis.moment import analysed
+from fabric.analysis.trace.analysis.moment import deadlock_of
 from fabric.analysis.trace.opened import Trace
 from fabric.graph.wiring.elaborate import elaborate
 from tests.deadlock.cases import CASES
@@ -33,6 +33,6 @@ def test_remedy_of_a_trace_with_hops_is_that_of_the_run(name: str, tmp_path: Pat
     assert cured.cycles != simulate(program(name), depths={**CASES[name].given, **depths}).cycles
 
     (trace.folder.parent / "deadlock.json").unlink()
-    alone = analysed(Trace(trace.folder))
+    alone = deadlock_of(Trace(trace.folder))
     assert alone is not None
     assert report.deadlock["last_events"] == alone.as_json()["last_events"]

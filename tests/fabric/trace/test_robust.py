@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError
-from fabric.analysis.trace.analysis.moment import analysed
+from fabric.analysis.trace.analysis.moment import deadlock_of
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.opened import Trace
 from fabric.display.terminal import plain_text
@@ -41,7 +41,7 @@ def test_damaged_snapshot_leaves_the_operations(name: str, tmp_path: Path) -> No
     (problem,) = trace.problems
     assert problem.startswith(f"{name}-000001.parquet is damaged, it is left out: ")
     Accounts(trace)
-    said = analysed(trace)
+    said = deadlock_of(trace)
     assert said is not None
     assert report.deadlock == said.as_json()
 

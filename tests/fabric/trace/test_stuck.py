@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabric.analysis.trace.analysis.moment import analysed
+from fabric.analysis.trace.analysis.moment import deadlock_of
 from fabric.analysis.trace.opened import Trace
 from tests.deadlock.cases import CASES
 from tests.fabric.trace.recording import program, record, until_traced
@@ -23,13 +23,13 @@ def test_deadlock_of_a_trace_is_that_of_the_run(name: str, tmp_path: Path) -> No
     report, trace = record(
         program(name), tmp_path, depths=CASES[name].given, livelock_cycles=10_000
     )
-    found = analysed(trace)
+    found = deadlock_of(trace)
     assert report.deadlock is not None
     assert found is not None
     assert report.deadlock == found.as_json()
 
     (trace.folder.parent / "deadlock.json").unlink()
-    alone = analysed(Trace(trace.folder))
+    alone = deadlock_of(Trace(trace.folder))
     if CASES[name].code == "FAB-L001":
         at_rest = [] if alone is None else alone.as_json()["loops"]
         assert report.deadlock["loops"][1:] == at_rest
@@ -48,7 +48,7 @@ def test_killed_run_beside_a_loop_has_the_loop(tmp_path: Path) -> None:
         until_traced(run, folder)
         run.send_signal(signal.SIGKILL)
 
-    found = analysed(Trace(tmp_path / "beside-1"))
+    found = deadlock_of(Trace(tmp_path / "beside-1"))
     assert found is not None
     assert "FAB-D002" == found.code
     assert [["relay_1"]] == [[unit.unit for unit in loop.units] for loop in found.loops]

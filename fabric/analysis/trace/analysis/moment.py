@@ -17,7 +17,7 @@ import msgspec
 from fabric.analysis.deadlock.cause import find_stuck
 from fabric.analysis.deadlock.describe import describe_deadlock
 from fabric.analysis.deadlock.document import DeadlockReport
-from fabric.analysis.deadlock.text import one_line
+from fabric.analysis.deadlock.text import with_summary
 from fabric.analysis.trace.channel_rows import channels_table
 from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import RecordedRun, refused
@@ -33,7 +33,7 @@ from fabric.timing.engine.log import ALLOCATE
 from fabric.timing.log.tally import Tally, UnitEnd, wait_state, waits_of
 from fabric.timing.log.transfers import Transfers
 from fabric.timing.state.run_state import (
-    UNTOLD,
+    UNEVALUATED,
     ChannelFacts,
     ChannelState,
     Expected,
@@ -64,7 +64,7 @@ WHERE waits_for IS NOT NULL AND since_cycle <= $cut GROUP BY ALL
 _WAITED_FOR: Final = """
 SELECT channel, any_value(elements), any_value(closed_cycle) FROM waiting GROUP BY channel
 """
-"""In a window, the last state has the elements of the whole run if a unit waits."""
+"""Elements taken before a traced window are known only for the channels that units wait for."""
 
 _WANTED: Final = f"""
 SELECT unit, wanted_bytes FROM (
@@ -133,7 +133,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
 def expected_in(trace: RecordedRun) -> Mapping[int, Expected]:
     """Return the expected elements of the last state by channel, for channels in loops."""
     expected = dict.fromkeys(
-        (number for (number,) in trace.rows("SELECT channel FROM channels")), UNTOLD
+        (number for (number,) in trace.rows("SELECT channel FROM channels")), UNEVALUATED
     )
     for number, in_all, shape, per_output, feedback in trace.rows(
         "SELECT channel, in_all, shape, per_output, feedback FROM waiting WHERE in_all IS NOT NULL"
@@ -211,9 +211,9 @@ class UnitMoment:
     """The activity of a unit.
 
     Attributes:
-        cause: the kind of the cycle; None if the unit was not traced.
-        awaits: another unit or a memory; None if it does not wait.
-        until_cycle: the first cycle after it; None at the end of the run.
+        cause: of the activity; None if the unit was not traced.
+        awaits: another unit or a memory; None if the unit does not wait.
+        until_cycle: the first cycle after the activity; None at the end of the run.
         ended: whether the operator of an idle unit had ended; otherwise None.
     """
 
@@ -335,7 +335,7 @@ def _awaited(state: RunState, wait: OpenWait) -> str:
     return state.units[peer].name
 
 
-def analysed(trace: RecordedRun) -> DeadlockReport | None:
+def deadlock_of(trace: RecordedRun) -> DeadlockReport | None:
     """Return the report of the loops at the last recorded state; None without such a state.
 
     A trace cannot run with other depths: the remedy of a deadlock and the report of a livelock are
@@ -353,7 +353,7 @@ def analysed(trace: RecordedRun) -> DeadlockReport | None:
     found = describe_deadlock(state, stuck, expected_in(trace), _WHY_NO_REMEDY)
     if written is None or _waiting_units(written) != _waiting_units(found):
         return found
-    return one_line(replace(found, remedy=written.remedy))
+    return with_summary(replace(found, remedy=written.remedy))
 
 
 def _stored_report(trace: RecordedRun) -> DeadlockReport | None:

@@ -13,7 +13,7 @@ from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.picture import deadlock_picture
 from fabric.analysis.deadlock.text import report_lines
 from fabric.analysis.drawing.svg import svg
-from fabric.analysis.trace.analysis.moment import analysed
+from fabric.analysis.trace.analysis.moment import deadlock_of
 from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.pages.figures import (
     AT_CHANNELS,
@@ -59,7 +59,7 @@ def write_page(trace: RecordedRun, output: Path) -> None:
 
 def _page(trace: RecordedRun) -> str:
     accounts = Accounts(trace)
-    report = analysed(trace)
+    report = deadlock_of(trace)
     frame = part("page.html")
     parts = {
         "head": head(
