@@ -6,40 +6,29 @@ import shlex
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from fabric.display.terminal import printed_sheet
 from fabric.messages.addresses import shown_address
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.output import ExitStatus, print_text, tell
-from fabric.messages.text import JsonObject, file_name
+from fabric.messages.text import file_name
 from fabric.shell.json_object import print_json
 from fabric.timing.machine.terminations import ending_signal, uninterrupted
 
 if TYPE_CHECKING:
-    from fabric.display.parts import Sheet
+    from fabric.explore.serving.question import Serving
+    from fabric.explore.serving.result import ServingResult
+    from fabric.explore.study.result import StudyResult
+    from fabric.explore.study.study import Study
     from fabric.explore.study.workers import Workers
 
 STUDY_MODULES: Final = ("optuna", "sqlalchemy", "matplotlib", "distributed")
 """Modules of the extra ``study``."""
 
 
-class _Question(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-class _Result(Protocol):
-    @property
-    def interrupted(self) -> bool: ...
-
-    def sheet(self) -> Sheet: ...
-
-    def as_json(self) -> JsonObject: ...
-
-
-Q = TypeVar("Q", bound=_Question)
-R = TypeVar("R", bound=_Result)
+Q = TypeVar("Q", bound="Study | Serving")
+R = TypeVar("R", bound="StudyResult | ServingResult")
 
 
 def shown_command(arguments: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The output of ``check``: wiring, metrics, on-chip memory, warnings and the memory map."""
+"""The sheets of ``check``: wiring, metrics, on-chip memory and warnings; and the memory map."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from fabric.analysis.symbolic.check import Check
 from fabric.analysis.symbolic.folding import operator_text, types_text
 from fabric.analysis.symbolic.metrics import Accounting, intensity, largest
 from fabric.analysis.symbolic.substitution import followed, known_sizes
+from fabric.display.parts import Rows, Sheet, line
 from fabric.graph.values.dims import Dim, free_symbols, short_text
 from fabric.graph.values.stream_type import StreamType, shape_text
 from fabric.graph.values.value import dtype_name
 from fabric.graph.wiring.memory_map import MemoryMap, Placed
 from fabric.graph.wiring.operator import Node
-from fabric.messages.output import print_line
 from fabric.messages.text import counted, merged_text, visible, without_numbers
 
 _WARNINGS_SHOWN: Final = 30
@@ -34,56 +30,47 @@ _TOTALS: Final[tuple[tuple[str, Callable[[Accounting], Dim]], ...]] = (
 )
 
 
-def print_check(check: Check, file: str, console: Console) -> None:
-    """Print ``check`` of the program in ``file``, on 60 columns or more."""
+def check_sheet(check: Check, file: str) -> Sheet:
+    """Yield the wiring and the metrics of the program in ``file``."""
     program = check.plan.program
-    console.print(Text.assemble((program.name, "bold"), f"  {visible(file)}"))
-    console.print(
+    yield line((program.name, "bold"), f"  {visible(file)}")
+    yield line(
         f"{counted(len(check.plan.nodes), 'operator')}, "
         f"{counted(len(check.plan.edges), 'channel')}, not run"
     )
-    console.print()
+    yield line()
     for group in check.groups:
-        _wiring(group, console)
-    console.print()
-    _metrics(check, console)
-    _most_on_chip(check, console)
+        yield from _wiring(group)
+    yield line()
+    yield from _metrics(check)
+    yield from _most_on_chip(check)
     unbound = check.free_symbols
     decided = {symbol.name for symbol in followed(known_sizes(program), program)}
     bound = len(decided.intersection(unbound))
     if unbound:
-        console.print()
         note = f"; --data sets {bound:,} from the program's data" if bound else ""
-        print_line(console, Text(f"{counted(len(unbound), 'symbol')}: --set NAME=VALUE{note}"))
-        print_line(console, Text(f"  {_symbol_names(unbound)}"))
+        yield line()
+        yield line(f"{counted(len(unbound), 'symbol')}: --set NAME=VALUE{note}")
+        yield line(f"  {_symbol_names(unbound)}")
     for warning in check.warnings[:_WARNINGS_SHOWN]:
-        print_line(console, Text.assemble(("warning: ", "yellow"), warning))
+        yield line(("warning: ", "yellow"), warning)
     if len(check.warnings) > _WARNINGS_SHOWN:
-        console.print(
-            f"and {counted(len(check.warnings) - _WARNINGS_SHOWN, 'more warning')}: --json"
-        )
+        yield line(f"and {counted(len(check.warnings) - _WARNINGS_SHOWN, 'more warning')}: --json")
 
 
-def _wiring(group: tuple[Node, ...], console: Console) -> None:
+def _wiring(group: tuple[Node, ...]) -> Sheet:
     first = group[0]
-    print_line(
-        console,
-        Text.assemble(
-            (_name(group), "bold"),
-            f"  {operator_text(first)}",
-            (f"  {_place(first)}", "dim"),
-        ),
-        4,
-    )
+    place = (f"  {_place(first)}", "dim")
+    yield line((_name(group), "bold"), f"  {operator_text(first)}", place, indent=4)
     for label, types in (
         ("in ", [node.input_types for node in group]),
         ("out", [node.output_types for node in group]),
     ):
         for text in dict.fromkeys(_ports(types)):
-            print_line(console, Text(f"  {label} {text}"), 6)
+            yield line(f"  {label} {text}", indent=6)
     stated = [each for node in group for each in node.assumed if each.stated_layout]
     for text in dict.fromkeys(str(each.layout) for each in stated):
-        print_line(console, Text(f"  laid out {text}"), 6)
+        yield line(f"  laid out {text}", indent=6)
 
 
 def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:
@@ -103,41 +90,31 @@ def _name(group: tuple[Node, ...]) -> str:
     return name if len(group) == 1 else f"{name} x{len(group)}"
 
 
-def _metrics(check: Check, console: Console) -> None:
+def _metrics(check: Check) -> Sheet:
     metrics = check.metrics
-    accountings = check.metrics.accountings.values()
+    accountings = metrics.accountings.values()
     rows: list[tuple[str, list[str]]] = [
         (name, [_formula(of(each)) for each in accountings]) for name, of in _TOTALS
     ]
-    flops = [_formula(metrics.flops)] * 2
     intensities = [_rounded(intensity(metrics.flops, each.traffic_bytes)) for each in accountings]
-    slowest = largest(metrics.compute_cycles)
     rows += [
-        ("FLOPs", flops),
+        ("FLOPs", [_formula(metrics.flops)] * 2),
         ("FLOPs per byte", intensities),
-        ("compute cycles of one unit", [_rounded(slowest)] * 2),
+        ("compute cycles of one unit", [_rounded(largest(metrics.compute_cycles))] * 2),
         ("allocated FLOPs per cycle", [f"{metrics.allocated_flops_per_cycle:,}"] * 2),
     ]
-    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-    table.add_column("", no_wrap=True)
-    for accounting in metrics.accountings:
-        table.add_column(accounting, justify="right", no_wrap=True)
-    formulas = []
+    numbers = [(name, *texts) for name, texts in rows if not any(map(_is_formula, texts))]
+    yield Rows(("", *metrics.accountings), numbers, right=frozenset({1, 2}))
     for name, (paper, artifact) in rows:
-        if all(text and not _is_formula(text) for text in (paper, artifact)):
-            table.add_row(name, paper, artifact)
-        else:
-            formulas.append((name.strip(), paper, artifact))
-    console.print(table)
-    for name, paper, artifact in formulas:
-        if name.startswith(("FLOPs per", "compute cycles")):
+        is_derived = name.startswith(("FLOPs per", "compute cycles"))
+        if is_derived or not (_is_formula(paper) or _is_formula(artifact)):
             continue
-        console.print(f"{name} =")
+        yield line(f"{name.strip()} =")
         if paper == artifact:
-            print_line(console, Text(f"  {paper}"))
+            yield line(f"  {paper}")
             continue
-        print_line(console, Text(f"  paper     {paper}"), 12)
-        print_line(console, Text(f"  artifact  {artifact}"), 12)
+        yield line(f"  paper     {paper}", indent=12)
+        yield line(f"  artifact  {artifact}", indent=12)
 
 
 def _is_formula(text: str) -> bool:
@@ -163,7 +140,7 @@ def _symbol_names(names: Sequence[str]) -> str:
     return ", ".join(merged_text(group) for group in groups.values())
 
 
-def _most_on_chip(check: Check, console: Console) -> None:
+def _most_on_chip(check: Check) -> Sheet:
     by_node = {each.node: each.costs for each in check.metrics.operators}
     total: Dim = check.metrics.paper.on_chip_bytes
     needs = [
@@ -177,39 +154,34 @@ def _most_on_chip(check: Check, console: Console) -> None:
     most, one = max(((by_node[node].on_chip_bytes, node) for node in by_node), key=lambda p: p[0])
     ties = sum(each == size for each, _ in needs) - 1
     tied = f"; {ties} more {'needs' if ties == 1 else 'need'} as much" if ties else ""
-    console.print()
-    for text in (
-        f"most on chip (paper): {_name(group)}",
-        f"  {counted(size, 'byte')}, {100 * size / total:.0f} %, {_place(group[0])}{tied}",
-        f"of one operator: {one.name}",
-        f"  {counted(most, 'byte')}, {_place(one)}",
-    ):
-        print_line(console, Text(text))
+    yield line()
+    yield line(f"most on chip (paper): {_name(group)}")
+    yield line(f"  {counted(size, 'byte')}, {100 * size / total:.0f} %, {_place(group[0])}{tied}")
+    yield line(f"of one operator: {one.name}")
+    yield line(f"  {counted(most, 'byte')}, {_place(one)}")
 
 
-def print_memory_map(memory_map: MemoryMap, console: Console) -> None:
-    """Print the tensors by address, with the operators that read or write them."""
-    console.print()
+def memory_map_sheet(memory_map: MemoryMap) -> Sheet:
+    """Yield the tensors by address, with the operators that read or write them."""
+    yield line()
     if not memory_map.tensors:
-        console.print("no off-chip tensors")
+        yield line("no off-chip tensors")
         return
-    heads = [("address", "bytes"), *map(_numbers, memory_map.tensors)]
-    tails = ["tensor", *map(_tensor, memory_map.tensors)]
-    widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
-    for (address, size), tail in zip(heads, tails, strict=True):
-        line = f"{address:>{widths[0]}} {size:>{widths[1]}}  {tail}"
-        print_line(console, Text(line, style="dim" if tail == tails[0] else ""), 4)
+    rows = [
+        (
+            f"{each.first_address:#x}",
+            "by data" if each.size_bytes is None else each.size_bytes,
+            _tensor(each),
+        )
+        for each in memory_map.tensors
+    ]
+    yield Rows(("address", "bytes", "tensor"), rows, right=frozenset({0, 1}))
     placement = memory_map.placement
     further = ""
     if placement.stagger_bytes:
         further = f", plus {placement.stagger_bytes:,} for each tensor before it"
     begin = f"Each begins at a multiple of {counted(placement.alignment_bytes, 'byte')}{further}."
-    print_line(console, Text(begin), 0)
-
-
-def _numbers(placed: Placed) -> tuple[str, str]:
-    size = "by data" if placed.size_bytes is None else f"{placed.size_bytes:,}"
-    return f"{placed.first_address:#x}", size
+    yield line(begin, indent=0)
 
 
 def _tensor(placed: Placed) -> str:

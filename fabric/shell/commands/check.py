@@ -6,19 +6,13 @@ from fractions import Fraction
 
 import click
 
-from fabric.shell.commands.options import json_option, program_options
-from fabric.shell.commands.options import sizes as sizes_of
+from fabric.shell.commands.options import json_option, program_options, sizes_option
 
 
 @click.command("check")
 @program_options
-@click.option(
-    "--set",
-    "sizes",
-    metavar="SYMBOL=VALUE",
-    multiple=True,
-    callback=sizes_of,
-    help="The size of a dimension that data decide; for a symbol with ~, the mean of its groups.",
+@sizes_option(
+    "The size of a dimension that data decide; for a symbol with ~, the mean of its groups."
 )
 @click.option(
     "--data", is_flag=True, help="Use the sizes that the program's lists and bind() give."
@@ -40,7 +34,7 @@ def command(
     known.update(program=program)
     from fabric.analysis.symbolic.check import check
     from fabric.graph.loading.program_file import load_on
-    from fabric.messages.output import print_text, printed, program_prints
+    from fabric.messages.output import print_text, program_prints
     from fabric.shell.json_object import print_json
 
     with program_prints(as_json=as_json):
@@ -50,9 +44,10 @@ def command(
     if as_json:
         print_json({**known, "status": "checked", **checked.as_json(), "error": None})
         return 0
-    from fabric.shell.wiring_table import print_check, print_memory_map
+    from fabric.display.terminal import printed_sheet
+    from fabric.shell.wiring_table import check_sheet, memory_map_sheet
 
-    print_text(printed(lambda console: print_check(checked, program, console)))
+    print_text(printed_sheet(check_sheet(checked, program)))
     if memory_map:
-        print_text(printed(lambda console: print_memory_map(checked.plan.memory_map, console)))
+        print_text("\n" + printed_sheet(memory_map_sheet(checked.plan.memory_map)))
     return 0

@@ -82,6 +82,32 @@ def program_options(command: Command) -> Command:
     return command
 
 
+def experiment_options(command: Command) -> Command:
+    """Give ``command`` the options --jobs, --dask and -o."""
+    for option in (
+        click.option(
+            "-o",
+            "folder",
+            metavar="DIR",
+            type=NamedPath(path_type=Path, file_okay=False),
+            help="Keep results, pictures and a page in DIR; the same command continues from there.",
+        ),
+        click.option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Use the workers of a Dask cluster, as in tcp://10.0.0.1:8786.",
+        ),
+        click.option(
+            "--jobs",
+            metavar="N",
+            type=Whole(min=1),
+            help="Processes; by default one for each core.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str) -> dict[str, T]:
     values = {}
     for item in given:
@@ -107,10 +133,9 @@ def _depths(
     return _by_name(given, depth, f"{parameter.metavar} with N at least 1")
 
 
-def sizes(
+def _sizes(
     _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, int | Fraction]:
-    """Parse an option ``SYMBOL=VALUE``: sizes by the name of the symbol."""
     from fabric.graph.arguments.numbers import number_of
 
     def size(text: str) -> int | Fraction | None:
@@ -124,6 +149,14 @@ def sizes(
 
     form = f"{parameter.metavar} with VALUE at least 0: an integer, or the mean of a symbol with ~"
     return _by_name(given, size, f"{form}, as in 17/6 or 2.5")
+
+
+def sizes_option(meaning: str) -> Callable[[Command], Command]:
+    """Return the option ``--set SYMBOL=VALUE``, with its help."""
+    metavar = "SYMBOL=VALUE"
+    return click.option(
+        "--set", "sizes", metavar=metavar, multiple=True, callback=_sizes, help=meaning
+    )
 
 
 def factors(

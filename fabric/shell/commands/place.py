@@ -9,8 +9,13 @@ from pathlib import Path
 import click
 
 from fabric.messages.errors import ConfigurationError
-from fabric.shell.commands.options import Whole, file_option, json_option, program_options
-from fabric.shell.commands.options import sizes as sizes_of
+from fabric.shell.commands.options import (
+    Whole,
+    file_option,
+    json_option,
+    program_options,
+    sizes_option,
+)
 
 
 @click.command("place")
@@ -22,14 +27,7 @@ from fabric.shell.commands.options import sizes as sizes_of
     help="Most on-chip memory that the units of a site may need together; by default the value "
     "in [network].",
 )
-@click.option(
-    "--set",
-    "sizes",
-    metavar="SYMBOL=VALUE",
-    multiple=True,
-    callback=sizes_of,
-    help="The size of a dimension that data decide, as in `check`.",
-)
+@sizes_option("The size of a dimension that data decide, as in `check`.")
 @click.option("--seed", metavar="N", type=Whole(min=0), default=0, show_default=True)
 @click.option("--exact", is_flag=True, help="Look for a cheapest plan; at most 30 units.")
 @file_option("-o", "output", "FILE.toml", "Write the site of each unit.")

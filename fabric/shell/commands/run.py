@@ -248,15 +248,12 @@ def _progress() -> Progress | None:
 
 def _check_saved(saved: Path | None, mode: str) -> None:
     if saved is not None and mode == "timing":
-        from fabric.messages.errors import ConfigurationError
-
         raise ConfigurationError(
             f"--save {saved}: timing mode has no data: expected --mode functional"
         )
 
 
 def _save(report: Report, saved: Path) -> bool:
-    from fabric.messages.errors import ConfigurationError
     from fabric.messages.output import tell
 
     try:

@@ -5,36 +5,14 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from fabric.shell.commands.options import NamedPath, Whole, json_option
-
-if TYPE_CHECKING:
-    from fabric.explore.serving.question import Serving
-    from fabric.explore.serving.result import ServingResult
+from fabric.shell.commands.options import NamedPath, experiment_options, json_option
 
 
 @click.command("serve")
-@click.option(
-    "--jobs",
-    metavar="N",
-    type=Whole(min=1),
-    help="Processes; by default one for each core.",
-)
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Have the workers of a Dask cluster run everything, as in tcp://10.0.0.1:8786.",
-)
-@click.option(
-    "-o",
-    "folder",
-    metavar="DIR",
-    type=NamedPath(path_type=Path, file_okay=False),
-    help="Keep numbers, pictures and a page in DIR; the same command continues from there.",
-)
+@experiment_options
 @json_option()
 @click.argument("file", metavar="CONFIG.toml", type=NamedPath(path_type=Path))
 def command(
@@ -45,7 +23,8 @@ def command(
 
     from fabric.explore.serving.driver import conduct_serving
     from fabric.explore.serving.folder import write_folder
-    from fabric.explore.serving.question import open_servings
+    from fabric.explore.serving.question import Serving, open_servings
+    from fabric.explore.serving.result import ServingResult
     from fabric.explore.study.written.terminal import Watch
     from fabric.messages.extras import check_extra
     from fabric.messages.output import program_prints
@@ -60,10 +39,8 @@ def command(
             with Watch(Console(stderr=True)) as watch:
                 return conduct_serving(serving, workers, of_serving, watch, folder)
 
-        experiments: Experiments[Serving, ServingResult]
-        experiments = Experiments(
-            servings, folder, partial(write_folder, command=shown_command(sys.argv[1:]))
-        )
+        write = partial(write_folder, command=shown_command(sys.argv[1:]))
+        experiments = Experiments[Serving, ServingResult](servings, folder, write)
         experiments.run(conduct, workers, as_json=as_json)
     run = servings[: len(experiments.results)]
     pages = [each for each in map(experiments.folder_of, run) if each is not None]

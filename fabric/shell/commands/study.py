@@ -15,6 +15,7 @@ from fabric.messages.errors import ConfigurationError
 from fabric.shell.commands.options import (
     NamedPath,
     Whole,
+    experiment_options,
     hold_out_option,
     json_option,
     run_options,
@@ -78,23 +79,13 @@ if TYPE_CHECKING:
     multiple=True,
     help="A condition that points must meet, as in 'on_chip_requirement_bytes <= 2e6'.",
 )
-@click.option(
-    "--jobs",
-    metavar="N",
-    type=Whole(min=1),
-    help="Processes; by default one for each core.",
-)
+@experiment_options
 @click.option(
     "--timeout",
     "timeout_seconds",
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     help="Give up on a point after this time.",
-)
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Have the workers of a Dask cluster run the points, as in tcp://10.0.0.1:8786.",
 )
 @click.option(
     "--search",
@@ -113,13 +104,6 @@ if TYPE_CHECKING:
     "--storage",
     metavar="URL",
     help="Keep points in this database; by default in study.db in the folder.",
-)
-@click.option(
-    "-o",
-    "folder",
-    metavar="DIR",
-    type=NamedPath(path_type=Path, file_okay=False),
-    help="Keep points, pictures and a page in DIR; the same command continues from there.",
 )
 @json_option()
 @click.argument(
