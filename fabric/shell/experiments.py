@@ -43,7 +43,7 @@ def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None
         from fabric.explore.study.workers import DaskWorkers
 
         if jobs is not None:
-            raise ConfigurationError("--jobs and --dask: expected one of both")
+            raise ConfigurationError("--jobs and --dask: expected one of the two")
         return DaskWorkers(dask, timeout_seconds)
     from fabric.explore.study.workers import LocalWorkers, available_cores
 

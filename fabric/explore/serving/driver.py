@@ -24,7 +24,7 @@ from fabric.explore.serving.run_costs import (
     Situation,
 )
 from fabric.explore.serving.served import Measures, measured, serve
-from fabric.explore.serving.server import Quality, digest_of
+from fabric.explore.serving.server import Quality
 from fabric.explore.study.driver import OnProgress, conduct
 from fabric.explore.study.outcome import Before, Outcome, Point
 from fabric.explore.study.session import NoStore
@@ -34,7 +34,8 @@ from fabric.explore.study.store import Store
 from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers
 from fabric.messages.errors import ConfigurationError
-from fabric.messages.text import JsonObject, plain
+from fabric.messages.files import open_given
+from fabric.messages.text import JsonObject
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,15 @@ class ServingQuestion:
             [*at, each.cycles, each.joules] for at, each in self.grids.get(design, {}).items()
         ]
         rates = () if setting["rate"] is None else (float(setting["rate"]),)
+        file, _, name = (serving.scheduler or "").rpartition(":")
+        requests = replace(serving.requests, rates=rates)
+        described = serving.designs[design], requests, serving.server, serving.level
         inputs = [
-            digest_of(serving.designs[design], layers),
-            digest_of(replace(serving.requests, rates=rates)),
-            _digest(serving.scheduler),
-            *(plain(vars(each)) for each in (serving.server, serving.level)),
+            layers,
+            [name, _content(Path(file)) if file else ""],
+            *({key: _content(value) for key, value in vars(each).items()} for each in described),
         ]
-        return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(inputs, default=str).encode()).hexdigest()
 
     def bounds(self, point: Point) -> Before:
         """Return no bounds."""
@@ -187,8 +190,8 @@ def _with_samples(
     return replace(run, quality=replace(run.quality, sampled=sampled))
 
 
-def _digest(scheduler: str | None) -> str:
-    if scheduler is None:
-        return ""
-    file, _, name = scheduler.rpartition(":")
-    return hashlib.sha256(Path(file).read_bytes() + name.encode()).hexdigest()
+def _content(value: object) -> object:
+    if isinstance(value, Path):
+        with open_given(value) as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    return dict(value) if isinstance(value, Mapping) else value

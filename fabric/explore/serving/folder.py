@@ -13,9 +13,8 @@ from fabric.display.parts import Rows
 from fabric.explore.serving.result import answer, load_text, notes, prefixed, time_unit
 from fabric.explore.study.written.folder import trying, write_pictures
 from fabric.explore.study.written.markup import style, titled
-from fabric.explore.study.written.painting import is_wide, locator, render
+from fabric.explore.study.written.painting import is_wide, render, scale, shared_legend
 from fabric.explore.study.written.pictures import Drawn
-from fabric.explore.study.written.words import number_text
 from fabric.messages.files import write_whole
 from fabric.messages.text import json_text
 
@@ -93,9 +92,6 @@ def _value(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_value, value))
     return str(value)
-
-
-_NAMES_IN_A_ROW: Final = 3
 
 
 class _Panel(NamedTuple):
@@ -184,23 +180,21 @@ def _draw_load(result: ServingResult, figure: Figure) -> None:
     for each in axes[len(panels) :]:
         each.set_axis_off()
     if len(result.serving.designs) > 1:
-        _legend(figure, axes[0])
+        shared_legend(figure, axes[0], 3)
 
 
 def _draw_panel(result: ServingResult, panel: _Panel, axes: Axes) -> None:
-    from matplotlib import ticker
-
-    scale, label = _scale(panel, result.runs)
+    unit, label = _unit(panel, result.runs)
     heights: list[float] = []
     for number, design in enumerate(result.serving.designs):
         runs = [each for each in result.of(design) if each.rate is not None]
         rates = [each.rate or 0.0 for each in runs]
         colour = f"C{number}"
-        values = _numbers(map(panel.value, runs), scale)
+        values = _numbers(map(panel.value, runs), unit)
         heights += values
         axes.plot(rates, values, color=colour, marker=".", label=design or "ours")
         if panel.high is not None:
-            high = _numbers(map(panel.high, runs), scale)
+            high = _numbers(map(panel.high, runs), unit)
             heights += high
             axes.plot(rates, high, color=colour, linestyle="--", linewidth=1)
         knee = result.knee(design)
@@ -209,12 +203,7 @@ def _draw_panel(result: ServingResult, panel: _Panel, axes: Axes) -> None:
             axes.plot([knee], [at], "o", color=colour, fillstyle="none", markersize=10)
     heights = [each for each in heights if math.isfinite(each)]
     if is_wide(heights):
-        axes.set_yscale("log")
-        axes.yaxis.set_minor_locator(ticker.NullLocator())
-        axes.yaxis.set_major_locator(locator(heights, few=False))
-        axes.yaxis.set_major_formatter(
-            ticker.FuncFormatter(lambda value, _: number_text(round(value, 12)))
-        )
+        scale(axes.yaxis, heights)
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel("requests a second")
@@ -233,27 +222,22 @@ def _draw_time(runs: Sequence[Run], figure: Figure) -> None:
         axes.set_ylim(bottom=0)
     panels[-1].set_xlabel("seconds")
     if len(runs) > 1:
-        _legend(figure, panels[0])
+        shared_legend(figure, panels[0], 3)
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper left", ncols=_NAMES_IN_A_ROW)
-
-
-def _scale(panel: _Panel, runs: Sequence[Run]) -> tuple[float, str]:
+def _unit(panel: _Panel, runs: Sequence[Run]) -> tuple[float, str]:
     """Return the unit of a panel, as a factor and a label."""
     if not panel.unit:
         return 1.0, panel.label
     functions = [panel.value] if panel.high is None else [panel.value, panel.high]
-    found = [each(run) for each in functions for run in runs]
+    values = [each(run) for each in functions for run in runs]
     if panel.unit == "s":
-        scale, unit = time_unit(found)
+        unit, name = time_unit(values)
     else:
-        scale, prefix = prefixed(found)
-        unit = prefix + panel.unit
-    return scale, f"{panel.label} ({unit})"
+        unit, prefix = prefixed(values)
+        name = prefix + panel.unit
+    return unit, f"{panel.label} ({name})"
 
 
-def _numbers(values: Iterable[float | None], scale: float) -> list[float]:
-    return [math.nan if each is None else each / scale for each in values]
+def _numbers(values: Iterable[float | None], unit: float) -> list[float]:
+    return [math.nan if each is None else each / unit for each in values]

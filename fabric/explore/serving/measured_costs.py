@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
-from fabric.explore.serving.server import Batch, Price
+from fabric.explore.serving.server import Batch, Count, Price
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
 from fabric.messages.errors import ConfigurationError, FabricError
@@ -19,8 +19,6 @@ from fabric.messages.files import open_given
 from fabric.messages.text import counted
 
 Tree: TypeAlias = "dict[float, Tree] | float"
-
-Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 _SECONDS: Final = 1e-6
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from typing_extensions import override
 
@@ -13,15 +13,13 @@ from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.requests import Requests, read_requests
 from fabric.explore.serving.run_costs import FabricDescription
 from fabric.explore.serving.served import MakeScheduler, ServiceLevel
-from fabric.explore.serving.server import ContinuousBatching, Server
+from fabric.explore.serving.server import ContinuousBatching, Count, Server
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described, described_section, refuse_key
 from fabric.graph.loading.program_file import called, executed
 from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
 from fabric.messages.files import hardware_file, read_toml
 from fabric.messages.text import found_text, one_of
-
-Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 _EXPECTED: Final = "a description of a serving question in TOML"
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from fabric.explore.serving.measured_costs import Lookup
 from fabric.explore.serving.requests import Requests, read_requests
-from fabric.explore.serving.server import Batch, Price, Sampled, Server
+from fabric.explore.serving.server import Batch, Count, Price, Sampled, Server
 from fabric.explore.study.driver import OnProgress, conduct
 from fabric.explore.study.outcome import metric
 from fabric.explore.study.space import Scalar, zipped
@@ -33,8 +33,6 @@ from fabric.graph.hardware.file import load_hardware
 from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.files import beside, hardware_file
 from fabric.messages.text import counted
-
-Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
 _PICO: Final = 1e-12
 

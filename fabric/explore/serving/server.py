@@ -16,19 +16,15 @@ The rules equal vLLM's version 1:
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 from fabric.explore.serving.requests import Requests
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
 from fabric.messages.errors import ConfigurationError, FabricError
-from fabric.messages.files import open_given
 from fabric.messages.text import counted
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
@@ -192,19 +188,6 @@ class Quality:
 
     outside: int = 0
     sampled: tuple[Sampled, ...] = ()
-
-
-def digest_of(described: Described, extra: object = None) -> str:
-    """Return the digest of a description with the content of its files, and of ``extra``."""
-    content = {name: _content(value) for name, value in vars(described).items()}
-    return hashlib.sha256(json.dumps([content, extra], default=str).encode()).hexdigest()
-
-
-def _content(value: object) -> object:
-    if isinstance(value, Path):
-        with open_given(value) as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    return dict(value) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -257,10 +257,7 @@ def check_alike(programs: Mapping[str, Program]) -> None:
 def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], dict[str, Each]]:
     """Return the points to size on, and ``count`` others to test the depths with."""
     names = list(points)
-    places = held_out_places(
-        len(names), count, option=f"--hold-out {count}", noun="point", use="sized on"
-    )
-    apart = {names[index] for index in places}
+    apart = {names[index] for index in held_out_places(len(names), count, f"--hold-out {count}")}
     return (
         {name: point for name, point in points.items() if name not in apart},
         {name: point for name, point in points.items() if name in apart},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from typing_extensions import override
@@ -13,7 +13,6 @@ from typing_extensions import override
 from fabric.display.parts import Sheet
 from fabric.display.result import Result
 from fabric.explore.study.outcome import (
-    ENDED,
     METRICS,
     PROVED,
     STATISTICS,
@@ -192,18 +191,8 @@ class Judged:
     trouble: str = ""
 
 
-def filled(table: StudyTable, findings: Findings) -> Filled:
-    """Compute a table."""
-    rows, trouble = _compute(lambda: _rows(table, findings))
-    return Filled(table, rows or (), trouble)
-
-
-def judged(claim: Claim, findings: Findings) -> Judged:
-    """Judge a claim."""
-    return Judged(claim, *_compute(lambda: claim.judge(findings)))
-
-
-def _compute(compute: Callable[[], _Computed]) -> tuple[_Computed | None, str]:
+def computed(compute: Callable[[], _Computed]) -> tuple[_Computed | None, str]:
+    """Return the result of a study's own code, or None and the text of the error it raised."""
     try:
         return compute(), ""
     except FabricError as error:
@@ -266,12 +255,14 @@ class StudyResult(Result):
     @cached_property
     def filled_tables(self) -> tuple[Filled, ...]:
         """The study's own tables with their rows."""
-        return tuple(filled(each, self) for each in self.study.tables)
+        tables = ((each, *computed(partial(_rows, each, self))) for each in self.study.tables)
+        return tuple(Filled(table, rows or (), trouble) for table, rows, trouble in tables)
 
     @cached_property
     def judged_claims(self) -> tuple[Judged, ...]:
         """The study's claims with their verdicts."""
-        return tuple(judged(each, self) for each in self.study.claims)
+        claims = self.study.claims
+        return tuple(Judged(each, *computed(partial(each.judge, self))) for each in claims)
 
     @cached_property
     def held_out(self) -> tuple[Outcome, ...]:
@@ -377,14 +368,6 @@ class StudyResult(Result):
             "resumed": self.resumed_runs,
             "held_out": len(self.runs) - len(chosen),
         }
-
-    @property
-    def ended(self) -> dict[str, int]:
-        """Number of points by the phrase of their status."""
-        counts = dict.fromkeys(ENDED, 0)
-        for each in self.outcomes:
-            counts[each.status] += 1
-        return {ENDED[status]: count for status, count in counts.items() if count}
 
     def as_json(self) -> JsonObject:
         """Return the object that ``study --json`` prints."""

@@ -125,10 +125,7 @@ class Space:
         for axes in self.products:
             for axis in axes:
                 for name, column in zip(axis.names, zip(*axis.rows, strict=True), strict=True):
-                    # 1 and True are one key of a dictionary, and two settings.
-                    values.setdefault(name, {}).update(
-                        dict.fromkeys((type(each), each) for each in column)
-                    )
+                    values.setdefault(name, {}).update(dict.fromkeys(map(keyed, column)))
         return {name: tuple(value for _, value in column) for name, column in values.items()}
 
 
@@ -203,9 +200,14 @@ def whole(value: Scalar) -> Scalar:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def keyed(value: Scalar) -> tuple[type, Scalar]:
+    """Return a key of a value; 1, 1.0 and True have different keys."""
+    return type(value), value
+
+
 def typed(setting: Setting) -> tuple[object, ...]:
     """Return a key of a setting; 1, 1.0 and True have different keys."""
-    return tuple((name, type(value), value) for name, value in setting.items())
+    return tuple((name, keyed(value)) for name, value in setting.items())
 
 
 def _plain(value: Any) -> Scalar:
@@ -216,11 +218,9 @@ def _plain(value: Any) -> Scalar:
 def _row_of(axis: Axis, setting: Setting) -> int | None:
     if not all(name in setting for name in axis.names):
         return None
-    values = [(type(setting[name]), setting[name]) for name in axis.names]
-    for number, row in enumerate(axis.rows):
-        if [(type(value), value) for value in row] == values:
-            return number
-    return None
+    values = [keyed(setting[name]) for name in axis.names]
+    rows = (number for number, row in enumerate(axis.rows) if list(map(keyed, row)) == values)
+    return next(rows, None)
 
 
 def _size(axes: Sequence[Axis]) -> int:
@@ -250,7 +250,7 @@ def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
         lengths = ", ".join(f"{name} {len(each)}" for name, each in zip(names, values, strict=True))
         refuse(f"zipped axes have {lengths}: expected equal numbers of values", ConfigurationError)
     rows = [tuple(map(whole, row)) for row in zip(*values, strict=True)]
-    distinct = {tuple((type(value), value) for value in row): row for row in rows}
+    distinct = {tuple(map(keyed, row)): row for row in rows}
     return Axis(names, tuple(distinct.values()))
 
 

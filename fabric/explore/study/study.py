@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -31,10 +31,10 @@ from fabric.runs.options import Options
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_GOLDEN: Final = 0x9E3779B97F4A7C15
-
 _TURN: Final = 1 << 64
-"""Golden-section steps spread evenly and repeat no pattern."""
+
+_GOLDEN_STEP: Final = 0x9E3779B97F4A7C15
+"""The golden section of ``_TURN``. The multiples of the step are spread evenly over the turn."""
 
 DEFAULT_METRIC: Final = "cycles"
 
@@ -139,18 +139,19 @@ class Claim(Described):
     judge: Callable[[Findings], Judgement]
 
 
-def held_out_places(total: int, count: int, *, option: str, noun: str, use: str) -> frozenset[int]:
+def held_out_places(total: int, count: int, option: str) -> frozenset[int]:
     """Return the places of the ``count`` of ``total`` inputs that are held out.
 
     They are spread over all inputs, and the first input is never held out. A larger count holds
-    out the same inputs and more. ``option``, ``noun`` and ``use`` are words of the error.
+    out the same inputs and more. ``option`` begins the text of the error.
     """
     if not 0 <= count < total:
-        raise ConfigurationError(
-            f"{option}: of {counted(total, noun)} at least one is to be {use}: expected "
-            + (f"at most {total - 1:,}" if count >= total else "0 or more")
+        refuse(
+            f"{option} of {counted(total, 'input')}: expected 0 to {total - 1:,}, to keep at least "
+            "one",
+            ConfigurationError,
         )
-    order = sorted(range(total), key=lambda index: -(index * _GOLDEN % _TURN))
+    order = sorted(range(total), key=lambda index: -(index * _GOLDEN_STEP % _TURN))
     return frozenset(order[:count])
 
 
@@ -245,17 +246,17 @@ class Study(Options):
         """Check the study.
 
         Raises:
-            ConfigurationError: on_deadlock is given, program and asks are both given or missing,
-                there are no points, a metric is unknown, a
-                condition is malformed or contradicts another, an axis is fixed as well, there are
-                no inputs, all are held out, or ``again`` changes an axis or nothing is minimised.
+            ConfigurationError: on_deadlock is given; program and asks are both given or missing;
+                the space or ``over`` is empty; a metric is unknown; a condition is malformed or
+                contradicts another; a name is varied and fixed; all inputs are held out; or
+                ``again`` or ``hold_out`` is given without a metric to minimise.
         """
         super().__post_init__()
         for name, why in self.without.items():
             if getattr(self, name) != getattr(Options, name):
-                refuse(f"{name} is given: {why}: expected none", ConfigurationError)
+                refuse(f"{name} is given: {why}: expected a study without it", ConfigurationError)
         if (self.program is None) == (self.asks is None):
-            refuse("a study needs a program or asks: expected one of both", ConfigurationError)
+            refuse("a study has a program or asks: expected one of the two", ConfigurationError)
         if self.hardware is not None:
             object.__setattr__(self, "hardware", hardware_file(self.hardware))
         if not len(self.space):
@@ -265,9 +266,7 @@ class Study(Options):
         for name in self.minimize:
             if self.minimize.count(name) > 1:
                 refuse(f"{name} is minimised twice: expected each metric once", ConfigurationError)
-        both = [name for name in self.space.values if name in self.fixed]
-        if both:
-            refuse(f"{both[0]} is varied and fixed: expected one of both", ConfigurationError)
+        _check_one_role(self.space.values, self.fixed, "varied and fixed")
         self._check_inputs()
         self._check_again()
         _check_together(self.conditions)
@@ -277,12 +276,8 @@ class Study(Options):
             refuse("over has no inputs: expected an axis with values", ConfigurationError)
         if len(self.over.products) > 1:
             refuse("over is a sum of grids: expected one grid, or zipped axes", ConfigurationError)
-        for others, what in ((self.space.values, "varied"), (self.fixed, "fixed")):
-            both = [name for name in self.over.values if name in others]
-            if both:
-                refuse(
-                    f"{both[0]} is an input and {what}: expected one of both", ConfigurationError
-                )
+        _check_one_role(self.over.values, self.space.values, "an input and varied")
+        _check_one_role(self.over.values, self.fixed, "an input and fixed")
         for name in self.judged_by:
             _check_statistic(name, has_inputs=self.has_inputs)
         if self.hold_out:
@@ -294,14 +289,10 @@ class Study(Options):
             refuse("again is a sum of grids: expected one grid, or zipped axes", ConfigurationError)
         if names and not self.minimize:
             refuse(
-                "again is given and nothing is chosen: expected a metric to minimize",
+                "again needs a front to run again: expected a metric to minimize",
                 ConfigurationError,
             )
-        both = [name for name in names if name in self.runs.values]
-        if both:
-            refuse(
-                f"{both[0]} is changed again and varied: expected one of both", ConfigurationError
-            )
+        _check_one_role(names, self.runs.values, "in again and varied")
 
     def _check_held_out(self) -> None:
         option = f"hold_out is {self.hold_out}"
@@ -309,12 +300,10 @@ class Study(Options):
             refuse(f"{option} without inputs: expected inputs, as over", ConfigurationError)
         if not self.minimize:
             refuse(
-                f"{option} and nothing is chosen: expected a metric to minimize", ConfigurationError
+                f"{option} and there is no front to test: expected a metric to minimize",
+                ConfigurationError,
             )
-        try:
-            _ = self.held_out
-        except ConfigurationError as error:
-            refuse(error.message, ConfigurationError)
+        _ = self.held_out
 
     @property
     def has_inputs(self) -> bool:
@@ -343,10 +332,7 @@ class Study(Options):
     @cached_property
     def held_out(self) -> frozenset[int]:
         """Places of the held-out inputs in ``over``."""
-        option = f"hold_out is {self.hold_out}"
-        return held_out_places(
-            len(self.over), self.hold_out, option=option, noun="input", use="chosen on"
-        )
+        return held_out_places(len(self.over), self.hold_out, f"hold_out is {self.hold_out}")
 
     def runs_of(self, design: int, *, held_out: bool = False) -> tuple[int, ...]:
         """Return the indices of a design's runs: those with held-out inputs, or the rest."""
@@ -416,18 +402,24 @@ class Study(Options):
         return {**self.fixed, **setting}
 
 
+def _check_one_role(names: Iterable[str], others: Container[str], roles: str) -> None:
+    for name in names:
+        if name in others:
+            refuse(f"{name} is {roles}: expected one of the two", ConfigurationError)
+
+
 def _check_statistic(name: str, *, has_inputs: bool) -> None:
     statistic, metric = split_metric(name)
     if has_inputs and not statistic:
         refuse(
-            f"{metric} is of one run, and a design has one for each input: expected "
+            f"{metric} is a number of one run, and a design has a run for each input: expected "
             f"mean:{metric}, worst:{metric} or p95:{metric}",
             ConfigurationError,
         )
     if statistic and not has_inputs:
         refuse(
-            f"{name} is of several inputs, and there are none: expected {metric}, or inputs as "
-            "over",
+            f"{name} is a statistic over inputs, and the study has no inputs: expected {metric}, "
+            "or inputs as over",
             ConfigurationError,
         )
 
@@ -439,6 +431,7 @@ def _check_together(conditions: tuple[Condition, ...]) -> None:
         strict = one.sign == ">" or other.sign == "<"
         if one.value > other.value or (one.value == other.value and strict):
             refuse(
-                f"conditions {one} and {other} contradict each other: no point can keep both",
+                f"conditions {one} and {other} contradict each other: expected conditions that a "
+                "point can meet together",
                 ConfigurationError,
             )

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.display.parts import Markup, Rows, Sheet, cell_text, line
 from fabric.explore.study.outcome import ENDED, PROVED, Outcome, metric, split_metric
-from fabric.explore.study.space import Scalar, Setting
+from fabric.explore.study.space import Scalar, Setting, keyed
 from fabric.explore.study.study import Verdict
 from fabric.explore.study.written.words import (
-    axis_values,
     label,
     listed_points,
     number_text,
     rounded,
     setting_text,
+    texts_by_key,
     varying,
 )
 from fabric.messages.text import counted, visible, without_numbers
@@ -35,12 +35,12 @@ _UNKNOWN: Final = ("timeout", "lost")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of points; ``indices`` has the point of each row."""
+    """A table; ``indices`` has the point of each row, if each row has one."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
-    indices: tuple[int, ...]
+    indices: tuple[int, ...] = ()
 
 
 def rows_sheet(
@@ -60,37 +60,13 @@ def rows_sheet(
     yield Rows([columns[n] for n in kept], [[row[n] for n in kept] for row in rows], shown)
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A published value and ours; if ours is None, ``why`` is the reason."""
-
-    setting: str
-    metric: str
-    published: float
-    ours: float | None
-    why: str
-    source: str
-
-    @property
-    def ratio(self) -> float | None:
-        """Our value divided by the published one."""
-        if self.ours is None or not self.published:
-            return None
-        return self.ours / self.published
-
-
-def metrics_shown(result: StudyResult) -> list[str]:
-    """Return the study's metrics: objectives and metrics of conditions."""
-    return list(result.study.shown)
-
-
 def best_table(result: StudyResult) -> Table:
     """Return the front with its settings and metrics; all points if no metric is minimised.
 
     The front is in the order of its first metric. Designs over inputs also have the least, the
     median and the worst value of the minimised metrics.
     """
-    metrics = metrics_shown(result)
+    metrics = list(result.study.shown)
     names = varying(result.study.space.values)
     setting_cells = cells_of(result)
     shown = list(result.outcomes)
@@ -143,9 +119,9 @@ def held_out_table(result: StudyResult) -> Table:
     held_out = sorted(result.held_out, key=lambda each: order[each.index])
     for apart in held_out:
         design = (apart.index, *setting_cells(apart.setting))
-        for name in metrics_shown(result):
+        for name in result.study.shown:
             before, after = metric(result.by_design[apart.index], name), metric(apart, name)
-            ratio = "" if not before or after is None else f"{after / before:,.{_PLACES}f}"
+            ratio = _ratio_text(after, before)
             value = apart.ended if after is None else rounded(after)
             broken = [
                 str(each)
@@ -159,36 +135,30 @@ def held_out_table(result: StudyResult) -> Table:
         rows = [row[:-1] for row in rows]
     else:
         columns = (*columns, "condition")
-    indices = tuple(each.index for each in held_out for _ in metrics_shown(result))
     inputs = counted(len(result.study.held_out), "input")
-    return Table(f"On {inputs} held out", ("point", *columns), tuple(rows), indices)
+    return Table(f"On {inputs} held out", ("point", *columns), tuple(rows))
 
 
-def beside(result: StudyResult) -> list[Beside]:
-    """Return the published values beside ours."""
+def beside_rows(result: StudyResult) -> list[tuple[object, ...]]:
+    """Return a row for each published value: point, metric, published, ours, ratio, source."""
     settings = [known.setting for known in result.study.known]
     columns: dict[str, list[Scalar]] = {}
     for name in dict.fromkeys(name for each in settings for name in each):
-        values = {(type(each.get(name)), each.get(name)): None for each in settings}
-        columns[name] = [value for _, value in values]
+        columns[name] = list({keyed(x): x for x in (each.get(name) for each in settings)}.values())
     names = varying(columns) or list(columns)
-    short = {
-        name: dict(zip(map(_key, columns[name]), axis_values(columns[name]), strict=True))
-        for name in names
-    }
-    rows = []
+    texts = {name: texts_by_key(columns[name]) for name in names}
+    rows: list[tuple[object, ...]] = []
     for known, outcome in result.beside():
-        of_point = {
-            name: short[name][_key(known.setting[name])] for name in names if name in known.setting
-        }
+        setting = known.setting
+        of_point = {name: texts[name][keyed(setting[name])] for name in names if name in setting}
         ours = None if outcome is None else metric(outcome, known.metric)
         rows.append(
-            Beside(
+            (
                 setting_text(of_point, names),
                 str(label(known.metric)),
-                known.value,
-                ours,
-                "" if ours is not None else _why(result, outcome),
+                number_text(known.value),
+                _why(result, outcome) if ours is None else number_text(ours),
+                _ratio_text(ours, known.value),
                 visible(known.source),
             )
         )
@@ -199,24 +169,20 @@ def _why(result: StudyResult, outcome: Outcome | None) -> str:
     if outcome is not None:
         no_metric = outcome.status == "completed"
         return "the program has no such metric" if no_metric else outcome.ended
-    missing = len(result.study.space) - len(result.outcomes)
-    return "has not run" if missing else "the study has no such point"
+    return "has not run" if _missing(result) else "the study has no such point"
+
+
+def _ratio_text(value: float | None, base: float | None) -> str | None:
+    return None if value is None or not base else f"{value / base:,.{_PLACES}f}"
 
 
 def cells_of(result: StudyResult) -> Callable[[Setting], list[str | None]]:
     """Return a function that returns the cells of a setting, empty for a missing value."""
     values = result.study.space.values
-    short = {
-        name: dict(zip(map(_key, values[name]), axis_values(values[name]), strict=True))
-        for name in varying(values)
-    }
+    texts = {name: texts_by_key(values[name]) for name in varying(values)}
     return lambda setting: [
-        texts[_key(setting[name])] if name in setting else None for name, texts in short.items()
+        own[keyed(setting[name])] if name in setting else None for name, own in texts.items()
     ]
-
-
-def _key(value: object) -> object:
-    return type(value), value
 
 
 def verdict_counts(rows: Iterable[Judged]) -> dict[str, int]:
@@ -229,11 +195,6 @@ def verdict_counts(rows: Iterable[Judged]) -> dict[str, int]:
 def verdicts_text(rows: Iterable[Judged]) -> str:
     """Return the number of claims by verdict as text: ``3 reproduced, 1 contradicted``."""
     return ", ".join(f"{count:,} {name}" for name, count in verdict_counts(rows).items())
-
-
-def ratio_text(row: Beside) -> str:
-    """Return the ratio with four decimals."""
-    return "" if row.ratio is None else f"{row.ratio:,.{_PLACES}f}"
 
 
 def verdict_text(row: Judged) -> str:
@@ -307,8 +268,8 @@ def counts_table(result: StudyResult) -> Table:
     titles = ("points", "outcome", "which", "the first has", reason)
     shown = tuple(tuple(row[n] for n in used) for row in rows)
     if len(shown) == 1 and len(used) == 2:
-        return Table(f"{counts(result)}, each {shown[0][1]}", (), (), ())
-    return Table(counts(result), tuple(titles[n] for n in used), shown, ())
+        return Table(f"{counts(result)}, each {shown[0][1]}", (), ())
+    return Table(counts(result), tuple(titles[n] for n in used), shown)
 
 
 def _kind(outcome: Outcome) -> str:
@@ -377,7 +338,7 @@ def _setting(result: StudyResult, indices: Sequence[int]) -> str:
     names = [
         name
         for name in varying(result.study.space.values)
-        if all(_key(each.get(name)) == _key(first.get(name)) for each in rest)
+        if all(keyed(each.get(name)) == keyed(first.get(name)) for each in rest)
     ]
     setting = setting_text(first, names)
     return f"{', all' if rest else ''} with {setting}" if setting else ""

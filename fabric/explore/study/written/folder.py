@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fabric.explore.study.outcome import Outcome
     from fabric.explore.study.result import Judged, StudyResult
-    from fabric.explore.study.written.pictures import Drawn, Shown
+    from fabric.explore.study.written.pictures import Drawn
 
 
 def study_folder(result: StudyResult, folder: Path) -> Path:
@@ -62,29 +62,10 @@ def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
     Returns a sentence for each failure.
     """
     file = folder / "index.html"
-    folders = [study_folder(each, folder) for each in results]
-    return list(
-        trying(
-            file,
-            lambda: write_whole(
-                file,
-                overview_html(
-                    results,
-                    [each.name for each in folders],
-                    [
-                        first_pictures(result, own)
-                        for result, own in zip(results, folders, strict=True)
-                    ],
-                ),
-            ),
-        )
-    )
+    return list(trying(file, lambda: write_whole(file, _overview(results, folder))))
 
 
-def overview_html(
-    results: Sequence[StudyResult], folders: Sequence[str], pictures: Sequence[Sequence[Shown]]
-) -> str:
-    """Return the page on several studies in order, with links to ``folders``."""
+def _overview(results: Sequence[StudyResult], folder: Path) -> str:
     claims = [each.judged_claims for each in results]
     verdicts = verdict_counts(row for rows in claims for row in rows)
     points = sum(len(each.study.space) for each in results)
@@ -94,10 +75,7 @@ def overview_html(
         every = [row for rows in claims for row in rows]
         sentence += f". Of {counted(len(every), 'claim')}: {verdicts_text(every)}"
     studies = [
-        _study(result, number, folder, shown)
-        for number, (result, folder, shown) in enumerate(
-            zip(results, folders, pictures, strict=True), 1
-        )
+        _study(each, number, study_folder(each, folder)) for number, each in enumerate(results, 1)
     ]
     return filled(
         own_part("overview.html"),
@@ -136,11 +114,13 @@ def _summary(
     return fragment([Rows(columns, rows)])
 
 
-def _study(result: StudyResult, number: int, folder: str, pictures: Sequence[Shown]) -> str:
+def _study(result: StudyResult, number: int, folder: Path) -> str:
     study = result.study
-    link = f'<p><a href="{text(folder)}/index.html">all points, front and pictures</a></p>'
+    link = f'<p><a href="{text(folder.name)}/index.html">all points, front and pictures</a></p>'
     question = f"<p><b>{text(study.question)}</b></p>" if study.question else ""
-    images = "\n".join(f"<h3>{text(each.title)}</h3>{image(each)}" for each in pictures)
+    images = "\n".join(
+        f"<h3>{text(each.title)}</h3>{image(each)}" for each in first_pictures(result, folder)
+    )
     published = [*beside_sheet(result)][1:]
     folds = [Fold("Published values beside ours", published)] if published else []
     parts = (

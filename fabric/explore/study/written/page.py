@@ -10,7 +10,7 @@ from fabric.display.html import fragment, section, sections, text
 from fabric.display.parts import Drawing, Title
 from fabric.explore.study.outcome import METRICS, Outcome, metric
 from fabric.explore.study.written.again import again_sheet
-from fabric.explore.study.written.answer import answer, caveats, counts_table, metrics_shown
+from fabric.explore.study.written.answer import answer, caveats, counts_table
 from fabric.explore.study.written.markup import own_part, script_data, style, titled
 from fabric.explore.study.written.sheet import counts_sheet, findings_sheet, front_sheet
 from fabric.explore.study.written.words import label, scalar_text, varying
@@ -104,10 +104,10 @@ def page_data(result: StudyResult) -> JsonObject:
     if any(each.status != "completed" for each in outcomes):
         columns.append(_column("status", [each.status for each in outcomes]))
         columns.append(_column("why", [_why(each) for each in outcomes]))
-    for name in _metrics(result, outcomes):
-        called = label(name)
-        title = f"{called.name} ({called.unit})" if called.unit else called.name
-        columns.append(_column(title, [metric(each, name) for each in outcomes]))
+    columns += [
+        _column(str(label(name)), [metric(each, name) for each in outcomes])
+        for name in _metrics(result, outcomes)
+    ]
     return {
         "index": [each.index for each in outcomes],
         "columns": columns,
@@ -116,7 +116,7 @@ def page_data(result: StudyResult) -> JsonObject:
 
 
 def _metrics(result: StudyResult, outcomes: list[Outcome]) -> list[str]:
-    shown = metrics_shown(result)
+    shown = result.study.shown
     extra = dict.fromkeys(name for each in outcomes for name in each.numbers)
     differing = [
         name

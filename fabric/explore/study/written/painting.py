@@ -146,9 +146,14 @@ def is_wide(values: Sequence[float]) -> bool:
 
 def metric_axis(axis: Axis, metric: str, values: Sequence[float]) -> None:
     """Label an axis with a metric and its unit, and scale it to the metric's values."""
+    axis.set_label_text(str(label(metric)))
+    scale(axis, values)
+
+
+def scale(axis: Axis, values: Sequence[float]) -> None:
+    """Scale an axis, logarithmically if it ``is_wide``, with round numbers as ticks."""
     from matplotlib import ticker
 
-    axis.set_label_text(str(label(metric)))
     horizontal = axis is axis.axes.xaxis
     if is_wide(values):
         if horizontal:
@@ -174,7 +179,7 @@ def locator(values: Sequence[float], *, few: bool) -> Locator:
     return ticker.LogLocator(subs=(1.0,), numticks=4 if few else 8)
 
 
-def shared_legend(figure: Figure, axes: Axes) -> None:
+def shared_legend(figure: Figure, axes: Axes, names_in_a_row: int = 4) -> None:
     """Put one legend above all panels."""
     handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper left", ncols=len(names))
+    figure.legend(handles, names, loc="outside upper left", ncols=names_in_a_row)

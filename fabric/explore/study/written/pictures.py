@@ -13,7 +13,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from fabric.explore.study.outcome import Outcome, metric, values_of
-from fabric.explore.study.written.answer import metrics_shown
+from fabric.explore.study.result import computed
+from fabric.explore.study.space import keyed
 from fabric.explore.study.written.painting import (
     FRONT,
     OTHERS,
@@ -24,11 +25,14 @@ from fabric.explore.study.written.painting import (
     render,
     shared_legend,
 )
-from fabric.explore.study.written.words import axis_values, label, number_text, varying
-from fabric.messages.errors import FabricError, said
-from fabric.messages.place import raising_place
+from fabric.explore.study.written.words import (
+    axis_values,
+    label,
+    number_text,
+    texts_by_key,
+    varying,
+)
 from fabric.messages.text import counted, file_name, visible
-from fabric.messages.users_code import pass_signals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -191,7 +195,7 @@ def _panel(result: StudyResult, axes: Axes, axis: str, name: str) -> None:
     by_place: dict[float, list[float]] = {}
     for each in runs:
         if axis in each.setting:
-            place = places[_key(each.setting[axis])]
+            place = places[keyed(each.setting[axis])]
             by_place.setdefault(place, []).append(_number(each, name))
     xs = sorted(by_place)
     axes.scatter(
@@ -222,11 +226,7 @@ def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
     axes.set_xticks(places, axis_values(values))
     axes.minorticks_off()
     axes.margins(x=0.1)
-    return dict(zip(map(_key, values), places, strict=True))
-
-
-def _key(value: Scalar) -> object:
-    return type(value), value
+    return dict(zip(map(keyed, values), places, strict=True))
 
 
 def _number(outcome: Outcome, name: str) -> float:
@@ -244,7 +244,7 @@ def draw_parallel(result: StudyResult, figure: Figure) -> None:
     """Draw a line for each run that has all metrics, runs of the front on top."""
     from matplotlib.collections import LineCollection
 
-    metrics = metrics_shown(result)
+    metrics = result.study.shown
     names = varying(result.study.space.values)
     runs = [
         each for each in result.outcomes if all(metric(each, name) is not None for name in metrics)
@@ -286,12 +286,12 @@ _UNSET: Final = object()
 
 def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coordinate:
     values = result.study.space.values[name]
-    texts = dict(zip(map(_key, values), axis_values(values), strict=True))
+    texts = texts_by_key(values)
     if any(name not in run.setting for run in runs):
         texts[_UNSET] = "not set"
     places = {key: place / (len(texts) - 1) for place, key in enumerate(texts)}
     heights = {
-        run.index: places[_key(run.setting[name]) if name in run.setting else _UNSET]
+        run.index: places[keyed(run.setting[name]) if name in run.setting else _UNSET]
         for run in runs
     }
     step = -(-len(texts) // _VALUES)
@@ -381,13 +381,11 @@ def drawn(result: StudyResult) -> Pictures:
         if name in made:
             troubles.append(f"picture {visible(each.name)}: another picture has this name")
             continue
-        try:
-            svg, png = render(each.draw, formulas=each.own)
-        except BaseException as error:  # noqa: BLE001 - the study's own code
-            pass_signals(error)
-            troubles.append(f"picture {visible(each.name)}: {_error_text(error)}")
-            continue
-        made[name] = Drawn(name, visible(each.title), visible(each.caption), svg, png)
+        images, trouble = computed(partial(render, each.draw, formulas=each.own))
+        if images is None:
+            troubles.append(f"picture {visible(each.name)}: {trouble}")
+        else:
+            made[name] = Drawn(name, visible(each.title), visible(each.caption), *images)
     return Pictures(tuple(made.values()), tuple(troubles))
 
 
@@ -445,10 +443,3 @@ def _general(result: StudyResult) -> Iterator[_Drawing]:
 def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> None:
     draw(figure)
     figure.suptitle(visible(title), fontsize=11, parse_math=False)
-
-
-def _error_text(error: BaseException) -> str:
-    if isinstance(error, FabricError):
-        return str(error)
-    place = raising_place(error)
-    return f"{said(error)}, raised at {place}" if place else said(error)

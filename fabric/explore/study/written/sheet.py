@@ -16,12 +16,11 @@ from fabric.explore.study.written.again import again_sheet
 from fabric.explore.study.written.answer import (
     Table,
     answer,
-    beside,
+    beside_rows,
     best_table,
     caveats,
     counts_table,
     held_out_table,
-    ratio_text,
     rows_sheet,
     verdict_text,
     verdicts_text,
@@ -133,17 +132,7 @@ def _own_table(filled: Filled) -> Sheet:
 
 def beside_sheet(result: StudyResult) -> Sheet:
     """Yield published values beside ours; nothing without published values."""
-    rows = [
-        (
-            row.setting,
-            row.metric,
-            number_text(row.published),
-            row.why if row.ours is None else number_text(row.ours),
-            ratio_text(row) or None,
-            row.source,
-        )
-        for row in beside(result)
-    ]
+    rows = beside_rows(result)
     if rows:
         yield Title("Published values beside ours")
         columns = ("point", "metric", "published", "ours", "ours/published", "source")

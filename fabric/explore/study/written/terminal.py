@@ -32,26 +32,6 @@ _OVER_SECONDS: Final = 600.0
 _EVERY_SECONDS: Final = 0.1
 
 
-def progress_line(
-    console: Console, state: str, seconds: Callable[[], float], over_seconds: float
-) -> Progress:
-    """Return a progress line of a terminal, with an estimate of the remaining time."""
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn(state, markup=False),
-        TimeElapsedColumn(),
-        TextColumn("remaining", style="dim"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        get_time=seconds,
-        speed_estimate_period=over_seconds,
-        disable=not console.is_terminal,
-    )
-
-
 class Watch:
     """A progress line at the bottom of a terminal, removed at the end; not shown elsewhere.
 
@@ -63,8 +43,19 @@ class Watch:
 
     def __init__(self, console: Console, *, seconds: Callable[[], float] = time.monotonic) -> None:
         """Show progress on ``console``, timed by the clock ``seconds``."""
-        self._progress: Final = progress_line(
-            console, "{task.fields[state]}", seconds, over_seconds=_OVER_SECONDS
+        self._progress: Final = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("remaining", style="dim"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            get_time=seconds,
+            speed_estimate_period=_OVER_SECONDS,
+            disable=not console.is_terminal,
         )
         self._seconds: Final = seconds
         self._session: StudySession | None = None

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 from fabric.explore.study.outcome import split_metric
-from fabric.explore.study.space import Scalar, Setting, Space
+from fabric.explore.study.space import Scalar, Setting, Space, keyed
 from fabric.messages.text import visible
 from fabric.runs.report import FIGURES
 
@@ -74,6 +74,11 @@ def axis_values(values: Sequence[Scalar]) -> list[str]:
     return names if len(set(names)) == len(set(texts)) else texts
 
 
+def texts_by_key(values: Sequence[Scalar]) -> dict[object, str]:
+    """Return the texts of ``axis_values`` by the key of each value."""
+    return dict(zip(map(keyed, values), axis_values(values), strict=True))
+
+
 def varying(settings: Mapping[str, Sequence[Scalar]]) -> list[str]:
     """Return the names that have several values."""
     return [name for name, values in settings.items() if len(values) > 1]
@@ -88,15 +93,9 @@ def setting_text(setting: Setting, names: Sequence[str]) -> str:
 
 def setting_names(space: Space) -> list[str]:
     """Return a name for each setting of a space, with ``axis_values``."""
-    short: dict[str, dict[tuple[type, Scalar], str]] = {}
-    for name, values in space.values.items():
-        keys = [(type(value), value) for value in values]
-        short[name] = dict(zip(keys, axis_values(values), strict=True))
+    texts = {name: texts_by_key(values) for name, values in space.values.items()}
     return [
-        setting_text(
-            {name: short[name][type(value), value] for name, value in setting.items()},
-            list(setting),
-        )
+        setting_text({name: texts[name][keyed(x)] for name, x in setting.items()}, list(setting))
         for setting in space
     ]
 
