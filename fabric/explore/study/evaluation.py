@@ -223,6 +223,7 @@ class ProgramQuestion:
             hardware=hardware,
             numbers=_numbers(report),
             reason=_failure(report),
+            code=None if report.explained is None else report.explained.loops[0].code,
             wall_seconds=report.wall_seconds,
             executed=_files(self.program),
         )

@@ -135,6 +135,7 @@ class Outcome:
         exact: metrics with exact ``bounds``.
         pruned_by: index of the dominating point, or the condition that cannot be met.
         reason: why the numbers are missing or wrong.
+        code: the kind of the deadlock or livelock, as its report names it.
         wall_seconds: time of the run on the host.
         executed: SHA-256 of each file that the program executed. The program's own file has the
             name "", other modules their paths from its folder without a suffix; None if a module
@@ -151,6 +152,7 @@ class Outcome:
     exact: tuple[str, ...] = ()
     pruned_by: int | str | None = None
     reason: str | None = None
+    code: str | None = None
     wall_seconds: float | None = None
     executed: Mapping[str, str | None] = field(default_factory=dict)
 

@@ -97,6 +97,7 @@ def design_outcome(study: Study, design: int, runs: Sequence[Outcome]) -> Outcom
         exact=exact,
         pruned_by=decisive.pruned_by,
         reason=reason,
+        code=decisive.code,
         wall_seconds=math.fsum(seconds) if seconds else None,
         runs=tuple(runs),
     )

@@ -59,7 +59,7 @@ def test_study_keeps_failed_points_and_runs_none_twice(tmp_path: Path) -> None:
             "fabric: --minimize cycle: there is no metric cycle: expected extra.NAME",
         ),
         (["--vary", "tiles=1,2", "--where", "cycle < 3"], 2, "fabric: --where cycle < 3: there is"),
-        (["--over", "tiles=1,2", "--minimize", "cycles"], 2, "cycles is of one run, and a design"),
+        (["--over", "tiles=1,2", "--minimize", "cycles"], 2, "cycles is a number of one run, and"),
         (["--over", "nobody=1", "--minimize", "mean:cycles"], 2, "takes no parameter nobody"),
         (["--vary", "rows=16", "--over", "rows=8"], 2, "rows is an input and varied: expected one"),
         (
@@ -70,7 +70,7 @@ def test_study_keeps_failed_points_and_runs_none_twice(tmp_path: Path) -> None:
         (
             ["--over", "rows=8,16", "--minimize", "mean:cycles", "--hold-out", "2"],
             2,
-            "of 2 inputs at least one is to be chosen on: expected at most 1",
+            "of 2 inputs: expected 0 to 1, to keep at least one",
         ),
         (
             [
@@ -81,7 +81,7 @@ def test_study_keeps_failed_points_and_runs_none_twice(tmp_path: Path) -> None:
             "a search draws designs of one run each: expected no inputs (--over), or no --search",
         ),
         (["--vary", "tiles=1", "--search", "tpe"], 2, "expected --points N"),
-        (["--vary", "tiles=1", "--jobs", "2", "--dask", "x"], 2, "expected one of both"),
+        (["--vary", "tiles=1", "--jobs", "2", "--dask", "x"], 2, "expected one of the two"),
         (["--vary", "tiles=1", "--where", "flops > 2", "--where", "flops < 1"], 2, "contradict"),
     ],
 )

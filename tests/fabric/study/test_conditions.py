@@ -57,5 +57,6 @@ def test_contradicting_conditions_are_refused(first: str) -> None:
         with pytest.raises(ConfigurationError) as raised:
             Study(program=path, space=space, where=(one, "flops > 9", other))
         assert raised.value.message == (
-            f"conditions {above} and {below} contradict each other: no point can keep both"
+            f"conditions {above} and {below} contradict each other: expected conditions that a "
+            "point can meet together"
         )

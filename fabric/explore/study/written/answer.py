@@ -247,7 +247,9 @@ def counts_table(result: StudyResult) -> Table:
     """Return the number of points by outcome and reason, with the points of each failure."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for each in result.outcomes:
-        groups.setdefault((each.status, _kind(each)), []).append(each)
+        # Deadlocks of one kind are in other units and at other elements.
+        kind = each.code or without_numbers(_reason(each))
+        groups.setdefault((each.status, kind), []).append(each)
     order = list(ENDED)
     names = varying(result.study.space.values)
     rows: list[tuple[object, ...]] = []
@@ -270,13 +272,6 @@ def counts_table(result: StudyResult) -> Table:
     if len(shown) == 1 and len(used) == 2:
         return Table(f"{counts(result)}, each {shown[0][1]}", (), ())
     return Table(counts(result), tuple(titles[n] for n in used), shown)
-
-
-def _kind(outcome: Outcome) -> str:
-    if outcome.status in ("deadlock", "livelock"):
-        # Loops differ in units and elements, so only the code counts.
-        return _reason(outcome).partition(" at cycle ")[0].rpartition(": ")[2]
-    return without_numbers(_reason(outcome))
 
 
 def _reason(outcome: Outcome) -> str:

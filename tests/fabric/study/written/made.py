@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import fabric as fab
-from fabric.explore.study.outcome import METRICS
+from fabric.explore.study.outcome import METRICS, Status
 from fabric.explore.study.result import StudyResult, design_outcome
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def design() -> StudyResult:
         10: _proved(found[10], "pruned", 9),
         22: _proved(found[22], "pruned", 13),
         4: _proved(found[4], "infeasible", "off_chip_traffic_bytes <= 4000000"),
-        15: _failed(found[15], "deadlock", "FAB-D001 at cycle 120: a waits for b"),
-        17: _failed(found[17], "deadlock", "FAB-D001 at cycle 377: c waits for d"),
+        15: _failed(found[15], "deadlock", "FAB-D001 at cycle 120: a waits for b", "FAB-D001"),
+        17: _failed(found[17], "deadlock", "FAB-D001 at cycle 377: c waits for d", "FAB-D001"),
         5: _failed(found[5], "refused", "programs/moe.py:46: regions is 128: expected at most 64"),
         20: _failed(found[20], "timeout", "took longer than 5 s"),
     }
@@ -270,5 +270,5 @@ def _proved(run: fab.Outcome, status: str, by: int | str | None) -> fab.Outcome:
     )
 
 
-def _failed(run: fab.Outcome, status: str, reason: str) -> fab.Outcome:
-    return fab.Outcome(index=run.index, setting=run.setting, status=status, reason=reason)  # type: ignore[arg-type]
+def _failed(run: fab.Outcome, status: Status, reason: str, code: str | None = None) -> fab.Outcome:
+    return run.point.outcome(status, reason=reason, code=code)
