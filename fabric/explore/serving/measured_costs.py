@@ -7,7 +7,7 @@ import io
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
@@ -227,8 +227,10 @@ class LayerTables:
         self._sequences: Final = (
             self._tables(described.per_sequence, "sequences") if described.per_sequence else {}
         )
-        self._of_layer: Final = lru_cache(maxsize=None)(self._dense_of_layer)
-        self._of_step: Final = lru_cache(maxsize=None)(self._dense_of_step)
+        self._of_layer, self._of_step = (
+            lru_cache(maxsize=None)(partial(self._dense_time, numbers))
+            for numbers in (described.in_each_layer, described.in_each_step)
+        )
 
     def cost(self, batches: Sequence[Batch]) -> Price:
         """Return the cost of a step. In each layer, ranks wait for the slowest rank."""
@@ -284,15 +286,8 @@ class LayerTables:
                 return [size] * len(tokens)
         return tokens
 
-    def _dense_of_layer(self, tokens: int) -> float:
-        return sum(
-            n * self._dense[each](tokens) for each, n in self._described.in_each_layer.items()
-        )
-
-    def _dense_of_step(self, tokens: int) -> float:
-        return sum(
-            n * self._dense[each](tokens) for each, n in self._described.in_each_step.items()
-        )
+    def _dense_time(self, numbers: Mapping[str, int], tokens: int) -> float:
+        return sum(number * self._dense[name](tokens) for name, number in numbers.items())
 
     def _attention_of(self, batch: Batch) -> float:
         if not batch.tokens:
@@ -300,8 +295,7 @@ class LayerTables:
         chunk = batch.prefill_tokens
         before = sum(tokens * cached for tokens, cached in batch.prefills) / chunk if chunk else 0
         decodes = len(batch.decodes)
-        cached = sum(batch.decodes) / decodes if decodes else 0
-        return self._attention(chunk, before, decodes, cached)
+        return self._attention(chunk, before, decodes, sum(batch.decodes) / max(1, decodes))
 
     def _experts_of(self, padded: int, real: int, ranks: int) -> float:
         # Tokens are assumed to choose experts evenly.

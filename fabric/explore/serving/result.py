@@ -15,7 +15,10 @@ from fabric.explore.serving.served import Measures, Served
 from fabric.explore.serving.server import Quality
 from fabric.messages.text import JsonObject, counted, visible
 
-_TIMES: Final = 120
+_PERIODS: Final = 120
+"""Number of periods of a timeline."""
+
+_LONG_SECONDS: Final = 100
 
 _KNEE: Final = 2.0
 """The largest mean wait at the knee, in multiples of the wait at the least load."""
@@ -42,9 +45,9 @@ class Timeline:
         ends = [each.start_seconds[-1] + each.seconds[-1] for each in served.steps if len(each)]
         if not ends:
             return Timeline((), (), (), ())
-        edges = np.linspace(0, max(ends), _TIMES + 1)
+        edges = np.linspace(0, max(ends), _PERIODS + 1)
         names = ("running", "waiting", "blocks")
-        totals = np.zeros((len(names), _TIMES))
+        totals = np.zeros((len(names), _PERIODS))
         for steps in served.steps:
             start, seconds = np.array(steps.start_seconds), np.array(steps.seconds)
             if not len(start):
@@ -224,9 +227,6 @@ _TIMES_SHOWN: Final = (
 )
 
 
-_LONG: Final = 100
-
-
 def prefixed(values: Iterable[float | None], most: float = 1.0) -> tuple[float, str]:
     """Return the largest unit, as a factor up to ``most`` and a prefix, that a value reaches."""
     largest = max((each for each in values if each), default=most)
@@ -240,45 +240,34 @@ def time_unit(seconds: Iterable[float | None]) -> tuple[float, str]:
     Times are in seconds if the longest one is at least 100 seconds.
     """
     known = [each for each in seconds if each]
-    scale, prefix = prefixed(known, most=1.0 if max(known, default=0) >= _LONG else 1e-3)
+    scale, prefix = prefixed(known, most=1.0 if max(known, default=0) >= _LONG_SECONDS else 1e-3)
     return scale, f"{prefix}s"
 
 
 def _table_of_runs(result: ServingResult) -> Rows:
-    designs = [each for each in result.serving.designs if each]
-    runs = result.runs
-    partial = any(each.measures.completed < each.measures.requests for each in runs)
-    promised = any(each.measures.kept is not None for each in runs)
-    priced = any(each.measures.joules_per_token is not None for each in runs)
-    columns = [
-        *(["design"] if designs else []),
-        "load/s",
-        *(["done"] if partial else []),
+    runs, measures = result.runs, [each.measures for each in result.runs]
+    partial = any(each.completed < each.requests for each in measures)
+    columns: list[tuple[str, Sequence[object]]] = [
+        ("design", [visible(each.design) or None for each in runs]),
+        ("load/s", list(map(load_text, runs))),
+        ("done", [each.completed if partial else None for each in measures]),
     ]
-    scales = []
     for title, name in _TIMES_SHOWN:
-        spreads = [getattr(run.measures, name) for run in runs]
-        scale, unit = time_unit([x for each in spreads for x in (each.mean, each.p99)])
-        scales.append(scale)
-        columns += [f"{title}, {unit}", "p99"]
-    columns += ["tokens/s", *(["kept/s"] if promised else [])]
-    joules, prefix = prefixed([run.measures.joules_per_token for run in runs])
-    columns += [f"{prefix}J/token"] if priced else []
-    rows = []
-    for run in runs:
-        measures = run.measures
-        row: list[object] = [visible(run.design)] if designs else []
-        row.append(load_text(run))
-        row += [measures.completed] if partial else []
-        for scale, (_, name) in zip(scales, _TIMES_SHOWN, strict=True):
-            spread = getattr(measures, name)
-            row += [_short(each and each / scale) for each in (spread.mean, spread.p99)]
-        row.append(_short(measures.output_tokens_per_second))
-        row += [_short(measures.goodput_per_second)] if promised else []
-        energy = measures.joules_per_token
-        row += [_short(energy and energy / joules)] if priced else []
-        rows.append(row)
-    return Rows(columns, rows)
+        means = [getattr(each, name).mean for each in measures]
+        highs = [getattr(each, name).p99 for each in measures]
+        unit, symbol = time_unit([*means, *highs])
+        columns.append((f"{title}, {symbol}", _short(means, unit)))
+        columns.append(("p99", _short(highs, unit)))
+    joules = [each.joules_per_token for each in measures]
+    unit, prefix = prefixed(joules)
+    columns += [
+        ("tokens/s", _short([each.output_tokens_per_second for each in measures])),
+        ("kept/s", _short([each.goodput_per_second for each in measures])),
+        (f"{prefix}J/token", _short(joules, unit)),
+    ]
+    filled = [each for each in columns if any(cell is not None for cell in each[1])]
+    titles, cells = zip(*filled, strict=True)
+    return Rows(titles, list(zip(*cells, strict=True)))
 
 
 def load_text(run: Run) -> str:
@@ -287,6 +276,7 @@ def load_text(run: Run) -> str:
     return "all at one time" if rate is None else f"{rate:,g}"
 
 
-def _short(value: float | None) -> str | None:
+def _short(values: Iterable[float | None], unit: float = 1.0) -> list[str | None]:
+    amounts = [None if each is None else each / unit for each in values]
     # Three digits of 999.5 and above would be 1e+03.
-    return None if value is None else f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
+    return [x if x is None else f"{x:,.3g}" if x < 999.5 else f"{x:,.0f}" for x in amounts]

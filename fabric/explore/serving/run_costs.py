@@ -148,15 +148,12 @@ class FabricCost:
 
     def compared(self, step: Situation, exact: Layer) -> Sampled:
         """Compare the interpolated cycles of a step with the simulated ones."""
-        decodes, mean = len(step.caches), sum(step.caches) / max(1, len(step.caches))
-        cycles = self._cycles(decodes, mean, step.prompts)
-        return Sampled(decodes, mean, step.prompts, cycles, exact.cycles)
+        at = _grid_point(step.caches, step.prompts)
+        return Sampled(*at, self._cycles(*at), exact.cycles)
 
     def _batch_price(self, batch: Batch) -> Price:
         described = self._described
-        decodes = len(batch.decodes)
-        mean = sum(batch.decodes) / decodes if decodes else 0
-        at = decodes, mean, batch.prefill_tokens
+        at = _grid_point(batch.decodes, batch.prefill_tokens)
         attention = self._prompt_attention(batch)
         cycles = described.layers * (self._cycles(*at) + attention.cycles)
         frequency_hz = self._hardware.clock.frequency_hz
@@ -191,6 +188,10 @@ class FabricCost:
         at = self._random.randrange(self._seen)
         if at < self._described.exact_steps:
             self._reservoir[at] = batch
+
+
+def _grid_point(caches: Sequence[int], prompts: int) -> tuple[int, float, int]:
+    return len(caches), sum(caches) / max(1, len(caches)), prompts
 
 
 def _check_grid(described: FabricDescription, server: Server, requests: Requests) -> None:

@@ -6,9 +6,8 @@ import hashlib
 import itertools
 import random
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from typing_extensions import override
 
@@ -32,12 +31,9 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 Method: TypeAlias = Literal["tpe", "nsga2", "random"]
+"""Tree-structured Parzen estimator, non-dominated sorting genetic algorithm, or uniform draws."""
 
-SAMPLERS: Final[Mapping[Method, str]] = {
-    "tpe": "tree-structured Parzen estimator",
-    "nsga2": "non-dominated sorting genetic algorithm",
-    "random": "each point as likely as any other",
-}
+METHODS: Final[tuple[Method, ...]] = get_args(Method)
 
 _REPEATS: Final = 5
 
@@ -54,7 +50,7 @@ _PRODUCT: Final = "product"
 
 @dataclass(frozen=True)
 class Search:
-    """A method of ``SAMPLERS``, the number of points to run in all sessions, and a seed."""
+    """A method, the number of points to run in all sessions, and a seed."""
 
     method: Method
     points: int
@@ -62,9 +58,9 @@ class Search:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if self.method not in SAMPLERS:
+        if self.method not in METHODS:
             raise ConfigurationError(
-                f"search is {self.method!r}: expected one of {', '.join(SAMPLERS)}"
+                f"search is {self.method!r}: expected one of {', '.join(METHODS)}"
             )
         if self.points < 1:
             raise ConfigurationError(f"points is {self.points}: expected at least 1")

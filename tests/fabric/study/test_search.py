@@ -9,15 +9,13 @@ import pytest
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, zipped
 from fabric.explore.study.outcome import Before
-from fabric.explore.study.search import SAMPLERS, Method, Search, SearchSession
+from fabric.explore.study.search import METHODS, Method, Search, SearchSession
 from fabric.explore.study.space import Setting
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
 from tests.profiles import spread
 
 PROGRAM = Path(__file__).parent / "program_of_fronts.py"
-
-METHODS: tuple[Method, ...] = tuple(SAMPLERS)
 
 
 def _study(**changes: Any) -> Study:

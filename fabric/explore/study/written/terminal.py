@@ -11,7 +11,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -59,7 +58,6 @@ class Watch:
         )
         self._seconds: Final = seconds
         self._session: StudySession | None = None
-        self._task: TaskID | None = None
         self._shown = 0.0
 
     def __enter__(self) -> Self:
@@ -73,29 +71,20 @@ class Watch:
 
     def __call__(self, session: StudySession) -> None:
         """Show the progress of ``session``, at most every 0.1 seconds."""
-        if self._progress.disable:
-            return
         now = self._seconds()
-        if session is not self._session or self._task is None:
-            self._begin(session)
-        elif now - self._shown < _EVERY_SECONDS:
+        is_new = session is not self._session
+        if self._progress.disable or (not is_new and now - self._shown < _EVERY_SECONDS):
             return
-        else:
-            done = len(session.runs)
-            total = _total(session)
-            self._progress.update(self._task, completed=done, total=total, state=_state(session))
-        self._shown = now
-
-    def _begin(self, session: StudySession) -> None:
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-        self._session = session
-        self._task = self._progress.add_task(
-            visible(session.study.name),
-            total=_total(session),
-            completed=len(session.runs),
-            state=_state(session),
-        )
+        total, completed, state = _total(session), len(session.runs), _state(session)
+        for task in self._progress.task_ids:
+            if is_new:
+                self._progress.remove_task(task)
+            else:
+                self._progress.update(task, total=total, completed=completed, state=state)
+        if is_new:
+            name = visible(session.study.name)
+            self._progress.add_task(name, total=total, completed=completed, state=state)
+        self._session, self._shown = session, now
 
 
 def _total(session: StudySession) -> int | None:
