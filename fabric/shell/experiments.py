@@ -100,7 +100,7 @@ class Experiments(Generic[Q, R]):
     def conclude(
         self, pages: Sequence[Path], plural: str, *, as_json: bool, answered: bool = True
     ) -> int:
-        """Print the paths of pages and what was not written; return the exit status."""
+        """Print the pages' paths, the failed writes and the object; return the exit status."""
         for page in pages:
             tell(f"page in {page / 'index.html'}")
         for sentence in self.unwritten:

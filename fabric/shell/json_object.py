@@ -1,7 +1,7 @@
-"""The single JSON object that a command with ``--json`` prints on standard output.
+"""Print the one JSON object of a command with ``--json`` on standard output.
 
 Every object has ``status`` and ``error``. ``error`` is null, or has ``message``, ``file`` and
-``line``. A failed command also prints the fields that it had filled when it failed.
+``line``. If a command fails, its object also has the fields that were known before.
 """
 
 from __future__ import annotations

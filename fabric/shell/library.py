@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """The import line, or a user's file."""
+        """The line that imports the class, or the path of the user's file."""
         home = _homes().get(self.name)
         if home is not None and getattr(sys.modules[home], self.name) is self.cls:
             return f"from {home} import {self.name}"
@@ -158,7 +158,7 @@ def hardware_modules() -> ModuleType:
 SECTIONS = ("Shapes", "Timing", "Memory")
 _WIDEST = 100
 _LEAST = 24
-"""Fewest characters of a text that is printed beside its name, not below it."""
+"""A text with less room beside its name is printed below the name; in characters."""
 
 
 def families_sheet(entries: Iterable[Entry]) -> Sheet:

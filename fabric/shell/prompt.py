@@ -1,4 +1,4 @@
-"""The prompt of a held run, and places to hold it: ``CYCLE`` or ``UNIT:ELEMENT``."""
+"""The prompt of a held run, and the points at which a run is held: cycles and elements."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Prompt(cmd.Cmd):
         _print(channel_sheet(self._run, name) if name else channels_sheet(self._run))
 
     def do_tile(self, given: str) -> None:
-        """Print a value that a channel holds."""
+        """Print the value of an element of a channel."""
         if not given:
             print_text("tile: expected the channel that holds it, such as tile matmul_1.0\n")
             return
@@ -140,7 +140,7 @@ class Prompt(cmd.Cmd):
         self._say_where()
 
     def do_go(self, where: str) -> bool:
-        """Continue to a place, or to the end."""
+        """Continue to a cycle or an element, or to the end."""
         if not where:
             if self._asks:
                 # Held again in its last cycle, so that Ctrl-C can hold it earlier.

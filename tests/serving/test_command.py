@@ -206,7 +206,7 @@ def test_serve_refuses_wrong_configurations(
     [
         ("3", "servings() returned 3: expected a list of Serving"),
         ("[3]", "servings() returned the list [3]: expected a list of Serving"),
-        ("[]", "servings() returned none: expected at least one"),
+        ("[]", "servings() returned an empty list: expected at least one Serving"),
         ("[one, replace(one, name='own')]", "servings() returned own twice: expected each name"),
         ("[replace(one, name='a'), one]", ""),
     ],

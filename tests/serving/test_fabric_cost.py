@@ -17,7 +17,7 @@ from fabric.explore.serving.result import ServingResult
 from fabric.explore.serving.run_costs import (
     FabricCost,
     FabricDescription,
-    Laboratory,
+    LayerRuns,
     spread_caches,
 )
 from fabric.explore.serving.server import Server
@@ -91,14 +91,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def cost(folder: Path, described: FabricDescription = DESCRIBED) -> tuple[FabricCost, Here]:
     workers = Here()
-    grid = _laboratory(folder, workers, described).grid(requests(), SERVER)
+    grid = _layer_runs(folder, workers, described).grid(requests(), SERVER)
     return FabricCost(described, grid), workers
 
 
-def _laboratory(
-    folder: Path, workers: Here, described: FabricDescription = DESCRIBED
-) -> Laboratory:
-    return Laboratory(described, "", folder, workers, lambda _: None)
+def _layer_runs(folder: Path, workers: Here, described: FabricDescription = DESCRIBED) -> LayerRuns:
+    return LayerRuns(described, "", folder, workers, lambda _: None)
 
 
 @pytest.mark.deep
@@ -108,12 +106,12 @@ def test_cost_at_corners_equals_runs_and_is_linear_between(kept: Path) -> None:
     hardware = load_hardware(DESCRIBED.hardware)
     program = executed(DESCRIBED.program)
     numbers = {}
-    for file in (kept / "situations").glob("*.npy"):
+    for file in (kept / "steps").glob("*.npy"):
         lengths = np.load(file)
         if len(lengths) != 4 or not lengths.all():
             continue
         (routing,) = (
-            each for each in (kept / "situations").glob("*.npz") if len(np.load(each)["data"]) == 4
+            each for each in (kept / "steps").glob("*.npz") if len(np.load(each)["data"]) == 4
         )
         given = ["model=tiny", "parallelisation=dynamic", "batch=4", f"kv={file}"]
         loaded = wired(program, [*given, f"routing={routing}"], hardware)
@@ -173,7 +171,7 @@ def test_sampled_steps_are_run_exactly(kept: Path) -> None:
     second.cost([batch([], uneven)])
     second.cost([batch([(4, 0)], [])])
     steps = second.sampled()
-    exact = _laboratory(kept, none).run(steps)
+    exact = _layer_runs(kept, none).run(steps)
     sampled = [second.compared(each, exact[each]) for each in steps]
     assert [each.decode_requests for each in sampled] == [4, 0]
     assert sampled[1].percent_off == 0
@@ -192,7 +190,7 @@ def test_sampled_steps_are_run_exactly(kept: Path) -> None:
 def test_routing_is_drawn_from_the_recorded_rows(kept: Path) -> None:
     recorded = [tuple(each) for each in np.load(DESCRIBED.routing)["data"]]
     sizes = []
-    for file in (kept / "situations").glob("*.npz"):
+    for file in (kept / "steps").glob("*.npz"):
         drawn = [tuple(each) for each in np.load(file)["data"]]
         assert all(drawn.count(each) <= recorded.count(each) for each in drawn)
         sizes.append(len(drawn))
@@ -204,10 +202,17 @@ def test_routing_is_drawn_from_the_recorded_rows(kept: Path) -> None:
     [
         (
             replace(DESCRIBED, decode_requests=(1, 2)),
-            "decode_requests is [1, 2], and steps may have up to 4: expected a grid from 1 to 4",
+            "decode_requests is [1, 2], and the server's steps have up to 4: expected numbers from "
+            "1 to 4",
         ),
-        (replace(DESCRIBED, decode_requests=(2, 4)), "decode_requests is [2, 4], and steps may"),
-        (replace(DESCRIBED, prefill_tokens=(2,)), "prefill_tokens is [2], and steps may have up"),
+        (
+            replace(DESCRIBED, decode_requests=(2, 4)),
+            "decode_requests is [2, 4], and the server's steps",
+        ),
+        (
+            replace(DESCRIBED, prefill_tokens=(2,)),
+            "prefill_tokens is [2], and the server's steps have up",
+        ),
         (replace(DESCRIBED, prefill_tokens=(4, 2)), "prefill_tokens is [4, 2]: expected ascending"),
         (replace(DESCRIBED, prefill_tokens=(4, 4)), "prefill_tokens is [4, 4]: expected ascending"),
         (replace(DESCRIBED, decode_requests=()), "decode_requests is []: expected ascending"),
@@ -217,12 +222,12 @@ def test_routing_is_drawn_from_the_recorded_rows(kept: Path) -> None:
         ),
         (
             replace(DESCRIBED, hardware=PROGRAMS / "hardware/paper.toml"),
-            "states no [clock] frequency_hz: expected a frequency, for seconds",
+            "has no [clock] frequency_hz: expected a frequency, to convert cycles to seconds",
         ),
         (replace(DESCRIBED, routing=DATA / "README.md"), "cannot be read"),
         (
             replace(DESCRIBED, parameters={"model": "tiny", "tile_p": 3}),
-            "a layer with 0 requests and 1 token of prompts: refused, ",
+            "a layer with 0 generating requests and 1 prompt token was refused before it ran: ",
         ),
     ],
 )
@@ -242,7 +247,7 @@ def result(kept: Path, folder: Path) -> tuple[ServingResult, Here]:
         designs={"one": DESCRIBED, "two": replace(DESCRIBED, layers=4, exact_steps=0)},
         name="few",
     )
-    return conduct_serving(serving, workers, folder, situations=kept), workers
+    return conduct_serving(serving, workers, folder, steps_folder=kept), workers
 
 
 def test_serving_on_the_fabric_is_resumed(kept: Path, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def test_lookup_outside_is_refused_or_at_the_edge() -> None:
     with pytest.raises(ConfigurationError) as raised:
         refused(2.0, 1.5)
     assert raised.value.message == (
-        "table small has nothing on both sides of tokens=2, cache=1.5: expected a table that "
-        'reaches there, or outside = "edge" to take the nearest of its values'
+        "table small does not cover tokens=2, cache=1.5: expected values on both sides, or "
+        'outside = "edge" to take the nearest value'
     )
     taken = Lookup("small", ("tokens", "cache"), {**points, (1.0, 2.0): 7.0}, edge=True)
     assert taken(2.0, 1.5) == 6.0
@@ -61,8 +61,8 @@ def test_lookup_outside_is_refused_or_at_the_edge() -> None:
         ("tokens,time\n1,2\n", "has no column time_us: expected tokens, time_us"),
         ("tokens,time_us\n1,\n", "a cell is not a number: expected a number in each column"),
         ("tokens,time_us\n1,x\n", "a cell is not a number: expected a number in each column"),
-        ("tokens,time_us\n1,-2\n", "a point takes -2 μs: expected each once, with a time from 0"),
-        ("tokens,time_us\n1,2\n1,2\n", "a point is repeated: expected each once"),
+        ("tokens,time_us\n1,-2\n", "a point takes -2 μs: expected each point once, with a finite"),
+        ("tokens,time_us\n1,2\n1,2\n", "a point is repeated: expected each point once"),
     ],
 )
 def test_damaged_table_is_refused(text: str, said: str, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_idle_scheduler_with_requests_is_refused() -> None:
         def schedule(self) -> Batch:
             return Batch()
 
-    with pytest.raises(ConfigurationError, match="nothing to do at 0 s, and 1 request left"):
+    with pytest.raises(ConfigurationError, match="an empty step at 0 s, with 1 request left"):
         serve(Case([(0.0, 1, 1)], Server()).requests, Server(), Costs(), Lazy)
 
 

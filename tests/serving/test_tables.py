@@ -81,7 +81,7 @@ def test_step_cost_is_padded_to_graph_sizes(tmp_path: Path) -> None:
 def test_step_beyond_a_table_is_refused_or_counted(tmp_path: Path) -> None:
     described = written(tmp_path)
     large = batch([], [10] * 11)
-    with pytest.raises(ConfigurationError, match=r"nothing on both sides of .*n_decode=11"):
+    with pytest.raises(ConfigurationError, match=r"does not cover .*n_decode=11"):
         LayerTables(described).cost([large])
     cost = LayerTables(replace(described, outside="edge"))
     cost.cost([large])

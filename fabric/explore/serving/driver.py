@@ -19,9 +19,9 @@ from fabric.explore.serving.run_costs import (
     FabricCost,
     FabricDescription,
     Grid,
-    Laboratory,
     Layer,
-    Situation,
+    LayerRuns,
+    LayerStep,
 )
 from fabric.explore.serving.served import Measures, measured, serve
 from fabric.explore.serving.server import Quality
@@ -105,7 +105,7 @@ class _Served(msgspec.Struct, frozen=True):
     measures: Measures
     timeline: Timeline
     outside: int
-    steps: list[Situation]
+    steps: list[LayerStep]
 
 
 def conduct_serving(
@@ -113,12 +113,12 @@ def conduct_serving(
     workers: Workers,
     folder: Path | None = None,
     on_progress: OnProgress = lambda _: None,
-    situations: Path | None = None,
+    steps_folder: Path | None = None,
 ) -> ServingResult:
     """Serve the requests with every design at every load; after Ctrl-C, return the runs so far.
 
-    ``folder`` stores runs in ``study.db``. ``situations``, by default ``folder``, stores simulated
-    steps in ``study.db``, which several questions may share.
+    ``folder``: keeps the runs, in ``study.db``. ``steps_folder``: keeps the simulated steps, in
+    ``study.db``, and may be shared by several questions; by default ``folder``.
 
     Raises:
         ConfigurationError: the description is wrong, or a run failed.
@@ -130,16 +130,16 @@ def conduct_serving(
     scheduler_of(serving.scheduler)
     result = ServingResult(serving, (), {}, interrupted=True)
     with ExitStack() as stack:
-        place = situations or folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        place = steps_folder or folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for each in (place, folder or place):
             each.mkdir(parents=True, exist_ok=True)
-        laboratories = {
-            name: Laboratory(each, f"{serving.name} {name}".strip(), place, workers, on_progress)
+        layer_runs = {
+            name: LayerRuns(each, f"{serving.name} {name}".strip(), place, workers, on_progress)
             for name, each in serving.designs.items()
             if isinstance(each, FabricDescription)
         }
         try:
-            grids = {each: of.grid(requests, serving.server) for each, of in laboratories.items()}
+            grids = {each: of.grid(requests, serving.server) for each, of in layer_runs.items()}
             question = ServingQuestion(serving, grids)
             costs = {each: question.cost(each) for each in serving.designs}
             notes = {each: tuple(cost.notes()) for each, cost in costs.items()}
@@ -158,7 +158,7 @@ def conduct_serving(
                     design: of.run(
                         each for run, steps in runs if run.design == design for each in steps
                     )
-                    for design, of in laboratories.items()
+                    for design, of in layer_runs.items()
                 }
                 compared = [_with_samples(run, steps, costs, exact) for run, steps in runs]
                 result = replace(result, runs=tuple(compared), interrupted=False)
@@ -167,7 +167,7 @@ def conduct_serving(
     return result
 
 
-def _run(serving: Serving, outcome: Outcome) -> tuple[Run, list[Situation]]:
+def _run(serving: Serving, outcome: Outcome) -> tuple[Run, list[LayerStep]]:
     if outcome.status != "completed":
         raise ConfigurationError(str(outcome.reason))
     design, load = divmod(outcome.index, len(serving.loads))
@@ -179,9 +179,9 @@ def _run(serving: Serving, outcome: Outcome) -> tuple[Run, list[Situation]]:
 
 def _with_samples(
     run: Run,
-    steps: Sequence[Situation],
+    steps: Sequence[LayerStep],
     costs: Mapping[str, LayerTables | FabricCost],
-    exact: Mapping[str, Mapping[Situation, Layer]],
+    exact: Mapping[str, Mapping[LayerStep, Layer]],
 ) -> Run:
     cost = costs[run.design]
     if not isinstance(cost, FabricCost):

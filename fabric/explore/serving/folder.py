@@ -141,7 +141,7 @@ def drawn(result: ServingResult) -> list[Drawn]:
         drawings.append(
             (
                 "load",
-                "What users wait, over the load",
+                "How long users wait, over the load",
                 "Lines are means, dashed ones 99th percentiles." + (_KNEE if knees else ""),
                 lambda figure: _draw_load(result, figure),
             )

@@ -63,13 +63,13 @@ class Lookup:
         if value is None:
             place = ", ".join(f"{n}={v:g}" for n, v in zip(self._axes, point, strict=True))
             raise ConfigurationError(
-                f"table {self._name} has nothing on both sides of {place}: expected a table that "
-                'reaches there, or outside = "edge" to take the nearest of its values'
+                f"table {self._name} does not cover {place}: expected values on both sides, or "
+                'outside = "edge" to take the nearest value'
             )
         return value
 
     def taken_outside(self) -> int:
-        """Return the number of points at the table's edge since the last call."""
+        """Return the number of points outside of the table since the last call."""
         outside, self._outside = self._outside, 0
         return outside
 
@@ -146,7 +146,7 @@ def read_rows(
         if not 0 <= microseconds < float("inf") or tuple(point) in table:
             fault = "is repeated" if tuple(point) in table else f"takes {microseconds:g} μs"
             raise ConfigurationError(
-                f"a point {fault}: expected each once, with a time from 0 on",
+                f"a point {fault}: expected each point once, with a finite time of at least 0",
                 file=file,
                 line=rows.line_num,
             )

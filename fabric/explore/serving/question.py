@@ -202,7 +202,9 @@ def _of_python(path: Path) -> list[Serving]:
             file=str(path),
         )
     if not servings:
-        raise ProgramError("servings() returned none: expected at least one", file=str(path))
+        raise ProgramError(
+            "servings() returned an empty list: expected at least one Serving", file=str(path)
+        )
     named = [replace(each, name=each.name or path.stem) for each in servings]
     names = [each.name for each in named]
     twice = [each for each in names if names.count(each) > 1]

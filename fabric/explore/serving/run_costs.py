@@ -39,7 +39,7 @@ _PICO: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class FabricDescription(Described):
-    """A program of one layer, and a grid of steps to run it for.
+    """A program of one layer, and the grid of steps that it runs for.
 
     Attributes:
         program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does: the number
@@ -101,7 +101,7 @@ class FabricCost:
     """
 
     def __init__(self, described: FabricDescription, grid: Grid) -> None:
-        """Interpolate in a grid of simulated layers; see ``Laboratory.grid``."""
+        """Interpolate in a grid of simulated layers; see ``LayerRuns.grid``."""
         self._described: Final = described
         self._hardware: Final = _with_clock(described.hardware)
         axes = ("decode_requests", "cache_tokens", "prefill_tokens")
@@ -133,8 +133,9 @@ class FabricCost:
         """Return sentences that explain the costs."""
         described = self._described
         return (
-            f"a step costs {described.layers} times a layer on the fabric, interpolated between "
-            f"{counted(self._corners, 'simulated step')}; outside of them, the nearest is used",
+            f"a step costs as much as {counted(described.layers, 'layer')} on the fabric, whose "
+            f"cycles are interpolated between {counted(self._corners, 'simulated step')}; a step "
+            "outside of the grid costs as much as the nearest in it",
             "attention of prompt tokens is estimated from its bytes and FLOPs, not simulated",
         )
 
@@ -142,11 +143,11 @@ class FabricCost:
         """Return the number of steps outside of the grid since the last call."""
         return self._cycles.taken_outside()
 
-    def sampled(self) -> list[Situation]:
+    def sampled(self) -> list[LayerStep]:
         """Return a sample of the steps, drawn with equal probability."""
-        return [Situation(tuple(each.decodes), each.prefill_tokens) for each in self._reservoir]
+        return [LayerStep(tuple(each.decodes), each.prefill_tokens) for each in self._reservoir]
 
-    def compared(self, step: Situation, exact: Layer) -> Sampled:
+    def compared(self, step: LayerStep, exact: Layer) -> Sampled:
         """Compare the interpolated cycles of a step with the simulated ones."""
         at = _grid_point(step.caches, step.prompts)
         return Sampled(*at, self._cycles(*at), exact.cycles)
@@ -209,8 +210,8 @@ def _check_grid(described: FabricDescription, server: Server, requests: Requests
         values = getattr(described, name)
         if values[-1] < last or (first is not None and values[0] > first):
             raise ConfigurationError(
-                f"{name} is {list(values)}, and steps may have up to {last:,}: expected a grid "
-                f"{'from 1 ' if first else ''}to {last:,}"
+                f"{name} is {list(values)}, and the server's steps have up to {last:,}: expected "
+                f"numbers {'from 1 ' if first else 'up '}to {last:,}"
             )
     if len(described.cache_tokens) < 2:
         raise ConfigurationError(
@@ -223,7 +224,8 @@ def _with_clock(path: Path) -> Hardware:
     hardware = load_hardware(path)
     if hardware.clock.frequency_hz is None:
         raise ConfigurationError(
-            "states no [clock] frequency_hz: expected a frequency, for seconds", file=str(path)
+            "has no [clock] frequency_hz: expected a frequency, to convert cycles to seconds",
+            file=str(path),
         )
     return hardware
 
@@ -232,7 +234,7 @@ def _routing(path: Path) -> NDArray[np.int64]:
     try:
         content = np.load(path)
         if not isinstance(content, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array")
+            raise ValueError("it has a single array")
         with content:
             data = content["data"]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
@@ -250,8 +252,8 @@ def _routing(path: Path) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Situation:
-    """A step of a layer: cached tokens of each generating request, and the prompt tokens."""
+class LayerStep:
+    """A step: the cached tokens of each generating request, and the number of prompt tokens."""
 
     caches: tuple[int, ...]
     prompts: int
@@ -274,7 +276,7 @@ Grid: TypeAlias = Mapping[tuple[float, ...], Layer]
 """Layers by decode requests, mean cached tokens, and prompt tokens."""
 
 
-class Laboratory:
+class LayerRuns:
     """Runs steps of a layer as points of a study, whose database keeps the results."""
 
     def __init__(
@@ -301,23 +303,23 @@ class Laboratory:
         spread = requests if described.spread is None else read_requests(described.spread)
         corners = self._corners(spread.prompt_tokens.tolist())
         layers = self.run(corners.values())
-        return {point: layers[situation] for point, situation in corners.items()}
+        return {point: layers[step] for point, step in corners.items()}
 
-    def _corners(self, prompts: Sequence[int]) -> dict[tuple[float, ...], Situation]:
+    def _corners(self, prompts: Sequence[int]) -> dict[tuple[float, ...], LayerStep]:
         described = self._described
-        corners: dict[tuple[float, ...], Situation] = {
-            (0, 0, tokens): Situation((), tokens)
+        corners: dict[tuple[float, ...], LayerStep] = {
+            (0, 0, tokens): LayerStep((), tokens)
             for tokens in dict.fromkeys((1, *described.prefill_tokens))
         }
         axes = described.decode_requests, described.cache_tokens, (0, *described.prefill_tokens)
         for requests, mean, tokens in itertools.product(*axes):
             caches = spread_caches(prompts, requests, mean, described.seed)
-            corners[requests, mean, tokens] = Situation(caches, tokens)
+            corners[requests, mean, tokens] = LayerStep(caches, tokens)
         return corners
 
-    def run(self, situations: Iterable[Situation]) -> dict[Situation, Layer]:
-        """Return the cost of each situation."""
-        distinct = list(dict.fromkeys(situations))
+    def run(self, steps: Iterable[LayerStep]) -> dict[LayerStep, Layer]:
+        """Return the cost of a layer in each step."""
+        distinct = list(dict.fromkeys(steps))
         if not distinct:
             return {}
         study = Study(
@@ -337,23 +339,23 @@ class Laboratory:
         if result.interrupted:
             raise KeyboardInterrupt
         layers = {}
-        for situation, outcome in zip(distinct, result.outcomes, strict=True):
+        for step, outcome in zip(distinct, result.outcomes, strict=True):
             cycles = metric(outcome, "cycles")
             if cycles is None:
                 raise ConfigurationError(
-                    f"a layer with {counted(len(situation.caches), 'request')} and "
-                    f"{counted(situation.prompts, 'token')} of prompts: {outcome.status}, "
+                    f"a layer with {counted(len(step.caches), 'generating request')} and "
+                    f"{counted(step.prompts, 'prompt token')} {outcome.ended}: "
                     f"{outcome.reason}",
                     file=str(self._described.program),
                 )
-            layers[situation] = Layer(cycles, metric(outcome, "joules"))
+            layers[step] = Layer(cycles, metric(outcome, "joules"))
         return layers
 
-    def _lengths(self, situation: Situation) -> NDArray[np.int64]:
-        return np.array([*situation.caches, *[0] * situation.prompts], np.int64)
+    def _lengths(self, step: LayerStep) -> NDArray[np.int64]:
+        return np.array([*step.caches, *[0] * step.prompts], np.int64)
 
-    def _experts(self, situation: Situation) -> NDArray[np.int64]:
-        recorded, tokens = self._routing, situation.tokens
+    def _experts(self, step: LayerStep) -> NDArray[np.int64]:
+        recorded, tokens = self._routing, step.tokens
         random = np.random.default_rng((self._described.seed, tokens))
         whole, rest = divmod(tokens, len(recorded))
         rows = np.sort(random.choice(len(recorded), rest, replace=False))
@@ -361,7 +363,7 @@ class Laboratory:
 
     def _save(self, values: NDArray[np.int64], suffix: str) -> str:
         digest = hashlib.sha256(values.tobytes() + str(values.shape).encode()).hexdigest()[:16]
-        path = self._folder / "situations" / f"{digest}.{suffix}"
+        path = self._folder / "steps" / f"{digest}.{suffix}"
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             with beside(path) as other, other.open("wb") as file:

@@ -268,8 +268,8 @@ class _Group:
         if self._next == len(self._coming):
             left = sum(each.waiting + each.running for each in self._schedulers.values())
             raise ConfigurationError(
-                f"a scheduler has nothing to do at {now:g} s, and {counted(left, 'request')} "
-                "left: expected a step"
+                f"a scheduler returned an empty step at {now:g} s, with "
+                f"{counted(left, 'request')} left: expected a step with tokens"
             )
         return self._arrivals[self._coming[self._next]]
 

@@ -31,7 +31,7 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Goal:
-        """Read a goal as it is written on the command line."""
+        """Read the option ``--goal``."""
         if text == "deadlock-free":
             return cls("deadlock-free")
         if text == "same-cycles":

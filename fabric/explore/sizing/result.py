@@ -51,14 +51,11 @@ class Settled:
     def __str__(self) -> str:
         if self.since is not None:
             periods = " and ".join(counted(cycles, "cycle") for cycles in self.period_cycles or ())
-            return f"settled from {counted(self.since, 'input')} on: {periods} for each one more"
+            return f"settled from {counted(self.since, 'input')} on: {periods} for each further one"
         if self.repeats < _LEAST:
-            return (
-                f"undecided after {counted(self.repeats, 'input')} whether it settles: "
-                f"expected {_LEAST}"
-            )
-        still = "the depths" if not self.depths_stay else "the cycles for one input more"
-        return f"not settled by {counted(self.repeats, 'input')}: {still} still change"
+            return f"too few to see whether the depths settle: expected {_LEAST}"
+        still = "the cycles of a further input" if self.depths_stay else "the depths"
+        return f"not settled: {still} still change"
 
 
 _LEAST = 3
@@ -102,9 +99,9 @@ class SizedChannel:
         element_bytes: bytes of the largest element.
         elements: number of elements and bare stops, the maximum over all inputs.
         least_depth: least depth that keeps the goal if all other channels are unbounded.
-        binds: the reason that it is not shallower. With one slot less, the run ends in a
-            ``deadlock`` or misses the ``goal``; or the depth is ``one slot`` or ``pinned``. Empty
-            if one slot less was not tried.
+        binds: why the depth is not smaller. With one slot less, the run ends in a ``deadlock`` or
+            misses the ``goal``; or the depth is ``one slot`` or ``pinned``. Empty if one slot less
+            keeps the goal or was not tried.
         group: the pattern of channels that share the depth; empty without one.
         input: the input that decides: with one slot less it has the most cycles relative to its
             limit, or ends in a deadlock. Empty if ``binds`` is neither deadlock nor goal.
@@ -388,8 +385,9 @@ def _methods(sizing: Sizing) -> Sheet:
         )
         for each in sizing.methods
     ]
-    proved = sizing.truth == "proved"
-    source = "from one record" if proved else "all but the first from its record"
+    source = "from one record of each input" if several else "from one record"
+    if sizing.reasons:
+        source = f"all except {sizing.method} from the record of its run"
     yield Title("The methods", f", {source}")
     worst = ["worst input"] if several else []
     columns = ("method", sizing.objective, *worst, "cycles", "keeps the goal", "")

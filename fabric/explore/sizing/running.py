@@ -50,7 +50,7 @@ class Ran(NamedTuple):
 
 
 class Stuck(FabricError):  # noqa: N818 - named as Deadlock
-    """A run that stopped before its end."""
+    """A run that ended in a deadlock or a livelock."""
 
     def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
         """Store the state of the run."""
@@ -249,13 +249,13 @@ def check_alike(programs: Mapping[str, Program]) -> None:
         if only:
             raise ConfigurationError(
                 f"{first} has {counted(len(options[first]), 'channel')} and {other} has "
-                f"{counted(len(options[other]), 'channel')}: {'; '.join(only)}: expected points "
-                "that are wired alike, with other data"
+                f"{counted(len(options[other]), 'channel')}: {'; '.join(only)}: expected inputs "
+                "for which the program has the same channels"
             )
 
 
 def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], dict[str, Each]]:
-    """Return the points to size on, and ``count`` others to test the depths with."""
+    """Return the inputs to find depths for, and the ``count`` held-out ones to test them with."""
     names = list(points)
     apart = {names[index] for index in held_out_places(len(names), count, f"--hold-out {count}")}
     return (

@@ -55,7 +55,7 @@ from fabric.timing.retiming.retimer import NO_LIMIT
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted(Options):
-    """The depths to find, and how to run programs for them.
+    """The options of ``size``.
 
     Attributes:
         depths: fixed depths, by ``consumer.input``.
@@ -152,7 +152,7 @@ def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:
 class Objective:
     """The cost of a channel, in ``bytes`` or ``slots``.
 
-    Memory comes in blocks of ``step_bytes``, or as powers of two; 1 for any number.
+    Bytes are rounded up to a multiple of ``step_bytes``, or to a power of two.
     """
 
     unit: Literal["bytes", "slots"] = "bytes"
@@ -160,13 +160,15 @@ class Objective:
 
     @classmethod
     def parse(cls, unit: str, step: str | None) -> Objective:
-        """Read them as they are written on the command line."""
+        """Read the options ``--objective`` and ``--step``."""
         if unit not in ("bytes", "slots"):
             raise ConfigurationError(f"--objective {unit}: expected bytes or slots")
         if step is None:
             return cls("bytes" if unit == "bytes" else "slots")
         if unit == "slots":
-            raise ConfigurationError(f"--step {step}: slots are counted: expected it with bytes")
+            raise ConfigurationError(
+                f"--step {step}: slots are not rounded: expected --objective bytes"
+            )
         if step == "power-of-two":
             return cls("bytes", "power-of-two")
         step_bytes = number_of(step)

@@ -65,8 +65,8 @@ class Identities:
     """Digests of the points of a study.
 
     A digest covers the sources of the fabric and the operators, and the identity that the question
-    states. The modules that a program executes are only known after its run; ``executed_still``
-    checks them. Other files that a program opens are not covered.
+    states. It does not cover the modules that a program imports, which are known after a run;
+    ``executed_still`` checks them. Other files that a program opens are not covered.
     """
 
     def __init__(self, study: Study) -> None:
@@ -85,10 +85,7 @@ class Identities:
         )
 
     def executed_still(self, executed: Mapping[str, str | None]) -> bool:
-        """Return whether the program would execute the same files; False if unknown.
-
-        Files are read once for each different set.
-        """
+        """Return whether the program would execute the same files; False if unknown."""
         if not isinstance(self._question, ProgramQuestion):
             return True
         key = tuple(executed.items())

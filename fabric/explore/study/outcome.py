@@ -84,8 +84,7 @@ _HOLDS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt,
 }
 
-_UPWARDS: Final = ("mean", "median")
-"""Statistics allowed in lower-bound conditions (``>``, ``>=``), with ``least``."""
+_AVERAGES: Final = ("mean", "median")
 
 _FORM: Final = re.compile(
     r"\s*(?P<metric>(?:\w+:)?[\w.]+)\s*(?P<sign><=|>=|<|>)\s*(?P<value>\S+)\s*"
@@ -94,7 +93,7 @@ _FORM: Final = re.compile(
 
 @dataclass(frozen=True)
 class Point:
-    """A setting of a study, and its index in the space of designs or of inputs."""
+    """A setting of a study, and its index among the designs, or among their runs with inputs."""
 
     index: int
     setting: Setting
@@ -110,7 +109,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Before:
-    """Facts of a point before it runs, as in ``Outcome``.
+    """The bounds of a point before it runs; fields are as in ``Outcome``.
 
     Attributes:
         refused: the outcome if the point cannot run.
@@ -158,7 +157,7 @@ class Outcome:
 
     @property
     def point(self) -> Point:
-        """The design."""
+        """The point that ran."""
         return Point(self.index, self.setting)
 
     @property
@@ -236,8 +235,8 @@ def nondominated(outcomes: Iterable[Outcome], names: Sequence[str]) -> tuple[int
 def over_inputs(statistic: str, values: Sequence[float]) -> float:
     """Return a statistic of a metric's values over inputs.
 
-    Statistics are monotonic, so the statistic of lower bounds is a lower bound. Minus infinity is
-    an unknown value.
+    Statistics are monotonic, so the statistic of lower bounds is a lower bound. An unknown value
+    is minus infinity.
     """
     return STATISTICS[statistic](values)
 
@@ -294,10 +293,10 @@ class Question(Protocol):
     """A question about the points of a study's space. Workers receive it pickled."""
 
     def identity(self, setting: Setting) -> str:
-        """Return a text that is equal for equal answers, such as a digest of the inputs."""
+        """Return a text, such as a digest of the inputs; points with one text have one answer."""
 
     def bounds(self, point: Point) -> Before:
-        """Return lower bounds of the metrics before a run; ``point.bounds({})`` has none."""
+        """Return lower bounds of the metrics before a run; without bounds, ``point.bounds({})``."""
 
     def run(self, point: Point) -> Outcome:
         """Return the answer: ``point.outcome(numbers={...})``, with a number for each metric."""
@@ -325,10 +324,10 @@ class Condition:
                 ConfigurationError,
             )
         statistic, metric = split_metric(match["metric"])
-        if match["sign"] in (">", ">=") and statistic not in ("", "least", *_UPWARDS):
-            averages = [f"{each}:{metric}" for each in _UPWARDS]
+        if match["sign"] in (">", ">=") and statistic not in ("", "least", *_AVERAGES):
+            averages = [f"{each}:{metric}" for each in _AVERAGES]
             refuse(
-                f"condition {text!r}: {statistic} is taken from the largest values: expected "
+                f"condition {text!r}: {statistic} is one of the largest values: expected "
                 f"least:{metric}, for every input, or {' or '.join(averages)}",
                 ConfigurationError,
             )

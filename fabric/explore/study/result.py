@@ -176,7 +176,7 @@ def _common(objects: Sequence[JsonObject]) -> JsonObject:
 
 @dataclass(frozen=True)
 class Filled:
-    """A table and its rows; without rows, ``trouble`` is the error that computing them raised."""
+    """A table and its rows; ``trouble`` is the text of the error if the rows failed."""
 
     table: StudyTable
     rows: tuple[tuple[object, ...], ...]
@@ -185,7 +185,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and its judgement; if that is None, ``trouble`` is the error that was raised."""
+    """A claim and its judgement; without a judgement, ``trouble`` is the text of the error."""
 
     claim: Claim
     judgement: Judgement | None
@@ -227,7 +227,7 @@ class StudyResult(Result):
         resumed_runs: number of runs from earlier sessions.
         again: the designs on the front, each with every change of ``Study.again``; None if they did
             not run again.
-        command: the command line of the study; empty in Python.
+        command: the command line of the study; empty if Python code ran it.
     """
 
     study: Study
@@ -356,9 +356,9 @@ class StudyResult(Result):
 
     @property
     def run_counts(self) -> dict[str, int]:
-        """Return the numbers of runs by outcome, for designs over inputs.
+        """Numbers of runs by outcome, for designs over inputs.
 
-        ``held_out`` is not part of ``total``, but its runs count as run or resumed.
+        ``total`` is without held-out inputs. ``run`` and ``resumed`` count their runs, too.
         """
         chosen = [each for each in self.runs if not self.study.is_held_out(each.index)]
         spared = sum(each.status in PROVED for each in chosen)

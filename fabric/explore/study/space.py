@@ -65,7 +65,7 @@ class Space:
         return Space((*self.products, *other.products))
 
     def __len__(self) -> int:
-        """Return how many settings there are."""
+        """Return the number of settings."""
         return sum(map(_size, self.products))
 
     def __getitem__(self, index: int) -> dict[str, Scalar]:
@@ -86,7 +86,7 @@ class Space:
         return (self[index] for index in range(len(self)))
 
     def rows_of(self, index: int) -> tuple[int, list[int]]:
-        """Return the product of a setting, and the row of each axis of the product.
+        """Return the index of a setting's product, and the setting's row on each axis of it.
 
         Raises:
             IndexError: ``index`` is not below ``len(self)``.
@@ -111,7 +111,7 @@ class Space:
         return sum(map(_size, self.products[:product])) + index
 
     def indices(self, setting: Setting) -> Iterator[int]:
-        """Return the settings with the values of ``setting``, at most one in each product."""
+        """Yield the indices of settings whose values ``setting`` has, at most one per product."""
         for product, axes in enumerate(self.products):
             rows = [_row_of(axis, setting) for axis in axes]
             known = [row for row in rows if row is not None]

@@ -216,7 +216,7 @@ class Study(Options):
         claims: statements that the study checks.
         tables: additional tables.
         pictures: additional pictures.
-        asks: a question of your own, which answers the points instead of a program.
+        asks: a question of your own, which takes the place of a program.
         name: by default, the name of the study's file.
     """
 

@@ -29,7 +29,9 @@ from fabric.shell.commands.options import (
 )
 @sizes_option("The size of a dimension that data decide, as in `check`.")
 @click.option("--seed", metavar="N", type=Whole(min=0), default=0, show_default=True)
-@click.option("--exact", is_flag=True, help="Look for a cheapest plan; at most 30 units.")
+@click.option(
+    "--exact", is_flag=True, help="Search for a plan of least cost, for at most 30 units."
+)
 @file_option("-o", "output", "FILE.toml", "Write the site of each unit.")
 @file_option("--picture", "picture", "FILE.svg", "Draw the floor.")
 @json_option()
@@ -47,9 +49,9 @@ def command(
     picture: Path | None,
     as_json: bool,
 ) -> int:
-    """Find sites for the units of PROGRAM.py, such that its bytes travel short ways.
+    """Find a site for each unit of PROGRAM.py, so that its bytes cross few links.
 
-    The mesh of sites is [network] in the hardware file.
+    The section [network] of the hardware file describes the mesh of sites.
     """
     known.update(program=program)
     from fabric.analysis.placing.place import place

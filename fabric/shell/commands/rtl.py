@@ -70,9 +70,9 @@ def command(
     pieces: tuple[int, int] | None,
     as_json: bool,
 ) -> int:
-    """Write the control of PROGRAM.py in SystemVerilog: what decides when each tile moves.
+    """Write the control of PROGRAM.py, which decides when each tile moves, in SystemVerilog.
 
-    It has no arithmetic on tiles. The exit status is 1 if a transfer differs from the fabric's.
+    Arithmetic on tiles is left out. The exit status is 1 if a transfer differs from the fabric's.
     """
     known.update(program=program)
     from fabric.graph.loading.program_file import load_on

@@ -81,8 +81,8 @@ if TYPE_CHECKING:
 @click.option(
     "--break-at",
     metavar="CYCLE|UNIT[.INPUT]:ELEMENT",
-    help="Hold the run in a cycle, or when a unit takes that many elements from its first input, "
-    "or from INPUT, and show a prompt; `help` lists its commands.",
+    help="Hold the run in a cycle, or when a unit takes element number ELEMENT from its first "
+    "input or from INPUT, and show a prompt; `help` lists its commands.",
 )
 @pieces_option
 @click.option(

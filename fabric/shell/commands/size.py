@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     metavar="N",
     type=Whole(min=1),
     default=1,
-    help="Size for N inputs back to back.",
+    help="Find depths for N inputs back to back.",
 )
 @click.option(
     "--over",

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     metavar="NAME=VALUES",
     multiple=True,
     help="A parameter, hardware.SECTION.KEY, depth.OPERATOR.INPUT or hop.OPERATOR.INPUT, and its "
-    "values: 8,16,32, 4..128 in steps (+4) or geometrically (*2), 1+1,3+4 for a hop; "
-    "NAME:NAME=8:4,16 varies together, and the second name has its default beside 16.",
+    "values, as in 8,16,32; 4..128+4 for steps of 4; 4..128*2 for factors of 2; 1+1,3+4 for hops. "
+    "NAME:NAME=8:4,16 varies two names together; beside 16, the second has its default.",
 )
 @click.option(
     "--over",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "--again",
     metavar="NAME=VALUES",
     multiple=True,
-    help="At the end, run the designs on the front again with another value, such as "
+    help="At the end, run the designs on the front again with other values, as in "
     "hardware.hbm.model=banked.",
 )
 @click.option(

@@ -41,7 +41,7 @@ def test_points_over_a_seed_have_their_own_data() -> None:
             ["regions=2,4"],
             r"^regions=2 has [\d,]+ channels and regions=4 has [\d,]+ channels: "
             r"regions=2 alone has merge_0\.2, merge_0\.3, merge_1\.2 and 1 more; "
-            r"regions=4 alone has .*: expected points that are wired alike, with other data$",
+            r"regions=4 alone has .*: expected inputs for which the program has the same channels$",
         ),
     ],
 )

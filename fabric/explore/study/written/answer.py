@@ -177,7 +177,7 @@ def _ratio_text(value: float | None, base: float | None) -> str | None:
 
 
 def cells_of(result: StudyResult) -> Callable[[Setting], list[str | None]]:
-    """Return a function that returns the cells of a setting, empty for a missing value."""
+    """Return a function from a setting to its cells; the cell of a missing value is None."""
     values = result.study.space.values
     texts = {name: texts_by_key(values[name]) for name in varying(values)}
     return lambda setting: [

@@ -179,8 +179,9 @@ def _proved(result: StudyResult, by: Counter[int | str]) -> Sheet:
         runs = sum(each.pruned_by is not None for each in result.runs)
         spared = f" That spared {counted(runs, 'run')}."
     yield line(
-        f"Lower bounds of these points' metrics were computed {source}. A {noun} with less than a "
-        f"point's bounds in every metric dominates the point.{spared}"
+        f"Lower bounds of the metrics of these points were computed {source}. A {noun} dominates "
+        "a point if each of its metrics is at most the point's bound, and one of them is less."
+        f"{spared}"
     )
     yield Rows(("proof", "setting", "points"), rows)
 
