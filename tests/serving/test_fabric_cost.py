@@ -202,17 +202,10 @@ def test_routing_is_drawn_from_the_recorded_rows(kept: Path) -> None:
     [
         (
             replace(DESCRIBED, decode_requests=(1, 2)),
-            "decode_requests is [1, 2], and the server's steps have up to 4: expected numbers from "
-            "1 to 4",
+            "decode_requests is [1, 2], and steps have up to 4: expected numbers from 1 to 4",
         ),
-        (
-            replace(DESCRIBED, decode_requests=(2, 4)),
-            "decode_requests is [2, 4], and the server's steps",
-        ),
-        (
-            replace(DESCRIBED, prefill_tokens=(2,)),
-            "prefill_tokens is [2], and the server's steps have up",
-        ),
+        (replace(DESCRIBED, decode_requests=(2, 4)), "decode_requests is [2, 4], and steps have"),
+        (replace(DESCRIBED, prefill_tokens=(2,)), "prefill_tokens is [2], and steps have up to"),
         (replace(DESCRIBED, prefill_tokens=(4, 2)), "prefill_tokens is [4, 2]: expected ascending"),
         (replace(DESCRIBED, prefill_tokens=(4, 4)), "prefill_tokens is [4, 4]: expected ascending"),
         (replace(DESCRIBED, decode_requests=()), "decode_requests is []: expected ascending"),

@@ -210,7 +210,7 @@ def _check_grid(described: FabricDescription, server: Server, requests: Requests
         values = getattr(described, name)
         if values[-1] < last or (first is not None and values[0] > first):
             raise ConfigurationError(
-                f"{name} is {list(values)}, and the server's steps have up to {last:,}: expected "
+                f"{name} is {list(values)}, and steps have up to {last:,}: expected "
                 f"numbers {'from 1 ' if first else 'up '}to {last:,}"
             )
     if len(described.cache_tokens) < 2:

@@ -167,10 +167,8 @@ def test_run_without_a_parameter_has_a_line_and_an_empty_cell(figure: Figure) ->
 def test_own_picture_that_fails_is_reported() -> None:
     found = drawn(paper())
     assert len(found.troubles) == 1
-    assert re.fullmatch(
-        r"picture wrong: .*made\.py:\d+: ZeroDivisionError: on purpose",
-        found.troubles[0],
-    )
+    pattern = r"picture wrong: .*made\.py:\d+: ZeroDivisionError: on purpose"
+    assert re.fullmatch(pattern, found.troubles[0])
 
 
 def test_pictures_with_hostile_names_are_well_formed() -> None:
