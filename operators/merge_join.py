@@ -324,9 +324,8 @@ def _payload_type(value: ValueType) -> ValueType:
 
 def _lower(left: _Fiber, right: _Fiber) -> int | None:
     """Return the lower of the two current coordinates; None if both groups have ended."""
-    if left.coordinate is None or right.coordinate is None:
-        return right.coordinate if left.coordinate is None else left.coordinate
-    return min(left.coordinate, right.coordinate)
+    coordinates = (left.coordinate, right.coordinate)
+    return min((each for each in coordinates if each is not None), default=None)
 
 
 async def _settle(ports: Ports, left: _Fiber, right: _Fiber) -> int:

@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 from typing_extensions import override
 
-from fabric import Layout, ShapeError, Stream, StreamType, Tile, TileType
+from fabric import ShapeError, Stream, StreamType, Tile, TileType
 from fabric.extend import (
     Bounds,
     Costs,
@@ -31,7 +31,7 @@ from fabric.extend import (
     product,
     row_bytes,
 )
-from operators.streams.reading import Types, Values
+from operators.streams.reading import Orders, Types, Values
 from operators.tiles.grid import Grid, Tiles, View, numbers_below, row_major_strides
 from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Tensor
@@ -152,9 +152,7 @@ class LinearOffChipLoad(Load):
         return replace(least, last_cycles=view * least.last_cycles, closing=None if view else ())
 
     @override
-    def layouts(
-        self, inputs: tuple[Layout | str, ...], types: Types, outputs: Types
-    ) -> tuple[Layout | str, ...]:
+    def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
         found = self._grid.layout(self.view)
         if found is None:
             return ("its steps are not loops over the tensor",)

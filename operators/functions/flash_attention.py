@@ -1,9 +1,9 @@
 """Attention piece by piece: scores, masks, a running maximum, shifted exponentials, sums.
 
-Together they are the inner loop of FlashAttention (arXiv 2205.14135, algorithm 1): no row of scores
-is ever held as a whole. ``programs/ragged_attention.py`` shows them at work. Scores, weights and
-sums are float32 whatever the element type of queries, keys and values: the result is rounded once,
-as PyTorch's kernels round it.
+Together they are the inner loop of FlashAttention (arXiv 2205.14135, algorithm 1), which never
+stores a whole row of scores. ``programs/ragged_attention.py`` uses them. Scores, weights and sums
+are float32 for every element type of queries, keys and values. The result is rounded once, as in
+PyTorch's kernels.
 """
 
 from __future__ import annotations
@@ -265,23 +265,13 @@ class RunningMaximum(Reduction):
         column = result.items[0]
         assert isinstance(column, TileType)
         if state is None:
-            rows = column.rows if isinstance(column.rows, int) else 0
-            start = (np.full((rows, 1), number) for number in (-np.inf, 0))
-            return tuple(
-                Tile(rows, 1, column.dtype, narrow(data, column.dtype) if functional else None)
-                for data in start
-            )
-        scores, *columns = state
-        return tuple(
-            Tile(
-                scores.rows,
-                1,
-                column.dtype,
-                None if data is None else narrow(data, column.dtype),
-                valid_rows=scores.valid_rows,
-            )
-            for data in columns
-        )
+            rows = valid_rows = column.rows if isinstance(column.rows, int) else 0
+            numbers = [np.full((rows, 1), start) if functional else None for start in (-np.inf, 0)]
+        else:
+            scores, *numbers = state
+            rows, valid_rows = scores.rows, scores.valid_rows
+        columns = (None if data is None else narrow(data, column.dtype) for data in numbers)
+        return tuple(Tile(rows, 1, column.dtype, data, valid_rows=valid_rows) for data in columns)
 
 
 @dataclass(frozen=True)
@@ -402,8 +392,8 @@ class RescaledSum(Reduction):
     @override
     def finish(self, state: State, result: TupleType, functional: bool) -> tuple[Tile, ...]:
         total, weight = state
-        dtype = result.items[0].dtype if isinstance(result.items[0], TileType) else None
-        assert dtype is not None
+        assert isinstance(result.items[0], TileType)
+        dtype = result.items[0].dtype
         weight = np.where(weight == 0, 1, weight)
         return tuple(
             Tile(len(data), data.shape[1], dtype, narrow(data, dtype) if functional else None)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -69,18 +69,8 @@ _MOST_LISTED: Final = 1 << 16
 """The most elements of a view that are listed once, instead of being computed each time."""
 
 
-class Viewed(NamedTuple):
-    """One element of a view, or one empty part.
-
-    Attributes:
-        item: the number of the item that is read; None in an empty part.
-        stop: the number of dimensions that close here.
-        empty_dimension: the dimension of size 0; None for an item.
-    """
-
-    item: int | None
-    stop: int
-    empty_dimension: int | None
+Viewed: TypeAlias = tuple[int | None, int, int | None]
+"""The item that is read, the dimensions that close, and the dimension of size 0 if it is empty."""
 
 
 def numbers_below(count: int) -> str:
@@ -126,7 +116,7 @@ class View:
             item = None
             if empty is None:
                 item = self.offset + sum(i * n for i, n in zip(place, self.strides, strict=True))
-            yield Viewed(item, stop, empty)
+            yield item, stop, empty
 
 
 class Grid:
