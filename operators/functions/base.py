@@ -3,7 +3,7 @@
 Users write their own in the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
 Source: cycle counts as in the authors' simulator; Streaming Tensor Programs, section 3.2.
 
-Two reductions are here: the sum of a group's tiles, and a signal after the last tile.
+Two reductions are in this module: the sum of a group's tiles, and a signal after the last tile.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Function(_Computing):
 
 
 def zeros(result: TileType, functional: bool) -> Tile:
-    """Return the result of a group without elements; sizes that data decide are 0."""
+    """Return the zeros of an empty group; sizes that depend on data are 0."""
     rows, cols = (size if isinstance(size, int) else 0 for size in (result.rows, result.cols))
     data = np.zeros((rows, cols), kept_as(result.dtype)) if functional else None
     return Tile(rows, cols, result.dtype, data)

@@ -20,8 +20,8 @@ from operators.tiles.integers import count_in, is_integer
 class TopPlaces(Step):
     """The places of the ``k`` largest numbers of each row, largest first; k operations a number.
 
-    PyTorch's topk finds them. Router scores in bfloat16 often are equal, and PyTorch's choice
-    among equal scores follows no documented rule. A NaN is the largest number.
+    PyTorch's topk finds the places. Router scores in bfloat16 are often equal, and PyTorch has no
+    documented rule for equal scores. A NaN is the largest number.
 
     Attributes:
         k: the number of places.

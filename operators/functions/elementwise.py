@@ -1,4 +1,4 @@
-"""Functions of single numbers: those that Map applies to tiles, and ``NUMBERS`` for chains.
+"""Functions of single numbers: the functions that a Map applies, and ``NUMBERS`` for chains.
 
 A tile of one row or one column is repeated to the size of the other tile.
 
@@ -334,11 +334,11 @@ class NumberFunction(NamedTuple):
     """A function of single numbers.
 
     Attributes:
-        function: element by element, of arrays in 32 bits or more.
+        function: of arrays with elements of 32 bits or more.
         flops: operations per element.
         bits: the bits of the largest intermediate magnitude, from the bits of whole arguments;
             None for a function without whole results.
-        rounds_each: every operation is rounded to the element type of the result, as in PyTorch's
+        rounds_each: each intermediate result has the element type of the result, as in PyTorch's
             floor division of 16-bit tensors.
     """
 
@@ -397,7 +397,7 @@ _POWERS: Final[dict[float, Callable[[Array], Array]]] = {
     2: lambda x: x * x,
     3: lambda x: x * x * x,
 }
-"""Exponents for which PyTorch multiplies or takes a root: powers of -0 and -inf depend on it."""
+"""Exponents for which PyTorch multiplies or takes a root, which decides powers of -0 and -inf."""
 
 
 def _power(x: Array, exponent: Array) -> Array:

@@ -359,13 +359,13 @@ class LeadingCols(Function):
 
 
 _EXACT: Final = 2**53
-"""Up to here float64 has every integer."""
+"""float64 represents every integer up to this one."""
 
 
 def product(a: Tile, b: Tile, *, transposed: bool = False) -> Array:
     """Return ``a @ b``, or ``a @ b.T`` if ``transposed``, as ``wide`` numbers.
 
-    The factor of ``a``, which is often read repeatedly, is made once (``Tile.kept``).
+    The array of ``a``, which is often read repeatedly, is cached with the tile (``Tile.kept``).
     """
     assert b.data is not None
     left = a.kept(_factor)
@@ -427,8 +427,8 @@ class Windows:
     Attributes:
         size: places of a window.
         stride: from one window to the next.
-        before: zeros in front.
-        after: zeros behind; fewer than none leave some of the image out.
+        before: zeros in front; a negative number leaves out the begin of the image.
+        after: zeros behind; a negative number leaves out the end of the image.
         dilation: from one place of a window to the next.
         spread: from one number of the image to the next: between them are zeros.
     """
@@ -473,8 +473,8 @@ class Windows:
 class Convolved(Step):
     """Windows of an image times weights, with an optional bias, rounded once.
 
-    Two operations for each number of the window of each result, and one more for a bias. In a
-    transposed convolution, two for each pair of a number of the image and a weight that it meets.
+    Each result takes two operations for each number of its window, and one for a bias. In a
+    transposed convolution, each number of the image takes two with each weight that it meets.
 
     Shapes:
         image: groups * channels * leading dimensions of space x the last dimension; weights: groups

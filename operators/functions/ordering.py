@@ -1,6 +1,6 @@
-"""Steps along some dimensions of tiles that hold these dimensions whole.
+"""Steps along some dimensions of tiles, which have these dimensions whole.
 
-An ``OnAxes`` is the computation along them: a running sum, a sort, a pooling, a choice of places.
+An ``OnAxes`` is the computation along the dimensions, such as a running sum, a sort or a pooling.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Tap:
 
 
 def _weights(tap: Tap, numbers: Array) -> Array:
-    """Return the weights; others compute them from places, in float32, with two roundings."""
+    """Return the weights, with the errors of PyTorch's, which it rounds twice in float32."""
     weights = np.asarray(tap.weights, numbers.dtype)
     if not isinstance(numbers, TrackedArray):
         return weights
@@ -130,7 +130,7 @@ def _weights(tap: Tap, numbers: Array) -> Array:
 class Weighed(OnAxes):
     """Weighted sums along one dimension after the other: averages and interpolation.
 
-    For each dimension and each number of its result: one product per summand, and one sum less.
+    In each dimension, a number of the result takes a product per summand and one addition less.
 
     Attributes:
         taps: for each dimension, of each number of the result.
@@ -289,13 +289,13 @@ class ExtremePlace(OnAxes):
 
 @dataclass(frozen=True)
 class Extremes(OnAxes):
-    """The largest number of each window; a comparison for each of its numbers but the first.
+    """The largest number of each window, along one dimension after the other.
 
-    Windows are taken along one dimension after the other.
+    One comparison per number of a window, except the first.
 
     Attributes:
-        windows: for each dimension, the places of each window; one that has only padding has a
-            place behind the last, and gives minus infinity.
+        windows: for each dimension, the places of each window; a window with only padding has a
+            place behind the last one, and gives minus infinity.
     """
 
     windows: tuple[tuple[tuple[int, ...], ...], ...]
@@ -325,8 +325,8 @@ class Extremes(OnAxes):
 class WindowPlaces(OnAxes):
     """The place of the largest number of each window, counted row by row through all dimensions.
 
-    Of equal numbers the first, of NaNs the last. One comparison per number of a window, except the
-    first.
+    The first of equal numbers counts, and the last NaN. One comparison per number of a window,
+    except the first.
 
     Attributes:
         windows: for each dimension, the places of each window; a window with only padding has a
@@ -365,7 +365,7 @@ class WindowPlaces(OnAxes):
 
 @dataclass(frozen=True)
 class Picked(OnAxes):
-    """The numbers of one operand at the places that the other one has; one operation each."""
+    """The numbers of one operand at the places in the other operand; one operation each."""
 
     @override
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:

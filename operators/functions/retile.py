@@ -28,7 +28,7 @@ from operators.functions.base import Reduction, State, zeros
 class _Retile(Reduction):
     """Concatenate the tiles of a group along ``axis``; no cycles.
 
-    The result is where the inputs were, and its valid rows (columns) are theirs, added up.
+    The result is in a memory unit if the first tile was. Valid rows or columns add up.
     """
 
     axis: ClassVar[int]
@@ -252,7 +252,7 @@ class SplitRows(_SplitLines):
 
 @dataclass(frozen=True)
 class SplitCols(_SplitLines):
-    """Split a tile into its columns, each handed on as a row.
+    """Split a tile into its columns, each as a row.
 
     Shapes:
         R x C tiles: C tiles of 1 x R each; with ``valid_only`` one per valid column.

@@ -1,4 +1,4 @@
-"""Functions and steps over whole rows: sums, maxima, softmax, norms, and how many are valid.
+"""Functions and steps over whole rows: sums, maxima, softmax, norms, and valid rows.
 
 Numbers are summed in 32 bits or more and rounded once, at the end, as PyTorch does.
 """
@@ -167,7 +167,7 @@ class RMSNorm(Step):
 
 @dataclass(frozen=True)
 class LayerNorm(Step):
-    """Each row less its mean, divided by its deviation, times weights, plus a bias.
+    """Each row minus its mean, divided by its deviation, times weights, plus a bias.
 
     Five operations a column and one for each further operand; five a row.
 

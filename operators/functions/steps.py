@@ -1,7 +1,7 @@
 """Chain: several steps on the tiles of one Map, each rounded like a separate call.
 
-A step computes arrays of a tile's numbers. Steps on whole rows, along dimensions and on images, and
-the steps of routers, are in separate modules.
+A step computes arrays of a tile's numbers. Steps on whole rows, along dimensions, on images and of
+routers are in separate modules.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ Shape: TypeAlias = tuple[Dim, Dim]
 
 @dataclass(frozen=True)
 class Number:
-    """A number that a step reads in the place of an array."""
+    """A number that a step reads instead of an array."""
 
     value: int | float
 
@@ -242,7 +242,7 @@ class Joined(Step):
 
 @dataclass(frozen=True)
 class Placed(Step):
-    """The elements in other places, some elements repeated; no operations.
+    """The elements of an array in other places, some of them repeatedly; no operations.
 
     Attributes:
         rows, cols: of the result.
