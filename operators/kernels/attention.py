@@ -184,7 +184,7 @@ class Attention(Kernel):
         return (redimensioned(done, (1, *heads_layout(heads, cols).trips)),)
 
     @override
-    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+    def configure(self, program: Program, given: Sequence[Streams]) -> None:
         """Bind the number of key tiles that the tasks see."""
         for dim, size in self._sizes:
             program.bind(dim, size)

@@ -97,7 +97,7 @@ def integers(lists: Lists, sizes: Sizes) -> Stream:
 
 
 def selectors(lists: Lists, width: int, sizes: Sizes) -> Stream:
-    """Return one-hot selectors as [1, tasks, n], as ``integers``."""
+    """Return one-hot selectors as [1, tasks, n], n ragged unless all lists are equally long."""
     if len({len(each) for each in lists}) == 1 and lists[0]:
         return Selectors(np.array(lists, np.int64)[..., None], width)()
     return Map(OneHot(width))(_ragged(lists, sizes))
@@ -142,14 +142,14 @@ class Reader:
         if len(rows) == 1:
             return self._one(rows[0], given[0])
         firsts = np.cumsum([0, *(each.part.tiles for each in rows)]).tolist()
-        whose = [(np.searchsorted(firsts, each, side="right") - 1).tolist() for each in self.tiles]
+        owners = [(np.searchsorted(firsts, each, side="right") - 1).tolist() for each in self.tiles]
         streams = []
         for number, (each, stream) in enumerate(zip(rows, given, strict=True)):
             first, behind = firsts[number : number + 2]
             own = [[tile - first for tile in task if first <= tile < behind] for task in self.tiles]
             part = replace(self, name=f"{self.name}_{number}", tiles=own)
             streams.append(part._flat(each, stream))
-        return self._joined(streams, whose)
+        return self._joined(streams, owners)
 
     def _one(self, rows: Rows, given: Stream | None) -> Stream:
         """Return the seen tiles of a single source, [1, tasks, n]."""
@@ -168,9 +168,9 @@ class Reader:
             return self._padded(Flatten(0, 2)(given))
         return self._seen(rows, given)
 
-    def _joined(self, streams: Sequence[Stream], whose: Lists) -> Stream:
+    def _joined(self, streams: Sequence[Stream], owners: Lists) -> Stream:
         """Merge the tiles of all sources in the order of the tasks, [1, tasks, n]."""
-        route = selectors(whose, len(streams), self.sizes)
+        route = selectors(owners, len(streams), self.sizes)
         return Flatten(0, 1)(Reassemble(name=f"{self.name}_join")(streams, route))
 
     def _loaded(self, rows: Rows, addresses: Stream) -> Stream:

@@ -184,15 +184,15 @@ def needs_of(model: Model) -> Needs:
         if not isinstance(operand.view.source, Stored)
     }
     return Needs(
-        {kernel: buffer_bytes(program, its) for kernel, its in wired.kernels.items()},
+        {kernel: buffer_bytes(program, nodes) for kernel, nodes in wired.kernels.items()},
         {
             operand: Buffer(
-                its,
-                buffer_bytes(program, its),
+                nodes,
+                buffer_bytes(program, nodes),
                 left.get(operand, 0),
                 operand not in round_loops and may_be_spilled(operand),
             )
-            for operand, its in wired.bringing.items()
+            for operand, nodes in wired.in_front.items()
         },
     )
 
@@ -266,20 +266,14 @@ def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
         if operand.view.source is not given and _place(operand, operands) is None:
             operands.append(operand)
     steps: list[Step] = []
-
-    def put(step: Step) -> int:
-        steps.append(step)
-        return len(operands) + len(steps) - 1
-
-    handed_on = -1
     for kernel in (first, second):
-        numbers: list[int] = []
-        for operand in kernel.operands:
-            place = _place(operand, operands)
-            numbers.append(handed_on if place is None else place)
+        # An operand of the second kernel without a place is the result of the first kernel's steps.
+        passed = len(operands) + len(steps) - 1
+        places = [_place(operand, operands) for operand in kernel.operands]
+        numbers = [passed if place is None else place for place in places]
         for step in kernel.chain.steps:
-            numbers.append(put(renumbered(step, numbers)))
-        handed_on = numbers[-1]
+            steps.append(renumbered(step, numbers))
+            numbers.append(len(operands) + len(steps) - 1)
     (result,) = second.results
     assert isinstance(result, Computed)
     return RowLocal(second.name, Chain(len(operands), tuple(steps)), operands, result)

@@ -80,7 +80,7 @@ class Kernel(ABC):
             For each result, ``[1, *layout.trips]`` of tiles, or its opaque form.
         """
 
-    def tell(self, program: Program, given: Sequence[Streams]) -> None:  # noqa: B027 - most know nothing
+    def configure(self, program: Program, given: Sequence[Streams]) -> None:  # noqa: B027 - a default
         """Set sizes of symbols and depths of channels; ``given`` are the streams of ``wire``."""
 
 

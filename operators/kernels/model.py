@@ -52,13 +52,13 @@ class Model:
 
     def edges(self) -> Iterator[Edge]:
         """Yield every reading of a kernel's result, in the order of the readers."""
-        giving: dict[Source, Kernel] = {}
+        producers: dict[Source, Kernel] = {}
         for kernel in self.kernels:
             for index, operand in enumerate(kernel.operands):
-                producer = giving.get(operand.view.source)
+                producer = producers.get(operand.view.source)
                 if producer is not None:
                     yield Edge(producer, kernel, index)
-            giving.update(dict.fromkeys(kernel.results, kernel))
+            producers.update(dict.fromkeys(kernel.results, kernel))
 
     def readers(self) -> dict[Source, int]:
         """The number of readings of each result, including outputs."""
@@ -132,7 +132,7 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
     for operand in kernel.operands:
         if operand.view.source not in made or kernel in loop.states.values():
             continue
-        joint = joint_of(operand)  # other kinds of operands are in front, and were refused
+        joint = joint_of(operand)  # a kernel with an opaque result was refused before its readers
         if not joint.convertible or not is_by_steps(joint.pulled.layout, loop.steps):
             return False
     if kernel in loop.behind.values():
@@ -159,7 +159,7 @@ def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> W
         with program.names.numbering(names - {kernel.name}):
             given = kernel.wire(inputs)
         wired.kernels[kernel] = range(first, len(program.nodes))
-        kernel.tell(program, given)
+        kernel.configure(program, given)
         joints.streams.update(zip(kernel.results, given, strict=True))
     _deepen_forks(program)
     return wired
@@ -181,7 +181,7 @@ class _Joints:
         first = len(nodes)
         result = self._joined(kernel, index, operand)
         made = self._wired.operands[operand] = range(first, len(nodes))
-        self._wired.bringing.setdefault(operand, made)
+        self._wired.in_front.setdefault(operand, made)
         return result
 
     def _joined(self, kernel: Kernel, index: int, operand: Operand) -> Streams:
@@ -216,7 +216,7 @@ class _Joints:
             return stream
         key = source, pulled.layout.canonical(), through
         if key in self._converted:
-            result, self._wired.bringing[operand] = self._converted[key]
+            result, self._wired.in_front[operand] = self._converted[key]
             return result
         nodes = self._program.nodes
         first = len(nodes)
@@ -224,9 +224,9 @@ class _Joints:
             result = spill(stream, source.layout, pulled.layout)
         else:
             result = Convert(pulled.layout)(stream.laid_out(source.layout))
-        self._wired.bringing[operand] = range(first, len(nodes))
+        self._wired.in_front[operand] = range(first, len(nodes))
         if not pulled.layout.rereads:
-            self._converted[key] = result, self._wired.bringing[operand]
+            self._converted[key] = result, self._wired.in_front[operand]
         return result
 
 
@@ -304,17 +304,16 @@ def _cut(layout: Layout, dim: int, size: int) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class Wired:
-    """The operators of each kernel and operand, as places in ``Program.nodes``.
+    """The operators of each kernel and operand, as indices of ``Program.nodes``.
 
     Attributes:
-        kernels: the operators of each kernel.
         operands: the operators that were wired for each operand; empty if it shares another's.
-        bringing: as ``operands``, with the shared operators for each operand that shares them.
+        in_front: the operators in front of each operand, also if it shares them.
     """
 
     kernels: dict[Kernel, range] = field(default_factory=dict)
     operands: dict[Operand, range] = field(default_factory=dict)
-    bringing: dict[Operand, range] = field(default_factory=dict)
+    in_front: dict[Operand, range] = field(default_factory=dict)
 
 
 def load(name: str, operand: Operand) -> Stream:

@@ -1,4 +1,4 @@
-"""Kernels at off-chip memory: rows of a stored table at known numbers, and outputs of a model.
+"""Kernels at off-chip memory: load known rows of a table, and store the outputs of a model.
 
 The tables are embeddings and tables of positions.
 """

@@ -309,8 +309,8 @@ def linear(
     nest = Nest(left, 0, size, size, order)
     if nest.row_tiles == 1 and order == "weight":
         nest = Nest(left, 0, size, size, "row")
-    comes_so = x.layout is not None and x.layout.same_order(nest.reading_left)
-    if nest.order == "row" and nest.groups and comes_so:
+    arrives_in_order = x.layout is not None and x.layout.same_order(nest.reading_left)
+    if nest.order == "row" and nest.groups and arrives_in_order:
         if size <= _WIDER * inner:
             units = at_most(schedule.units, size)
             nest = Nest(left, 0, size, size // units, "row", units)

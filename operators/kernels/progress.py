@@ -11,7 +11,7 @@ from multiprocessing import parent_process
 from typing import Final
 
 _CLEARED: Final = "\r\x1b[K"
-"""Moves to the begin of the line, and clears it."""
+"""Moves the cursor to the start of the line, and clears the line."""
 
 
 def progress(text: str) -> None:

@@ -64,7 +64,7 @@ class _Summary:
         last = [kernel for kernel in model.kernels if not kernel.results]
         self._outputs: Final = {*last, *(each for kernel in last for each in kernel.operands)}
         self._between: Final = [each for each in self.edges if each not in self._outputs]
-        self.through: Final = [each for each in self.edges if self._stores(wired.bringing[each])]
+        self.through: Final = [each for each in self.edges if self._stores(wired.in_front[each])]
         self._part: Final = dict(self._parts())
 
     def _stores(self, operators: range) -> bool:
@@ -80,17 +80,17 @@ class _Summary:
         return max(map(self._group_bytes, self._fusion.groups), default=0)
 
     def _group_bytes(self, group: tuple[Kernel, ...]) -> int:
-        its = [self._wired.kernels[kernel] for kernel in group]
-        its += [self._wired.operands[each] for kernel in group for each in kernel.operands]
-        return sum(buffer_bytes(self._program, each) for each in its)
+        operators = [self._wired.kernels[kernel] for kernel in group]
+        operators += [self._wired.operands[each] for kernel in group for each in kernel.operands]
+        return sum(buffer_bytes(self._program, each) for each in operators)
 
     def unfused_bytes(self) -> int:
         sources = {each.view.source for each in self._between}
         return sum(_tensor_bytes(each.shape, each.dtype) for each in sources)
 
     def converter_bytes(self) -> int:
-        its = [self._wired.operands[each] for each in self._between]
-        return sum(buffer_bytes(self._program, each) for each in its)
+        operators = [self._wired.operands[each] for each in self._between]
+        return sum(buffer_bytes(self._program, each) for each in operators)
 
     def channel_bytes(self) -> int:
         places = {node.name: place for place, node in enumerate(self._program.nodes)}

@@ -41,7 +41,7 @@ class KnownRows(NamedTuple):
 
     Attributes:
         experts: the expert of each row, ascending.
-        order: the number of each row that is sent to an expert.
+        order: the number of each row, in the order of ``experts``.
     """
 
     experts: NDArray[np.int64]
@@ -72,9 +72,9 @@ class Routing:
 
     Attributes:
         number: the layer's number among the layers that route, from 0.
-        tokens: their number.
-        hits: experts of a token.
-        experts: their number; 0 until a call sets it.
+        tokens: the number of tokens.
+        hits: the number of experts of a token.
+        experts: the number of experts; 0 until a call sets it.
         rows: the known routed rows; None if data choose the experts.
     """
 
@@ -319,7 +319,7 @@ class Deal(Kernel):
         return (RoutedStreams(form_of(result), dealt, rows=dealt).flat(),)
 
     @override
-    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+    def configure(self, program: Program, given: Sequence[Streams]) -> None:
         """Bind the number of rows of each expert."""
         (streams,) = given
         assert isinstance(streams, tuple)
@@ -366,7 +366,7 @@ class Collect(Kernel):
         return (redimensioned(found, (1, *result.layout.trips)),)
 
     @override
-    def tell(self, program: Program, given: Sequence[Streams]) -> None:
+    def configure(self, program: Program, given: Sequence[Streams]) -> None:
         """Deepen the channels of all experts to the number of tokens."""
         for expert in range(self.routing.experts):
             program.deepen(f"{self.name}.{expert}", max(1, self.routing.tokens))

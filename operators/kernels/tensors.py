@@ -35,7 +35,7 @@ from operators.tiles.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A tensor that is somewhere."""
+    """A tensor that kernels read."""
 
     name: str
     shape: tuple[int, ...]
@@ -131,7 +131,7 @@ class Opaque(Source):
 
 @dataclass(frozen=True)
 class Pulled:
-    """A reader's request, in terms of the source.
+    """The layout in which a reader of a view takes tiles from the view's source.
 
     Attributes:
         layout: over the source's shape; over another shape of equal size if only off-chip memory,
@@ -177,7 +177,7 @@ class View:
         if dims == tuple(range(len(dims))):
             return self
         if self.steps and isinstance(last := self.steps[-1][0], Permuted):
-            # Two permutations may cancel out, though a stream of neither alone exists.
+            # Two permutations may cancel out, although no stream has the order of the first one.
             before = replace(self, shape=self.steps[-1][1], steps=self.steps[:-1])
             return before.permuted([last.dims[dim] for dim in dims])
         return self._seen(Permuted(dims), tuple(self.shape[axis] for axis in dims))

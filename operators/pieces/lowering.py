@@ -1,4 +1,4 @@
-"""From a program of tiles to one of physical pieces, as the paper's hardware is built.
+"""Lower a program of tiles to a program of physical pieces, as in the paper's hardware.
 
 A product reads its first operand row by row and its second as whole tiles, each from a buffer that
 repeats it as often as needed. If the first operand is computed, it is buffered as a whole instead.
@@ -64,7 +64,7 @@ DIRECT_DEPTH: Final = 2
 
 
 def in_pieces(program: Program, rows: int, cols: int) -> Program:
-    """Return ``program`` with each tile in pieces of ``rows`` x ``cols``, as hardware has them.
+    """Return ``program`` with each tile in pieces of ``rows`` x ``cols``, as in hardware.
 
     Each operator is named after the original operator and its part, as in ``matmul_sum_1_product``.
 
@@ -381,7 +381,7 @@ class LoadPieces(Pieces):
 
 @dataclass(frozen=True)
 class StorePieces(Pieces):
-    """Writes pieces; takes the next one when those before have been handed over.
+    """Writes pieces; takes a piece when the memory has the requests of all pieces before it.
 
     Attributes:
         by_columns: the pieces of a tile come column by column.

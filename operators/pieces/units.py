@@ -287,11 +287,11 @@ class _Sets:
     """The free sets, and the chosen one.
 
     Attributes:
-        forgotten_cycle: the latest cycle in which a token was dropped.
+        dropped_cycle: the latest cycle in which a token was dropped.
     """
 
     def __init__(self, cycle: int) -> None:
-        self.forgotten_cycle = -1
+        self.dropped_cycle = -1
         self._free: Final = set(range(SETS))
         self._chosen: int | None = None
         self._cycle = cycle  # of the next choice, if a set is free
@@ -317,13 +317,13 @@ class _Sets:
     def share(self) -> None:
         self._held.append(self._latest)
 
-    def free(self, cycle: int, *, forgets: bool) -> None:
+    def free(self, cycle: int, *, drops: bool) -> None:
         self._choose(cycle - 1)
         if not self._free:
             self._cycle = max(self._cycle, cycle)
         self._free.add(self._held.popleft())
-        if forgets:
-            self.forgotten_cycle = cycle
+        if drops:
+            self.dropped_cycle = cycle
 
     def _choose(self, cycle: int) -> None:
         """Choose the highest free set, if the choice was due up to ``cycle``."""
@@ -340,7 +340,7 @@ def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
 class TokenPieces(Pieces):
     """The half of a buffer that stores: takes pieces, and receives the sets that are free again.
 
-    Nothing is stored in the cycle in which a token is dropped, and in the first 256.
+    Nothing is stored in the cycle in which a token is dropped, and in the first 256 cycles.
 
     Attributes:
         inner: dimensions of a token.
@@ -391,10 +391,10 @@ class TokenPieces(Pieces):
             begins = ends
             data.take()
             unit.charge(1)
-        await _hear(ports, sets)
+        await _take_freed(ports, sets)
         while sets.held:
             await ports.inputs[1].peek()
-            await _hear(ports, sets)
+            await _take_freed(ports, sets)
         ports.on_chip.release(unit, room, unit.now)
 
 
@@ -402,7 +402,7 @@ async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
     """Wait until a piece can be stored, in a ``new`` set or in the current one."""
     unit, freed = ports.unit, ports.inputs[1]
     while True:
-        await _hear(ports, sets)
+        await _take_freed(ports, sets)
         if new:
             ready_cycle = sets.ready_cycle(unit.now)
             if ready_cycle is None:
@@ -411,12 +411,12 @@ async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
             if ready_cycle > unit.now:
                 unit.charge(ready_cycle - unit.now)
                 continue
-        if sets.forgotten_cycle != unit.now:
+        if sets.dropped_cycle != unit.now:
             return
         unit.charge(1)
 
 
-async def _hear(ports: Ports, sets: _Sets) -> None:
+async def _take_freed(ports: Ports, sets: _Sets) -> None:
     """Take the sets that were freed up to now, each in the cycle of its arrival."""
     unit, freed = ports.unit, ports.inputs[1]
     while sets.held:
@@ -426,7 +426,7 @@ async def _hear(ports: Ports, sets: _Sets) -> None:
             return
         cycle = freed.head_cycle
         _, stop = freed.hear()
-        sets.free(cycle, forgets=stop > 0)
+        sets.free(cycle, drops=stop > 0)
 
 
 @dataclass(frozen=True)

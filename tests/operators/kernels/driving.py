@@ -35,7 +35,7 @@ def driven(
 ) -> Program:
     with Program("kernel", mode="functional", flops_per_cycle=flops_per_cycle) as program:
         streams = kernel.wire(_inputs(kernel, data))
-        kernel.tell(program, streams)
+        kernel.configure(program, streams)
         (result,) = streams
         assert isinstance(result, Stream)
         (given,) = kernel.results
