@@ -79,13 +79,6 @@ def pack_rows() -> Program:
     return program
 
 
-@case("FAB-D001", depths={"a_join.1": 4}, loops=(3,))
-def short_branch() -> Program:
-    with Program("short-branch") as program:
-        sink("y", fork_join("a", size=4, relays=0))
-    return program
-
-
 @case("FAB-D001", depths={"a_join.1": 16}, loops=(9,))
 def unequal_branches() -> Program:
     with Program("unequal-branches", channel_depth=1) as program:
@@ -206,13 +199,6 @@ def ring(name: str, size: int, begun: int = 0) -> None:
 def ring_of_1(begun: int = 0) -> Program:
     with Program("ring-of-1") as program:
         ring("relay", 1, begun)
-    return program
-
-
-@case("FAB-D002", loops=(2,), begun=1)
-def ring_of_2(begun: int = 0) -> Program:
-    with Program("ring-of-2") as program:
-        ring("relay", 2, begun)
     return program
 
 

@@ -32,13 +32,7 @@ _OF_TORCH: Final = re.compile(r"torch|own_module")
 
 
 class Block(NamedTuple):
-    """A block of code in a document.
-
-    Attributes:
-        language: of the fence.
-        title: file that the block is; empty if it is not a file.
-        text: its lines.
-    """
+    """A block of code in a document; ``title`` is the file that it is, if it is one."""
 
     language: str
     title: str
@@ -74,10 +68,7 @@ def clone(folder: Path) -> Path:
 def happened(block: Block, here: Path, entered: list[str]) -> str:
     """Write the file, run the commands, or enter what a block says; return it as it came out.
 
-    Args:
-        block: of the document.
-        here: the folder in which all blocks of the document run.
-        entered: the blocks that were entered at Python's prompt before; this one is added.
+    ``entered`` are the blocks that were entered at Python's prompt before; this one is added.
     """
     if block.title:
         (here / block.title).write_text(block.text, encoding="utf-8")
@@ -96,13 +87,7 @@ def happened(block: Block, here: Path, entered: list[str]) -> str:
 
 
 def pictured(document: Path, here: Path, *, write: bool) -> None:
-    """Compare each image of ``document`` with the file of its name that commands wrote in ``here``.
-
-    Args:
-        document: a file in Markdown.
-        here: the folder in which its blocks ran.
-        write: replace the image instead.
-    """
+    """Compare each image of ``document`` with the file that commands wrote, or replace it."""
     for image in _IMAGE.findall(document.read_text(encoding="utf-8")):
         shown, made = document.parent / image, here / Path(image).name
         if made.exists() and write:

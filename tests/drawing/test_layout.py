@@ -3,31 +3,16 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import strategies as st
 
 from fabric.analysis.drawing.picture import Arrow, Box, Picture, picture_of
 from fabric.analysis.drawing.svg import svg
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.causes import SHOWN, Cause
 from tests.drawing.geometry import clashes, drawn
 from tests.profiles import spread
 from tests.programs.loading import OF_TORCH
 from tests.symbolic.programs import PROGRAMS, wired
 
 SHIPPED = sorted(file.stem for file in PROGRAMS.glob("*.py") if file.stem not in OF_TORCH)
-
-boxes = st.builds(
-    Box,
-    title=st.text("ab_0", min_size=1, max_size=60),
-    count=st.integers(1, 3),
-    operator=st.just("Map"),
-    kind=st.sampled_from(["compute", "memory", "routing"]),
-    place=st.just("x.py:1"),
-    shares=st.just({cause: 1 / len(SHOWN) for cause in SHOWN}) | st.none(),
-    state=st.just("full, since 3") | st.just(""),
-    cause=st.sampled_from([None, Cause.FULL]),
-    stuck=st.booleans(),
-)
 
 
 def chain(arrows: list[tuple[int, int]]) -> Picture:

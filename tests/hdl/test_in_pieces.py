@@ -137,15 +137,6 @@ def test_wrong_data_are_found() -> None:
     assert simulate(in_pieces(program, 16, 16)).verified is False
 
 
-def test_what_cannot_be_lowered_is_named() -> None:
-    with Program("copy") as program:
-        loads = op.LinearOffChipLoad(op.Tensor((32, 32)), (16, 16))()
-        op.LinearOffChipStore("y")(op.Flatten(0, 1, name="flat")(loads))
-    with pytest.raises(ProgramError, match="flat: Flatten cannot be lowered to pieces") as told:
-        in_pieces(program, 16, 16)
-    assert told.value.file == __file__
-
-
 def test_a_product_of_a_product_is_refused() -> None:
     # Its operand would arrive column by column.
 

@@ -239,15 +239,3 @@ def test_placement_without_sites_or_room_is_refused(tmp_path: Path) -> None:
     crowded = _program("moe", Mesh(columns=2, rows=2, units_per_site=3))
     with pytest.raises(fab.ConfigurationError, match="units_per_site is 3: expected at least"):
         fab.simulate(crowded)
-
-
-FILES = {
-    "one row": ("columns = 4\nrows = 1", r"\[network\] rows is .*1: expected"),
-    "no width": (
-        "columns = 4\nrows = 2\nlink_bytes_per_cycle = 0", r"link_bytes_per_cycle is .*0: expected"
-    ),
-    "no crossing": (
-        "columns = 4\nrows = 2\ndie_columns = 2", r"\[network\] crossing_cycles is missing"
-    ),
-    "no columns": ("rows = 2", r"\[network\] has no columns: expected"),
-}  # fmt: skip

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +10,7 @@ import pytest
 
 import operators as op
 from fabric import Hardware, Mesh, Program, load_hardware, place, simulate
-from fabric.analysis.placing.floor import Cost, Floor, Net, Netlist, Unit, netlist_of
-from fabric.analysis.placing.result import FloorPlan, LoadedLink
-from fabric.graph.hardware.latency import Site
+from fabric.analysis.placing.floor import netlist_of
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.errors import ConfigurationError
@@ -32,61 +29,6 @@ def small(hardware: Hardware = PAPER) -> Program:
 
 def join() -> Program:
     return load_program(Path(JOIN), [], PAPER).program
-
-
-FAMILIES = ("alpha", "beta", "gamma", f"delta{'_of_many_parts' * 4}", "epsilon", "zeta", "eta")
-
-
-def by_hand() -> FloorPlan:
-    names = [*(f"matmul_{i}" for i in (1, 2, 3, 4)), *(f"load_{i}" for i in (1, 2, 3)), *FAMILIES]
-    numbers = (0, 17, 5, 5, 17, 17, 5, 6, 6, 6, 7, 18, 18, 11)
-    units = tuple(Unit(name, "compute", False, 100) for name in names)
-    left, right = (2, 3, 6), (7, 8, 9)
-    over = [(a, b) for a in left for b in right]
-    sizes = (700, 50, 1, 300, 40, 3, 2, 90, 30)
-    nets = [Net(a, (b,), size) for (a, b), size in zip(over, sizes, strict=True)]
-    nets += [Net(3, (b, 10), 8) for b in right] + [Net(6, (b, 10), 11) for b in (7, 8)]
-    users = {
-        f"{names[net.source]} -> {', '.join(names[unit] for unit in net.targets)}": net.size_bytes
-        for net in sorted(nets, key=lambda net: -net.size_bytes)
-    }
-    whole = sum(users.values())
-    nets += [Net(7, (11,), 500), Net(11, (7,), 2), Net(8, (10,), 44), Net(10, (8,), 5)]
-    mesh = Mesh(
-        columns=12,
-        rows=2,
-        link_bytes_per_cycle=64,
-        die_columns=6,
-        crossing_cycles=3,
-        crossing_bytes_per_cycle=32,
-    )
-    floor = Floor.of(mesh, Netlist("by <hand>", units, tuple(nets), 15, 1), 350)
-    at = mesh.sites
-    return FloorPlan(
-        program="by <hand>",
-        mesh=mesh,
-        sites={name: at[site] for name, site in zip(names, numbers, strict=True)},
-        units_per_site=3,
-        site_bytes=350,
-        seed=0,
-        method="annealed",
-        proven=False,
-        cost=floor.cost(numbers),
-        random_cost_bytes=20_000,
-        lower_bound=Cost(2000, 1000),
-        lower_bound_bytes=3000,
-        unknown_channels=1,
-        worst=LoadedLink(Site(5, 0), Site(6, 0), whole, users),
-        floor=floor,
-        numbers=numbers,
-    )
-
-
-def test_plan_is_printed(
-    golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    golden("by_hand.txt", str(by_hand()))
 
 
 def test_nets_have_the_bytes_that_a_run_sends() -> None:

@@ -83,13 +83,6 @@ def test_decoder_is_verified_in_the_cycles_of_timing_mode(lengths: Path, setting
     assert timing.channels_counters == functional.channels_counters
 
 
-def test_decoder_in_bfloat16_is_verified(lengths: Path) -> None:
-    report = run(lengths, hardware=Hardware())
-
-    assert report.verified is True
-    assert run(lengths, "timing", Hardware()).cycles == report.cycles
-
-
 @examples(quick=2, deep=30)
 @given(
     values=st.lists(st.integers(0, 70), min_size=1, max_size=6),

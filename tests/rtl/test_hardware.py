@@ -349,26 +349,6 @@ def test_shipped_programs_under_verilator_equal_their_runs(tmp_path: Path) -> No
 
 
 @pytest.mark.deep
-def test_memory_that_has_read_ahead_answers_in_the_same_cycle(tmp_path: Path) -> None:
-    hardware = load_hardware(PROGRAMS / "hardware" / "hdl_ideal.toml").of_wires()
-    with hardware_scope(hardware), Program("product", mode="timing") as built:
-        left, right = (
-            op.LinearOffChipLoad(
-                op.Tensor((256, 32)), (32, 32), shape=(8, 1, 1), strides=(1, 1, 1)
-            )()
-            for _ in range(2)
-        )
-        op.LinearOffChipStore("y")(op.Accum(op.MatmulSum())(left, right))
-    made = design(in_pieces(built, 16, 16))
-    assert len(made.netlist.channels) < 50
-    assert 0 in {cycles for each in made.netlist.units for cycles in each.latencies_cycles or []}
-
-    found = run(made, write(made, tmp_path), tmp_path)
-
-    assert found.equal, found
-
-
-@pytest.mark.deep
 def test_command_compares_transfers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["rtl", PROGRAM, "-p", "tokens=2", "-o", str(tmp_path), "--run", "--json"])
     found = json.loads(capsys.readouterr().out)

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric import FabricError, Hardware, Program, ProgramError, Tile, TileType
+from fabric import FabricError, Hardware, Program, Tile, TileType
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from operators import Exp, Function, LinearOffChipLoad, LinearOffChipStore, Map
 from operators.rtl import description, sequences
 from operators.rtl.hardware import design
 from operators.rtl.netlist import Netlist
-from operators.rtl.own import OwnModules
 from operators.rtl.verilog import modules_of
 from tests.programs.loading import program
 
@@ -101,12 +100,6 @@ def test_wrong_hardware_is_reported_at_its_operator(
 
     with pytest.raises(FabricError, match=message):
         design(built)
-
-
-def test_wrong_number_of_ports_is_refused() -> None:
-    expected = "unit: inputs and outputs of its hardware are 2 and 1: expected 3 and 4, those with"
-    with pytest.raises(ProgramError, match=expected):
-        OwnModules().named("unit", "A", sequences.zip_, (3, 4))
 
 
 def test_module_named_as_a_keyword_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,20 +247,6 @@ def test_design_overrides_keys_of_the_cost(tmp_path: Path) -> None:
     assert found.loads == (1, 50_000)
 
 
-def test_serve_names_the_line_of_a_users_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "own.py").write_text(
-        "from fabric.serving import ContinuousBatching\n\n\n"
-        "class Own(ContinuousBatching):\n    def schedule(self):\n        return 1 / 0\n"
-    )
-    file = config(tmp_path, top='scheduler = "own.py:Own"\n')
-    status, _, errors = told(capsys, file)
-    assert status == 2
-    assert "own.py:6" in errors
-    assert "the scheduler raised ZeroDivisionError" in errors
-
-
 @pytest.mark.deep
 def test_interrupted_serve_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.py").write_text(

@@ -18,7 +18,6 @@ from fabric.explore.serving.run_costs import (
     FabricCost,
     FabricDescription,
     LayerRuns,
-    spread_caches,
 )
 from fabric.explore.serving.server import Server
 from fabric.explore.study.evaluation import Job, known_before, outcome_of
@@ -152,16 +151,6 @@ def test_routing_of_another_shape_is_refused(data: np.ndarray, tmp_path: Path) -
     assert raised.value.message == (
         f"data is {data.dtype} {list(data.shape)}: expected integers [tokens, top_k]"
     )
-
-
-def test_spread_caches_have_the_asked_mean() -> None:
-    lengths = [10, 20, 60, 110]
-    found = spread_caches(lengths, 5, 40, 3)
-    drawn = np.random.default_rng((3, 5, 40)).choice(np.array(lengths, float), 5)
-    assert found == tuple(round(each * 40 / drawn.mean()) for each in drawn.tolist())
-    assert len(spread_caches(lengths, 400, 40, 0)) == 400
-    assert np.mean(spread_caches(lengths, 400, 40, 0)) == pytest.approx(40, abs=0.5)
-    assert spread_caches([7], 3, 12, 0) == (12, 12, 12)
 
 
 @pytest.mark.deep

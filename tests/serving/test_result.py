@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from fabric.display.terminal import plain_text
-from fabric.explore.serving.folder import _draw_load, drawn
+from fabric.explore.serving.folder import drawn
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
@@ -237,21 +235,6 @@ def test_times_have_a_unit_in_which_they_are_read() -> None:
     assert time_unit((99, 0.01)) == (1e-3, "ms")
     assert time_unit((100, 0.01)) == (1, "s")
     assert time_unit((0.000999, None)) == (1e-6, "\u03bcs")
-
-
-def test_picture_has_the_statistics_of_the_table() -> None:
-    result, figure = both(), Figure()
-    FigureCanvasAgg(figure)
-    _draw_load(result, figure)
-    first = figure.axes[0]
-    fast = result.of("fast")
-    spreads = [each.measures.time_to_first_token for each in fast]
-
-    assert first.get_ylabel() == "time to first token (ms)"
-    drawn_lines = [np.asarray(each.get_ydata()).tolist() for each in first.lines[:2]]
-    assert drawn_lines == [
-        [1000 * (getattr(each, name) or 0) for each in spreads] for name in ("mean", "p99")
-    ]
 
 
 def test_knee_is_explained_if_a_design_has_one() -> None:

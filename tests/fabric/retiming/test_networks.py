@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from fabric.timing.retiming.record import Record
@@ -14,7 +14,6 @@ from tests.fabric.retiming.real import UNBOUNDED, timed
 from tests.profiles import examples
 
 SHORT: Final = examples(quick=12, deep=400)
-WHOLE: Final = settings(SHORT, max_examples=2_000)
 
 
 def _record_of(network: Network, depth: int) -> Record | None:

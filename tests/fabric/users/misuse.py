@@ -118,12 +118,6 @@ async def _puts_unreserved(ports: Any) -> None:
     ports.sink.put((True, 0))  # here
 
 
-async def _puts_twice(ports: Any) -> None:
-    await ports.sink.reserve()
-    ports.sink.put((True, 0))
-    ports.sink.put((True, 0))  # here
-
-
 async def _sends_at_no_cycle(ports: Any) -> None:
     await ports.sink.send_at((True, 0), 1.5)  # here
 
@@ -159,11 +153,6 @@ async def _keeps_send(ports: Any) -> None:
     assert kept
 
 
-async def _forgets_receive(ports: Any) -> None:
-    ports.source.receive()  # here
-    await ports.sink.send((True, 0))
-
-
 async def _loops_on_receive(ports: Any) -> None:
     while ports.source.receive():  # here
         ports.unit.charge(1)
@@ -186,11 +175,6 @@ async def _awaits_twice(ports: Any) -> None:
     await sending  # here
 
 
-async def _sends_what_it_did_not_await(ports: Any) -> None:
-    element = ports.source.receive()  # here
-    await ports.sink.send(element)
-
-
 async def _in_a_thread(ports: Any) -> None:
     def work() -> None:
         with contextlib.suppress(SystemExit):
@@ -204,10 +188,6 @@ async def _in_a_thread(ports: Any) -> None:
 async def _turns_back(ports: Any) -> None:
     ports.unit.charge(7)
     ports.unit.now -= 5  # here
-
-
-async def _runs_ahead(ports: Any) -> None:
-    ports.unit.now += 5  # here
 
 
 async def _cooks_the_books(ports: Any) -> None:
@@ -256,11 +236,6 @@ CALLS = {
         "element 0 of {stream} is put without a slot: expected `await reserve()` before ({at}), "
         "at cycle 0",
     ),
-    "put twice": Row(
-        _puts_twice,
-        "element 1 of {stream} is put without a slot: expected `await reserve()` before ({at}), "
-        "at cycle 0",
-    ),
     "at no cycle": Row(
         _sends_at_no_cycle,
         "element 0 of {stream} is sent for cycle 1.5: expected an integer ({at}), at cycle 0",
@@ -286,16 +261,12 @@ CALLS = {
     ),
     "send forgotten": Row(_forgets_send, f"send() is not awaited: {_DONE} 1, element 1"),
     "send kept": Row(_keeps_send, f"send() is not awaited: {_DONE} 0, element 0"),
-    "receive forgotten": Row(_forgets_receive, f"receive() is not awaited: {_DONE} 0, element 0"),
     "receive in a loop": Row(_loops_on_receive, f"receive() is not awaited: {_DONE} 1, element 0"),
     "reach forgotten": Row(_forgets_reach, f"reach() is not awaited: {_DONE} 0, element 0"),
     "two at a time": Row(_two_receives, f"receive() is not awaited: {_DONE} 0, element 0"),
     "awaited twice": Row(
         _awaits_twice,
         "RuntimeError: cannot reuse already awaited coroutine ({at}), at cycle 0, element 0",
-    ),
-    "sent for awaited": Row(
-        _sends_what_it_did_not_await, f"receive() is not awaited: {_DONE} 0, element 0"
     ),
     "a thread": Row(
         _in_a_thread,
@@ -306,11 +277,6 @@ CALLS = {
         _turns_back,
         "now of its unit is set to 2: expected charge(cycles) for work; the fabric counts waits "
         "({at}), at cycle 7, element 0",
-    ),
-    "a clock put forward": Row(
-        _runs_ahead,
-        "now of its unit is set to 5: expected charge(cycles) for work; the fabric counts waits "
-        "({at}), at cycle 0, element 0",
     ),
     "a counter": Row(
         _cooks_the_books,

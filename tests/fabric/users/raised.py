@@ -39,26 +39,6 @@ async def _interrupts(_ports: Any) -> None:
     raise KeyboardInterrupt  # here
 
 
-async def _exits(_ports: Any) -> None:
-    raise SystemExit(0)  # here
-
-
-async def _generator_exits(_ports: Any) -> None:
-    raise GeneratorExit  # here
-
-
-async def _stops_iterating(_ports: Any) -> None:
-    raise StopAsyncIteration  # here
-
-
-async def _is_nothing_known(_ports: Any) -> None:
-    raise BaseException("mine")  # here
-
-
-async def _needs_memory(_ports: Any) -> None:
-    raise MemoryError  # here
-
-
 async def _never_ends(_ports: Any) -> None:
     def deeper() -> None:
         deeper()  # here
@@ -76,11 +56,6 @@ RAISED = {
     "nothing said": (_without_words, "ValueError"),
     "several lines": (_several_lines, "ValueError: one\ntwo\x1b[2J"),
     "KeyboardInterrupt": (_interrupts, "KeyboardInterrupt"),
-    "SystemExit": (_exits, "SystemExit: 0"),
-    "GeneratorExit": (_generator_exits, "GeneratorExit"),
-    "StopAsyncIteration": (_stops_iterating, "StopAsyncIteration"),
-    "BaseException": (_is_nothing_known, "BaseException: mine"),
-    "MemoryError": (_needs_memory, "MemoryError"),
     "recursion": (_never_ends, "RecursionError: maximum recursion depth exceeded"),
     "several": (_several, "ValueError: first"),
 }

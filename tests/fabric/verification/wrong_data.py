@@ -27,12 +27,6 @@ def signs_beside_a_large_element(_: Draw) -> tuple[Array, Array]:
     return wanted, np.where(wanted == 100, 100, -wanted)
 
 
-def one_row_of_zeros(draw: Draw) -> tuple[Array, Array]:
-    wanted, found = _matrix(draw)
-    found[17] = 0
-    return wanted, found
-
-
 def all_rows_but_one_of_zeros(draw: Draw) -> tuple[Array, Array]:
     wanted, found = _matrix(draw)
     wanted[0] *= 5
@@ -50,16 +44,6 @@ def one_tile_stale(draw: Draw) -> tuple[Array, Array]:
     wanted, found = _matrix(draw)
     found[:TILE, TILE : 2 * TILE] = found[:TILE, :TILE]
     return wanted, found
-
-
-def off_by_one_row(draw: Draw) -> tuple[Array, Array]:
-    wanted = draw((ROWS, COLS))
-    return wanted, np.roll(wanted, 1, axis=0)
-
-
-def one_product_of_two_missing(draw: Draw) -> tuple[Array, Array]:
-    first, second = draw((ROWS, COLS)), draw((ROWS, COLS))
-    return first + second, first
 
 
 def padding_kept(draw: Draw) -> tuple[Array, Array]:
@@ -102,16 +86,6 @@ def one_element_of_many(draw: Draw) -> tuple[Array, Array]:
 def _scale(wanted: Array) -> Array:
     result: Array = np.sqrt(np.square(wanted).mean(axis=1, keepdims=True))
     return result
-
-
-def the_other_sign(draw: Draw) -> tuple[Array, Array]:
-    wanted = draw((ROWS, COLS))
-    return wanted, -wanted
-
-
-def one_added(draw: Draw) -> tuple[Array, Array]:
-    wanted = draw((ROWS, COLS))
-    return wanted, wanted + 1
 
 
 def a_small_row_of_zeros(draw: Draw) -> tuple[Array, Array]:
@@ -213,16 +187,13 @@ NEEDS_FLOATS = {
 
 NEEDS_SIGNS = {
     "signs_beside_a_large_element",
-    "the_other_sign",
 }
 """Unsigned types and booleans have none."""
 
 NEEDS_NUMBERS = {
     "all_rows_but_one_of_zeros",
     "missing_bias",
-    "one_product_of_two_missing",
     "one_element_of_many",
-    "one_added",
     "one_summand_of_sixteen_lost",
     "clipped",
     "summed_up",

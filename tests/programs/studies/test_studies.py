@@ -62,21 +62,6 @@ def test_published_values_are_all_known() -> None:
         assert listed <= known
 
 
-def test_printed_points_are_complete() -> None:
-    tables = {
-        "figure_08": [*camera_ready.swiglu(), *camera_ready.hdl()],
-        "figures 9 and 19": list(camera_ready.tiling(64)),
-        "figures 10 and 20": list(camera_ready.tiling(1024)),
-        "figures 12 and 13": list(camera_ready.multiplexing()),
-        "figure_15": list(camera_ready.blocks()),
-    }
-    assert [28, 30, 24, 17, 8] == [len(each) for each in tables.values()]
-    for name, values in tables.items():
-        seen = {(each.table, *sorted(each.setting.items()), each.metric) for each in values}
-        # Simulator and hardware are of the same points.
-        assert len(values) == len(seen) * (2 if name == "figure_08" else 1)
-
-
 @pytest.mark.parametrize(
     ("name", "batch", "told"),
     [
