@@ -11,7 +11,7 @@ from fabric.analysis.trace.pages.parts import filled, head, part
 from fabric.display.html import fragment, section, sections, text
 from fabric.display.parts import Rows
 from fabric.explore.serving.result import answer, load_text, notes, prefixed, time_unit
-from fabric.explore.study.written.folder import trying, write_pictures
+from fabric.explore.study.written.folder import write_files, write_pictures
 from fabric.explore.study.written.markup import style, titled
 from fabric.explore.study.written.painting import is_wide, render, scale, shared_legend
 from fabric.explore.study.written.pictures import Drawn
@@ -29,19 +29,17 @@ if TYPE_CHECKING:
 
 def write_folder(result: ServingResult, folder: Path, *, command: str = "") -> list[str]:
     """Write ``serving.json``, pictures and ``index.html``; return a sentence for each failure."""
-    troubles = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
-    if troubles:
-        return troubles
     pictures = drawn(result)
     page = page_html(result, pictures, command)
     numbers = json_text(result.as_json())
-    for name, write in (
-        ("serving.json", lambda: write_whole(folder / "serving.json", numbers)),
-        ("pictures", lambda: write_pictures(folder / "pictures", pictures)),
-        ("index.html", lambda: write_whole(folder / "index.html", page)),
-    ):
-        troubles += trying(folder / name, write)
-    return troubles
+    return write_files(
+        folder,
+        {
+            "serving.json": lambda: write_whole(folder / "serving.json", numbers),
+            "pictures": lambda: write_pictures(folder / "pictures", pictures),
+            "index.html": lambda: write_whole(folder / "index.html", page),
+        },
+    )
 
 
 _FOLDER: Final = Path(__file__).parent

@@ -11,11 +11,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
+from fabric.explore.serving.requests import table_text
 from fabric.explore.serving.server import Batch, Count, Price
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Described
 from fabric.messages.errors import ConfigurationError, FabricError
-from fabric.messages.files import open_given
 from fabric.messages.text import counted
 
 Tree: TypeAlias = "dict[float, Tree] | float"
@@ -112,20 +112,13 @@ class Lookup:
 def read_rows(
     path: Path, axes: Sequence[str], group: str | None = None
 ) -> dict[str, dict[tuple[float, ...], float]]:
-    """Read microseconds by coordinates from CSV with a column per axis and ``time_us``.
+    """Read microseconds by coordinates from CSV with a column for each axis and ``time_us``.
 
     Rows with the same text in the column ``group`` are a table; without it, all rows are the table
     "".
     """
     file = str(path)
-    try:
-        with open_given(path) as opened:
-            text = opened.read().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"cannot be read ({error}): expected a table of times", file=file
-        ) from None
-    rows = csv.DictReader(io.StringIO(text, newline=""))
+    rows = csv.DictReader(io.StringIO(table_text(path, "a table of times"), newline=""))
     needed = [*axes, "time_us", *([group] if group else [])]
     missing = [each for each in needed if each not in (rows.fieldnames or ())]
     if missing:

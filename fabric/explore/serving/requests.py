@@ -157,7 +157,7 @@ def read_requests(path: Path | str) -> Requests:
             arrivals do not ascend.
     """
     file = str(path)
-    rows = csv.reader(io.StringIO(_text(Path(path)), newline=""))
+    rows = csv.reader(io.StringIO(table_text(Path(path), "a table of requests"), newline=""))
     columns = _columns(next(rows, []), file)
     times: list[float | Decimal] = []
     prompts: list[int] = []
@@ -188,7 +188,8 @@ def read_requests(path: Path | str) -> Requests:
     return Requests(arrivals, np.array(prompts, np.int64), np.array(outputs, np.int64))
 
 
-def _text(path: Path) -> str:
+def table_text(path: Path, expected: str) -> str:
+    """Return the text of a table, gzipped or not; ``expected`` ends the text of an error."""
     try:
         with open_given(path) as opened:
             content = opened.read()
@@ -197,13 +198,13 @@ def _text(path: Path) -> str:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigurationError(
-            f"cannot be read ({reason}): expected a table of requests", file=str(path)
+            f"cannot be read ({reason}): expected {expected}", file=str(path)
         ) from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigurationError(
-            "is not UTF-8 text: expected a table of requests", file=str(path)
+            f"is not UTF-8 text: expected {expected}", file=str(path)
         ) from None
 
 

@@ -351,7 +351,6 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
             *(channel.binds, channel.input),
         ),
     )
-    alike.sort(key=lambda each: -sum(x.depth * x.element_bytes for x in each.members))
     several = len(sizing.inputs) > 1
     rows = [
         (
@@ -366,8 +365,7 @@ def _channels(sizing: Sizing, shown: int) -> Sheet:
         )
         for title, members in sorted(alike, key=lambda each: -_bytes(each[1], "depth"))
     ]
-    title = "Channels by bytes"
-    yield Title(title, f", {len(sizing.channels):,} in all, equal ones in one row")
+    yield Title("Channels by bytes", f", {len(sizing.channels):,} in all, equal ones in one row")
     columns = ("channel", "channels", "now", "depth", "at least", "bytes", "why not less")
     yield Rows((*columns, *(["input that decides"] if several else [])), rows, shown)
 

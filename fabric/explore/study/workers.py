@@ -111,15 +111,6 @@ class ThreadedWorkers(ABC):
 class WorkerLost(Exception):  # noqa: N818 - an event, not an error of ours
     """A worker ended without an answer; the text gives the reason."""
 
-    @staticmethod
-    def with_exit_code(exit_code: int | None) -> WorkerLost:
-        """Describe the exit code of a process, None if unknown."""
-        if exit_code is None:
-            return WorkerLost("for an unknown reason")
-        if exit_code < 0:
-            return WorkerLost(f"killed by {signal.Signals(-exit_code).name}")
-        return WorkerLost(f"exit status {exit_code}")
-
 
 def unanswered(job: Job, error: BaseException, timeout_seconds: float | None) -> Outcome:
     """Return the outcome of an unanswered point; raise ``error`` if it is internal."""
@@ -229,7 +220,7 @@ class _Process:
         if not ready:
             raise TimeoutError
         if answer is None:
-            raise WorkerLost.with_exit_code(self._exit_code())
+            raise WorkerLost(self._end())
         self.questions += 1
         return cast("Answer | BaseException", answer)
 
@@ -240,13 +231,16 @@ class _Process:
     def kill(self) -> None:
         with _CHILDREN:
             self.process.kill()
-        self._exit_code()
+        self._end()
 
-    def _exit_code(self) -> int | None:
+    def _end(self) -> str:
         wait([self.process.sentinel])
         with _CHILDREN:
             self.process.join()
-            return self.process.exitcode
+            code = self.process.exitcode
+        if code is None:
+            return "for an unknown reason"
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
 
 
 def _serve(questions: Connection) -> None:
@@ -349,12 +343,6 @@ class DaskWorkers(ThreadedWorkers):
         self._stop(under_way)
         self._threads.shutdown(cancel_futures=True)
         self._client.close()
-
-    def at_work(self) -> bool:
-        """Return whether a worker has started a point."""
-        with self._lock:
-            keys = {promise.key for promise in self._under_way}
-        return bool(self._at_work(keys))
 
     @override
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:

@@ -98,7 +98,7 @@ def test_closed_workers_leave_nothing_on_the_cluster(address: str) -> None:
     study = _study("never ends")
     workers = DaskWorkers(address, None)
     late = workers.run(Job.of(study, study.point(0)))
-    while not workers.at_work():
+    while not any(workers._client.processing().values()):
         assert not late.done()
     workers.close()
     assert late.done()
@@ -126,7 +126,7 @@ def test_cluster_that_loses_all_workers_is_an_error(monkeypatch: pytest.MonkeyPa
             at_the_end.callback(workers.close)
             study = _study("never ends")
             point = workers.run(Job.of(study, study.point(0)))
-            while not workers.at_work():
+            while not any(workers._client.processing().values()):
                 assert not point.done()
             process.kill()
             with pytest.raises(OSError, match="the Dask cluster has lost all workers"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -42,17 +42,16 @@ def write_folder(result: StudyResult, folder: Path) -> list[str]:
 
     Returns a sentence for each failure; a file that cannot be replaced stays.
     """
-    trouble = list(trying(folder, lambda: folder.mkdir(parents=True, exist_ok=True)))
-    if trouble:
-        return trouble
     pictures = drawn(result)
     page = page_html(result, pictures)
-    writers = {
-        "points": lambda: write_points(result, folder),
-        "pictures": lambda: write_pictures(folder / "pictures", pictures.made),
-        "index.html": lambda: write_whole(folder / "index.html", page),
-    }
-    troubles = [each for name, write in writers.items() for each in trying(folder / name, write)]
+    troubles = write_files(
+        folder,
+        {
+            "points": lambda: write_points(result, folder),
+            "pictures": lambda: write_pictures(folder / "pictures", pictures.made),
+            "index.html": lambda: write_whole(folder / "index.html", page),
+        },
+    )
     return [*pictures.troubles, *troubles]
 
 
@@ -62,7 +61,7 @@ def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
     Returns a sentence for each failure.
     """
     file = folder / "index.html"
-    return list(trying(file, lambda: write_whole(file, _overview(results, folder))))
+    return write_files(folder, {file.name: lambda: write_whole(file, _overview(results, folder))})
 
 
 def _overview(results: Sequence[StudyResult], folder: Path) -> str:
@@ -291,9 +290,13 @@ def write_pictures(folder: Path, pictures: Sequence[Drawn]) -> None:
             other.write_bytes(picture.png)
 
 
-def trying(path: Path, write: Callable[[], object]) -> Iterator[str]:
-    """Yield the error of a write; ``path`` is named if the system's error names no file."""
-    try:
-        write()
-    except OSError as error:
-        yield f"{error.filename or path}: {error.strerror or error}"
+def write_files(folder: Path, writers: Mapping[str, Callable[[], object]]) -> list[str]:
+    """Write files, by name, into ``folder``; return a sentence for each failure."""
+    troubles = []
+    for name, write in writers.items():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write()
+        except OSError as error:
+            troubles.append(f"{error.filename or folder / name}: {error.strerror or error}")
+    return list(dict.fromkeys(troubles))
