@@ -327,7 +327,7 @@ class ShiftedExp(Function):
 
 @dataclass(frozen=True)
 class RescaledSum(Reduction):
-    """Sums of weighted values and of the weights, rescaled whenever the maximum grows.
+    """Sums of a softmax in pieces: weighted values and weights, rescaled when the maximum grows.
 
     Shapes:
         weights: R x C; values: C x N, of an element type of their own; maximum, which is not used,
