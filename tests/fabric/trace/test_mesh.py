@@ -26,7 +26,7 @@ def test_mesh_on_the_page_has_the_shares_of_the_report(tmp_path: Path) -> None:
             limited = [each for each in report.network.links if each.bytes_per_cycle is not None]
             assert limited
             shares = [each.share(report.cycles or 0) for each in limited]
-            assert [link.share for link in trace.links] == shares
-            assert [link.name for link in trace.links] == [each.name for each in limited]
+            assert [link.share for link in trace.end.links] == shares
+            assert [link.name for link in trace.end.links] == [each.name for each in limited]
             assert (trace.head.hardware.network.columns, trace.head.hardware.network.rows) == (4, 2)
     assert ["Links of the network" in page for page in pages] == [True, False]

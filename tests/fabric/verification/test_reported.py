@@ -169,7 +169,7 @@ def test_verified_says_how_close(tmp_path: Path) -> None:
         text(report)[1] == "completed, verified in functional mode, at most 34 % of its tolerance"
     )
     assert pytest.approx(share) == report.as_json()["verification"]["worst"]["used"]
-    assert report.trace().closeness == "at most 34 % of its tolerance"
+    assert report.trace().end.closeness == "at most 34 % of its tolerance"
 
 
 def test_rounded_result_is_close_by_its_type() -> None:

@@ -83,7 +83,7 @@ def _folded(trace: RecordedRun, accounts: Accounts, units: list[StalledUnit]) ->
 
 def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...]:
     """Return the stages of the program."""
-    names, needs = accounts.names, trace.on_chip_bytes
+    names, needs = accounts.names, trace.end.on_chip_bytes
     path = accounts.on_path().items()
     on_path = summed((names.first[root.unit], cycles) for root, cycles in path if root.unit >= 0)
     saved: dict[str, int] = {}

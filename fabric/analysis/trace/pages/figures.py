@@ -333,12 +333,13 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     given = ", ".join(f"{name}={value}" for name, value in trace.head.parameters.items())
     first, last = trace.window
     notes, ended = list(trace.problems), f"{trace.outcome} in {meta.get('mode')} mode"
+    closeness = visible(trace.end.closeness)
     if trace.is_partial:
         notes.append(f"Traced: cycles {first:,} to {last:,}, units {trace.head.nodes or 'all'}.")
     return {
         "name": visible(trace.head.name),
         "program": visible(" ".join(str(each) for each in (meta.get("program"), given) if each)),
-        "ran": ", ".join(filter(None, (ended, trace.closeness, counted(trace.cycles, "cycle")))),
+        "ran": ", ".join(filter(None, (ended, closeness, counted(trace.cycles, "cycle")))),
         "failed": trace.failed,
         "verdict": accounts.verdict(),
         "notes": notes,

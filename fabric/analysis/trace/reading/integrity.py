@@ -5,7 +5,7 @@ A table that lacks a column, or has a value that no run writes, is damaged.
 
 from __future__ import annotations
 
-from operator import sub
+from itertools import chain
 
 # Any: parameters of the program, which are displayed.
 from typing import Annotated, Any, Final
@@ -64,11 +64,6 @@ class Memory(msgspec.Struct, frozen=True):
     clients: list[_Number]
     tensors: list[tuple[_Number, Annotated[list[_Number], msgspec.Meta(min_length=1)]]]
 
-    @property
-    def units(self) -> set[int]:
-        """The units in ``clients`` and ``tensors``."""
-        return {*self.clients}.union(*(readers for _, readers in self.tensors))
-
 
 class _OnChip(msgspec.Struct, frozen=True):
     capacity_bytes: _Number | None = None
@@ -121,15 +116,31 @@ class SharedLinks(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The fields of ``meta.json`` used in computations; the remaining ones are only displayed."""
+    """The fields of ``meta.json`` used in computations; the remaining ones are only displayed.
+
+    Attributes:
+        functions: the operator of each unit, with the functions that it applies.
+        streams: the label of each channel in pictures.
+    """
 
     name: str
     off_chip: Memory
+    functions: list[str]
+    streams: list[str]
     hardware: _Hardware = _Hardware()
     parameters: dict[str, Any] = {}
     window: tuple[_Number, _Number] | None = None
     nodes: str | None = None
     shared_links: SharedLinks = SharedLinks()
+
+    def fits(self, units: int, channels: int) -> bool:
+        """Whether it is about this number of units and of channels."""
+        readers = chain.from_iterable(units for _, units in self.off_chip.tensors)
+        return (
+            (len(self.functions), len(self.streams)) == (units, channels)
+            and max(chain(self.off_chip.clients, readers), default=-1) < units
+            and max(self.shared_links.channels, default=-1) < channels
+        )
 
 
 def head_in(meta: JsonObject) -> Head | None:
@@ -155,19 +166,35 @@ class LoadedLink(msgspec.Struct, frozen=True):
     users: _Number
 
 
-def links_in(end: JsonObject) -> list[LoadedLink]:
-    """Return the links in the end of a run; empty if they are damaged."""
+class End(msgspec.Struct, frozen=True):
+    """The end of a run, from ``end.json``.
+
+    Attributes:
+        shutdown_cycles: from the off-chip memory's last client to its stop; None if not completed.
+        hbm: counters of the off-chip memory; None without counters.
+        priced: rows of text about seconds and joules, by table; empty without prices.
+        links: limited links of a network, with their loads in the whole run.
+        on_chip_bytes: required by each unit, in node order; empty if not recorded.
+    """
+
+    status: str
+    cycles: _Number
+    shutdown_cycles: _Number | None = None
+    hbm: JsonObject | None = None
+    verified: bool | None = None
+    closeness: str = ""
+    priced: dict[str, list[list[str]]] = {}
+    links: list[LoadedLink] = []
+    on_chip_bytes: list[_Number] = []
+
+
+def end_in(found: JsonObject | None, units: int) -> End | None:
+    """Return the end of a run of ``units`` units; None if it is missing or damaged."""
     try:
-        links = msgspec.convert(end.get("links", ()), list[LoadedLink])
+        end = msgspec.convert(found, End)
     except msgspec.ValidationError:
-        return []
-    apart = (sum(map(abs, map(sub, link.source, link.target))) for link in links)
-    return links if max(apart, default=0) <= 1 else []
-
-
-def is_number(found: object) -> bool:
-    """Whether ``found`` is a number of cycles or bytes that the database can hold."""
-    return isinstance(found, int) and 0 <= found <= _LARGEST
+        return None
+    return end if len(end.on_chip_bytes) in (0, units) else None
 
 
 def _one_of(words: tuple[str, ...]) -> tuple[str, str]:

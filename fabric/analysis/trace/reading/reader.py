@@ -18,10 +18,10 @@ from fabric.analysis.trace.paths import literal
 from fabric.analysis.trace.reading import query_tables
 from fabric.analysis.trace.reading.integrity import (
     FORMS,
+    End,
     Head,
+    end_in,
     head_in,
-    is_number,
-    links_in,
     selected,
 )
 from fabric.analysis.trace.reading.query_tables import add_families
@@ -29,7 +29,7 @@ from fabric.analysis.trace.table_file import SUFFIX, read_table
 from fabric.messages.errors import ConfigurationError, Refusal
 from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed
-from fabric.messages.text import JsonObject, outcome, visible
+from fabric.messages.text import JsonObject, outcome
 from fabric.messages.vocabulary import SCHEMA_VERSION, TABLES
 from fabric.timing.engine.log import ENTRY, Entries
 from fabric.timing.engine.off_chip import MemoryCounters
@@ -58,10 +58,7 @@ class RecordedRun:
         head: the fields of ``meta`` used in computations.
         shared_channels: numbers of the channels that share limited links of a network.
         damaged: rows or files of the run are missing.
-        shutdown_cycles: from the off-chip memory's last client to its stop; None if not recorded.
-        priced: rows of text about seconds and joules, by table; empty without prices.
-        links: limited links of a network, with their loads in the whole run.
-        on_chip_bytes: required by each unit, in node order; empty if not recorded.
+        end: the end of the run; ``killed`` if it was not recorded.
         explained: the run's own ``deadlock.json``; None without one.
     """
 
@@ -86,14 +83,16 @@ class RecordedRun:
         self.shared_channels: Final = head.shared_links.channels
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
         self._database, self._files = Connection(), Connection()
-        end = self._json("end.json") or {}
-        if not is_number(end.get("cycles")):
-            end = {}
         self._static("units", "*")
         self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
         self._static("columns", "*")
-        self._check_numbers()
+        ((units, channels),) = self._database.rows(
+            "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels)"
+        )
+        if not head.fits(units, channels):
+            raise self._damaged()
         add_families(self._database)
+        end = end_in(self._json("end.json"), units)
         self._segments(end)
         # From here on the database is read-only and opens no files.
         self._database.execute("SET enable_external_access = false")
@@ -102,23 +101,15 @@ class RecordedRun:
         ((status, cycles),) = self.rows("SELECT status, cycles FROM run")
         self.status: Final[str] = status
         self.cycles: Final[int] = cycles
-        verified = end.get("verified")
         self.is_partial: Final = head.window is not None or head.nodes is not None
-        self.outcome: Final = outcome(self.status, verified)
-        self.closeness: Final = visible(str(end.get("closeness") or ""))
-        self.failed: Final = self.status != "completed" or verified is False
-        if not end:
+        self.end: Final = end or End("killed", 0)
+        self.outcome: Final = outcome(self.status, self.end.verified)
+        self.failed: Final = self.status != "completed" or self.end.verified is False
+        if end is None:
             self.problems.append(
                 "the run did not record its end: this is the trace up to its last write"
             )
-        shutdown_cycles = end.get("shutdown_cycles")
-        self.shutdown_cycles: Final[int | None] = (
-            shutdown_cycles if is_number(shutdown_cycles) else None
-        )
-        self.priced: Final = _rows_of(end.get("priced"))
-        self.links: Final = links_in(end)
-        self.on_chip_bytes: Final = self._numbers(end.get("on_chip_bytes"))
-        self.hbm: Final = self._counters(end.get("hbm"))
+        self.hbm: Final = self._counters(units)
         self.damaged: Final = len(self.problems) > notes
         start, last = head.window or (0, self.cycles)
         self.window: Final[tuple[int, int]] = (min(start, self.cycles), min(last + 1, self.cycles))
@@ -160,21 +151,16 @@ class RecordedRun:
         """Return the names of units, by number."""
         return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
 
-    def _counters(self, found: object) -> MemoryCounters | None:
-        if found is None:
+    def _counters(self, units: int) -> MemoryCounters | None:
+        if self.end.hbm is None:
             return None
         try:
-            return counters_in(found, len(self.unit_names()))
+            return counters_in(self.end.hbm, units)
         except Refusal as error:
             self.problems.append(
                 f"end.json is damaged, the counters of the HBM are left out: {error}"
             )
             return None
-
-    def _numbers(self, found: object) -> tuple[int, ...]:
-        if not isinstance(found, list) or len(found) != len(self.unit_names()):
-            return ()
-        return tuple(found) if all(map(is_number, found)) else ()
 
     def _meta(self, run: Path) -> JsonObject:
         meta = self._json("meta.json")
@@ -209,14 +195,6 @@ class RecordedRun:
         if head is None:
             raise self._damaged()
         return head
-
-    def _check_numbers(self) -> None:
-        """Refuse ``meta.json`` if it names a unit or a channel that the tables do not have."""
-        numbers = {"units": self.head.off_chip.units, "channels": self.shared_channels}
-        for table, found in numbers.items():
-            ((count,),) = self._database.rows(f"SELECT count(*) FROM {table}")
-            if any(number >= count for number in found):
-                raise self._damaged()
 
     def _damaged(self) -> ConfigurationError:
         file = self.folder / "meta.json"
@@ -264,12 +242,12 @@ class RecordedRun:
         found = self.folder.glob(f"{name}-*{SUFFIX}")
         return sorted(file for file in found if _NUMBERED.fullmatch(file.stem.partition("-")[2]))
 
-    def _segments(self, end: dict[str, object]) -> None:
+    def _segments(self, end: End | None) -> None:
         database = self._database
         window, memory = self.head.window, self.head.off_chip
         for name, value in (
-            ("status", literal(end.get("status", "killed"))),
-            ("cycles", end.get("cycles", "NULL")),
+            ("status", literal("killed" if end is None else end.status)),
+            ("cycles", "NULL" if end is None else end.cycles),
             ("window_first", "NULL" if window is None else window[0]),
             ("window_last", "NULL" if window is None else window[1]),
             ("shared_channels", f"{self.shared_channels}::BIGINT[]"),
@@ -380,13 +358,3 @@ class RecordedRun:
 def _reason(error: Exception) -> str:
     text = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     return text.splitlines()[0]
-
-
-def _rows_of(tables: object) -> dict[str, list[list[str]]]:
-    if not isinstance(tables, dict):
-        return {}
-    return {
-        str(name): [list(map(str, row)) for row in rows if isinstance(row, list)]
-        for name, rows in tables.items()
-        if isinstance(rows, list)
-    }

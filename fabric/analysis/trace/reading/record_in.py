@@ -83,7 +83,7 @@ def _record_in(trace: RecordedRun) -> Record:
     for name in ("window", "nodes"):
         if getattr(trace.head, name) is not None:
             raise refused(f"{who}: only a part was traced: expected a run without --trace-{name}")
-    no_shutdown = trace.shutdown_cycles is None and trace.status == "completed"
+    no_shutdown = trace.end.shutdown_cycles is None and trace.status == "completed"
     if trace.damaged or no_shutdown:
         raise _damaged(who)
     try:
@@ -131,7 +131,7 @@ def _about(trace: RecordedRun) -> About:
         channels=tuple(RecordedChannel(*row) for row in trace.rows(CHANNELS)),
         cycles=trace.cycles,
         clients=tuple(head.off_chip.clients),
-        shutdown_cycles=trace.shutdown_cycles or 0,
+        shutdown_cycles=trace.end.shutdown_cycles or 0,
         shares_on_chip=head.hardware.on_chip.capacity_bytes is not None,
         interval_cycles=head.hardware.channel.interval_cycles,
         shares_links=bool(trace.shared_channels),

@@ -17,9 +17,9 @@ class Names:
     """The names of one trace.
 
     Attributes:
-        functions: the operators with the functions they apply, if recorded.
+        functions: the operators with the functions they apply.
         places: ``file:line``, without the folder.
-        streams: the labels of channels in pictures; empty if not recorded.
+        streams: the labels of channels in pictures.
         families: families of unit numbers, with different titles.
         family: by unit, its family.
         first: by unit, the first unit of its family.
@@ -31,13 +31,13 @@ class Names:
         self.wired: Final = [Place(file, line) for *_, file, line in rows]
         self.places: Final = [place.brief for place in self.wired]
         self.operators: Final[list[str]] = [operator for _, operator, *_ in rows]
-        self.functions: Final = _texts(trace.meta.get("functions"), self.operators)
+        self.functions: Final = [*map(visible, trace.head.functions)]
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
         self.channels: Final[list[str]] = [name for name, _, _ in rows]
         self.ends: Final[list[tuple[int, int]]] = [
             (producer, consumer) for _, producer, consumer in rows
         ]
-        self.streams: Final = _texts(trace.meta.get("streams"), [""] * len(self.channels))
+        self.streams: Final = [*map(visible, trace.head.streams)]
         self.families: Final[list[Family[int]]] = [
             Family(title, tuple(units))
             for title, units in trace.rows(
@@ -82,15 +82,6 @@ class Names:
     def bound(self, root: Root) -> str:
         """Return the name of a root without its unit if it is a memory."""
         return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
-
-
-def _texts(found: object, others: list[str]) -> list[str]:
-    if not isinstance(found, list) or len(found) != len(others):
-        return others
-    return [
-        visible(text) if isinstance(text, str) else other
-        for text, other in zip(found, others, strict=True)
-    ]
 
 
 def percent(part: int, whole: int) -> str:
