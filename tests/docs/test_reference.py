@@ -26,7 +26,7 @@ def test_files_of_a_trace_are_described() -> None:
     described = {re.split("[-.]", file)[0]: row.findall(file) for file in files}
     for form, columns in {**FORMS, "columns": {}}.items():
         found = described.get(form, [])
-        assert [(name, kind) for name, (kind, _) in columns.items()] == [
+        assert [(name, each.type) for name, each in columns.items()] == [
             (name, _TYPES[kind]) for name, kind, _ in found
         ]
         for name, _, unit in found:

@@ -193,8 +193,8 @@ def _table(form: str, rows: Iterable[tuple[object, ...]]) -> Columns:
     columns = FORMS[form].items()
     values = [*zip(*rows, strict=True)] or [()] * len(columns)
     return {
-        name: np.array(each, _DTYPES[kind])
-        for (name, (kind, _)), each in zip(columns, values, strict=True)
+        name: np.array(each, _DTYPES[column.type])
+        for (name, column), each in zip(columns, values, strict=True)
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import chain
 
 # Any: parameters of the program, which are displayed.
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -30,25 +30,25 @@ _Site = tuple[_Coordinate, _Coordinate]
 _MOST: Final = 1 << 53
 """Limit of cycles and counts, and the largest exact integer in JSON readers."""
 
-_ROW: Final = ("BIGINT", "{} = row")
 
-_COUNT: Final = ("BIGINT", f"{{}} BETWEEN 0 AND {_MOST}")
+class Form(NamedTuple):
+    """A column of a file: its type, a condition for its values, and the value that means null."""
 
-_NONE_YET: Final = ("BIGINT", f"{{}} BETWEEN -1 AND {_MOST}")
+    type: str
+    condition: str
+    null: str = ""
 
-_SIGNED: Final = ("BIGINT", f"{{}} BETWEEN {-_MOST} AND {_MOST}")
 
-_UNIT: Final = ("BIGINT", "{} BETWEEN 0 AND (SELECT count(*) - 1 FROM units)")
-
-_CHANNEL: Final = ("BIGINT", "{} BETWEEN 0 AND (SELECT count(*) - 1 FROM channels)")
-
-_ANY_CHANNEL: Final = ("BIGINT", "{} BETWEEN -1 AND (SELECT count(*) - 1 FROM channels)")
-
-_TRUTH: Final = ("BOOLEAN", "{} IS NOT NULL")
-
-_TEXT: Final = ("VARCHAR", "{} IS NOT NULL")
-
-_SHOWN: Final = ("VARCHAR", r"NOT regexp_matches({}, '[\p{{C}}\p{{Zl}}\p{{Zp}}]')")
+_ROW: Final = Form("BIGINT", "{} = row")
+_COUNT: Final = Form("BIGINT", f"{{}} BETWEEN 0 AND {_MOST}")
+_NONE_YET: Final = Form("BIGINT", f"{{}} BETWEEN -1 AND {_MOST}", "-1")
+_SIGNED: Final = Form("BIGINT", f"{{}} BETWEEN {-_MOST} AND {_MOST}")
+_UNIT: Final = Form("BIGINT", "{} BETWEEN 0 AND (SELECT count(*) - 1 FROM units)")
+_CHANNEL: Final = Form("BIGINT", "{} BETWEEN 0 AND (SELECT count(*) - 1 FROM channels)")
+_ANY_CHANNEL: Final = Form("BIGINT", "{} BETWEEN -1 AND (SELECT count(*) - 1 FROM channels)")
+_TRUTH: Final = Form("BOOLEAN", "{} IS NOT NULL")
+_TEXT: Final = Form("VARCHAR", "{} IS NOT NULL")
+_SHOWN: Final = Form("VARCHAR", r"NOT regexp_matches({}, '[\p{{C}}\p{{Zl}}\p{{Zp}}]')")
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -197,11 +197,11 @@ def end_in(found: JsonObject | None, units: int) -> End | None:
     return end if len(end.on_chip_bytes) in (0, units) else None
 
 
-def _one_of(words: tuple[str, ...]) -> tuple[str, str]:
-    return "VARCHAR", f"{{}} IN ({', '.join(map(literal, ('', *words)))})"
+def _one_of(words: tuple[str, ...]) -> Form:
+    return Form("VARCHAR", f"{{}} IN ({', '.join(map(literal, ('', *words)))})", "''")
 
 
-FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+FORMS: Final[dict[str, dict[str, Form]]] = {
     "units": {
         "unit": _ROW,
         "name": _SHOWN,
@@ -215,7 +215,7 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "channel": _ROW,
         "name": _SHOWN,
         "reader": _SHOWN,
-        "depth": ("BIGINT", f"{{}} BETWEEN 1 AND {_MOST}"),
+        "depth": Form("BIGINT", f"{{}} BETWEEN 1 AND {_MOST}"),
         "forward_cycles": _COUNT,
         "backward_cycles": _COUNT,
         "producer": _UNIT,
@@ -226,7 +226,7 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "columns": dict.fromkeys(("table", "column", "unit", "meaning"), _SHOWN),
     "operations": {
         "unit": _UNIT,
-        "operation": ("BIGINT", f"{{}} BETWEEN 0 AND {log.ALLOCATE}"),
+        "operation": Form("BIGINT", f"{{}} BETWEEN 0 AND {log.ALLOCATE}"),
         "channel": _ANY_CHANNEL,
         "amount": _COUNT,
         "stop": _SIGNED,
@@ -246,7 +246,7 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "held_bytes": _COUNT,
         "since_cycle": _NONE_YET,
         "cause": _one_of(WAITS),
-        "channel": _ANY_CHANNEL,
+        "channel": _ANY_CHANNEL._replace(null="-1"),
         "requests": _COUNT,
         "next_place": _COUNT,
     },
@@ -256,22 +256,24 @@ FORMS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "elements": _COUNT,
         "held": _COUNT,
         "closed_cycle": _NONE_YET,
-        "in_all": _SHOWN,
-        "shape": _SHOWN,
+        "in_all": _SHOWN._replace(null="''"),
+        "shape": _SHOWN._replace(null="''"),
         "per_output": _NONE_YET,
-        "feedback": ("VARCHAR", r"regexp_matches({}, '(?s)^(|.*:[0-9]{{1,9}})$')"),
+        "feedback": Form("VARCHAR", r"regexp_matches({}, '(?s)^(|.*:[0-9]{{1,9}})$')", "''"),
         "seen_stop": _NONE_YET,
         "awaited_stop": _NONE_YET,
     },
 }
-"""The type of each column, and a condition for its values, by the name of the file."""
+"""The columns of each file, by its name."""
 
 
 def selected(form: str, file: str) -> str:
-    """Return SQL for the rows of a file, with an error for rows that no run writes."""
+    """Return SQL for the rows of a file, with nulls, and an error for rows that no run writes."""
+    columns = {f'"{name}"': each for name, each in FORMS[form].items()}
     tests = " ".join(
-        f"WHEN ({condition.format(chr(34) + name + chr(34))}) IS NOT TRUE "
-        f"THEN error('a {name} in it is invalid')"
-        for name, (_, condition) in FORMS[form].items()
+        f"WHEN ({each.condition.format(name)}) IS NOT TRUE "
+        f"THEN error('a {name[1:-1]} in it is invalid')"
+        for name, each in columns.items()
     )
-    return f"(SELECT * EXCLUDE (row) FROM {file} WHERE CASE {tests} ELSE true END)"
+    values = (f"nullif({x}, {of.null}) AS {x}" if of.null else x for x, of in columns.items())
+    return f"(SELECT {', '.join(values)} FROM {file} WHERE CASE {tests} ELSE true END)"

@@ -30,7 +30,7 @@ from fabric.messages.errors import ConfigurationError, Refusal
 from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed
 from fabric.messages.text import JsonObject, outcome
-from fabric.messages.vocabulary import SCHEMA_VERSION, TABLES
+from fabric.messages.vocabulary import SCHEMA_VERSION
 from fabric.timing.engine.log import ENTRY, Entries
 from fabric.timing.engine.off_chip import MemoryCounters
 from fabric.timing.state.resource_use import counters_in
@@ -83,9 +83,8 @@ class RecordedRun:
         self.shared_channels: Final = head.shared_links.channels
         self.explained: Final = self._text(self.folder.parent / "deadlock.json")
         self._database, self._files = Connection(), Connection()
-        self._static("units", "*")
-        self._static("channels", "* REPLACE (nullif(expected, -1) AS expected)")
-        self._static("columns", "*")
+        for name in ("units", "channels", "columns"):
+            self._static(name)
         ((units, channels),) = self._database.rows(
             "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels)"
         )
@@ -211,7 +210,7 @@ class RecordedRun:
             return read_json(self.folder / name)
         return None
 
-    def _static(self, name: str, columns: str) -> None:
+    def _static(self, name: str) -> None:
         file = self.folder / f"{name}{SUFFIX}"
         if not os.path.lexists(file):
             raise refused(
@@ -219,16 +218,14 @@ class RecordedRun:
                 "first tables, there is nothing to show"
             )
         try:
-            self._database.execute(
-                f"CREATE TABLE {name} AS SELECT {columns} FROM {self._file(name, file)}"
-            )
+            self._database.execute(f"CREATE TABLE {name} AS FROM {self._file(name, file)}")
         except _DAMAGES as error:
             raise refused(
                 f"{file}: {_reason(error)}: expected the table the run wrote first"
             ) from None
 
     def _file(self, form: str, file: Path) -> str:
-        types = {name: kind for name, (kind, _) in FORMS[form].items()}
+        types = {name: each.type for name, each in FORMS[form].items()}
         try:
             columns = read_table(self._files, file, types)
         except duckdb.Error:
@@ -257,23 +254,8 @@ class RecordedRun:
             database.execute(f"SET VARIABLE {name} = {value}")
         database.execute(query_tables.ENTRIES)
         self._load()
-        self._last(
-            "states",
-            "SELECT * REPLACE (nullif(waits_for, '') AS waits_for, "
-            "nullif(since_cycle, -1) AS since_cycle, nullif(cause, '') AS cause, "
-            "nullif(channel, -1) AS channel) FROM {file}",
-            (*TABLES["states"], "cause", "channel", "requests", "next_place"),
-            "recorded_states",
-        )
-        self._last(
-            "waiting",
-            "SELECT * REPLACE (nullif(closed_cycle, -1) AS closed_cycle, "
-            "nullif(in_all, '') AS in_all, nullif(shape, '') AS shape, "
-            "nullif(per_output, -1) AS per_output, nullif(feedback, '') AS feedback, "
-            "nullif(seen_stop, -1) AS seen_stop, nullif(awaited_stop, -1) AS awaited_stop) "
-            "FROM {file}",
-            TABLES["waiting"],
-        )
+        self._last("states", "recorded_states")
+        self._last("waiting", "waiting")
         self._drop_misfits()
         if window is not None:
             self._omit()
@@ -334,16 +316,13 @@ class RecordedRun:
             raise
         self._database.execute("COMMIT")
 
-    def _last(
-        self, name: str, select: str, columns: tuple[str, ...], table: str | None = None
-    ) -> None:
-        table = name if table is None else table
+    def _last(self, name: str, table: str) -> None:
+        """Make ``table`` of the last file ``name``, or an empty one."""
         states = self._numbered("states")
         file = self.folder / (states[-1].name if states else "").replace("states", name)
         if states and os.path.lexists(file):
             try:
-                rows = select.format(file=self._file(name, file))
-                self._database.execute(f"CREATE TABLE {table} AS {rows}")
+                self._database.execute(f"CREATE TABLE {table} AS FROM {self._file(name, file)}")
             except _DAMAGES as error:
                 self.problems.append(f"{file.name} is damaged, it is left out: {_reason(error)}")
                 self.has_state = False
@@ -351,8 +330,8 @@ class RecordedRun:
                 return
         elif name == "states":
             self.has_state = False
-        names = ", ".join(f'"{column}" BIGINT' for column in columns)
-        self._database.execute(f"CREATE TABLE {table} ({names})")
+        columns = ", ".join(f'"{column}" {each.type}' for column, each in FORMS[name].items())
+        self._database.execute(f"CREATE TABLE {table} ({columns})")
 
 
 def _reason(error: Exception) -> str:
