@@ -92,7 +92,6 @@ class Experiments(Generic[Q, R]):
             self.unwritten.extend(each.result())
 
     def folder_of(self, question: Q) -> Path | None:
-        """Return the folder of a question's result."""
         if self._folder is None or len(self._questions) == 1:
             return self._folder
         return self._folder / file_name(question.name)

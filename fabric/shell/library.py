@@ -43,7 +43,6 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The name of the class."""
         return self.cls.__name__
 
     @property

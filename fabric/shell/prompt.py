@@ -56,7 +56,6 @@ class Prompt(cmd.Cmd):
         self._place()
 
     def ask(self) -> None:
-        """Read and execute commands."""
         self._say_where(self._reached)
         while True:
             try:
@@ -103,26 +102,21 @@ class Prompt(cmd.Cmd):
 
     @override
     def do_help(self, arg: str) -> None:
-        """Print the commands."""
         print_text(_HELP)
 
     def do_where(self, _: str) -> None:
-        """Print the activity of every unit."""
         _print(where_sheet(self._run))
 
     def do_unit(self, name: str) -> None:
-        """Print one unit."""
         if not name:
             print_text(f"unit: expected its name, such as unit {self._run.state.units[0].name}\n")
             return
         _print(unit_sheet(self._run, name))
 
     def do_channel(self, name: str) -> None:
-        """Print one channel, or all."""
         _print(channel_sheet(self._run, name) if name else channels_sheet(self._run))
 
     def do_tile(self, given: str) -> None:
-        """Print the value of an element of a channel."""
         if not given:
             print_text("tile: expected the channel that holds it, such as tile matmul_1.0\n")
             return
@@ -132,7 +126,6 @@ class Prompt(cmd.Cmd):
         _print(tile_sheet(self._run, name.strip(), int(number) if number else None))
 
     def do_step(self, count: str) -> None:
-        """Continue to the next cycle in which data move."""
         if count and not (count.isdecimal() and len(count) < 18 and int(count)):
             print_text(f"step {count}: expected a number of steps, such as step 10\n")
             return
@@ -140,7 +133,6 @@ class Prompt(cmd.Cmd):
         self._say_where()
 
     def do_go(self, where: str) -> bool:
-        """Continue to a cycle or an element, or to the end."""
         if not where:
             if self._asks:
                 # Held again in its last cycle, so that Ctrl-C can hold it earlier.
@@ -150,12 +142,10 @@ class Prompt(cmd.Cmd):
         return False
 
     def do_quit(self, _: str) -> bool:
-        """Abandon the run."""
         self.left = True
         return True
 
     def do_EOF(self, _: str) -> bool:  # noqa: N802 - the name that cmd calls at the end of input
-        """Continue to the end."""
         if self._asks:
             print_text("\n")
         return True

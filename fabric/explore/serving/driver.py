@@ -67,7 +67,6 @@ class ServingQuestion:
         return hashlib.sha256(json.dumps(inputs, default=str).encode()).hexdigest()
 
     def bounds(self, point: Point) -> Before:
-        """Return no bounds."""
         return point.bounds({})
 
     def run(self, point: Point) -> Outcome:
@@ -94,7 +93,6 @@ class ServingQuestion:
         return point.outcome(numbers=numbers | {"run": run})
 
     def cost(self, design: str) -> LayerTables | FabricCost:
-        """Return the step costs of a design."""
         described = self.serving.designs[design]
         if isinstance(described, FabricDescription):
             return FabricCost(described, self.grids[design])

@@ -46,7 +46,6 @@ _FOLDER: Final = Path(__file__).parent
 
 
 def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "") -> str:
-    """Return the HTML of the page."""
     serving = result.serving
     return filled(
         part("page.html", _FOLDER),

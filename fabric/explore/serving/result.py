@@ -165,7 +165,6 @@ class ServingResult(Result):
         }
 
     def sheet(self) -> Sheet:
-        """Yield the answer, its notes, and the runs."""
         serving = self.serving
         question = f"  {visible(serving.question)}" if serving.question else ""
         yield line((visible(serving.name), "bold"), question)

@@ -260,7 +260,6 @@ class LayerStep:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens that the step computes."""
         return len(self.caches) + self.prompts
 
 
@@ -287,7 +286,6 @@ class LayerRuns:
         workers: Workers,
         on_progress: OnProgress,
     ) -> None:
-        """Prepare runs of a program for the study ``name`` of ``folder``."""
         _with_clock(described.hardware)
         self._described: Final = described
         self._name: Final = name

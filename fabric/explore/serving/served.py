@@ -59,13 +59,11 @@ class Steps:
         self.blocks: Final = array("q")
 
     def __len__(self) -> int:
-        """Return the number of steps."""
         return len(self.seconds)
 
     def add(
         self, start: float, cost: Price, batches: Sequence[Batch], schedulers: Sequence[Scheduler]
     ) -> None:
-        """Add a step."""
         self.start_seconds.append(start)
         self.seconds.append(cost.seconds)
         self.prefill_tokens.append(sum(each.prefill_tokens for each in batches))
@@ -303,7 +301,6 @@ class Spread:
 
     @staticmethod
     def of(seconds: NDArray[np.float64]) -> Spread:
-        """Return the statistics of times."""
         if not len(seconds):
             return Spread(None, None, None, None, None)
         points = np.percentile(seconds, [50, 90, 95, 99])

@@ -92,14 +92,12 @@ class Master:
     """
 
     def __init__(self, problem: Problem, lower: Depths) -> None:
-        """Begin without cuts."""
         check_extra("--method exact", "sizing", "scipy")
         self._problem: Final = problem
         self._lower: Final = lower
         self._cuts: Final[dict[frozenset[tuple[int, int]], None]] = {}
 
     def __len__(self) -> int:
-        """Return the number of cuts."""
         return len(self._cuts)
 
     def add(self, escapes: Escapes) -> None:

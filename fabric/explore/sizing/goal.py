@@ -31,7 +31,6 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Goal:
-        """Read the option ``--goal``."""
         if text == "deadlock-free":
             return cls("deadlock-free")
         if text == "same-cycles":
@@ -73,7 +72,6 @@ class Task:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Limit of cycles for each input."""
         return tuple(self.goal.limit_cycles(case.unbounded.cycles) for case in self.cases)
 
     @property
@@ -87,7 +85,6 @@ class Task:
         return Problem(self.variables, limits, self.cost)
 
     def run(self, depths: Depths) -> tuple[Ran | None, ...]:
-        """Run all inputs with ``depths``."""
         options = self.problem(self.unbounded).options(depths)
         return tuple(case.run(options) for case in self.cases)
 

@@ -35,7 +35,6 @@ class NearestError(Exception):
     """No tried depths keep the goal; ``cycles`` are the least per input, None if all got stuck."""
 
     def __init__(self, cycles: Sequence[int | None]) -> None:
-        """Store the cycles."""
         super().__init__(cycles)
         self.cycles: Final = tuple(cycles)
 

@@ -167,7 +167,6 @@ class HeldOut:
 
     @property
     def violated(self) -> bool:
-        """Whether the input misses the goal."""
         if self.cycles is None:
             return True
         return self.limit_cycles is not None and self.cycles > self.limit_cycles

@@ -53,7 +53,6 @@ class Stuck(FabricError):  # noqa: N818 - named as Deadlock
     """A run that ended in a deadlock or a livelock."""
 
     def __init__(self, run: Execution, ending: Literal["deadlock", "livelock"]) -> None:
-        """Store the state of the run."""
         state, repeats = run.state, run.repeats
         inputs = "" if repeats == 1 else f" with {counted(repeats, 'input')} one after the other"
         super().__init__(

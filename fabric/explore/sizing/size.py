@@ -160,7 +160,6 @@ class Objective:
 
     @classmethod
     def parse(cls, unit: str, step: str | None) -> Objective:
-        """Read the options ``--objective`` and ``--step``."""
         if unit not in ("bytes", "slots"):
             raise ConfigurationError(f"--objective {unit}: expected bytes or slots")
         if step is None:

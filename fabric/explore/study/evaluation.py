@@ -70,7 +70,6 @@ class Identities:
     """
 
     def __init__(self, study: Study) -> None:
-        """Read the files of the question."""
         self._question: Final = question_of(study)
         self._still: Final[dict[tuple[tuple[str, str | None], ...], bool]] = {}
         values = itertools.chain(study.fixed.values(), *study.runs.values.values())
@@ -144,7 +143,6 @@ class ProgramQuestion:
 
     @staticmethod
     def of(study: Study) -> ProgramQuestion:
-        """Return the question of a study's program."""
         hardware = None if study.hardware is None else str(study.hardware)
         return ProgramQuestion(str(study.program), hardware, study.fixed, Options.of(study))
 
@@ -256,11 +254,9 @@ class FileQuestion:
         return _digest([_file_digest(Path(self.file)), self._asks().identity(setting)])
 
     def bounds(self, point: Point) -> Before:
-        """Return the bounds that the question states."""
         return self._asks().bounds(point)
 
     def run(self, point: Point) -> Outcome:
-        """Return the answer of the question."""
         return self._asks().run(point)
 
     def _asks(self) -> Question:
@@ -279,7 +275,6 @@ class Job:
 
     @staticmethod
     def of(study: Study, point: Point) -> Job:
-        """Return the job of a point of ``study``."""
         return Job(point, question_of(study))
 
 

@@ -280,7 +280,6 @@ STATISTICS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 
 
 def memory_numbers(counters: MemoryCounters | None) -> dict[str, int]:
-    """Return the counts of all channels together; empty if the memory has no counters."""
     if counters is None:
         return {}
     rows = (sum(getattr(each, name) for each in counters.channels) for name in _ROWS)
@@ -312,7 +311,6 @@ class Condition:
 
     @staticmethod
     def parse(text: str) -> Condition:
-        """Read a condition."""
         match = _FORM.fullmatch(text)
         try:
             value = float(match["value"].replace("_", "")) if match else None

@@ -241,7 +241,6 @@ class StudyResult(Result):
     command: str = ""
 
     def sheet(self) -> Sheet:
-        """Yield the answer and the tables of the study."""
         from fabric.explore.study.written.sheet import study_sheet
 
         return study_sheet(self)

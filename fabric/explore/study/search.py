@@ -57,7 +57,6 @@ class Search:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the values."""
         if self.method not in METHODS:
             raise ConfigurationError(
                 f"search is {self.method!r}: expected one of {', '.join(METHODS)}"

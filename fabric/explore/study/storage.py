@@ -20,7 +20,6 @@ _BUSY_SECONDS: Final = 60
 
 
 def file_url(path: Path) -> str:
-    """Return the URL of an SQLite file."""
     return f"sqlite:///{path.absolute()}"
 
 

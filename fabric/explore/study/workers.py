@@ -96,11 +96,9 @@ class ThreadedWorkers(ABC):
         self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix=name, initializer=begin)
 
     def look(self, job: Job) -> Future[Before]:
-        """Begin to compute a point's bounds."""
         return self._threads.submit(self._answer, known_before, job)
 
     def run(self, job: Job) -> Future[Outcome]:
-        """Begin to run a point."""
         return self._threads.submit(self._answer, outcome_of, job)
 
     @abstractmethod
@@ -134,7 +132,6 @@ class LocalWorkers(ThreadedWorkers):
     """
 
     def __init__(self, slots: int, timeout_seconds: float | None) -> None:
-        """Start processes on demand; ``timeout_seconds`` limits a point."""
         super().__init__(slots, "worker", _leave_ctrl_c)
         self._timeout_seconds: Final = timeout_seconds
         # Forked from a small process that has one thread and has imported all modules.
@@ -147,7 +144,6 @@ class LocalWorkers(ThreadedWorkers):
         self._closed = False
 
     def close(self) -> None:
-        """Kill all processes."""
         with _CHILDREN:
             self._closed = True
             for process in self._alive:
@@ -156,7 +152,6 @@ class LocalWorkers(ThreadedWorkers):
 
     @property
     def processes(self) -> list[ForkServerProcess]:
-        """The running processes."""
         with _CHILDREN:
             return [each.process for each in self._alive]
 

@@ -23,7 +23,6 @@ def examples() -> dict[str, str]:
 
 
 def text_of(name: str) -> str:
-    """Return the text of an example."""
     return _file(name).read_text("utf-8")
 
 

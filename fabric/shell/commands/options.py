@@ -83,7 +83,6 @@ def program_options(command: Command) -> Command:
 
 
 def experiment_options(command: Command) -> Command:
-    """Give ``command`` the options --jobs, --dask and -o."""
     for option in (
         click.option(
             "-o",
@@ -152,7 +151,6 @@ def _sizes(
 
 
 def sizes_option(meaning: str) -> Callable[[Command], Command]:
-    """Return the option ``--set SYMBOL=VALUE``, with its help."""
     metavar = "SYMBOL=VALUE"
     return click.option(
         "--set", "sizes", metavar=metavar, multiple=True, callback=_sizes, help=meaning
@@ -201,7 +199,6 @@ def _hops(
 
 
 def json_option(meaning: str = "Print one JSON object.") -> Callable[[Command], Command]:
-    """Return the option ``--json``, with its help."""
     return click.option("--json", "as_json", is_flag=True, help=meaning)
 
 
@@ -214,12 +211,10 @@ def file_option(
 
 
 def hold_out_option(meaning: str) -> Callable[[Command], Command]:
-    """Return the option ``--hold-out N``, with its help."""
     return click.option("--hold-out", metavar="N", type=Whole(min=0), default=0, help=meaning)
 
 
 def depth_option(meaning: str) -> Callable[[Command], Command]:
-    """Return the option ``--depth CHANNEL=N``, with its help."""
     return click.option(
         "--depth",
         "depths",
@@ -243,7 +238,6 @@ def _pieces(
 
 
 def pieces_option(command: Command) -> Command:
-    """Give ``command`` the option --pieces."""
     return click.option(
         "--pieces",
         metavar="ROWSxCOLS",

@@ -282,7 +282,6 @@ def _quoted(name: str) -> str:
 
 
 def write_pictures(folder: Path, pictures: Sequence[Drawn]) -> None:
-    """Write each picture as SVG and PNG."""
     folder.mkdir(exist_ok=True)
     for picture in pictures:
         write_whole(folder / f"{picture.name}.svg", picture.svg)

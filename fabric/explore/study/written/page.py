@@ -29,7 +29,6 @@ _REASONS: Final = 20
 
 
 def page_html(result: StudyResult, pictures: Pictures) -> str:
-    """Return the HTML of the page."""
     best = [*front_sheet(result, _ROWS)] or [Title("The front")]
     front = [Drawing(partial(titled, each)) for each in pictures.made if each.name == "front"]
     others = [each for each in pictures.made if each.name != "front"]

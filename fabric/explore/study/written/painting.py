@@ -180,6 +180,5 @@ def locator(values: Sequence[float], *, few: bool) -> Locator:
 
 
 def shared_legend(figure: Figure, axes: Axes, names_in_a_row: int = 4) -> None:
-    """Put one legend above all panels."""
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=names_in_a_row)

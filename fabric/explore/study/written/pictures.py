@@ -59,7 +59,6 @@ _VALUES: Final = 12
 
 
 def front_caption(result: StudyResult) -> str:
-    """Return the caption of ``draw_front``."""
     pruned = sum(each.status == "pruned" for each in result.outcomes)
     named = " Points are numbered if there is room." if len(result.front) <= _NAMED else ""
     crosses = (
@@ -155,7 +154,6 @@ def _bounds(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
 
 
 def effects_caption(result: StudyResult) -> str:
-    """Return the caption of ``draw_effects``."""
     dot = "a point over its inputs" if result.study.has_inputs else "a run"
     return (
         f"Each dot is {dot}; the line joins the medians over all other parameters, the band "
@@ -368,7 +366,6 @@ class _Drawing:
 
 
 def drawn(result: StudyResult) -> Pictures:
-    """Draw the pictures of a study."""
     if importlib.util.find_spec("matplotlib") is None:
         return Pictures((), ("there are no pictures: expected matplotlib, of the extra study",))
     made: dict[str, Drawn] = {}

@@ -61,12 +61,10 @@ class Watch:
         self._shown = 0.0
 
     def __enter__(self) -> Self:
-        """Begin."""
         self._progress.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Remove the line."""
         self._progress.stop()
 
     def __call__(self, session: StudySession) -> None:
