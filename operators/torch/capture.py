@@ -46,6 +46,7 @@ from operators.torch.lengths import (
     contradicts,
     kept_trace,
     numbers_as_text,
+    placeholders,
 )
 from operators.torch.loops.rolling import Rolled, has_loops
 from operators.torch.registry import importer_of
@@ -117,8 +118,7 @@ def capture(
     held = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
     data, parameters, inputs = set(), set(), set()
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    for node, spec in zip(placeholders, exported.graph_signature.input_specs, strict=True):
+    for node, spec in placeholders(exported, graph):
         if spec.kind is InputKind.TOKEN:
             continue  # nothing but the order of checks
         if spec.kind is not InputKind.USER_INPUT:

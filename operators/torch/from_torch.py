@@ -61,8 +61,9 @@ class Reference(TorchDispatchMode):
         kwargs = kwargs or {}
         if func in _ROUNDED_WITHIN and args[0].dtype in _NARROW:
             return _rounded_once(func, args, kwargs)
-        ordered = _ORDERED.get(func)
-        return func(*args, **kwargs) if ordered is None else ordered(*args, **kwargs)
+        if func is _ATEN.kthvalue.default:
+            return _kthvalue(*args, **kwargs)
+        return func(*args, **kwargs)
 
 
 class Wide(TorchDispatchMode):
@@ -121,9 +122,6 @@ def _kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
         return _ATEN.kthvalue.default(x, k, dim, keepdim)
     found = [each.select(dim, k - 1) for each in torch.sort(x, dim=dim, stable=True)]
     return tuple(each.unsqueeze(dim) if keepdim else each for each in found)
-
-
-_ORDERED: Final = {_ATEN.kthvalue.default: _kthvalue}
 
 
 def from_torch(

@@ -29,7 +29,7 @@ from operators.kernels.routed import Choice, Routing
 from operators.kernels.row_local import row_local
 from operators.kernels.schedule import Order, Schedule
 from operators.kernels.tensors import Computed, Opaque, Reshaped, Source, Stored, View
-from operators.torch.call import Call, Spec, UnsupportedError
+from operators.torch.call import Call, UnsupportedError
 from operators.torch.routed_rows import on_routed_rows
 
 
@@ -268,9 +268,9 @@ class Importing:
         return view
 
     @staticmethod
-    def computed(name: str, spec: Spec, layout: Layout) -> Computed:
-        """Return a tensor that a kernel will give in ``layout``."""
-        return Computed(name, spec.shape, spec.dtype, layout)
+    def filled(name: str, shape: tuple[int, ...], dtype: np.dtype, number: float = 0) -> View:
+        """Return a stored tensor of equal numbers."""
+        return View.of(Stored.of(name, shape, dtype, lambda: np.full(shape, number, dtype)))
 
     @staticmethod
     def unsupported(needed: str) -> NoReturn:

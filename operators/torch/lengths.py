@@ -142,10 +142,7 @@ def at_lengths(exported: ExportedProgram, leaves: Sequence[Any]) -> Graph:
     found: dict[Node, Any] = {}
     given = dict(zip((node for node, _ in _inputs(exported)), leaves, strict=True))
     held = {**exported.state_dict, **exported.constants}
-    targets = {
-        node: spec.target
-        for node, spec in zip(_placeholders(exported), _specs(exported), strict=True)
-    }
+    targets = {node: spec.target for node, spec in placeholders(exported, exported.graph)}
 
     def shown(node: Node) -> Any:
         value = found[node]
@@ -181,15 +178,12 @@ def _has_tensors(value: Any) -> bool:
     return any(isinstance(each, torch.Tensor) for each in torch.utils._pytree.tree_leaves(value))
 
 
-def _placeholders(exported: ExportedProgram) -> Iterator[Node]:
-    return (node for node in exported.graph.nodes if node.op == "placeholder")
-
-
-def _specs(exported: ExportedProgram) -> Sequence[Any]:
-    specs: Sequence[Any] = exported.graph_signature.input_specs
-    return specs
+def placeholders(exported: ExportedProgram, graph: Graph) -> Iterator[tuple[Node, Any]]:
+    """Yield the placeholders of a trace's graph, each with PyTorch's specification."""
+    nodes = (node for node in graph.nodes if node.op == "placeholder")
+    return zip(nodes, exported.graph_signature.input_specs, strict=True)
 
 
 def _inputs(exported: ExportedProgram) -> Iterator[tuple[Node, Any]]:
-    pairs = zip(_placeholders(exported), _specs(exported), strict=True)
+    pairs = placeholders(exported, exported.graph)
     return ((node, spec) for node, spec in pairs if spec.kind is InputKind.USER_INPUT)

@@ -469,12 +469,8 @@ def _changed(call: Call, change: Callable[[View], View]) -> Call:
 
 
 def _given(importing: Importing, importer: Importer, call: Call) -> Result:
-    who = f"the importer of {call.target}"
-    return _checked(asked(who, importer, importing, call), importer, call)
-
-
-def _checked(found: Result, importer: Importer, call: Call) -> Result:
     """Return an importer's result; a user's must match the shapes and types of PyTorch's."""
+    found = asked(f"the importer of {call.target}", importer, importing, call)
     if importer.__module__.startswith("operators."):
         return found
     views = found if isinstance(found, tuple) else (found,)

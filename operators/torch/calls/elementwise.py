@@ -26,12 +26,7 @@ _PLAIN: Final = {
     },
     **{
         f"aten.{name}.{kind}": name
-        for name in ("eq", "ge", "gt", "le", "lt", "mul", "ne", "div")
-        for kind in ("Tensor", "Scalar")
-    },
-    **{
-        f"aten.{name}.{kind}": name
-        for name in ("fmod", "remainder")
+        for name in ("div", "eq", "fmod", "ge", "gt", "le", "lt", "mul", "ne", "remainder")
         for kind in ("Tensor", "Scalar")
     },
     "aten.bitwise_and.Tensor": "and",
@@ -186,19 +181,14 @@ def gelu(importing: Importing, call: Call) -> View:
 def clamp(importing: Importing, call: Call) -> View:
     """Numbers clamped to two bounds; one bound may be missing."""
     x = call.tensor()
-    name = call.target.split(".")[1]
-    low: Any
-    high: Any
-    if name == "relu6":
-        low, high = 0, 6
-    elif name == "hardtanh":
-        low, high = call.argument(1, "min_val", -1), call.argument(2, "max_val", 1)
-    elif name == "clamp_min":
-        low, high = call.argument(1, "min"), None
-    elif name == "clamp_max":
-        low, high = None, call.argument(1, "max")
-    else:
-        low, high = call.argument(1, "min"), call.argument(2, "max")
+    low, high = call.argument(1, "min"), call.argument(2, "max")
+    match call.target.split(".")[1]:
+        case "relu6":
+            low, high = 0, 6
+        case "hardtanh":
+            low, high = call.argument(1, "min_val", -1), call.argument(2, "max_val", 1)
+        case "clamp_max":
+            low, high = None, call.argument(1, "max")
     if high is None:
         return pointwise(importing, call, "maximum", x, low)
     if low is None:

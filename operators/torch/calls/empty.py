@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from operators.kernels.tensors import Stored, View
+from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.calls.elementwise import pointwise
 from operators.torch.importing import Importing
@@ -39,8 +37,5 @@ def added_product(importing: Importing, call: Call) -> View:
 @imports("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default", of=NoElements)
 def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
     """All bags are empty, and give 0."""
-    spec = call.result
-    zeros = Stored.of(
-        f"{call.name}_zeros", spec.shape, spec.dtype, lambda: np.zeros(spec.shape, spec.dtype)
-    )
-    return View.of(zeros), None, None, None
+    zeros = importing.filled(f"{call.name}_zeros", call.result.shape, call.result.dtype)
+    return zeros, None, None, None

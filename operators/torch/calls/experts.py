@@ -168,8 +168,7 @@ def one_after_the_other(importing: Importing, view: View) -> View:
     """Every row of a token, one after the other."""
     form = _form(view)
     assert isinstance(form, Collected)
-    name = importing.model.name(f"{view.source.name}_back")
-    return _collected(importing, name, form, form.places, view.shape, adds_up=False)
+    return _back(importing, view, form)
 
 
 @makes_whole(Routed)
@@ -183,7 +182,10 @@ def by_expert(importing: Importing, view: View) -> View:
             "order of the tokens"
         )
     found: NDArray[np.int64] = places
-    form = Collected(view, lambda: found, None)
+    return _back(importing, view, Collected(view, lambda: found, None))
+
+
+def _back(importing: Importing, view: View, form: Collected) -> View:
     name = importing.model.name(f"{view.source.name}_back")
     return _collected(importing, name, form, form.places, view.shape, adds_up=False)
 
@@ -327,7 +329,7 @@ def inverse(importing: Importing, call: Call) -> View:
     target, *others = call.args[:3] if call.target == "aten.index_put.default" else call.args
     where, numbers = others[-2:]
     (where,) = where if isinstance(where, list | tuple) else (where,)
-    form = where.source.form if isinstance(where.source, Opaque) else None
+    form = _form(where)
     known = importing.known(numbers)
     if (
         not isinstance(form, Control)
@@ -352,7 +354,7 @@ def reshape_choice(importing: Importing, call: Call) -> View:
 def _given(importing: Importing, call: Call, says: Says) -> Control:
     """Return the integers of a call's argument; refuse another meaning than ``says``."""
     view: View = call.args[0] if isinstance(call.args[0], View) else call.args[1]
-    form = view.source.form if isinstance(view.source, Opaque) else None
+    form = _form(view)
     if not isinstance(form, Control) or form.says is not says:
         importing.unsupported(f"it is given {form}: expected {says.value}")
     return form

@@ -59,7 +59,7 @@ def scatter(importing: Importing, call: Call) -> View:
         if name == "set" or not call.argument(5, "include_self", True):
             importing.unsupported("expected a sum, product or extreme with the present numbers")
     if not isinstance(numbers, View):
-        numbers = _single(call, numbers, x.dtype)
+        numbers = importing.filled(f"{call.name}_value", (), x.dtype, numbers)
     if not x.shape:
         x, places = x.reshaped((1,)), places.reshaped(places.shape or (1,))
     numbers = _at_first(numbers, places.shape)
@@ -87,10 +87,6 @@ def _put(
             return importing.joined(call, [first, rest], each)
     operands = (x, places, numbers)
     return importing.along(call, operands, (dim,), Put(name), (x.shape[dim],), call.result.dtype)
-
-
-def _single(call: Call, number: Any, dtype: np.dtype) -> View:
-    return View.of(Stored.of(f"{call.name}_value", (), dtype, lambda: np.asarray(number, dtype)))
 
 
 def rows_by_data(importing: Importing, call: Call, x: View, given: list[Any]) -> View:

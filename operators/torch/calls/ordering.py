@@ -20,6 +20,7 @@ from operators.functions.ordering import (
 )
 from operators.kernels.tensors import View
 from operators.torch.call import Call
+from operators.torch.calls.views import exchanged
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
@@ -146,8 +147,7 @@ def topk(importing: Importing, call: Call) -> tuple[View, View]:
     values, places = call.results
     shape = x.shape
     x = x.reshaped(shape or (1,))
-    order = list(range(len(x.shape)))
-    order[dim], order[-1] = order[-1], order[dim]
+    order = exchanged(len(x.shape), dim, -1)
     turned = importing.once(call, x).permuted(order)
     find = TopPlaces((0,), places.dtype, k, bool(call.argument(3, "largest", True)))
     at = importing.chain(call, (turned,), (find,), rows_of=turned.shape)

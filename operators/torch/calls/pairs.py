@@ -5,6 +5,7 @@ from __future__ import annotations
 from operators.functions.steps import ComplexProduct
 from operators.kernels.tensors import Opaque, View
 from operators.torch.call import Call
+from operators.torch.calls.views import exchanged
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 from operators.torch.routed_rows import Pairs
@@ -45,9 +46,7 @@ def permuted(importing: Importing, call: Call) -> View:
     if call.target == "aten.permute.default":
         dims = [dim % rank for dim in call.args[1]]
     else:
-        dims = list(range(rank))
-        one, two = call.args[1:3]
-        dims[one], dims[two] = dims[two], dims[one]
+        dims = exchanged(rank, *call.args[1:3])
     return _pairs(call, reals.permuted((*dims, rank)))
 
 

@@ -19,6 +19,7 @@ from operators.functions.row_functions import (
 from operators.functions.steps import Number, Pointwise, Step
 from operators.kernels.tensors import View
 from operators.torch.call import Call
+from operators.torch.calls.views import exchanged
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
 
@@ -89,19 +90,11 @@ def softmax(importing: Importing, call: Call) -> View:
     """The softmax along one dimension, or its logarithm."""
     x, dim = call.tensor(), call.args[1]
     step = Softmax((0,), call.result.dtype, logarithm="log_softmax" in call.target)
-    dims = _last(len(x.shape), dim)
+    dims = exchanged(len(x.shape), dim, -1)
     turned = x.permuted(dims)
     rows = turned.shape or (1,)
     result = importing.chain(call, (turned,), (step,), rows_of=rows)
     return result.reshaped(turned.shape).permuted(dims)
-
-
-def _last(rank: int, dim: int) -> tuple[int, ...]:
-    """Return the order that exchanges ``dim`` and the last dimension; it is its own inverse."""
-    dims = list(range(rank))
-    if dims:
-        dims[dim], dims[-1] = dims[-1], dims[dim]
-    return tuple(dims)
 
 
 @imports("aten.rms_norm.default")
@@ -109,8 +102,8 @@ def rms_norm(importing: Importing, call: Call) -> View:
     """Rows divided by the root of the mean of their squares."""
     x, normalized = call.tensor(), call.args[1]
     eps = call.argument(3, "eps")
-    if eps is None:
-        eps = _epsilon(x.dtype)
+    if eps is None:  # for smaller types, too
+        eps = float(np.finfo(np.float32).eps)
     step = RMSNorm((0,), call.result.dtype, eps)
     return _normed(importing, call, x, normalized, step, call.argument(2, "weight"))
 
@@ -157,8 +150,3 @@ def _normed(
     operands += [each.reshaped((size,)) for each in others if each is not None]
     reading = type(step)(**{**vars(step), "reads": tuple(range(len(operands)))})
     return importing.chain(call, operands, (reading,), rows_of=rows).reshaped(x.shape)
-
-
-def _epsilon(dtype: np.dtype) -> float:
-    """Return PyTorch's default eps: in 32 bits for smaller types, too."""
-    return float(np.finfo(np.float32).eps)

@@ -41,10 +41,8 @@ def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
         counting = set(np.flatnonzero(ids.reshape(-1) != padding).tolist())
     bags = tuple(tuple(at for at in range(*each) if at in counting) for each in pairwise(starts))
     if not all(bags):
-        shape = (1, *rows.shape[1:])
-        name, dtype = f"{call.name}_zeros", rows.dtype
-        zeros = Stored.of(name, shape, dtype, lambda: np.zeros(shape, dtype))
-        rows = importing.joined(call, [rows, View.of(zeros)], 0)
+        zeros = importing.filled(f"{call.name}_zeros", (1, *rows.shape[1:]), rows.dtype)
+        rows = importing.joined(call, [rows, zeros], 0)
         bags = tuple(each or (count,) for each in bags)
     function: OnAxes = Extremes((bags,))
     if mode != "max":

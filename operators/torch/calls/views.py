@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from operators.kernels.tensors import Stored, View
+from operators.kernels.tensors import View
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
@@ -27,11 +25,15 @@ def same(importing: Importing, call: Call) -> View:
 def transpose(importing: Importing, call: Call) -> View:
     """Two dimensions exchanged."""
     x = call.tensor()
-    first, second = call.args[1:]
-    dims = list(range(len(x.shape)))
+    return x.permuted(exchanged(len(x.shape), *call.args[1:]))
+
+
+def exchanged(rank: int, first: int, second: int) -> list[int]:
+    """Return the order of dimensions that exchanges two; it is its own inverse."""
+    dims = list(range(rank))
     if dims:
         dims[first], dims[second] = dims[second], dims[first]
-    return x.permuted(dims)
+    return dims
 
 
 @imports("aten.t.default")
@@ -130,9 +132,4 @@ def constant_pad(importing: Importing, call: Call) -> View:
 
 def _filled(call: Call, x: View, dim: int, count: int) -> View:
     shape = (*x.shape[:dim], max(0, count), *x.shape[dim + 1 :])
-    value = call.argument(2, "value", 0)
-
-    def made() -> np.ndarray:
-        return np.full(shape, value, x.dtype)
-
-    return View.of(Stored.of(f"{call.name}_filled", shape, x.dtype, made))
+    return Importing.filled(f"{call.name}_filled", shape, x.dtype, call.argument(2, "value", 0))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch.nn import functional
@@ -25,32 +25,36 @@ def new_loop() -> int:
     return next(_numbers)
 
 
+Cell: TypeAlias = Callable[..., tuple[Any, ...]]
+"""Takes the products of inputs and of states with weights, and the states before each step; returns
+the states behind each step, of which the first one is the result."""
+
+
 def loop_cells() -> dict[Any, Callable[..., Any]]:
     """Return the decompositions of recurrent layers, by call."""
     aten = torch.ops.aten
     return {
-        aten.lstm.input: _lstm,
-        aten.gru.input: partial(_one_state, _gru),
-        aten.rnn_tanh.input: partial(_one_state, partial(_plain, torch.tanh)),
-        aten.rnn_relu.input: partial(_one_state, partial(_plain, torch.relu)),
+        aten.lstm.input: partial(_layers, _lstm),
+        aten.gru.input: partial(_layers, _gru),
+        aten.rnn_tanh.input: partial(_layers, partial(_plain, torch.tanh)),
+        aten.rnn_relu.input: partial(_layers, partial(_plain, torch.relu)),
     }
 
 
-Direction = Callable[[Any, Sequence[Any], Sequence[Any]], tuple[Any, tuple[Any, ...]]]
-"""Takes all steps ``[T, B, I]``, first states, weights; returns each step's result, last states."""
-
-
 def _layers(
+    cell: Cell,
     x: Any,
-    first: Sequence[Any],
+    first: Any,
     params: Sequence[Any],
+    has_biases: bool,
     layers: int,
-    *,
+    _dropout: float,
+    _train: bool,
     both: bool,
     batch_first: bool,
-    steps_of: Direction,
-) -> tuple[Any, tuple[Any, ...]]:
+) -> tuple[Any, ...]:
     """Return the last layer's result at each step, and the last states of all layers."""
+    first = [first] if isinstance(first, torch.Tensor) else first
     batched = x.dim() == 3
     if not batched:
         x, first = x.unsqueeze(1), [state.unsqueeze(1) for state in first]
@@ -66,98 +70,47 @@ def _layers(
             weights = params[number * own : (number + 1) * own]
             begins = [state.select(0, number) for state in first]
             seen = x.flip((0,)) if direction else x
-            y, ends = steps_of(seen, begins, weights)
+            y, ends = _steps(cell, seen, begins, weights, has_biases)
             given.append(y.flip((0,)) if direction else y)
             last.append(ends)
         x = torch.cat(given, -1) if both else given[0]
     ended = tuple(torch.stack(states_) for states_ in zip(*last, strict=True))
     if not batched:
-        return x.squeeze(1), tuple(state.squeeze(1) for state in ended)
-    return (x.transpose(0, 1) if batch_first else x), ended
+        return x.squeeze(1), *(state.squeeze(1) for state in ended)
+    return (x.transpose(0, 1) if batch_first else x), *ended
 
 
-def _biases(weights: Sequence[Any], has_biases: bool) -> tuple[Any, ...]:
-    """Return weights of input and state, their biases, and a projection; None if missing."""
+def _steps(
+    cell: Cell, x: Any, first: Sequence[Any], weights: Sequence[Any], has_biases: bool
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return the result of each step ``[T, B, H]`` of inputs ``[T, B, I]``, and the last states."""
     w, u, *others = weights
     b, c = others[:2] if has_biases else (None, None)
-    rest = others[2:] if has_biases else others
-    return w, u, b, c, (rest[0] if rest else None)
-
-
-def _lstm(
-    x: Any,
-    first: Sequence[Any],
-    params: Sequence[Any],
-    has_biases: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    both: bool,
-    batch_first: bool,
-) -> tuple[Any, ...]:
-    del dropout, train
-    of = partial(_lstm_steps, has_biases)
-    y, (h, c) = _layers(x, first, params, layers, both=both, batch_first=batch_first, steps_of=of)
-    return y, h, c
-
-
-def _lstm_steps(
-    has_biases: bool, x: Any, first: Sequence[Any], weights: Sequence[Any]
-) -> tuple[Any, tuple[Any, ...]]:
-    w, u, b, c, projection = _biases(weights, has_biases)
     loop, steps = new_loop(), x.shape[0]
     given = each(functional.linear(x, w, b), steps, loop)
-    h, s = (states(begin, steps, loop, number) for number, begin in enumerate(first))
-    gates = given + functional.linear(h, u, c)
-    i, f, g, o = gates.chunk(4, -1)
-    after = torch.sigmoid(f) * s + torch.sigmoid(i) * torch.tanh(g)
-    y = torch.sigmoid(o) * torch.tanh(after)
-    if projection is not None:
+    before = [states(begin, steps, loop, number) for number, begin in enumerate(first)]
+    y, *after = cell(given, functional.linear(before[0], u, c), *before)
+    for projection in others[2 * has_biases :]:
         y = functional.linear(y, projection)
-    return y, (behind(y, loop, 0), behind(after, loop, 1))
+    return y, tuple(behind(state, loop, number) for number, state in enumerate((y, *after)))
 
 
-def _one_state(
-    cell: Callable[..., Any],
-    x: Any,
-    first: Any,
-    params: Sequence[Any],
-    has_biases: bool,
-    layers: int,
-    dropout: float,
-    train: bool,
-    both: bool,
-    batch_first: bool,
-) -> tuple[Any, ...]:
-    del dropout, train
-
-    def steps_of(
-        x: Any, first: Sequence[Any], weights: Sequence[Any]
-    ) -> tuple[Any, tuple[Any, ...]]:
-        w, u, b, c, _ = _biases(weights, has_biases)
-        loop, steps = new_loop(), x.shape[0]
-        given = each(functional.linear(x, w, b), steps, loop)
-        h = states(first[0], steps, loop, 0)
-        y = cell(given, functional.linear(h, u, c), h)
-        return y, (behind(y, loop, 0),)
-
-    y, (h,) = _layers(
-        x, [first], params, layers, both=both, batch_first=batch_first, steps_of=steps_of
-    )
-    return y, h
+def _lstm(given: Any, kept: Any, _h: Any, s: Any) -> tuple[Any, Any]:
+    i, f, g, o = (given + kept).chunk(4, -1)
+    after = torch.sigmoid(f) * s + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(after), after
 
 
-def _gru(given: Any, kept: Any, h: Any) -> Any:
+def _gru(given: Any, kept: Any, h: Any) -> tuple[Any]:
     r, z, n = given.chunk(3, -1)
     u, v, m = kept.chunk(3, -1)
     new = torch.tanh(n + torch.sigmoid(r + u) * m)
     update = torch.sigmoid(z + v)
-    return (1 - update) * new + update * h
+    return ((1 - update) * new + update * h,)
 
 
-def _plain(function: Callable[[Any], Any], given: Any, kept: Any, h: Any) -> Any:
-    del h
-    return function(given + kept)
+def _plain(function: Callable[[Any], Any], given: Any, kept: Any, _h: Any) -> tuple[Any]:
+    return (function(given + kept),)
 
 
 _library: Final = torch.library.Library("step_loop", "DEF")
