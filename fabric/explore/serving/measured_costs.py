@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from fabric.explore.serving.requests import table_text
 from fabric.explore.serving.server import Batch, Count, Price
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described
-from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.graph.arguments.described import Section
+from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import counted
 
 Tree: TypeAlias = "dict[float, Tree] | float"
@@ -148,7 +148,7 @@ def read_rows(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableDescription(Described):
+class TableDescription(Section):
     """Tables of layer times, in microseconds, and the model and machine they belong to.
 
     Ranks are replicas that step together and share the experts. Each rank has ``experts / ranks``
@@ -173,8 +173,6 @@ class TableDescription(Described):
             All ranks are padded to one size if it fits all.
         outside: points outside a table are refused, or take the value at its ``edge``.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     attention: Path
     dense: Path

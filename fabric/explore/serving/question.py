@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from typing_extensions import override
 
@@ -15,9 +17,9 @@ from fabric.explore.serving.run_costs import FabricDescription
 from fabric.explore.serving.served import MakeScheduler, ServiceLevel
 from fabric.explore.serving.server import ContinuousBatching, Count, Server
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described, described_section, refuse_key
+from fabric.graph.arguments.described import Section, described_section, refuse_key
 from fabric.graph.loading.program_file import called, executed
-from fabric.messages.errors import ConfigurationError, FabricError, ProgramError
+from fabric.messages.errors import ConfigurationError, ProgramError
 from fabric.messages.files import hardware_file, read_toml
 from fabric.messages.text import found_text, one_of
 
@@ -38,11 +40,11 @@ _PATHS: Final = (
 )
 """Keys with paths relative to the description's folder."""
 
-Section = TypeVar("Section", bound=Described)
+Read = TypeVar("Read", bound=Section)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestDescription(Described):
+class RequestDescription(Section):
     """Requests, and the loads at which they arrive.
 
     Attributes:
@@ -52,8 +54,6 @@ class RequestDescription(Described):
         poisson: draw ``count`` random arrivals, with lengths from the table.
     """
 
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
-
     file: Path
     count: Count | None = None
     rates: tuple[float, ...] = ()
@@ -61,23 +61,11 @@ class RequestDescription(Described):
     seed: Annotated[int, Bounds(0, 2**31 - 1)] = 0
 
     @override
-    def __post_init__(self) -> None:
-        """Check the rates.
-
-        Raises:
-            ConfigurationError: rates are not above 0 and ascending, or are empty for a Poisson
-                process.
-        """
-        super().__post_init__()
-        before = 0.0
-        for rate in self.rates:
-            if not before < rate < float("inf"):
-                raise ConfigurationError(
-                    f"rates is {list(self.rates)}: expected ascending requests a second, above 0"
-                )
-            before = rate
+    def _faults(self) -> Iterator[str]:
+        if not all(x < y for x, y in itertools.pairwise((0, *self.rates, math.inf))):
+            yield f"rates is {list(self.rates)}: expected ascending requests a second, above 0"
         if self.poisson and not self.rates:
-            raise ConfigurationError("poisson is true and rates is empty: expected rates")
+            yield "poisson is true and rates is empty: expected rates"
 
     def read(self) -> Requests:
         """Return the requests of the table.
@@ -102,7 +90,7 @@ class RequestDescription(Described):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serving(Described):
+class Serving(Section):
     """A question of serving. Every design serves the same requests at every load.
 
     Attributes:
@@ -114,8 +102,6 @@ class Serving(Described):
         question: the question as a sentence, for reports.
     """
 
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
-
     requests: RequestDescription
     designs: Mapping[str, TableDescription | FabricDescription]
     server: Server = field(default_factory=Server)
@@ -125,15 +111,9 @@ class Serving(Described):
     question: str = ""
 
     @override
-    def __post_init__(self) -> None:
-        """Check the designs.
-
-        Raises:
-            ConfigurationError: ``designs`` is empty.
-        """
-        super().__post_init__()
+    def _faults(self) -> Iterator[str]:
         if not self.designs:
-            raise ConfigurationError("designs is empty: expected a description of step costs")
+            yield "designs is empty: expected a description of step costs"
 
     @property
     def loads(self) -> tuple[float | None, ...]:
@@ -243,12 +223,12 @@ def _cost(name: str, table: Mapping[str, Any], path: Path) -> TableDescription |
 
 
 def _section(
-    section: type[Section],
+    section: type[Read],
     name: str,
     table: Mapping[str, Any],
     path: Path,
     tags: Sequence[str] = (),
-) -> Section:
+) -> Read:
     values = dict(table)
     for key in _PATHS:
         if isinstance(values.get(key), str):

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -27,10 +27,10 @@ from fabric.explore.study.store import Store
 from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described
+from fabric.graph.arguments.described import Section
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.hardware.file import load_hardware
-from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import beside, hardware_file
 from fabric.messages.text import counted
 
@@ -38,7 +38,7 @@ _PICO: Final = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class FabricDescription(Described):
+class FabricDescription(Section):
     """A program of one layer, and the grid of steps that it runs for.
 
     Attributes:
@@ -60,8 +60,6 @@ class FabricDescription(Described):
         exact_steps: number of steps of each run to simulate exactly, which measures the error of
             interpolation.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     program: Path
     hardware: Path

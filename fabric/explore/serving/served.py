@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from fabric.explore.serving.server import (
     StepCost,
 )
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described
-from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.graph.arguments.described import Section
+from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import JsonObject, counted
 from fabric.messages.users_code import users_code
 
@@ -273,7 +273,7 @@ class _Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceLevel(Described):
+class ServiceLevel(Section):
     """Promised upper limits in seconds. A request meets the level if it meets every limit.
 
     Attributes:
@@ -281,8 +281,6 @@ class ServiceLevel(Described):
         time_per_token_seconds: mean time between tokens, from the first to the last.
         latency_seconds: from arrival to last token.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     time_to_first_token_seconds: Seconds | None = None
     time_per_token_seconds: Seconds | None = None

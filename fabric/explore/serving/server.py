@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Final, NamedTuple, Protocol, TypeAlias
 
 from fabric.explore.serving.requests import Requests
 from fabric.graph.arguments.checks import Bounds
-from fabric.graph.arguments.described import Described
-from fabric.messages.errors import ConfigurationError, FabricError
+from fabric.graph.arguments.described import Section
+from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import counted
 
 Count: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
@@ -191,7 +191,7 @@ class Quality:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server(Described):
+class Server(Section):
     """A server of one model, described in vLLM's terms.
 
     Attributes:
@@ -205,8 +205,6 @@ class Server(Described):
         lockstep: begin and end the steps of all replicas together, as replicas that share experts
             do.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     replicas: Count = 1
     max_num_seqs: Count = 128

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -64,8 +64,12 @@ class Findings(Protocol):
         """
 
 
+class _InStudy(Described):
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
+
+
 @dataclass(frozen=True)
-class KnownValue(Described):
+class KnownValue(_InStudy):
     """A published value of a point.
 
     Attributes:
@@ -74,8 +78,6 @@ class KnownValue(Described):
         value: in the metric's unit.
         source: the publication.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     setting: Setting
     metric: str
@@ -105,7 +107,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judgement(Described):
+class Judgement(_InStudy):
     """A verdict on a claim, with our value.
 
     Attributes:
@@ -113,15 +115,13 @@ class Judgement(Described):
         note: how the value was computed, and the reason of the verdict.
     """
 
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
-
     found: str
     verdict: Verdict
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Claim(Described):
+class Claim(_InStudy):
     """A statement, such as a sentence of a paper, that a study's points decide.
 
     Attributes:
@@ -130,8 +130,6 @@ class Claim(Described):
         published: the published value as text.
         judge: computes our value and the verdict.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     text: str
     location: str
@@ -156,15 +154,13 @@ def held_out_places(total: int, count: int, option: str) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
-class Picture(Described):
+class Picture(_InStudy):
     """A picture of a study's points.
 
     Attributes:
         name: name of its files, without a suffix.
         draw: draws the points into the figure.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     name: str
     title: str
@@ -173,14 +169,12 @@ class Picture(Described):
 
 
 @dataclass(frozen=True)
-class StudyTable(Described):
+class StudyTable(_InStudy):
     """A table of a study's points.
 
     Attributes:
         rows: computes the rows, each with a text, a number or None for each column.
     """
-
-    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     title: str
     columns: tuple[str, ...]
@@ -243,7 +237,7 @@ class Study(Options):
 
     @override
     def __post_init__(self) -> None:
-        """Check the study.
+        """Check the study, and find the hardware file by its name.
 
         Raises:
             ConfigurationError: on_deadlock is given; program and asks are both given or missing;
@@ -252,57 +246,56 @@ class Study(Options):
                 ``again`` or ``hold_out`` is given without a metric to minimise.
         """
         super().__post_init__()
-        for name, why in self.without.items():
-            if getattr(self, name) != getattr(Options, name):
-                refuse(f"{name} is given: {why}: expected a study without it", ConfigurationError)
-        if (self.program is None) == (self.asks is None):
-            refuse("a study has a program or asks: expected one of the two", ConfigurationError)
         if self.hardware is not None:
             object.__setattr__(self, "hardware", hardware_file(self.hardware))
+
+    @override
+    def _faults(self) -> Iterator[str]:
+        for name, why in self.without.items():
+            if getattr(self, name) != getattr(Options, name):
+                yield f"{name} is given: {why}: expected a study without it"
+        if (self.program is None) == (self.asks is None):
+            yield "program and asks are both given or both missing: expected one of the two"
         if not len(self.space):
-            refuse("the study has no points: expected an axis with values", ConfigurationError)
+            yield "space has no points: expected an axis with values"
         for name in self.judged_by if self.asks is None else ():
             check_metric(name)
         for name in self.minimize:
             if self.minimize.count(name) > 1:
-                refuse(f"{name} is minimised twice: expected each metric once", ConfigurationError)
-        _check_one_role(self.space.values, self.fixed, "varied and fixed")
-        self._check_inputs()
-        self._check_again()
-        _check_together(self.conditions)
-
-    def _check_inputs(self) -> None:
-        if not len(self.over):
-            refuse("over has no inputs: expected an axis with values", ConfigurationError)
-        if len(self.over.products) > 1:
-            refuse("over is a sum of grids: expected one grid, or zipped axes", ConfigurationError)
-        _check_one_role(self.over.values, self.space.values, "an input and varied")
-        _check_one_role(self.over.values, self.fixed, "an input and fixed")
-        for name in self.judged_by:
-            _check_statistic(name, has_inputs=self.has_inputs)
-        if self.hold_out:
-            self._check_held_out()
-
-    def _check_again(self) -> None:
-        names = self.again.values
+                yield f"{name} is minimised twice: expected each metric once"
+        yield from _two_roles(self.space.values, self.fixed, "varied and fixed")
+        yield from self._faults_of_inputs()
         if len(self.again.products) > 1:
-            refuse("again is a sum of grids: expected one grid, or zipped axes", ConfigurationError)
-        if names and not self.minimize:
-            refuse(
-                "again needs a front to run again: expected a metric to minimize",
-                ConfigurationError,
-            )
-        _check_one_role(names, self.runs.values, "in again and varied")
+            yield "again is a sum of grids: expected one grid, or zipped axes"
+        if self.again.values and not self.minimize:
+            yield "again needs a front to run again: expected a metric to minimize"
+        yield from _two_roles(self.again.values, self.runs.values, "in again and varied")
+        yield from _contradictions(self.conditions)
 
-    def _check_held_out(self) -> None:
+    def _faults_of_inputs(self) -> Iterator[str]:
+        if not len(self.over):
+            yield "over has no inputs: expected an axis with values"
+        if len(self.over.products) > 1:
+            yield "over is a sum of grids: expected one grid, or zipped axes"
+        yield from _two_roles(self.over.values, self.space.values, "an input and varied")
+        yield from _two_roles(self.over.values, self.fixed, "an input and fixed")
+        for name in self.judged_by:
+            statistic, metric = split_metric(name)
+            if self.has_inputs and not statistic:
+                yield (
+                    f"{metric} is a number of one run, and a design has a run for each input: "
+                    f"expected mean:{metric}, worst:{metric} or p95:{metric}"
+                )
+            if statistic and not self.has_inputs:
+                yield (
+                    f"{name} is a statistic over inputs, and the study has no inputs: expected "
+                    f"{metric}, or inputs as over"
+                )
         option = f"hold_out is {self.hold_out}"
-        if not self.has_inputs:
-            refuse(f"{option} without inputs: expected inputs, as over", ConfigurationError)
-        if not self.minimize:
-            refuse(
-                f"{option} and there is no front to test: expected a metric to minimize",
-                ConfigurationError,
-            )
+        if self.hold_out and not self.has_inputs:
+            yield f"{option} without inputs: expected inputs, as over"
+        if self.hold_out and not self.minimize:
+            yield f"{option} and there is no front to test: expected a metric to minimize"
         _ = self.held_out
 
     @property
@@ -402,36 +395,17 @@ class Study(Options):
         return {**self.fixed, **setting}
 
 
-def _check_one_role(names: Iterable[str], others: Container[str], roles: str) -> None:
-    for name in names:
-        if name in others:
-            refuse(f"{name} is {roles}: expected one of the two", ConfigurationError)
+def _two_roles(names: Iterable[str], others: Container[str], roles: str) -> Iterator[str]:
+    return (f"{x} is {roles}: expected one of the two" for x in names if x in others)
 
 
-def _check_statistic(name: str, *, has_inputs: bool) -> None:
-    statistic, metric = split_metric(name)
-    if has_inputs and not statistic:
-        refuse(
-            f"{metric} is a number of one run, and a design has a run for each input: expected "
-            f"mean:{metric}, worst:{metric} or p95:{metric}",
-            ConfigurationError,
-        )
-    if statistic and not has_inputs:
-        refuse(
-            f"{name} is a statistic over inputs, and the study has no inputs: expected {metric}, "
-            "or inputs as over",
-            ConfigurationError,
-        )
-
-
-def _check_together(conditions: tuple[Condition, ...]) -> None:
+def _contradictions(conditions: tuple[Condition, ...]) -> Iterator[str]:
     for one, other in itertools.permutations(conditions, 2):
         if one.metric != other.metric or one.sign not in (">", ">=") or other.sign[0] != "<":
             continue
         strict = one.sign == ">" or other.sign == "<"
         if one.value > other.value or (one.value == other.value and strict):
-            refuse(
+            yield (
                 f"conditions {one} and {other} contradict each other: expected conditions that a "
-                "point can meet together",
-                ConfigurationError,
+                "point can meet together"
             )

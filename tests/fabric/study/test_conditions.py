@@ -57,6 +57,6 @@ def test_contradicting_conditions_are_refused(first: str) -> None:
         with pytest.raises(ConfigurationError) as raised:
             Study(program=path, space=space, where=(one, "flops > 9", other))
         assert raised.value.message == (
-            f"conditions {above} and {below} contradict each other: expected conditions that a "
-            "point can meet together"
+            f"Study: conditions {above} and {below} contradict each other: expected conditions "
+            "that a point can meet together"
         )
