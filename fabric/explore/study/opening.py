@@ -164,10 +164,8 @@ def space_of(
         names, equals, values = text.partition("=")
         if not equals or not names or not values:
             raise ConfigurationError(f"{option} {text}: expected NAME=VALUE,VALUE")
-        try:
+        with _typed(f"{option} {text}"):
             space *= _axis(names.split(":"), values, read)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{option} {text}: {error.message}") from None
     return space
 
 

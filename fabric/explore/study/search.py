@@ -7,7 +7,7 @@ import itertools
 import random
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, TypeAlias
 
 from typing_extensions import override
 
@@ -23,7 +23,9 @@ from fabric.explore.study.outcome import (
 from fabric.explore.study.session import Look, OutcomeStore, StudySession
 from fabric.explore.study.space import Axis, Space
 from fabric.explore.study.study import Study
-from fabric.messages.errors import ConfigurationError
+from fabric.graph.arguments.checks import Bounds
+from fabric.graph.arguments.described import Described
+from fabric.messages.errors import ConfigurationError, FabricError
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 Method: TypeAlias = Literal["tpe", "nsga2", "random"]
 """Tree-structured Parzen estimator, non-dominated sorting genetic algorithm, or uniform draws."""
-
-METHODS: Final[tuple[Method, ...]] = get_args(Method)
 
 _REPEATS: Final = 5
 
@@ -49,22 +49,14 @@ _PRODUCT: Final = "product"
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(Described):
     """A method, the number of points to run in all sessions, and a seed."""
 
-    method: Method
-    points: int
-    seed: int = 0
+    refusal: ClassVar[type[FabricError]] = ConfigurationError
 
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ConfigurationError(
-                f"search is {self.method!r}: expected one of {', '.join(METHODS)}"
-            )
-        if self.points < 1:
-            raise ConfigurationError(f"points is {self.points}: expected at least 1")
-        if self.seed < 0:
-            raise ConfigurationError(f"seed is {self.seed}: expected 0 or more")
+    method: Method
+    points: Annotated[int, Bounds(1)]
+    seed: Annotated[int, Bounds(0)] = 0
 
 
 class SearchSession(StudySession):

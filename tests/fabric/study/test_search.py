@@ -3,13 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
 from fabric import ConfigurationError, Outcome, Point, Study, StudySession, grid, zipped
 from fabric.explore.study.outcome import Before
-from fabric.explore.study.search import METHODS, Method, Search, SearchSession
+from fabric.explore.study.search import Method, Search, SearchSession
 from fabric.explore.study.space import Setting
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
@@ -63,7 +63,7 @@ def _searched(study: Study, search: Search, url: str | None = None) -> SearchSes
     return SearchSession(study, search, store, _nothing)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", get_args(Method))
 def test_search_with_a_seed_draws_the_same_points(method: Method) -> None:
     study = _study()
     first = _drawn(_searched(study, Search(method, 16, seed=1)))
@@ -74,7 +74,7 @@ def test_search_with_a_seed_draws_the_same_points(method: Method) -> None:
     assert len(first) == len(set(first)) == 16
 
 
-@pytest.mark.parametrize("method", spread(METHODS, 1))
+@pytest.mark.parametrize("method", spread(get_args(Method), 1))
 def test_stopped_search_resumes_with_the_same_points(method: Method, tmp_path: Path) -> None:
     study = _study()
     whole = _drawn(_searched(study, Search(method, 16)))
@@ -88,7 +88,7 @@ def test_stopped_search_resumes_with_the_same_points(method: Method, tmp_path: P
     assert _searched(study, Search(method, 16), url).ask() is None
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", get_args(Method))
 def test_search_of_a_small_space_runs_every_point_once(method: Method) -> None:
     study = _study(space=grid(x=(200, 300, 500), y=(1, 2)) + zipped(x=(300, 7), y=(3, 4)))
     session = _searched(study, Search(method, 100))
@@ -112,7 +112,7 @@ def test_zipped_axes_are_drawn_together() -> None:
     assert len(found) == 80
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", get_args(Method))
 def test_pruned_points_neither_run_nor_count(method: Method) -> None:
     study = _study(where=("flops <= 1e5",))
 
@@ -150,10 +150,10 @@ def test_samplers_receive_the_violation_of_conditions() -> None:
     [
         (
             lambda: Search(cast("Method", "annealing"), 3),
-            "search is 'annealing': expected one of tpe, nsga2, random",
+            "Search: method is 'annealing': expected one of tpe, nsga2, random",
         ),
-        (lambda: Search("tpe", 0), "points is 0: expected at least 1"),
-        (lambda: Search("tpe", 1, -1), "seed is -1: expected 0 or more"),
+        (lambda: Search("tpe", 0), "Search: points is 0: expected an integer of at least 1"),
+        (lambda: Search("tpe", 1, -1), "Search: seed is -1: expected an integer of at least 0"),
     ],
 )
 def test_search_with_wrong_arguments_is_refused(search: Any, why: str) -> None:
