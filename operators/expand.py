@@ -114,16 +114,14 @@ class Repeat(_Repetition):
         source = Values[Value](ports.source, sink, adds=1, held=True)
         async for value, stop in source:
             share(value, count - 1)
-            if ports.interval_cycles:
-                for number in range(count):
-                    await sink.send((value, stop + 1 if number == count - 1 else 0))
-                source.take()
-                ports.turn()
-                continue
-            for number in range(count - 1):
-                await sink.send_at((value, 0), ports.now + number)
-            await sink.send_at((value, stop + 1), ports.now + count - 1)
-            unit.charge(count)
+            for number in range(count):
+                copy = value, stop + 1 if number == count - 1 else 0
+                if ports.interval_cycles:
+                    await sink.send(copy)
+                else:
+                    await sink.send_at(copy, ports.now + number)
+            if not ports.interval_cycles:
+                unit.charge(count)
             source.take()
             ports.turn()
 

@@ -49,26 +49,6 @@ def followed(
     return readable(views, wish, whole_rows=whole_rows)
 
 
-def followed_rows(views: Sequence[View], shape: tuple[int, ...], schedule: Schedule) -> Layout:
-    """Return a layout of ``shape`` in tiles of whole rows, if possible in an operand's order.
-
-    ``views`` have the rows of ``shape`` and any number of columns.
-    """
-    for view in reversed(views):
-        layout = view.layout
-        if layout is None or layout.tile[-1] != view.shape[-1]:
-            continue
-        wish = with_cols(layout, shape[-1])
-        if not layout.rereads and _all_rows(views, wish):
-            return wish
-    wish = rows_layout(shape, schedule.tile_rows, shape[-1])
-    for tile in _smaller(wish.tile, whole_rows=True):
-        layout = _tiled(shape, tile)
-        if _all_rows(views, layout):
-            return layout
-    return wish
-
-
 def followed_whole(
     views: Sequence[View], dims: tuple[int, ...], schedule: Schedule
 ) -> tuple[Layout, ...]:
@@ -121,11 +101,6 @@ def _all_give(views: Sequence[View], layout: Layout) -> bool:
     return all(_gives(each.expanded(layout.shape), layout) for each in views)
 
 
-def _all_rows(views: Sequence[View], layout: Layout) -> bool:
-    """Whether whole rows in the order of a layout can be read from all views."""
-    return all(_gives(each, with_cols(layout, each.shape[-1])) for each in views)
-
-
 def _gives(view: View, layout: Layout) -> bool:
     """Whether tiles of a view can be read; memory delivers only rectangles."""
     pulled = view.pull(layout)
@@ -170,11 +145,6 @@ def with_sizes(layout: Layout, dims: tuple[int, ...], sizes: Sequence[int]) -> L
         tile=tuple(other.get(dim, size) for dim, size in enumerate(layout.tile)),
         start=tuple(0 if dim in other else first for dim, first in enumerate(layout.start)),
     )
-
-
-def with_cols(layout: Layout, cols: int) -> Layout:
-    """Return the layout of the same rows with other columns; its tiles hold whole rows."""
-    return with_sizes(layout, (len(layout.shape) - 1,), (cols,))
 
 
 def unrepeated(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:

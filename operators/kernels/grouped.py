@@ -82,17 +82,13 @@ class GroupedProduct(Kernel):
                 _loaded(f"{name}_load_r{region}", weight, tile, tiles, reading, given.share)
                 for region, (weight, reading) in enumerate(zip(weights, readings, strict=True))
             ]  # [n, J]
-            pairs = enumerate(zip(rows, loads, strict=True))
-            if summed:  # [n] of whole rows
-                data = [
-                    Accum(MatmulSum(self.transposed), name=f"{name}_r{region}")(*each)
-                    for region, each in pairs
-                ]
-            else:  # [n, J] of tiles of columns
-                data = [
-                    Map(Matmul(self.transposed), name=f"{name}_r{region}")(*each)
-                    for region, each in pairs
-                ]
+            data: list[Stream] = []  # [n] of whole sums, or [n, J] of tiles of columns
+            for region, factors in enumerate(zip(rows, loads, strict=True)):
+                unit = f"{name}_r{region}"
+                if summed:
+                    data.append(Accum(MatmulSum(self.transposed), name=unit)(*factors))
+                else:
+                    data.append(Map(Matmul(self.transposed), name=unit)(*factors))
             found.append(given.with_data(form_of(result), data).flat())
         return found
 
@@ -131,13 +127,10 @@ class RaggedMap(Kernel):
         for number, (operand, streams) in enumerate(zip(self.operands, inputs, strict=True)):
             each = RoutedStreams.of(operand, streams)
             name = f"{self.name}_of{number}"
-            match form.spread:
-                case Spread.ROWS:
-                    each = as_rows(name, each)
-                case Spread.PACKED:
-                    each = as_packed(name, each)
-                case Spread.TILED:
-                    pass
+            if form.spread is Spread.ROWS:
+                each = as_rows(name, each)
+            elif form.spread is Spread.PACKED:
+                each = as_packed(name, each)
             given.append(each)
         first = given[0]
         data = []

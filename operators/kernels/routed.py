@@ -50,12 +50,8 @@ class KnownRows(NamedTuple):
     def places(self, where: NDArray[np.int64], count: int) -> NDArray[np.int64] | None:
         """Return the experts to which each of ``count`` rows goes, [count, hits].
 
-        Args:
-            where: the number of each routed row among the ``count`` rows.
-            count: the number of rows.
-
-        Returns:
-            None if rows go to different numbers of experts, or reach an expert in another order.
+        ``where`` is the number of each routed row among these rows. The result is None if rows go
+        to different numbers of experts, or reach an expert in another order.
         """
         sent = where[self.order]
         hits, rest = divmod(len(sent), count)
@@ -148,14 +144,10 @@ def drawn(number: int, tokens: int, hits: int) -> Choice:
 
 
 def selected(indices: Stream | None, choice: NDArray[np.int64], width: int, name: str) -> Stream:
-    """Return selectors ``[1, *choice.shape[:-1]]``.
+    """Return selectors ``[1, *choice.shape[:-1]]`` of ``width`` streams.
 
-    Args:
-        indices: rows of integers that name the streams; timing mode uses ``choice`` instead. None
-            if the choice is constant.
-        choice: the streams that each selector names.
-        width: the number of streams.
-        name: of the operator that converts integers to selectors.
+    If data choose, ``indices`` are rows of integers that name the streams, and an operator called
+    ``name`` converts them. Timing mode uses ``choice`` then.
     """
     given = Selectors(choice, width)()
     return given if indices is None else Map(SelectorOf(), name=name)(indices, given)

@@ -47,11 +47,8 @@ def row_local(
 ) -> RowLocal:
     """Return the kernel of ``steps``; steps read operands, numbered from 0, and earlier steps.
 
-    Args:
-        name: of its operator.
-        operands: their tiles broadcast to the tiles of the result, or to a step's result.
-        steps: the last one computes the result.
-        result: has the same number of tiles as each operand.
+    The tiles of operands broadcast to the tiles of the result, or to a step's result. Operands and
+    result have equal numbers of tiles.
     """
     different: list[Operand] = []
     values: list[int] = []
@@ -101,10 +98,8 @@ def same_operand(one: Operand, other: Operand) -> bool:
 def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]) -> Stream:
     """Return tiles with the elements of ``stream`` at ``places``, [rows, cols].
 
-    Args:
-        stream: of tiles.
-        places: for each element of the result, the row-major number of the element of a tile.
-        broadcasts: a row (0) or a column (1) that is repeated may stay single.
+    ``places`` are row-major numbers in a tile. With 0 in ``broadcasts``, a row that is repeated may
+    stay single; with 1, a column.
     """
     tile = stream.value
     assert isinstance(tile, TileType)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from typing_extensions import override
@@ -24,19 +24,9 @@ from fabric.extend import (
 )
 from operators.tiles.tensor import Elements, Scratch, Tensor
 
-
-class Position(NamedTuple):
-    """One element of a tensor, or one empty part.
-
-    Attributes:
-        place: the index along each dimension, outermost first, up to a dimension of size 0.
-        stop: the number of dimensions that close here, counted from the innermost.
-        empty_dimension: the dimension of size 0, counted from the innermost; None for an element.
-    """
-
-    place: tuple[int, ...]
-    stop: int
-    empty_dimension: int | None
+Position: TypeAlias = tuple[tuple[int, ...], int, int | None]
+"""An element of a tensor, or an empty part: the index along each dimension up to a dimension of
+size 0, the number of dimensions that close, and the dimension of size 0, None for an element."""
 
 
 def positions(shape: Sequence[int]) -> Iterator[Position]:
@@ -57,7 +47,7 @@ def positions(shape: Sequence[int]) -> Iterator[Position]:
             if index != size - 1:
                 break
             closing += 1
-        yield Position(place, closed_always + closing, empty)
+        yield place, closed_always + closing, empty
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -15,13 +15,7 @@ from operators.functions.ordering import Along, OnAxes, Taken
 from operators.functions.row_functions import Reduced, Variance
 from operators.functions.steps import Cut, Joined, Pointwise, Step, shapes
 from operators.kernels.concatenate import Concatenate
-from operators.kernels.following import (
-    followed,
-    followed_rows,
-    followed_whole,
-    with_cols,
-    with_sizes,
-)
+from operators.kernels.following import followed, followed_whole, with_sizes
 from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model
 from operators.kernels.product import Product
@@ -143,14 +137,14 @@ class Importing:
         else:
             lead = rows_of[:-1]
             views = [each.expanded((*lead, *(each.shape[-1:] or (1,)))) for each in operands]
-            layout = followed_rows(views, rows_of, self.schedule)
+            layouts = followed_whole(views, (len(lead),), self.schedule)
             reading = [
-                Operand(each, with_cols(layout, each.shape[-1]), broadcasts=(0,)) for each in views
+                Operand(each, layout, broadcasts=(0,))
+                for each, layout in zip(views, layouts, strict=True)
             ]
-            sizes = [(layout.rows, each.shape[-1]) for each in views]
-            cols = int(shapes(sizes, steps)[-1][1])
+            cols = int(shapes([(each.rows, each.cols) for each in layouts], steps)[-1][1])
             shape = (*lead, cols)
-            result = Computed(name, shape, dtype, with_cols(layout, cols))
+            result = Computed(name, shape, dtype, with_sizes(layouts[0], (len(lead),), (cols,)))
         (view,) = self.add(row_local(name, reading, steps, result))
         return view.reshaped(shape)
 
