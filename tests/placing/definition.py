@@ -58,7 +58,7 @@ def netlist(
         Unit(f"unit_{number}", "compute", number in on_edge, 100) for number in range(count)
     )
     made = tuple(Net(source, tuple(targets), size_bytes) for source, targets, size_bytes in nets)
-    return Netlist("drawn", units, made, len(made), 0)
+    return Netlist("drawn", units, made, 0)
 
 
 class _Knuth:

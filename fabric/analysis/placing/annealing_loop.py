@@ -173,15 +173,14 @@ def drawn_site(w: Placing, unit: PlacedUnit, reach: int) -> int:
 
 
 @MachineCode
-def anneal(w: Placing, moves: int, temperature: int, reach: int) -> tuple[int, int]:
-    """Try ``moves`` swaps of two slots; return how many were kept and how many changed the cost.
+def anneal(w: Placing, moves: int, temperature: int, reach: int) -> tuple[int]:
+    """Try ``moves`` swaps of two slots; return how many were kept.
 
     Half of the tries go to a random site within ``reach`` columns and rows, the other half next to
     a unit that shares a net. A swap that makes the plan dearer by d bytes is kept if d is at most
     ``temperature`` times an exponential random number (Metropolis' rule).
     """
     kept = 0
-    changed = 0
     state = w.state
     for _ in range(moves):
         number = drawn(state, w.units.size)
@@ -214,7 +213,6 @@ def anneal(w: Placing, moves: int, temperature: int, reach: int) -> tuple[int, i
         dearer = more_hops + state.worst_load - worst
         if dearer <= temperature * quantile >> QUANTILE_UNIT_BITS:
             kept += 1
-            changed += 1 if dearer != 0 else 0
             w.slots[new_slot] = number
             w.slots[slot] = other
             w.used_bytes[target] += moved_bytes
@@ -223,4 +221,4 @@ def anneal(w: Placing, moves: int, temperature: int, reach: int) -> tuple[int, i
             continue
         swap(w, number, slot, other, new_slot)
         state.worst_load = worst
-    return kept, changed
+    return (kept,)

@@ -69,7 +69,6 @@ class Netlist:
     program: str
     units: tuple[Unit, ...]
     nets: tuple[Net, ...]
-    channels: int
     unknown_channels: int
 
 
@@ -131,7 +130,7 @@ def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
         for (node, _), (size_bytes, targets) in found.items()
         if targets and size_bytes
     )
-    return Netlist(plan.program.name, units, nets, len(plan.edges), unknown)
+    return Netlist(plan.program.name, units, nets, unknown)
 
 
 def _with_claims(plan: Plan, sizes: dict[Symbol, Size]) -> dict[Symbol, Size]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -41,7 +41,6 @@ from fabric.timing.state.run_state import (
     OpenWait,
     RunState,
     UnitFacts,
-    UnitState,
     WaitState,
     open_waits,
 )
@@ -55,7 +54,8 @@ FROM units LEFT JOIN last_cycles last USING (unit) LEFT JOIN states USING (unit)
 """
 
 _LAST_WAITS: Final = """
-SELECT unit, waits_for, list(channel ORDER BY waiting.rowid), since_cycle, any_of,
+SELECT unit, waits_for, coalesce(list(channel ORDER BY waiting.rowid)
+    FILTER (channel IS NOT NULL), []), since_cycle, any_of,
     any_value(seen_stop), any_value(awaited_stop)
 FROM states LEFT JOIN waiting USING (unit)
 WHERE waits_for IS NOT NULL AND since_cycle <= $cut GROUP BY ALL
@@ -176,7 +176,7 @@ def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
     return {
         unit: WaitState(
             Operation(operation),
-            tuple(number for number in channels if number is not None),
+            tuple(channels),
             since_cycle,
             bool(any_of),
             None if awaited is None else (seen, awaited),
@@ -197,13 +197,6 @@ def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
             trace.rows("SELECT unit, held_bytes FROM states WHERE held_bytes > 0 ORDER BY unit")
         )
     return OnChipState(capacity_bytes, tuple(trace.rows(_WANTED, cut=cut)), held, pages)
-
-
-class _Around(NamedTuple):
-    works_since: int
-    works_until: int
-    waits_until: int | None
-    last_cycle: int
 
 
 @dataclass(frozen=True)
@@ -290,41 +283,24 @@ def moment_of(trace: RecordedRun, cycle: int) -> Moment:
         raise refused(f"cycle {cycle}: expected a cycle from {first:,} to {last:,}")
     state = state_in(trace, cycle)
     options = TraceOptions(nodes=trace.head.nodes)
-    arounds = (_Around(*row) for row in trace.rows(_AROUND, at=cycle))
     units = []
-    for unit, wait, around in zip(state.units, open_waits(state), arounds, strict=True):
-        still = UnitMoment(unit.name, unit.operator, *unit.place, None)
-        if options.keeps(unit.name):
-            still = _doing(still, trace, state, unit, wait, around)
-        units.append(still)
+    for unit, wait, around in zip(
+        state.units, open_waits(state), trace.rows(_AROUND, at=cycle), strict=True
+    ):
+        works_since, works_until, waits_until, last_cycle = around
+        wired = (unit.name, unit.operator, *unit.place)
+        if not options.keeps(unit.name):
+            found = UnitMoment(*wired, None)
+        elif wait is not None:
+            awaited = _awaited(state, wait)
+            found = UnitMoment(*wired, wait.cause, awaited, wait.since_cycle, waits_until)
+        elif state.cycles < last_cycle:
+            found = UnitMoment(*wired, Cause.BUSY, None, works_since, works_until)
+        else:
+            ended = unit.finished if trace.has_state else None
+            found = UnitMoment(*wired, Cause.IDLE, since_cycle=last_cycle, ended=ended)
+        units.append(found)
     return Moment(cycle, tuple(units), state.channels, state)
-
-
-def _doing(
-    still: UnitMoment,
-    trace: RecordedRun,
-    state: RunState,
-    unit: UnitState,
-    wait: OpenWait | None,
-    around: _Around,
-) -> UnitMoment:
-    if wait is not None:
-        return replace(
-            still,
-            cause=wait.cause,
-            awaits=_awaited(state, wait),
-            since_cycle=wait.since_cycle,
-            until_cycle=around.waits_until,
-        )
-    if state.cycles >= around.last_cycle:
-        ended = unit.finished if trace.has_state else None
-        return replace(still, cause=Cause.IDLE, since_cycle=around.last_cycle, ended=ended)
-    return replace(
-        still,
-        cause=Cause.BUSY,
-        since_cycle=around.works_since,
-        until_cycle=around.works_until,
-    )
 
 
 def _awaited(state: RunState, wait: OpenWait) -> str:

@@ -14,7 +14,8 @@ from fabric.messages.text import JsonObject, counted, families, visible
 _SHOWN: Final = 20
 
 _LEFT = """
-SELECT u.name, u.file, u.line, s.waits_for, s.since_cycle, list(c.name ORDER BY channel)
+SELECT u.name, u.file, u.line, s.waits_for, s.since_cycle,
+    coalesce(list(c.name ORDER BY channel) FILTER (c.name IS NOT NULL), [])
 FROM states s JOIN units u USING (unit) LEFT JOIN waiting w USING (unit)
 LEFT JOIN channels c USING (channel) WHERE NOT s.finished GROUP BY ALL ORDER BY any_value(u.unit)
 """
@@ -159,18 +160,8 @@ def summary_of(trace: RecordedRun) -> TraceSummary:
         hbm_bytes=hbm_bytes,
         waits=waits,
         has_state=trace.has_state,
-        not_ended=tuple(_left(*row) for row in trace.rows(_LEFT)),
+        not_ended=tuple(
+            UnitLeft(*wired, waits_for and Operation(waits_for), since, tuple(channels))
+            for *wired, waits_for, since, channels in trace.rows(_LEFT)
+        ),
     )
-
-
-def _left(
-    name: str,
-    file: str,
-    line: int,
-    waits_for: str | None,
-    since_cycle: int | None,
-    channels: list[str | None],
-) -> UnitLeft:
-    operation = None if waits_for is None else Operation(waits_for)
-    named = tuple(channel for channel in channels if channel is not None)
-    return UnitLeft(name, file, line, operation, since_cycle, named)

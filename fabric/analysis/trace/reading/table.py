@@ -6,15 +6,14 @@ import importlib.util
 from collections.abc import Callable
 
 # Any: rows of the database; pandas has no types.
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import duckdb
 import numpy as np
 from typing_extensions import override
 
-from fabric.analysis.trace.connection import Connection
 from fabric.analysis.trace.reading.queries import QUERIES
-from fabric.analysis.trace.reading.reader import refused
+from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.display.parts import Rows, Sheet, line
 from fabric.display.result import Shown
 from fabric.display.terminal import plain_text
@@ -31,14 +30,6 @@ _READING: Final = {"SELECT", "EXPLAIN", "MULTI"}
 _FIRST_ROWS: Final = 20
 
 
-class Database(Protocol):
-    """A source of read-only connections."""
-
-    def cursor(self) -> Connection:
-        """Return a new read-only connection."""
-        ...
-
-
 class Table(Shown):
     """The rows of a query, which runs at each access.
 
@@ -47,14 +38,14 @@ class Table(Shown):
     optional. Cycles and counts are 64-bit integers; missing values are null.
     """
 
-    def __init__(self, database: Database, name: str, sql: str) -> None:
+    def __init__(self, trace: RecordedRun, name: str, sql: str) -> None:
         """Check the query and read its columns.
 
         Raises:
             ConfigurationError: the database refuses the SQL, or it does more than read.
         """
         self.name: Final = name
-        self._database: Final = database
+        self._trace: Final = trace
         self._sql: Final = sql
         self._refusing(self._check)
         self.columns: Final[tuple[str, ...]] = tuple(self._of_rows(lambda rows: rows.columns))
@@ -126,7 +117,7 @@ class Table(Shown):
 
     def _refusing(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         try:
-            return self._database.cursor().call(ask)
+            return self._trace.cursor().call(ask)
         except duckdb.Error as error:
             raise refused(
                 f"query {self.name!r}: {str(error).splitlines()[0]}: expected SQL over the tables "
