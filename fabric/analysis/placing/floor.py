@@ -82,18 +82,17 @@ def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
     sizes = _with_claims(plan, chosen_sizes(plan, given or {}, data=True))
     substitution = Substitution(sizes)
     needed = [each.costs.on_chip_bytes for each in metrics_of(plan, substitution).operators]
-    named = {*plan.program.nodes}
-    at_unit: dict[Node, Node] = {}
-    follows: dict[Node, list[str]] = {}
-    producers = {edge.consumer: edge.producer for edge in plan.edges}
-    for node in plan.nodes:
-        root = node
-        while root not in named:
-            root = producers[root]
-        at_unit[node] = root
-        follows.setdefault(root, [])
-        if root is not node:
-            follows[root].append(node.name)
+    follows: dict[Node, list[str]] = {node: [] for node in plan.program.nodes}
+    into = {edge.consumer: edge for edge in plan.edges if edge.consumer not in follows}
+
+    def unit_output(node: Node, output: int) -> tuple[Node, int]:
+        """Return the output of a unit that inferred Broadcasts copy to ``output`` of ``node``."""
+        while node not in follows:
+            node, output = into[node].producer, into[node].output
+        return node, output
+
+    for node in into:
+        follows[unit_output(node, 0)[0]].append(node.name)
     numbers = {node: number for number, node in enumerate(follows)}
     units = tuple(
         Unit(
@@ -107,24 +106,15 @@ def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
     )
     unknown = 0
     found: dict[tuple[Node, int], tuple[int, dict[int, None]]] = {}
-    outputs = {
-        (edge.consumer, port): (edge.producer, edge.output)
-        for edge in plan.edges
-        if edge.consumer not in named
-        for port in range(len(edge.consumer.outputs))
-    }
     for edge in plan.edges:
         stream = substitution.stream(edge.type)
         size_bytes, is_known = _number(stream.count * passed_bytes(stream.value))
         unknown += not is_known
-        if edge.consumer not in named:
-            continue
-        output = edge.producer, edge.output
-        while output in outputs:
-            output = outputs[output]
-        net = found.setdefault(output, (size_bytes, {}))
-        if numbers[edge.consumer] != numbers[at_unit[edge.producer]]:
-            net[1].setdefault(numbers[edge.consumer])
+        if edge.consumer in follows:
+            output = unit_output(edge.producer, edge.output)
+            _, targets = found.setdefault(output, (size_bytes, {}))
+            if edge.consumer is not output[0]:
+                targets.setdefault(numbers[edge.consumer])
     nets = tuple(
         Net(numbers[node], tuple(targets), size_bytes)
         for (node, _), (size_bytes, targets) in found.items()

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from fabric.analysis.symbolic.metrics import Metrics, dtype_of, passed_bytes
 from fabric.analysis.symbolic.substitution import Size, Substitution
@@ -14,6 +14,8 @@ from fabric.graph.hardware.description import AreaDescription, Range
 from fabric.graph.hardware.latency import Mesh
 from fabric.graph.values.dims import Dim, Totals, least_of, with_totals
 from fabric.graph.wiring.elaborate import Plan
+
+_Number = TypeVar("_Number", int, float)
 
 _KIB: Final = 1024
 
@@ -172,8 +174,7 @@ def _link_bytes_per_cycle(mesh: Mesh) -> int | None:
         for ends, width in zip(mesh.link_ends, mesh.capacities, strict=True)
         if ends is None or ends[1] in sites
     ]
-    known = [width for width in widths if width is not None]
-    return sum(known) if len(known) == len(widths) else None
+    return _sum_if_known(widths)
 
 
 def _area(cause: str, amount: int | None, unit: str, price: Range | None, each: int = 1) -> Area:
@@ -185,6 +186,6 @@ def _area(cause: str, amount: int | None, unit: str, price: Range | None, each: 
     return Area(cause, amount, unit, low, high)
 
 
-def _sum_if_known(values: Sequence[float | None]) -> float | None:
+def _sum_if_known(values: Sequence[_Number | None]) -> _Number | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None

@@ -12,6 +12,13 @@ from fabric.messages.causes import MEMORIES, Cause
 from fabric.messages.place import Place
 from fabric.messages.text import Family, visible
 
+_ROOTS: Final = {
+    "hop": "hops between units",
+    "network": "links of the network",
+    "untraced": "units that were not traced",
+    "open": "waits that had not ended",
+}
+
 
 class Names:
     """The names of one trace.
@@ -67,14 +74,8 @@ class Names:
 
     def root(self, root: Root) -> str:
         """Return the name of a root."""
-        if root.kind == "hop":
-            return "hops between units"
-        if root.kind == "network":
-            return "links of the network"
-        if root.kind == "untraced":
-            return "units that were not traced"
-        if root.kind == "open":
-            return "waits that had not ended"
+        if root.kind in _ROOTS:
+            return _ROOTS[root.kind]
         if root.kind == "unit":
             return self.units[root.unit]
         return f"{Cause(root.kind).awaits} for {self.units[root.unit]}"
