@@ -51,21 +51,23 @@ seen AS (
         least(end_cycle, $last) AS until
     FROM waits
 )
-SELECT s.unit, since AS start, until - since AS cycles,
+SELECT s.unit, since - coalesce(lag(until) OVER its, $origin) AS gap, until - since AS cycles,
     until - least(greatest(until_cycle, since), until) AS way,
     coalesce(port, coalesce(counted.ports, 0)
         + list_position({[str(cause) for cause in WAITS]}, cause) - 1) AS port
 FROM seen s LEFT JOIN counted USING (unit)
 LEFT JOIN ports p ON p.unit = s.unit AND p.channel = s.channel AND p.side = (cause = '{Cause.FULL}')
 WHERE since < until OR (open AND since = until)
+WINDOW its AS (PARTITION BY s.unit ORDER BY since, until, open)
 ORDER BY s.unit, since, until, open
 """
 
 _TRANSFERS: Final = """
-SELECT channel, sent_cycle AS sent, coalesce(taken_cycle - sent_cycle + 1, 0) AS held,
+SELECT channel, sent_cycle - coalesce(lag(sent_cycle) OVER its, $origin) AS gap,
+    coalesce(taken_cycle - sent_cycle + 1, 0) AS held,
     stop * 2 + bare::BIGINT AS stop, send_wait_cycles AS send_wait,
     receive_wait_cycles AS receive_wait
-FROM transfers ORDER BY channel, element
+FROM transfers WINDOW its AS (PARTITION BY channel ORDER BY element) ORDER BY channel, element
 """
 
 AT_CHANNELS: Final = (str(Cause.EMPTY), str(Cause.FULL))
@@ -209,14 +211,13 @@ def detail_of(
 ) -> Detail:
     """Choose details within ``characters`` characters: all, or the first units and channels."""
     first, last = trace.window
-    ((all_units, all_channels),) = trace.rows(
-        "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels)"
+    ((all_units, all_channels, origin),) = trace.rows(
+        "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels), "
+        "least($first, (SELECT min(sent_cycle) FROM transfers))",
+        first=first,
     )
-    waits = trace.numpy(_WAITS, first=first, last=last)
-    transfers = trace.numpy(_TRANSFERS)
-    origin = int(
-        min(first, waits["start"].min(initial=first), transfers["sent"].min(initial=first))
-    )
+    waits = trace.numpy(_WAITS, first=first, last=last, origin=origin)
+    transfers = trace.numpy(_TRANSFERS, origin=origin)
     of_units = np.bincount(waits["unit"], minlength=all_units)
     of_channels = np.bincount(transfers["channel"], minlength=all_channels)
     room = len(waits["unit"]) + len(transfers["channel"])
@@ -227,8 +228,8 @@ def detail_of(
             channels, of_channels, room - int(of_units[sorted(kept_units)].sum())
         )
         columns = {
-            **_wait_columns(waits, kept_units, origin, all_units),
-            **_transfer_columns(transfers, kept_channels, origin, all_channels),
+            **_columns("wait", waits, "unit", kept_units),
+            **_columns("transfer", transfers, "channel", kept_channels),
         }
         size = compressed(columns)
         if size <= characters or not room:
@@ -258,42 +259,14 @@ def _counts(counts: np.ndarray, kept: set[int]) -> list[int | None]:
     return [int(count) if number in kept else None for number, count in enumerate(counts)]
 
 
-def _chosen(
-    table: dict[str, np.ndarray], owner: str, kept: set[int], owners: int
+def _columns(
+    kind: str, table: dict[str, np.ndarray], owner: str, kept: set[int]
 ) -> dict[str, np.ndarray]:
-    mask = np.zeros(owners, np.bool_)
-    mask[sorted(kept)] = True
-    rows = mask[table[owner]]
-    return {name: np.asarray(values[rows], np.int64) for name, values in table.items()}
-
-
-def _gaps(owner: np.ndarray, begins: np.ndarray, ends: np.ndarray, origin: int) -> np.ndarray:
-    """Return the gaps between intervals; the first one of an owner counts from ``origin``."""
-    before = np.concatenate([[origin], ends[:-1]])
-    new = np.diff(owner, prepend=-1) != 0
-    return begins - np.where(new, origin, before)
-
-
-def _wait_columns(
-    table: dict[str, np.ndarray], kept: set[int], origin: int, units: int
-) -> dict[str, np.ndarray]:
-    rows = _chosen(table, "unit", kept, units)
-    ends = rows["start"] + rows["cycles"]
+    rows = np.isin(table[owner], sorted(kept))
     return {
-        "wait.gap": _gaps(rows["unit"], rows["start"], ends, origin),
-        **{f"wait.{name}": rows[name] for name in ("cycles", "way", "port")},
-    }
-
-
-def _transfer_columns(
-    table: dict[str, np.ndarray], kept: set[int], origin: int, channels: int
-) -> dict[str, np.ndarray]:
-    rows = _chosen(table, "channel", kept, channels)
-    return {
-        "transfer.gap": _gaps(rows["channel"], rows["sent"], rows["sent"], origin),
-        **{
-            f"transfer.{name}": rows[name] for name in ("held", "stop", "send_wait", "receive_wait")
-        },
+        f"{kind}.{name}": values[rows].astype(np.int64)
+        for name, values in table.items()
+        if name != owner
     }
 
 
