@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,13 @@ import msgspec
 
 from fabric.analysis.symbolic.folding import folded, operator_text
 from fabric.graph.values.stream_type import StreamType, TileType
-from fabric.graph.wiring.elaborate import Plan
+from fabric.graph.wiring.elaborate import Edge, Plan
 from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.operator import Node
 from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import read_json
-from fabric.messages.text import merged_text, without_numbers
+from fabric.messages.text import families, merged_text
 
 _MOST_BOXES: Final = 150
 
@@ -91,17 +90,19 @@ def picture_of(
     """
     groups = [(node,) for node in plan.nodes] if unfold else folded(plan, _MOST_BOXES)
     box_of = {node: index for index, group in enumerate(groups) for node in group}
-    labels: dict[tuple[int, int, str], list[str]] = defaultdict(list)
-    for edge in plan.edges:
-        label = stream_label(edge.consumer.inputs[edge.input].type)
-        ends = box_of[edge.producer], box_of[edge.consumer]
-        labels[(*ends, without_numbers(label))].append(label)
+
+    def ends(edge: Edge) -> tuple[int, int]:
+        return box_of[edge.producer], box_of[edge.consumer]
+
+    def label(edge: Edge) -> str:
+        return stream_label(edge.consumer.inputs[edge.input].type)
+
     return Picture(
         plan.program.name,
         tuple(_box(group, shares) for group in groups),
         tuple(
-            Arrow(source, target, merged_text(texts), len(texts))
-            for (source, target, _), texts in labels.items()
+            Arrow(*ends(edges[0]), title, len(edges))
+            for title, edges in families(plan.edges, label, ends)
         ),
     )
 

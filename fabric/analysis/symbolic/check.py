@@ -29,7 +29,6 @@ from fabric.graph.wiring.memory_map import Placed
 from fabric.graph.wiring.mistakes import off_chip_tensor_of
 from fabric.graph.wiring.operator import Node
 from fabric.graph.wiring.program import Program
-from fabric.graph.wiring.stream import Stream
 from fabric.messages.place import is_ours
 from fabric.messages.text import counted, families, merged_text
 from fabric.messages.users_code import users_values
@@ -78,7 +77,6 @@ class Check:
 
     def as_json(self) -> dict[str, object]:
         """Return the fields of ``check --json`` that describe the program."""
-        each = zip(self.plan.nodes, self.metrics.operators, strict=True)
         return {
             "operators": [
                 {
@@ -86,20 +84,26 @@ class Check:
                     "kind": type(node.operator).__name__,
                     "inputs": [str(stream) for stream in node.input_types],
                     "outputs": [str(stream) for stream in node.output_types],
-                    "layouts": [_layout(stream) for stream in node.outputs],
+                    "layouts": [
+                        {"layout": each.layout and str(each.layout), "reason": each.no_layout}
+                        for each in node.outputs
+                    ],
                     "tile": _tile(node),
                     "file": node.place.file,
                     "line": node.place.line,
                     "metrics": {
-                        **{name: shown(getattr(of.costs, cost)) for name, cost in _COSTS.items()},
-                        "roofline_compute_cycles": shown(of.compute_cycles),
+                        **{name: shown(getattr(costs, cost)) for name, cost in _COSTS.items()},
+                        "roofline_compute_cycles": shown(compute_cycles),
                     },
                 }
-                for node, of in each
+                for node, costs, compute_cycles, _ in self.metrics.operators
             ],
             "metrics": {name: self.metrics.as_json(name) for name in self.metrics.accountings},
             "free_symbols": list(self.free_symbols),
-            "sizes": {symbol.name: _plain(size) for symbol, size in self.sizes.items()},
+            "sizes": {
+                symbol.name: size if isinstance(size, int) else float(size)
+                for symbol, size in self.sizes.items()
+            },
             "memory_map": [_tensor_fields(each) for each in self.plan.memory_map.tensors],
             "warnings": list(self.warnings),
         }
@@ -145,14 +149,6 @@ def _tile(node: Node) -> str | None:
     return None
 
 
-def _layout(stream: Stream) -> dict[str, object]:
-    layout = stream.layout
-    return {
-        "layout": None if layout is None else str(layout),
-        "reason": stream.no_layout,
-    }
-
-
 def _tensor_fields(placed: Placed) -> dict[str, object]:
     tensor = placed.tensor
     return {
@@ -166,10 +162,6 @@ def _tensor_fields(placed: Placed) -> dict[str, object]:
         "reason": placed.layout.reason,
         "operators": [node.name for node in placed.nodes],
     }
-
-
-def _plain(size: Size) -> int | float:
-    return size if isinstance(size, int) else float(size)
 
 
 _MOST_ROUNDS: Final = 200

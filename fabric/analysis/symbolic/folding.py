@@ -15,7 +15,7 @@ from fabric.graph.values.dims import dim_text
 from fabric.graph.values.stream_type import StreamType
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.operator import Node, applied_by
-from fabric.messages.text import families, merged_text, without_numbers
+from fabric.messages.text import families, without_numbers
 
 _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
 
@@ -47,12 +47,9 @@ def _grouped(plan: Plan, shared: Callable[[Node], Hashable]) -> list[tuple[Node,
 
 def types_text(streams: Iterable[StreamType]) -> list[str]:
     """Return the types of several ports; types that differ in numbers only are merged."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for text in map(str, streams):
-        groups[without_numbers(text)].append(text)
     return [
-        merged_text(texts) + (f" (x{len(texts)})" if len(texts) > 1 else "")
-        for texts in groups.values()
+        title + (f" (x{len(texts)})" if len(texts) > 1 else "")
+        for title, texts in families(map(str, streams), str)
     ]
 
 

@@ -26,7 +26,6 @@ from fabric.timing.log.tally import CAUSES
 
 _SIGNS: Final = {ast.Add: "+", ast.Sub: "-"}
 
-
 _NAMES: Final = {"max": "greatest", "min": "least"}
 
 
@@ -55,13 +54,11 @@ def _sql(value: ast.expr | None) -> str:
 MACROS: Final = "".join(_macro(rule) for rule in (visible_from, set_out_at, credit_part))
 """Defines ``visible_from``, ``set_out_at`` and ``credit_part``."""
 
-
 CHANNELS: Final = """
 SELECT channel, name, reader, producer, consumer, carries, depth, forward_cycles, backward_cycles
 FROM channels ORDER BY channel
 """
 """The fields of ``ChannelFacts``."""
-
 
 _OF_ELEMENTS: Final = (
     *log.SENDS, *log.REQUESTS, *log.TAKES, log.RESERVE, log.CROSS, log.SEE
@@ -100,7 +97,6 @@ HAVING count(*) FILTER (operation IN {log.SENDS})
 """
 """A row for each channel with more dequeued than sent elements."""
 
-
 UNFIT: Final = f"""
 SELECT w.unit FROM waiting w LEFT JOIN recorded_states s ON s.unit = w.unit
 JOIN channels c ON c.channel = w.channel
@@ -110,7 +106,6 @@ UNION ALL SELECT unit FROM recorded_states ANTI JOIN waiting USING (unit)
 WHERE waits_for IN ('{Operation.SEND}', '{Operation.RECEIVE}')
 """
 """A row for each unit of the last states that waits for another unit's channel, or for none."""
-
 
 _NAMES_OF_STEPS: Final = {
     log.SEE: Step.SEE, log.TAKE: Step.TAKE, log.HEAR: Step.TAKE, log.SEND: Step.SEND,
@@ -130,7 +125,6 @@ least(reserved_cycle - send_wait_cycles, seen_cycle - receive_wait_cycles)
     > getvariable('window_last')
 """
 """An element was sent after the window, and its consumer began to wait after the window."""
-
 
 VIEWS: Final = f"""
 {MACROS}
@@ -278,7 +272,6 @@ FROM (
     WHERE operation = {log.LINKS}
 ) USING (unit, end_cycle, open) ORDER BY unit, start_cycle, open;
 """
-
 
 _SET: Final = """
 ALTER TABLE {table} ADD COLUMN family VARCHAR;

@@ -26,7 +26,6 @@ Answer = TypeVar("Answer")
 _READING: Final = {"SELECT", "EXPLAIN", "MULTI"}
 """Read-only statements with rows; PIVOT is a MULTI statement."""
 
-
 _FIRST_ROWS: Final = 20
 
 
