@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from fabric.analysis.trace.analysis.timeline import STATES, Timelines, occupancy, slices, timelines
-from fabric.analysis.trace.connection import Connection
+from fabric.analysis.trace.database import Connection, literal, plain, system_errors
 from fabric.analysis.trace.opened import Trace, write_json_lines
-from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.analysis.trace.reading.wording import Names
 from fabric.graph.arguments.described import checked, refuse

@@ -20,10 +20,10 @@ import trio
 from fabric.analysis.deadlock.cause import channels_of, find_stuck
 from fabric.analysis.drawing.picture import stream_label
 from fabric.analysis.symbolic.folding import operator_text
+from fabric.analysis.trace.database import SUFFIX
 from fabric.analysis.trace.reading.integrity import FORMS
 from fabric.analysis.trace.selection import TraceOptions
 from fabric.analysis.trace.spool import Spool
-from fabric.analysis.trace.table_file import SUFFIX
 from fabric.graph.wiring.elaborate import Plan
 from fabric.messages.causes import Cause
 from fabric.messages.errors import ConfigurationError

@@ -14,9 +14,8 @@ from typing import Final
 import numpy as np
 from typing_extensions import override
 
-from fabric.analysis.trace.connection import Connection
+from fabric.analysis.trace.database import SUFFIX, Connection, write_table
 from fabric.analysis.trace.selection import TraceOptions
-from fabric.analysis.trace.table_file import SUFFIX, write_table
 from fabric.timing.engine.log import Entries, Keeper, Log
 from fabric.timing.engine.unit import Unit
 from fabric.timing.log.transfers import COLUMNS

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.analysis.trace.connection import Connection
+from fabric.analysis.trace.database import Connection, write_table
 from fabric.analysis.trace.opened import Trace
-from fabric.analysis.trace.table_file import write_table
 from fabric.shell.cli import main
 from tests.fabric.trace.recording import program, record
 from tests.profiles import examples, of_profile, spread

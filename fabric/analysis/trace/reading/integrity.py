@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from fabric.analysis.trace.paths import literal
+from fabric.analysis.trace.database import literal
 from fabric.messages.causes import WAITS, Operation
 from fabric.messages.text import JsonObject, untellable
 from fabric.timing.engine import log

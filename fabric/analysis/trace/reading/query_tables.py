@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from fabric.analysis.trace.connection import Connection
+from fabric.analysis.trace.database import Connection
 from fabric.messages.causes import Cause, Operation, Step
 from fabric.messages.place import Place
 from fabric.messages.text import families

@@ -13,8 +13,7 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 
-from fabric.analysis.trace.connection import Connection
-from fabric.analysis.trace.paths import literal
+from fabric.analysis.trace.database import SUFFIX, Connection, literal, read_table
 from fabric.analysis.trace.reading import query_tables
 from fabric.analysis.trace.reading.integrity import (
     FORMS,
@@ -25,7 +24,6 @@ from fabric.analysis.trace.reading.integrity import (
     selected,
 )
 from fabric.analysis.trace.reading.query_tables import add_families
-from fabric.analysis.trace.table_file import SUFFIX, read_table
 from fabric.messages.errors import ConfigurationError, Refusal
 from fabric.messages.files import limited, read_json
 from fabric.messages.place import calling_place, is_installed

@@ -8,8 +8,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fabric.analysis.trace.database import Connection, literal, plain, system_errors
 from fabric.analysis.trace.pages.parts import filled, head
-from fabric.analysis.trace.paths import literal, plain, system_errors
 from fabric.display.html import fragment, section, text
 from fabric.display.parts import Fold, Markup, Rows
 from fabric.explore.study.outcome import METRICS
@@ -22,11 +22,8 @@ from fabric.messages.files import beside, write_whole
 from fabric.messages.text import counted, file_name
 from fabric.messages.text import plain as as_json
 from fabric.runs.report import Report
-from fabric.timing.machine.signal_shield import shielded
 
 if TYPE_CHECKING:
-    import duckdb
-
     from fabric.explore.study.outcome import Outcome
     from fabric.explore.study.result import Judged, StudyResult
     from fabric.explore.study.written.pictures import Drawn
@@ -177,17 +174,19 @@ def write_points(result: StudyResult, folder: Path) -> None:
 
 
 def _write(columns: Sequence[Column], path: Path) -> None:
-    import duckdb
-
     lists = ", ".join(
         f"unnest(${number}::{kind}[]) AS {_quoted(name)}"
         for number, (name, kind, _) in enumerate(columns, 1)
     )
-    rows = f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns]
-    with duckdb.connect(config={"threads": 1}) as database:
-        shielded(lambda: database.execute(*rows), database.interrupt)
-        for suffix, form in _FORMS.items():
-            _copy(database, path.with_name(f"{path.name}.{suffix}"), form)
+    database = Connection()
+    database.execute("SET threads = 1")
+    database.execute(f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns])
+    for suffix, form in _FORMS.items():
+        name = f"{path.name}.{suffix}"
+        with beside(path.with_name(name)) as other, plain(path.parent) as folder, system_errors():
+            file = literal(folder / other.name)
+            database.execute(f"COPY points TO {file} ({form}, USE_TMP_FILE false)")
+    database.close()
 
 
 def columns_of(result: StudyResult, own: Mapping[str, list[object]] | None = None) -> list[Column]:
@@ -267,13 +266,6 @@ def _text(value: object) -> str | None:
         value = json.dumps(as_json(value))
     # A lone surrogate, as in a path that is not UTF-8, cannot be encoded.
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _copy(database: duckdb.DuckDBPyConnection, path: Path, form: str) -> None:
-    with beside(path) as other, plain(path.parent) as folder, system_errors():
-        file = literal(folder / other.name)
-        copy = f"COPY points TO {file} ({form}, USE_TMP_FILE false)"
-        shielded(lambda: database.execute(copy), database.interrupt)
 
 
 def _quoted(name: str) -> str:
