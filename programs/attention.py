@@ -1,7 +1,7 @@
 """Decode attention for one key-value head, in parallel regions (section 5.5; figures 14, 15, 21).
 
-Three ways to give requests to regions: coarse (blocks of 16), interleaved (in turn), and dynamic
-(to the region that has read all keys of its request).
+Requests go to regions in one of three ways: coarse (blocks of 16), interleaved (in turn), and
+dynamic (to the first region that has read all keys of its previous request).
 
 Run:      python -m fabric run programs/attention.py -p strategy=dynamic -p requests=16
 Computes: output[r] = softmax(query[r] @ keys[r].T) @ values[r], over the cache of request r with
@@ -119,7 +119,7 @@ def _interleaved(data: _Data, regions: int, program: Program) -> None:
 
 
 def _dynamic(data: _Data, regions: int, program: Program) -> None:
-    """A request goes to the first region that has read all keys of its request before."""
+    """A request goes to the first region that has read all keys of its previous request."""
     count = data.count
     # Every region starts with one request and asks for the next with one token a request.
     tokens = [

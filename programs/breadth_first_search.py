@@ -61,7 +61,7 @@ Levels = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Latest(Split):
-    """The numbers of the columns that hold the largest number of a tile.
+    """The columns with the largest number of a tile.
 
     Attributes:
         padded: emit one number per column; missing ones are the number of columns.
@@ -86,10 +86,10 @@ class Latest(Split):
 
 @dataclass(frozen=True)
 class Marked(Reduction):
-    """A tile of 0, with 1 in the columns that a group of numbers names; one cycle a number.
+    """A tile with 1 in the columns that a group of numbers names, otherwise 0; one cycle a number.
 
     Attributes:
-        columns: of the tile; a number that is as large names none.
+        columns: of the tile; the number ``columns`` itself marks nothing.
     """
 
     operands: ClassVar = 1
@@ -117,7 +117,7 @@ class Marked(Reduction):
 
 @dataclass(frozen=True)
 class NextLevel(Function):
-    """Levels with the next one where there was none and a mark is; two operations a vertex."""
+    """Levels, with the next level for marked vertices without one; two operations a vertex."""
 
     operands: ClassVar = 2
 
@@ -145,8 +145,8 @@ def build(
     """Wire the search.
 
     Args:
-        graph: that is searched.
-        vertices: of a graph that is drawn, or of a grid.
+        graph: the searched graph.
+        vertices: number of vertices of a drawn graph or a grid.
         start: the vertex where the search begins.
         lists: of frontiers and neighbours, ``ragged``, or ``padded`` to the longest.
         seed: of a drawn graph.
@@ -194,7 +194,7 @@ def _which(choice: NDArray[np.generic], width: int) -> Stream:
 
 
 def _numbers(tile: Tile) -> Levels:
-    """Return the row of a tile of integers, which is there in both modes."""
+    """Return the row of a tile of integers, which have data in both modes."""
     assert tile.data is not None
     row: Levels = tile.data[0]
     return row

@@ -2,21 +2,21 @@
 
 Every request brings one new token. A layer normalises the tokens, computes queries, keys and values
 of all heads, attends to the cache of each request and appends to it, projects back and adds its
-input; normalises again, lets the router choose the experts of each token, computes these, and
-adds again (``layers/decoder_layer.py`` draws it). All weights are streamed from off-chip memory
-once in a layer, an expert's once for each of its tiles; the sums that bypass attention and experts
-are kept on chip.
+input; normalises again, lets the router choose the experts of each token, computes these, and adds
+again (``layers/decoder_layer.py`` draws it). All weights are streamed from off-chip memory once in
+a layer, an expert's once for each of its tiles; the sums that bypass attention and experts are kept
+on chip.
 
 Of the paper's three optimisations, ``tiling=dynamic`` packs all tokens of an expert to one tile,
 ``parallelisation=dynamic`` gives a (head, request) pair to the region that is free, and fewer
 ``regions`` than experts share the operators of a region. Everything else is the same.
 
 Embedding and output vocabulary are left out, and so are the learnt factors of norms, which the
-weights behind them may hold. In functional mode the router chooses by its data; in timing mode,
-without data, as ``routing`` says, and data are drawn so that both are one.
+weights behind them may hold. In functional mode the router chooses by its data. In timing mode,
+which has no data, ``routing`` decides; data are drawn so that both choices are equal.
 
-A layer's time does not depend on what the layer before it computed: a model in timing mode is as
-many runs, ``first_layer`` 0, 1, 2 and so on, added up.
+A layer's time does not depend on the results of the layer before it. For a whole model in timing
+mode, run each layer (``first_layer`` 0, 1, 2 and so on), and add up the cycles.
 
 Run:      python -m fabric run programs/decoder.py -p model=tiny -p layers=2 --mode functional
 Computes: h = x + attention(norm(x)), y = h + experts(norm(h)), for each layer in turn
@@ -89,7 +89,7 @@ def build(
         kv: an .npy file of cache lengths in tokens; drawn if None.
         routing: an .npz file with an array data, [tokens, top_k], for one layer; drawn if None.
         seed: of drawn routings and lengths and of all data.
-        experts: how many there are; the model's if None, and so the sizes below.
+        experts: their number. If it or one of the sizes below is None, it is the model's.
         top_k: experts of a token.
         hidden: columns of the tokens.
         inter: columns between an expert's gate and up projection and its down projection.

@@ -63,7 +63,7 @@ FAR = 2**30  # distances outside of the table
 
 @dataclass(frozen=True)
 class Begin(Function):
-    """The first wavefront of a pair: the distance of nothing from nothing."""
+    """The first wavefront of a pair, with the distance between two empty beginnings."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -181,8 +181,8 @@ def build(
     """Wire the program.
 
     Args:
-        pairs: that are drawn.
-        longest: symbols of the longest possible sequence that is drawn.
+        pairs: number of drawn pairs.
+        longest: the most symbols of a drawn sequence.
         sequences: ``ragged``, or ``padded`` to the longest.
         lanes: pairs in the loop at a time.
         piece: symbols that are loaded at a time; a sequence takes whole pieces.
@@ -260,7 +260,7 @@ def _letters(*sequences: NDArray[Any]) -> int:
 def _next(
     left: NDArray[Any], right: NDArray[Any], fronts: NDArray[Any], lap: int
 ) -> NDArray[np.int32]:
-    """Return wavefront ``lap`` above the one before it; place i is for i symbols of the left."""
+    """Return wavefront ``lap`` and the one before it; column i is for i symbols of the left."""
     latest, before = fronts
     front = np.full_like(latest, FAR)
     for taken in range(max(0, lap - len(right)), min(lap, len(left)) + 1):

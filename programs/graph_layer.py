@@ -1,14 +1,14 @@
 """A layer of a graph neural network over lists of neighbours of any length, some empty.
 
-Features of the neighbours are gathered one by one and packed to tiles; each goes through weights
-and an activation before all of a vertex are added up. Both weights are read from off-chip memory
-once and from a buffer for every tile. With dynamic tiling all neighbours of a vertex make up one
-tile; with static tiling ``rows`` neighbours do, the last tile padded; with padded lists every
-vertex gets the longest list, filled up with neighbours of zeros.
+Features of the neighbours are gathered one by one and packed to tiles. Each is multiplied by
+weights and activated; the results of a vertex are added up. Both weights are read from off-chip
+memory once, and from a buffer for every tile. With dynamic tiling all neighbours of a vertex make
+up one tile; with static tiling ``rows`` neighbours do, the last tile padded; with padded lists
+every vertex gets the longest list, filled up with neighbours of zeros.
 
 Limits of STeP's operators: no operator adds up the rows of a tile, so messages are split into rows
 again. A buffer on chip is read along affine patterns only, so features that several vertices gather
-are read from off-chip memory for each vertex.
+are read from off-chip memory again for each vertex.
 
 Run:      python -m fabric run programs/graph_layer.py -p graph=power-law -p vertices=64
 Computes: y[v] = x[v] @ own + sum over the neighbours u of v of silu(x[u] @ others)
@@ -60,7 +60,7 @@ def build(
 
     Args:
         graph: the graph; its vertices have features.
-        vertices: of a graph that is drawn, or of a grid.
+        vertices: number of vertices of a drawn graph or a grid.
         tiling: ``dynamic``, ``static``, or ``padded``: static tiles of padded lists.
         rows: neighbours of a static tile.
         seed: of the graph and all numbers.
@@ -69,7 +69,7 @@ def build(
     lists = [sorted(network[vertex]) for vertex in network]
     count = len(lists)
     random = np.random.default_rng(seed)
-    x = np.zeros((count + 1, FEATURES))  # the last row is the neighbour that a vertex lacks
+    x = np.zeros((count + 1, FEATURES))  # the last row pads lists
     x[:count] = random.standard_normal((count, FEATURES))
     own, others = random.standard_normal((2, FEATURES, OUTPUT)) / 8
     most = max(map(len, lists), default=0) if tiling == "padded" else 0

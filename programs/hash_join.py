@@ -1,9 +1,9 @@
 """A hash join with a sum: orders and the amounts of their items, bucket by bucket on chip.
 
-Both tables are in buckets by the low digits of the key, and the rest of the key is the word of a
-bucket's table: no two keys share one. A bucket's orders are written to a table on chip, the amounts
-of its items are added up in another (two Scatters), and the tables are multiplied word by word.
-``padded`` reads every bucket at the size of the fullest one, as static shapes would.
+The remainder of a key divided by the number of buckets is its bucket, and the quotient is its word
+in the bucket's table, so that no two keys share a word. A bucket's orders are written to a table on
+chip, the amounts of its items are added up in another (two Scatters), and the tables are multiplied
+word by word. ``padded`` reads every bucket at the size of the fullest one, as static shapes would.
 
 Limits of STeP's operators: no operator looks up a word on chip for each element of a stream, so the
 table of a bucket is read as a whole. The pass that deals rows out to buckets is not part of the
@@ -50,10 +50,10 @@ def build(
     Args:
         orders: rows of the first table, each with a different key; no more than keys.
         items: rows of the second table.
-        keys: that there are, a multiple of the buckets.
-        buckets: how many.
+        keys: number of different keys, a multiple of the number of buckets.
+        buckets: their number.
         skew: of the items' keys: key k is drawn in proportion to (k + 1) ** -skew.
-        rows: of a bucket, as they are or padded to the fullest.
+        rows: of a bucket, ``ragged`` as they are, or ``padded`` to the fullest bucket.
         seed: of both tables.
     """
     if keys < orders:
@@ -86,12 +86,12 @@ def build(
 
 
 def _table(keys: Integers, numbers: Integers, buckets: int, words: int, is_padded: bool) -> Stream:
-    """Add the numbers of each bucket's rows up by their keys."""
+    """Sum the numbers of each bucket's rows by key."""
     lists = [np.flatnonzero(keys % buckets == each).tolist() for each in range(buckets)]
     if is_padded:
         most = max(map(len, lists))
         lists = [each + [len(keys)] * (most - len(each)) for each in lists]
-    stored = np.append(numbers, 0)[:, np.newaxis]  # the last row is what padding adds
+    stored = np.append(numbers, 0)[:, np.newaxis]  # padding reads the last row
     places = np.append(keys // buckets, 0)
     rows = RaggedIntegers(lists)()  # [1, B, n~] of references
     values = RandomOffChipLoad(Tensor(stored.shape, stored, dtype="int64"), (1, 1))(rows)

@@ -1,11 +1,11 @@
 """k-means (Lloyd): every point is added to the sum of its nearest centre, on chip or in a tile.
 
-A point goes to the nearest of ``clusters`` centres; a Scatter adds it up there, with a 1 behind its
-coordinates, so that the counts come along. ``dense`` makes a tile out of every point, with a row
-for each centre and zeros in all rows except one, and adds these tiles up. Iterations are wired one
-behind the other.
+A Scatter adds every point to the sum of its nearest centre. Each point has a 1 behind its
+coordinates, so that the sums also count points. ``dense`` makes a tile out of every point, with a
+row for each centre and zeros in all rows except one, and adds these tiles up. Iterations are wired
+one behind the other.
 
-Timing mode has no coordinates to compare: the choices that the numbers lead to are given.
+Timing mode has no coordinates to compare. It takes the nearest centres that ``build`` computes.
 
 Run:      python -m fabric run programs/k_means.py -p points=64 -p clusters=4
 Computes: y, the centres after ``iterations`` from the first points; each with a 1 behind it
@@ -50,7 +50,7 @@ class Nearest(Function):
     """The number of the centre nearest to a point; three operations a coordinate and centre.
 
     Attributes:
-        given: for each point the centre that is taken without data.
+        given: the centre of each point, for timing mode.
     """
 
     mixed_types: ClassVar = True
@@ -97,7 +97,7 @@ class Spread(Function):
 
 @dataclass(frozen=True)
 class Centre(Function):
-    """The mean of a sum with its count, or the centre as it was; an operation a coordinate."""
+    """The mean of a centre's points, or the old centre without points; an operation a column."""
 
     operands: ClassVar = 2
 
@@ -129,11 +129,11 @@ def build(
     """Wire the iterations.
 
     Args:
-        points: how many are drawn.
-        clusters: centres, no more than points.
+        points: number of drawn points.
+        clusters: number of centres, at most the number of points.
         dimensions: coordinates of a point.
-        iterations: how many.
-        update: how sums are made.
+        iterations: their number.
+        update: ``scatter`` adds points on chip, ``dense`` adds tiles with a row for each centre.
         banks: of the memory of ``scatter``; each updates one word at a time.
         seed: of the points.
     """

@@ -1,20 +1,19 @@
 """Vectors times matrices, each vector times a chosen one, in static and in dynamic tiles.
 
-This remains of a mixture of experts, or of adapters that requests share, when batches are
-small: every matrix is read for the few vectors that are multiplied by it. With static tiling
-``tile_n`` vectors make up a tile, the last tile of a matrix padded; with dynamic tiling all vectors
-of a matrix do. How unevenly the matrices are chosen is the exponent of a power law.
+This remains of a mixture of experts, or of adapters that requests share, when batches are small:
+every matrix is read for the few vectors that are multiplied by it. With static tiling ``tile_n``
+vectors make up a tile, the last tile of a matrix padded; with dynamic tiling all vectors of a
+matrix do. ``skew``, the exponent of a power law, states how unevenly matrices are chosen.
 
-Hardware may have to carry the size of a dynamic tile with it. Then there is a header of
-``header_bytes`` in front of every row that off-chip memory holds, vectors and results, and behind
-every operator that sends dynamic tiles a stage that holds up a tile until its header has passed,
-at the bytes per cycle of on-chip memory. Static tiles have none. The headers are per row, since the
-paper's loads and stores know static tiles only (table 3), from which dynamic ones are packed.
+Hardware may have to carry the size of a dynamic tile with it. Then every vector and every result in
+off-chip memory begins with a header of ``header_bytes``. Behind every operator that sends dynamic
+tiles a stage delays each tile until its header has passed, at the bytes per cycle of on-chip
+memory. Static tiles have no headers. In memory each row has a header, since the paper's loads and
+stores move static tiles only (table 3), of which dynamic ones are packed.
 
-Limits: a channel moves a tile of any size in one cycle, so a header is dearer beside it than on
-wires that take time for every byte of the tile; the stage adds a hop and two slots, also if the
-header has no bytes (``header_bytes=0``; None adds no stages); and neither area, energy nor the use
-of a size in a unit is counted.
+Limits: A channel moves a tile of any size in one cycle, so a header costs relatively more than on
+wires that take time for every byte. A stage adds a hop and two slots, even with ``header_bytes=0``;
+None adds no stages. Area, energy, and the use of a size in a unit are not counted.
 
 Run:      python -m fabric run programs/matrix_vector.py -p batch=16 -p tiling=dynamic
 Computes: y[b] = x[b] @ w[matrix of b]
@@ -55,11 +54,7 @@ STEEPEST = 16  # skew: nearly all vectors are for one matrix
 
 @dataclass(frozen=True)
 class Header(Function):
-    """A tile that waits for its header; ``cycles`` each.
-
-    Attributes:
-        held_cycles: that the header takes.
-    """
+    """The same tile, after the cycles of its header."""
 
     operands: ClassVar = 1
 

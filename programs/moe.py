@@ -1,8 +1,8 @@
 """A mixture-of-experts layer with SwiGLU experts (sections 5.2 to 5.4; figures 9, 10, 12, 13).
 
 Static tiling packs tile_n tokens of an expert to a tile and pads the last one; dynamic tiling packs
-all tokens of an expert to one tile. With fewer regions than experts, neighbouring experts share
-the operators of one region (configuration time-multiplexing).
+all tokens of an expert to one tile. With fewer regions than experts, neighbouring experts share the
+operators of one region (configuration time-multiplexing).
 
 Large batches need deeper channels than the hardware's two slots: a region that has finished a tile
 waits for an expert with later tokens, while the tokens of other experts fill the channels in front
@@ -76,7 +76,7 @@ def build(
         routing: an .npz file with an array data, [tokens, top_k]; drawn if None.
         first_token: the first row of the file for the batch.
         seed: of the drawn routing and of all data.
-        experts: how many there are; the model's if None, and so the sizes below.
+        experts: their number. If it or one of the sizes below is None, it is the model's.
         top_k: experts of a token.
         hidden: columns of the input and the output.
         inter: columns between gate and up projection and the down projection.

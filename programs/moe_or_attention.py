@@ -33,7 +33,7 @@ def build(
     requests: Annotated[int | None, Bounds(1)] = None,
     seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
-    """Wire one of both; None leaves a value to the wired program.
+    """Wire a layer of experts or the attention; None is the default of the wired program.
 
     Args:
         part: ``moe`` or ``attention``.

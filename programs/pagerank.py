@@ -1,8 +1,9 @@
 """PageRank: every vertex sends its rank along its edges, and arriving ranks are summed on chip.
 
-An iteration expands each rank to the vertex's list of neighbours and adds it up where these say
-(Scatter). Iterations are wired one behind the other. ``dense`` multiplies the row of all ranks by
-the matrix of all vertices with all others instead, which is loaded once and stays on chip.
+An iteration divides each rank among the neighbours of its vertex, and adds up the parts that arrive
+at a vertex (Scatter). Iterations are wired one behind the other. ``dense`` multiplies the row of
+all ranks by the matrix of all vertices with all others instead, which is loaded once and stays on
+chip.
 
 Limits of STeP's operators: lists of neighbours come from sources of control data, so their bytes
 are not counted. A loop would have to know its iterations before the run, too.
@@ -82,9 +83,9 @@ def build(
 
     Args:
         graph: the graph with the ranked vertices; each vertex needs a neighbour.
-        vertices: of a graph that is drawn, or of a grid.
-        iterations: how many.
-        edges: lists of neighbours, or all pairs.
+        vertices: number of vertices of a drawn graph or a grid.
+        iterations: their number.
+        edges: ``sparse`` lists of neighbours, or a ``dense`` matrix of all pairs.
         banks: of the memory that adds ranks up; each updates one word at a time.
         seed: of a drawn graph.
     """

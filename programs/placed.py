@@ -1,8 +1,8 @@
 """The paper's layers and its attention on a mesh, placed in one of four ways.
 
-``place`` finds sites for the units, ``random`` draws them, ``rows`` applies the default rule for
-units without a site, and ``together`` puts all units on one site, so that every way is a hop and
-no link is used. On hardware without a mesh units have no sites.
+``place`` searches good sites for the units, ``random`` draws sites, ``rows`` applies the default
+rule for units without a site, and ``together`` puts all units on one site, so that every channel is
+one hop long and uses no link. On hardware without a mesh units have no sites.
 
 Run:      python -m fabric run programs/placed.py --hardware mesh_paper -p model=mixtral-8x7b
 Computes: what moe_or_attention.py does.
@@ -27,7 +27,7 @@ Sites: TypeAlias = Mapping[str, tuple[int, int]]
 Way = Literal["place", "random", "rows", "together"]
 
 _found: Final[dict[tuple[object, ...], Sites]] = {}
-"""Sites by their parameters: those for a large layer are searched once."""
+"""Found sites, by the parameters of the search, which takes long for a large layer."""
 
 
 def build(
@@ -45,12 +45,12 @@ def build(
     requests: Annotated[int | None, Bounds(1)] = None,
     seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
-    """Wire one of both and put its units on sites.
+    """Wire a layer of experts or the attention, and put its units on sites.
 
     Args:
-        part: which.
-        placement: how its units get their sites.
-        placement_seed: of what ``place`` and ``random`` draw.
+        part: ``moe`` or ``attention``.
+        placement: how the units get their sites.
+        placement_seed: of ``place`` and ``random``.
         model: as ``moe_or_attention.py`` takes it.
         batch: as ``moe_or_attention.py`` takes it.
         tiling: as ``moe_or_attention.py`` takes it.
@@ -84,7 +84,7 @@ def build(
         program.put(_random(program, placement_seed))
     elif placement == "place":
         if mesh.die_columns is None and mesh.die_rows is None:
-            # Equal links have equal widths, which decide nothing.
+            # If all links are equal, their width does not change which sites are best.
             mesh = replace(mesh, link_bytes_per_cycle=None, injection_bytes_per_cycle=None)
         of_program = (part, model, batch, tiling, tile_n, flops_per_cycle)
         key = (*of_program, routing, strategy, kv, requests, seed, mesh, placement_seed)
@@ -95,7 +95,7 @@ def build(
 
 
 def _random(program: Program, seed: int) -> Sites:
-    """Return drawn sites: off-chip units on the edge, each site filled up to its limit."""
+    """Return random sites, with off-chip units on the edge, and no site above its limit."""
     mesh = program.hardware.network
     assert mesh is not None
     drawn = random.Random(seed)

@@ -1,8 +1,8 @@
 """Attention of one query per request over caches of different lengths, some empty.
 
-Scores come tile by tile. A Scan keeps the largest score so far and the factor by which that
-rescales what was summed before; an Accum sums numerators and denominators of the softmax with it,
-so that no request's scores are ever held as a whole (the inner loop of FlashAttention).
+Scores arrive tile by tile. A Scan keeps the largest score so far, and the factor that rescales
+earlier sums to it. With both an Accum sums numerators and denominators of the softmax, so that the
+scores of a request are never held as a whole (the inner loop of FlashAttention).
 
 Run:      python -m fabric run programs/ragged_attention.py -p requests=8
 Computes: y[r] = softmax(q[r] @ k[r].T / sqrt(64)) @ v[r], zeros for requests without a cache

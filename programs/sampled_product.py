@@ -1,15 +1,15 @@
 """A dense product sampled where a sparse matrix has entries (SDDMM), or as a whole.
 
-The sparse matrix is cut into blocks, and those without an entry are not stored. For each block that
-is, the rows of one factor and the columns of the other that it names are read and multiplied; rows
-are read once for all blocks of their row. ``dense`` multiplies all rows with all columns, and then
-by a matrix with its zeros.
+The sparse matrix is cut into blocks, and blocks without an entry are not stored. For each stored
+block the matching rows of both factors are read and multiplied; rows of a are read once for all
+blocks of their row. ``dense`` multiplies all rows of a with all rows of b, and the result with a
+matrix that stores its zeros.
 
 Limits of STeP's operators: coordinates come from sources of control data, so their bytes are not
 counted.
 
 Run:      python -m fabric run programs/sampled_product.py -p matrix=circuit -p inner=32
-Computes: c = s * (a @ b.T), where sparse only the blocks that s has, one below the other
+Computes: c = s * (a @ b.T); ``sampled`` has only the stored blocks, one below the other
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def build(
     """Wire the product.
 
     Args:
-        matrix: which kind samples.
+        matrix: the kind of the sparse matrix.
         rows: of the sparse matrix, and its columns.
         inner: columns of both factors.
         block: rows and columns of a block; it divides the rows.

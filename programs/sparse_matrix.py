@@ -47,7 +47,7 @@ def build(
 
     Args:
         graph: the graph of the multiplied Laplacian.
-        vertices: of a graph that is drawn, or of a grid.
+        vertices: number of vertices of a drawn graph or a grid.
         columns: of x; 1 for a vector.
         rows: ``ragged``, or ``padded`` to the longest.
         piece: entries of a row that are read and multiplied at a time.

@@ -2,9 +2,9 @@
 
 The matrix is cut into blocks, and those without an entry are not stored. ``inner`` joins each row
 with each column by the coordinates of their blocks (Intersect), and loads the blocks that both
-have: the order ijk of the Sparse Abstract Machine. ``gustavson`` goes through the blocks of a row,
-multiplies each with the row of blocks that it names, and adds the products up on chip where their
-columns say (Scatter): the order ikj. ``dense`` reads all blocks.
+have: the order ijk of the Sparse Abstract Machine. ``gustavson`` takes the blocks of a row one by
+one, multiplies each with the row of blocks that it names, and sums the products on chip by column
+(Scatter): the order ikj. ``dense`` reads all blocks.
 
 Limits of STeP's operators: coordinates and references of rows and columns come from sources of
 control data, so their bytes are not counted, except the columns of ``gustavson``, each a separate
@@ -55,11 +55,11 @@ def build(
     """Wire the product.
 
     Args:
-        matrix: which kind.
+        matrix: its kind.
         rows: of the matrix, and its columns.
         block: rows and columns of a block; it divides the rows.
         order: of the loops over blocks.
-        banks: of the memory of ``gustavson``, which are updated at a time.
+        banks: of the memory of ``gustavson``; each updates one block at a time.
         seed: of the matrix.
     """
     if rows % block:

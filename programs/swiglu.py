@@ -1,7 +1,7 @@
 """The SwiGLU layer that the paper validates against a hardware description (figure 8).
 
-Gate and up are tiled in rows and columns with the whole inner dimension; down is tiled in rows
-and in its inner dimension, so that its sum is accumulated on chip.
+Products with gate and up take whole rows of x at a time. The product with down takes a part of its
+inner dimension at a time, and sums the parts on chip.
 
 Run:      python -m fabric run programs/swiglu.py --hardware programs/hardware/hdl_validation.toml
 Computes: y = (silu(x @ gate) * (x @ up)) @ down

@@ -49,7 +49,7 @@ def build(
     Args:
         tokens: in the batch.
         experts: at least 4; experts with odd numbers get no token.
-        seed: of everything.
+        seed: of all numbers and the routing.
     """
     if experts < 4:
         raise ConfigurationError(f"experts is {experts}: expected at least 4, so that 2 are used")

@@ -5,7 +5,7 @@ it, added up over the eight heads that share keys and values, choose ``kept`` ti
 keys and values are gathered: attention that the data make sparse, as in Quest (Tang et al., ICML
 2024), with means in the place of its bounds. ``dense`` reads the whole cache.
 
-Timing mode has no scores: there the tiles that the numbers would choose are given.
+Timing mode has no scores. It takes the tiles that ``build`` computes.
 
 Run:      python -m fabric run programs/top_k_attention.py -p context=1024 -p kept=8
 Computes: y[r] = softmax(q[r] @ k[r, chosen].T / 8) @ v[r, chosen]
@@ -55,10 +55,10 @@ ROWS = 32  # tokens of a cache tile
 class LargestTiles(Function):
     """The tiles of a request with the largest scores, added up over the heads, ascending.
 
-    Additions over the heads, and a comparison with each of those kept. Without data ``given``.
+    One addition for each score, and one comparison of each sum with each kept one.
 
     Attributes:
-        given: for each request the tiles to be chosen without data, ``kept`` per row.
+        given: the tiles of each request, for timing mode; [requests, kept].
     """
 
     mixed_types: ClassVar = True
@@ -97,7 +97,7 @@ def build(
         requests: in the batch.
         context: tokens of each request's cache, a multiple of 32.
         kept: tiles of each cache that are read, if ``sparse``.
-        cache: the part of the cache that is read.
+        cache: ``sparse`` reads the chosen tiles, ``dense`` the whole cache.
         seed: of all numbers.
     """
     tiles = context // ROWS

@@ -1,12 +1,12 @@
 """TPC-H query 6: the revenue of discounted items of one year, from all rows or from its pieces.
 
-The table is by day of shipping, as it grew, each day up to ``late`` days off. ``scan`` reads four
-columns of every row. ``sparse`` reads the dates, and the other columns only of those pieces that
-have a row of the year: a Partition by the dates. Numbers are integers (cents, hundredths, days), so
-that the sum is exact; columns are drawn as the benchmark's specification has them (4.2.3), the
-price as one of three digits times the quantity.
+Rows are in the order of shipping, with dates up to ``late`` days off. ``scan`` reads four columns
+of every row. ``sparse`` reads the dates, and the four columns only of pieces that have a row of the
+year: a Partition by the dates. Numbers are integers (cents, hundredths, days), so that the sum is
+exact. Columns are drawn as in the benchmark's specification (4.2.3), the price as the quantity
+times 900 to 1,100 dollars.
 
-Timing mode has no dates to compare: the pieces that have a row of the year are given.
+Timing mode has no dates to compare. It takes the pieces of the year that ``build`` computes.
 
 Run:      python -m fabric run programs/tpch_q6.py -p rows=2048 -p columns=scan
 Computes: y = sum(price * discount) over the rows of 1994 with a discount of 5 to 7 of 100 and a
@@ -40,7 +40,7 @@ from operators import (
 from operators.rtl import description
 
 DAYS = 2526  # of shipping, from 1992-01-02 to 1998-12-01
-YEAR = (730, 1095)  # 1994, in days since 1992-01-02 less one
+YEAR = (730, 1095)  # of 1994: the first day and the day after the last one, since 1992-01-02
 
 Column = NDArray[np.int32]
 
@@ -50,7 +50,7 @@ class HasYear(Function):
     """Whether a piece has a row of the year: stream 1, else 0; two comparisons a row.
 
     Attributes:
-        given: for each piece whether it has, without data.
+        given: whether each piece has one, for timing mode.
     """
 
     mixed_types: ClassVar = True
@@ -73,7 +73,7 @@ class HasYear(Function):
 
 @dataclass(frozen=True)
 class Revenue(Function):
-    """The sum over the rows of a piece that count; eight operations a row."""
+    """The revenue of the rows of a piece; eight operations a row."""
 
     operands: ClassVar = 4
 
@@ -104,7 +104,7 @@ def build(
     Args:
         rows: of the table, a multiple of the piece.
         piece: rows that are read at a time.
-        columns: ``scan`` reads all columns of every piece, ``sparse`` of pieces of the year.
+        columns: ``scan`` reads all columns of all pieces, ``sparse`` only of pieces of the year.
         late: days by which a row may be out of order.
         seed: of the table.
     """

@@ -21,7 +21,7 @@ from operators import Tensor
 Array = NDArray[np.float32]
 
 PLANTED = 8.0
-"""How far a token lies in the directions of its experts, in standard deviations of the rest."""
+"""The part of a token along each of its experts' directions; the rest has a deviation of 1."""
 
 
 class DecoderData:

@@ -1,4 +1,4 @@
-"""Arrays in files that users bring: numbers within a limit, or a sentence."""
+"""Read arrays from users' files, of limited size, with one sentence for any fault."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Refused(Exception):  # noqa: N818 - a refusal, with the reason as text
 
 
 def _array(opened: BinaryIO | Any) -> NDArray[Any]:
-    # To the end, where an archive checks what was read.
+    # An archive checks what was read at the end of it.
     content = opened.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise _Refused(f"holds more than {_MOST_BYTES:,} bytes")

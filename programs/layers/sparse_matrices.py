@@ -1,10 +1,9 @@
 """Square sparse matrices of three kinds that the SuiteSparse collection has many of, drawn.
 
-``banded``: five points of a square grid, as differences of a plane give them. ``power-law``: a few
-rows have most entries, as links of pages and people do (a preferential attachment). ``circuit``: a
-full diagonal, a few neighbours of each node and some rows that nearly all nodes are joined to, as
-the matrices of circuit simulators have. Values are drawn from a normal distribution. Nothing is
-taken from the collection itself.
+``banded``: the five-point stencil of a square grid. ``power-law``: a few rows have most entries, as
+in graphs of pages or people (a preferential attachment). ``circuit``: a full diagonal, a few
+neighbours of each node, and some rows with entries for nearly all nodes, as in circuit simulators.
+Values are drawn from a normal distribution. Nothing is taken from the collection itself.
 """
 
 from __future__ import annotations

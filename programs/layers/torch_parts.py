@@ -26,7 +26,7 @@ class Called(NamedTuple):
             part that has no embedding.
         positions: of the tokens in their requests, int64 [requests, tokens].
         mask: the present tokens of a request, cached ones first, int64 [requests, all tokens]; None
-            if all are.
+            if all tokens are present.
         past: keys and values of each layer in turn, [requests, heads, cached tokens, columns].
     """
 
@@ -50,8 +50,8 @@ class LanguageModelPart(torch.nn.Module):
     def forward(self, given: Any, positions: Any, mask: Any, *past: Any) -> tuple[Any, ...]:
         """Return the result, and keys and values of the new tokens, layer by layer.
 
-        The result is the logits of each request's last token, or where the part has no head, what
-        its last layer gives for every token.
+        The result is the logits of each request's last token, or, for a part without a head, the
+        last layer's result for every token.
         """
         cache = _Cache(past)
         called: dict[str, Any] = {
@@ -134,7 +134,7 @@ def _given(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Any
 
 
 def _drawn(model: Any, shape: tuple[int, ...], seed: tuple[int, ...]) -> Any:
-    """Return normally distributed numbers where the model has weights, else none."""
+    """Return normally distributed numbers, or a tensor without data if the model has no weights."""
     if model.device.type == "meta":
         return torch.empty(shape, dtype=model.dtype, device="meta")
     numbers = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)

@@ -27,8 +27,8 @@ def model_of(
     """Return transformers' model of some layers, with embedding and head.
 
     ``family`` and ``sizes`` are as in transformers' configurations. ``weights`` is a safetensors
-    file, or a folder of several, which is mapped. Without it, ``seed`` draws weights; None for
-    none, on the meta device.
+    file, or a folder of several, which is mapped. Without it, ``seed`` draws weights. If both are
+    None, the model is on the meta device, without weights.
     """
     # It warns of token numbers that belong to another size's vocabulary.
     logging.getLogger("transformers").setLevel(logging.ERROR)

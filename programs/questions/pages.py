@@ -1,11 +1,11 @@
-"""How large are the pages of a memory unit best, where tiles have any size?
+"""Which page size of a memory unit is best for tiles of any size?
 
 Section 6 of the paper gives dynamic tiles whole pages of a fixed size, with a map from a tile to
 its pages. According to the paper, the map of a unit of 512 KB takes less than 30 KB, about 6 %; the
-size of a page is not given. Here the map has the number of each page in its unit and no more: the
-index of a tile's entry, and the time of a look-up, are left out. All allocations of the layer take
-pages, also for static tiles. Each page size runs without a limit, so that no allocation waits for a
-page, and with memory units of 8 MiB together.
+size of a page is not given. Here the map has only the number of each page in its unit: the index of
+a tile's entry, and the time of a look-up, are left out. All allocations of the layer take pages,
+also for static tiles. Each page size runs with unlimited memory, in which no allocation waits for a
+page, and with memory units of 8 MiB in all.
 
 Run: python -m fabric study programs/questions/pages.py -o pages
 """
@@ -118,8 +118,8 @@ def study() -> Study:
                 "pages",
                 "What pages leave empty, and what their map takes",
                 draw,
-                "Empty is what the pages at their peak have more than the bytes at theirs, at "
-                "least; the map has a number for each page.",
+                "Empty: the peak of pages less the peak of bytes, a lower bound. The map has a "
+                "number for each page.",
             ),
         ),
         tables=(
@@ -141,7 +141,7 @@ def study() -> Study:
                     *(f"{model}: {tiling}" for model in MODELS for tiling in TILINGS),
                 ),
                 rows=waiting,
-                caption="What finds no page waits.",
+                caption="An allocation waits until enough pages are free.",
             ),
         ),
     )

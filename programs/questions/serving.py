@@ -33,7 +33,7 @@ class Model:
 
     Attributes:
         name: as ``decoder.py`` takes it.
-        shared: regions that share them.
+        shared: regions that share the experts.
         tile_f: columns of a weight tile of an expert.
         small, large: rows of static tiles, matched to the memory and to the time of dynamic ones.
         key_heads, heads: of 128 columns.

@@ -49,8 +49,8 @@ def study() -> Study:
                 "What the paper compares, with equal resources",
                 ("what", "published", "as the paper compares", "with", "then"),
                 equally,
-                "What has the same resources in the paper is not here. Dynamic tiles are beyond "
-                "the front of all static ones where the Pareto improvement distance (PID) is "
+                "Comparisons of the paper with equal resources are left out. Dynamic tiles are "
+                "beyond the front of all static ones if the Pareto improvement distance (PID) is "
                 "above 1.",
             ),
         ),
@@ -87,7 +87,7 @@ def first_speedup(findings: Findings) -> Found:
 
 
 def first_saving(findings: Findings) -> Found:
-    """Return a mean of savings that the text may speak of."""
+    """Return a mean of savings, which may be the one in the text."""
     savings = []
     for layer in LAYERS:
         counted = "active experts"

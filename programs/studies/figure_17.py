@@ -1,7 +1,7 @@
 """Figure 17: a layer of a whole decoder with all three optimisations, and static ones.
 
 The authors publish bars and nothing else. The assumptions are in ``decoders/points.py``;
-``long/figure_17_assumptions.py`` moves it, and ``long/whole_models.py`` runs every layer.
+``long/figure_17_assumptions.py`` varies them, and ``long/whole_models.py`` runs every layer.
 
 Run: python -m fabric study programs/studies/figure_17.py -o figure_17
 """

@@ -150,8 +150,8 @@ def study() -> Study:
                 "What a good placement saves",
                 ("workload", "design", "found, cycles", "random / found", "row by row / found"),
                 savings,
-                f"With links of {NARROWEST} bytes a cycle. Found and random sites of three seeds "
-                "each: of cycles the least and the most, of ratios the least and the most of nine.",
+                f"With links of {NARROWEST} bytes a cycle. Found and random sites have three seeds "
+                "each: the range of three cycles, and of nine ratios.",
             ),
             StudyTable(
                 "How many times faster the dynamic design is",
@@ -166,7 +166,7 @@ def study() -> Study:
                     f"row by row, {NARROWEST}",
                 ),
                 advantages,
-                "Below 1 it is slower. Three seeds: the least and the most of nine ratios.",
+                "Below 1 it is slower. Three seeds: the range of nine ratios.",
             ),
         ),
         pictures=(
@@ -174,8 +174,8 @@ def study() -> Study:
                 "floor",
                 "Cycles by the width of links",
                 draw,
-                "Of the dynamic design (orange) and the fastest other one on one site (blue), "
-                "beside that on one site without a network; in brackets how sites were given.",
+                "The dynamic design (orange) and the fastest other one (blue), over their cycles "
+                "with all units on one site; in brackets how sites were given.",
             ),
         ),
     )

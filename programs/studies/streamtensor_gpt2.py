@@ -16,9 +16,9 @@ published. Two assumptions change the result by a factor of ten, so both ways ar
   functions are not defined for integers. Tables of tokens and positions are of eight bits, too.
 * There is one unit for each operator: see ``allocated_flops_per_cycle``. The board has 98,000
   operations a cycle in all.
-* Layers wait for each other; nothing of the next one is loaded before the last one has ended.
-* A prompt is read for its keys, values and the logits of its last token. Whether StreamTensor's is
-  read so is not said: its time to first token is about one token's time for each of the prompt.
+* Layers wait for each other: a layer loads nothing before the previous one has ended.
+* A prompt is read for its keys, values and the logits of its last token. StreamTensor does not say
+  how it reads prompts: its time to first token is about the time of a token for each token read.
 * Tiles of weights have 256 columns: tiles of 64 would be narrowed to 29 for the prime number of
   50,257 tokens, and narrow tiles keep the head waiting.
 * Joules are the board's 150 W for as long as it takes, an upper bound.

@@ -1,7 +1,7 @@
-"""The paper's workloads on the flat memory and on one with banks: which points, and which is which.
+"""The points of the paper's workloads on the flat memory and on one with banks.
 
-Both give 1,024 bytes a cycle at best: the flat memory for any requests, the memory with banks
-(HBM2, 2000 Mbps, 32 channels) depending on the requests in flight.
+Both memories give 1,024 bytes a cycle at best: the flat memory for any requests, the memory with
+banks (HBM2, 2000 Mbps, 32 channels) depending on the requests in flight.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Variation:
         keys: of the hardware, beside ``BANKED``.
         tile_f: columns of a weight tile.
         on_both: whether it affects the flat memory, too.
-        layers: of ``VARIED``, that run so.
+        layers: the layers of ``VARIED`` that run with it.
     """
 
     title: str

@@ -53,11 +53,11 @@ def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
     for each in RATIOS:
         flat, banked = each.on(findings, FLAT), each.on(findings, BANKED)
         told = each.printed.told
-        became_of = became(flat, banked, in_percent=each.printed.unit == "%")
-        yield each.figure, each.what, each.published, told(flat), told(banked), became_of
+        result = change(flat, banked, in_percent=each.printed.unit == "%")
+        yield each.figure, each.what, each.published, told(flat), told(banked), result
 
 
-def became(flat: Sequence[float], banked: Sequence[float], *, in_percent: bool) -> str:
+def change(flat: Sequence[float], banked: Sequence[float], *, in_percent: bool) -> str:
     """Return the change of a ratio, for a range at both ends.
 
     Args:
@@ -66,13 +66,13 @@ def became(flat: Sequence[float], banked: Sequence[float], *, in_percent: bool) 
         in_percent: whether it is a percentage of increase: 5 is a ratio of 1.05.
     """
     ends = (min, max) if len(flat) > 1 else (max,)
-    told = [_became(pick(flat), pick(banked), in_percent) for pick in ends]
+    told = [_change_of_end(pick(flat), pick(banked), in_percent) for pick in ends]
     if len(set(told)) == 1:
         return told[0]
     return f"least {told[0]}, largest {told[1]}"
 
 
-def _became(flat: float, banked: float, in_percent: bool) -> str:
+def _change_of_end(flat: float, banked: float, in_percent: bool) -> str:
     before, after = (1 + each / 100 if in_percent else each for each in (flat, banked))
     change = after / before - 1
     if abs(change) < _SLACK:

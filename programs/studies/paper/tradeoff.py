@@ -158,19 +158,19 @@ def _annotate(axes: Axes, findings: Findings, wanted: Annotation, measured: Meas
     """Draw an arrow, with the ratio beside it."""
     ours = _dynamic(findings, wanted.layer, measured, AS_PUBLISHED)
     static = _design(findings, wanted.layer, measured, "all experts", wanted.tile_n)
-    lies = wanted.what == "bytes"
-    begin = (ours.on_chip_bytes if lies else static.on_chip_bytes, ours.cycles)
-    end = (static.on_chip_bytes, ours.cycles if lies else static.cycles)
-    ratio = end[0] / begin[0] if lies else end[1] / begin[1]
+    is_horizontal = wanted.what == "bytes"
+    begin = (ours.on_chip_bytes if is_horizontal else static.on_chip_bytes, ours.cycles)
+    end = (static.on_chip_bytes, ours.cycles if is_horizontal else static.cycles)
+    ratio = end[0] / begin[0] if is_horizontal else end[1] / begin[1]
     axes.annotate("", end, begin, arrowprops={"arrowstyle": "<->", "color": COLOURS["other"]})
     axes.annotate(
         f"{ratio:.3g}x",
         # At the middle of the longer one of two overlapping arrows.
         (begin[0] ** 0.4 * end[0] ** 0.6, (begin[1] * end[1]) ** 0.5),
-        (0, 3) if lies else (-4, 0),
+        (0, 3) if is_horizontal else (-4, 0),
         textcoords="offset points",
         color=COLOURS["other"],
-        ha="center" if lies else "right",
+        ha="center" if is_horizontal else "right",
     )
 
 
