@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from typing_extensions import override
 
@@ -14,6 +14,9 @@ from fabric.explore.sizing.running import Case, Ran
 from fabric.messages.errors import ConfigurationError
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT
+
+Cost: TypeAlias = Callable[[int, int], int]
+"""The cost of a channel by its slots and the bytes of an element."""
 
 _EXPECTED = "deadlock-free, same-cycles, slowdown=X with X at least 1, or cycles=N"
 
@@ -68,7 +71,7 @@ class Task:
     cases: tuple[Case, ...]
     goal: Goal
     variables: tuple[Variable, ...] = field(repr=False)
-    cost: Callable[[int, int], int]
+    cost: Cost
 
     @property
     def limits(self) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from fabric.analysis.depths.problem import (
     with_depth,
 )
 from fabric.analysis.depths.search import lower_bounds
-from fabric.explore.sizing.goal import Goal, Task
+from fabric.explore.sizing.goal import Cost, Goal, Task
 from fabric.explore.sizing.methods import (
     METHODS,
     Method,
@@ -70,7 +70,7 @@ class Wanted(Options):
 
     goal: str = "same-cycles"
     method: Method = "search"
-    objective: str = "bytes"
+    objective: Literal["bytes", "slots"] = "bytes"
     step: str | None = None
     share: tuple[str, ...] = ()
     repeats: Annotated[int, Bounds(1)] = 1
@@ -111,7 +111,7 @@ def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
 def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
     """Find depths as ``size`` does, with errors that name no line of the caller."""
     refuse_in_trio("size", "program")
-    goal, cost = Goal.parse(wanted.goal), Objective.parse(wanted.objective, wanted.step)
+    goal, cost = Goal.parse(wanted.goal), cost_function(wanted.objective, wanted.step)
     named = {"": program} if isinstance(program, Program) else dict(program)
     if not named:
         raise ConfigurationError("size: there is no program: expected at least one")
@@ -122,7 +122,7 @@ def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Siz
         cases = tuple(Case(name, its, options, inputs, notify) for name, its in named.items())
         records = [each.unbounded.record for each in cases]
         variables = variables_of(records, wanted.depths or {}, wanted.share)
-        found.append(sized(Task(cases, goal, variables, cost.cost), wanted.method, cost.unit))
+        found.append(sized(Task(cases, goal, variables, cost), wanted.method, wanted.objective))
     last = found[-1]
     others = [
         Case(name, its, options, wanted.repeats, notify)
@@ -148,41 +148,20 @@ def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:
     )
 
 
-@dataclass(frozen=True)
-class Objective:
-    """The cost of a channel, in ``bytes`` or ``slots``.
-
-    Bytes are rounded up to a multiple of ``step_bytes``, or to a power of two.
-    """
-
-    unit: Literal["bytes", "slots"] = "bytes"
-    step_bytes: int | Literal["power-of-two"] = 1
-
-    @classmethod
-    def parse(cls, unit: str, step: str | None) -> Objective:
-        if unit not in ("bytes", "slots"):
-            raise ConfigurationError(f"--objective {unit}: expected bytes or slots")
-        if step is None:
-            return cls("bytes" if unit == "bytes" else "slots")
-        if unit == "slots":
+def cost_function(objective: Literal["bytes", "slots"], step: str | None = None) -> Cost:
+    """Return the function of an objective; ``step`` is as in ``Wanted``."""
+    if objective == "slots":
+        if step is not None:
             raise ConfigurationError(
                 f"--step {step}: slots are not rounded: expected --objective bytes"
             )
-        if step == "power-of-two":
-            return cls("bytes", "power-of-two")
-        step_bytes = number_of(step)
-        if not isinstance(step_bytes, int) or not 1 <= step_bytes < 1 << 40:
-            raise ConfigurationError(f"--step {step}: expected power-of-two or a number of bytes")
-        return cls("bytes", step_bytes)
-
-    def cost(self, depth: int, element_bytes: int) -> int:
-        """Return the cost of a channel of ``depth`` slots of ``element_bytes`` each."""
-        if self.unit == "slots":
-            return depth
-        size_bytes = depth * element_bytes
-        if self.step_bytes == "power-of-two":
-            return 1 << (size_bytes - 1).bit_length() if size_bytes else 0
-        return -(-size_bytes // self.step_bytes) * self.step_bytes
+        return lambda slots, _: slots
+    if step == "power-of-two":
+        return lambda slots, size: 1 << (slots * size - 1).bit_length() if slots * size else 0
+    multiple = 1 if step is None else number_of(step)
+    if not isinstance(multiple, int) or not 1 <= multiple < 1 << 40:
+        raise ConfigurationError(f"--step {step}: expected power-of-two or a number of bytes")
+    return lambda slots, element_bytes: -(-slots * element_bytes // multiple) * multiple
 
 
 def variables_of(

@@ -9,9 +9,9 @@ from random import Random
 import numpy as np
 
 from fabric.analysis.depths.problem import Depths, Limit, Problem, Slot, Variable
-from fabric.explore.sizing.goal import Goal
+from fabric.explore.sizing.goal import Cost, Goal
 from fabric.explore.sizing.running import recorded
-from fabric.explore.sizing.size import Objective
+from fabric.explore.sizing.size import cost_function
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.sizing.by_hand import cycles_of
@@ -19,7 +19,7 @@ from tests.fabric.sizing.networks import Network, network, options_of, program_o
 
 GOALS = tuple(map(Goal.parse, ("same-cycles", "slowdown=1.1", "deadlock-free")))
 
-BYTES = Objective()
+BYTES = cost_function("bytes")
 
 _VECTORS = 20_000
 
@@ -52,7 +52,7 @@ class Case:
         return list(map(Slot, options_of(its), its.element_bytes))
 
     def problem(
-        self, goal: Goal, objective: Objective = BYTES, pinned: Mapping[int, int] | None = None
+        self, goal: Goal, cost: Cost = BYTES, pinned: Mapping[int, int] | None = None
     ) -> Problem:
         given = pinned or {}
         variables = tuple(
@@ -60,7 +60,7 @@ class Case:
             for number, (slot, most) in enumerate(zip(self.slots(), self.most, strict=True))
         )
         limits = (Limit(self.record, self.limit(goal)),)
-        return Problem(variables, limits, objective.cost)
+        return Problem(variables, limits, cost)
 
 
 def cases(how_many: int, first: int = 0) -> Iterator[Case]:

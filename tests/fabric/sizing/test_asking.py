@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fabric import ConfigurationError
 from fabric.explore.sizing.depths_file import read_depths, write_depths
 from fabric.explore.sizing.goal import Goal
-from fabric.explore.sizing.size import Objective
+from fabric.explore.sizing.size import cost_function
 from fabric.timing.retiming.retimer import NO_LIMIT
 
 
@@ -36,13 +36,13 @@ def test_cost_in_blocks_is_the_least_number_of_blocks(
     depth: int, element_bytes: int, step: int
 ) -> None:
     bare = depth * element_bytes
-    blocks = Objective.parse("bytes", str(step)).cost(depth, element_bytes)
+    blocks = cost_function("bytes", str(step))(depth, element_bytes)
     assert blocks % step == 0
     assert blocks - step < bare <= blocks
-    power = Objective.parse("bytes", "power-of-two").cost(depth, element_bytes)
+    power = cost_function("bytes", "power-of-two")(depth, element_bytes)
     assert power == (0 if bare == 0 else next(1 << n for n in range(40) if 1 << n >= bare))
-    assert Objective.parse("bytes", None).cost(depth, element_bytes) == bare
-    assert Objective.parse("slots", None).cost(depth, element_bytes) == depth
+    assert cost_function("bytes")(depth, element_bytes) == bare
+    assert cost_function("slots")(depth, element_bytes) == depth
 
 
 @pytest.mark.deep

@@ -9,8 +9,8 @@ import pytest
 from fabric.analysis.depths.problem import Oracle, with_depth
 from fabric.analysis.depths.search import lower_bounds, search
 from fabric.explore.sizing.exact import exact
-from fabric.explore.sizing.goal import Goal
-from fabric.explore.sizing.size import Objective
+from fabric.explore.sizing.goal import Cost, Goal
+from fabric.explore.sizing.size import cost_function
 from tests.fabric.sizing.brute_force import BYTES, GOALS, Case, cases, least_cost
 from tests.profiles import of_profile, spread
 
@@ -22,8 +22,8 @@ def some_cases() -> tuple[Case, ...]:
     return tuple(cases(of_profile(quick=100, deep=300)))
 
 
-def further(case: Case, goal: Goal, objective: Objective = BYTES) -> tuple[int, int, int]:
-    problem = case.problem(goal, objective)
+def further(case: Case, goal: Goal, cost: Cost = BYTES) -> tuple[int, int, int]:
+    problem = case.problem(goal, cost)
     expected = least_cost(problem, lambda depths: case.keeps(depths, goal))
 
     oracle = Oracle(problem)
@@ -62,10 +62,10 @@ def test_exact_finds_the_least_bytes_and_search_nearly(goal: Goal) -> None:
 
 @pytest.mark.parametrize("goal", spread(GOALS, 1), ids=str)
 @pytest.mark.parametrize(
-    "objective",
-    [Objective("slots"), Objective("bytes", 32), Objective("bytes", "power-of-two")],
+    "cost",
+    [cost_function("slots"), cost_function("bytes", "32"), cost_function("bytes", "power-of-two")],
     ids=["slots", "steps", "powers"],
 )
-def test_exact_finds_the_least_of_other_costs(goal: Goal, objective: Objective) -> None:
+def test_exact_finds_the_least_of_other_costs(goal: Goal, cost: Cost) -> None:
     for case in some_cases()[: of_profile(quick=8, deep=25)]:
-        further(case, goal, objective)
+        further(case, goal, cost)

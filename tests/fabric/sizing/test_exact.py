@@ -29,7 +29,7 @@ def test_exact_for_two_records_costs_the_least(goal: Goal) -> None:
             for slot, depth in zip(first.slots(), most, strict=True)
         )
         limits = tuple(Limit(each.record, each.limit(goal)) for each in (first, second))
-        problem = Problem(variables, limits, BYTES.cost)
+        problem = Problem(variables, limits, BYTES)
         keeping = [partial(each.keeps, goal=goal) for each in (first, second)]
         expected = least_cost(problem, lambda depths: all(keep(depths) for keep in keeping))  # noqa: B023
         alone = [least_cost(problem, keep) for keep in keeping]
@@ -53,7 +53,7 @@ def test_exact_with_shared_depths_costs_the_least(goal: Goal) -> None:
             Variable(name, tuple(slots[at] for at in group), 1, max(case.most[at] for at in group))
             for name, group in groups.items()
         )
-        problem = Problem(variables, (Limit(case.record, case.limit(goal)),), BYTES.cost)
+        problem = Problem(variables, (Limit(case.record, case.limit(goal)),), BYTES)
 
         def keeps(depths: Depths) -> bool:
             options = problem.options(depths)  # noqa: B023
