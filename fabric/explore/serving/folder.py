@@ -145,12 +145,12 @@ def drawn(result: ServingResult) -> list[Drawn]:
         )
     last = [result.of(each)[-1] for each in result.serving.designs if result.of(each)]
     if last:
-        at = load_text(last[0])
+        at = load_text(last[0], " requests/s")
         drawings.append(
             (
                 "time",
                 "What the server does over time",
-                f"At the greatest load, {at}/s: running requests, waiting requests, and "
+                f"At the greatest load, {at}: running requests, waiting requests, and "
                 "allocated cache blocks.",
                 lambda figure: _draw_time(last, figure),
             )

@@ -269,10 +269,10 @@ def _table_of_runs(result: ServingResult) -> Rows:
     return Rows(titles, list(zip(*cells, strict=True)))
 
 
-def load_text(run: Run) -> str:
-    """Return the load of a run, by default the rate of its requests."""
+def load_text(run: Run, unit: str = "") -> str:
+    """Return the load of a run, by default the rate of its requests, with a unit."""
     rate = run.measures.offered_per_second if run.rate is None else run.rate
-    return "all at one time" if rate is None else f"{rate:,g}"
+    return "all at one time" if rate is None else f"{rate:,g}{unit}"
 
 
 def _short(values: Iterable[float | None], unit: float = 1.0) -> list[str | None]:

@@ -62,8 +62,8 @@ def open_study(path: Path, options: StudyOptions) -> Study:
 def _of_file(module: ModuleType, path: Path, options: StudyOptions) -> Study:
     if replace(options, again=()) != StudyOptions():
         raise ConfigurationError(
-            "is a study: expected --vary, --over, --hold-out, -p, --hardware, --minimize, --where "
-            "and options of runs with a program's file only",
+            "defines study(): expected a program's file for --vary, --over, --hold-out, -p, "
+            "--hardware, --minimize, --where and options of runs",
             file=str(path),
         )
     study = called(module, "study")
@@ -80,7 +80,7 @@ def _of_file(module: ModuleType, path: Path, options: StudyOptions) -> Study:
 def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
     if not options.vary and not options.over:
         raise ConfigurationError(
-            "is not a study: expected study() in it, or --vary NAME=VALUE,VALUE beside it",
+            "defines no study(): expected a file with study(), or --vary NAME=VALUE,VALUE",
             file=str(path),
         )
     read = _reader(module)

@@ -31,7 +31,7 @@ def test_points_over_a_seed_have_their_own_data() -> None:
 @pytest.mark.parametrize(
     ("parameters", "vary", "told"),
     [
-        ([], [], "is not a study: expected study"),
+        ([], [], "defines no study"),
         (["depth.accum_1.0=3"], ["seed=1,2"], r"^depth\.accum_1\.0 is stated: sizing finds"),
         ([], ["depth.accum_1.0=3,4"], r"^depth\.accum_1\.0 is stated: sizing finds"),
         (["seed=3"], ["seed=1,2"], "seed is an input and fixed"),

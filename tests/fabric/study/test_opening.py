@@ -72,5 +72,5 @@ def test_study_file_that_fails_is_refused_at_its_line(
 
 
 def test_options_beside_a_study_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FabricError, match="is a study: expected --vary"):
+    with pytest.raises(FabricError, match=r"defines study\(\): expected a program"):
         open_study(written(tmp_path, STUDY), StudyOptions(vary=["a=1"]))
