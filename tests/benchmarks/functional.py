@@ -24,13 +24,6 @@ Array = NDArray[np.float32]
 
 
 class Cost(NamedTuple):
-    """Cost of a process.
-
-    Attributes:
-        seconds: of processors.
-        peak_bytes: of memory.
-    """
-
     seconds: float
     peak_bytes: int
 
@@ -50,12 +43,8 @@ def cost(how: str, model: str, batch: int) -> Cost:
 def plain(model: Any, choice: NDArray[np.int64], seed: int = 0) -> Array:
     """Compute the layer in float32: the weights of each expert with tokens are drawn once.
 
-    The numbers are those that the program draws, in the same way.
-
-    Args:
-        model: its ``hidden`` and ``inter`` dimensions.
-        choice: [tokens, experts of a token].
-        seed: of all numbers.
+    The numbers are those that the program draws, in the same way. ``choice`` has the experts of
+    each token.
     """
 
     def drawn(*key: int, shape: tuple[int, ...]) -> Array:

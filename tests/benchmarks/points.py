@@ -13,14 +13,9 @@ from paper.tables import routing, rows
 
 @dataclass(frozen=True)
 class Bound:
-    """The expected value of a field of the report.
+    """The expected value of a field of the report or of its ``extra``.
 
-    Attributes:
-        source: publication.
-        field: of the report, or of its ``extra``.
-        value: the number there.
-        slack: by how much the report may differ.
-        seconds: what the original took for it, where that is known.
+    ``seconds`` is what the original took for it, where that is known.
     """
 
     source: str
@@ -32,15 +27,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Point:
-    """One run and its bounds.
-
-    Attributes:
-        label: short.
-        program: file name below ``programs``.
-        parameters: ``NAME=VALUE``.
-        hardware: file name below ``programs/hardware``.
-        bounds: none about cycles where no cycles are published.
-    """
+    """One run and its bounds: none about cycles where no cycles are published."""
 
     label: str
     program: str

@@ -18,13 +18,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A state in which nothing can happen any more.
-
-    Attributes:
-        completed: every process has ended.
-        held: how many values each channel holds.
-        sent: how many were sent into each channel.
-    """
+    """A state in which nothing can happen any more; what each channel holds, and was sent."""
 
     completed: bool
     held: tuple[int, ...]

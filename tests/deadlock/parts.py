@@ -27,7 +27,6 @@ class Script(Operator):
     counts: tuple[Dim, ...] = (1,)
 
     def __call__(self, *inputs: Stream) -> tuple[Stream, ...]:
-        """Return the outputs."""
         return self.wire(*inputs)
 
     @override
@@ -67,10 +66,7 @@ async def _step(ports: Ports, step: str) -> bool:
 
 @dataclass(frozen=True)
 class Rows(Source):
-    """Elements with the stops given, whatever the shape [2, 2, 2] says.
-
-    Attributes: ``stops`` are the levels, 0 for none.
-    """
+    """Elements with the stops given, 0 for none, whatever the shape [2, 2, 2] says."""
 
     conducted = True
     stops: tuple[int, ...]
@@ -91,7 +87,6 @@ class Leak(Operator):
     """A relay that reserves one slot and forgets it before every element it passes on."""
 
     def __call__(self, stream: Stream) -> Stream:
-        """Return the same stream."""
         return self.wire(stream)[0]
 
     @override
@@ -111,12 +106,10 @@ def source(name: str, count: int) -> Stream:
 
 
 def relay(name: str, stream: Stream) -> Stream:
-    """Pass a stream on."""
     return Script(("r0", "s0", "c1"), counts=stream.shape, name=name)(stream)[0]
 
 
 def gather(name: str, stream: Stream, size: int) -> Stream:
-    """Return one element for every ``size`` of ``stream``."""
     steps = ("r0",) * size + ("s0", "c1")
     (count,) = stream.shape
     return Script(steps, counts=(count // size,), name=name)(stream)[0]
@@ -129,7 +122,6 @@ def join(name: str, streams: Sequence[Stream]) -> Stream:
 
 
 def sink(name: str, stream: Stream) -> None:
-    """Receive all of a stream."""
     Script(("r0", "c1"), counts=(), name=name)(stream)
 
 

@@ -17,8 +17,6 @@ class Stage(Operator):
     """For each of ``count`` elements: receive from every input, send to every output, work.
 
     Attributes:
-        count: elements.
-        outputs: how many streams it makes.
         work_cycles: cycles per element, used in turn; before sending where ``works_first``.
         works_first: work between receiving and sending.
         peeks: look at every element before taking it.

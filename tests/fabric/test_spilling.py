@@ -129,11 +129,6 @@ def test_spilling_completes_where_waiting_is_stuck(tmp_path: Path) -> None:
     assert trace.cycles == report.cycles
 
 
-def test_a_buffer_larger_than_the_chip_is_spilled() -> None:
-    report = simulate(buffers(3, 1, 1, 1))
-    assert (report.status, report.spilled_bytes) == ("completed", 8)
-
-
 def test_spill_is_a_key(tmp_path: Path) -> None:
     file = tmp_path / "h.toml"
     file.write_text("[on_chip]\nspill = true\n")

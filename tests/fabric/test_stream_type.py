@@ -5,7 +5,6 @@ import pytest
 
 from fabric import SelectorType, StreamType, TileType, TupleType
 from fabric.extend import BoolType, BufferType, ValueType
-from fabric.graph.values.stream_type import holds_buffers
 
 FLOAT = np.dtype(np.float32)
 TILE = TileType(2, 3, FLOAT)
@@ -32,18 +31,3 @@ class TestBytes:
     def test_elements_of_a_tile_and_a_stream(self) -> None:
         stream = StreamType((4, 5, 6), TILE)
         assert (6, 120, 2) == (TILE.size_elements, stream.count, stream.rank)
-
-
-@pytest.mark.parametrize(
-    ("value", "holds"),
-    [
-        (BUFFER, True),
-        (TILE, False),
-        (TupleType((TILE, TupleType((BoolType(), BUFFER)))), True),
-        (TupleType((TILE, TILE)), False),
-        (TupleType(()), False),
-    ],
-    ids=str,
-)
-def test_nested_buffer_is_found(value: ValueType, holds: bool) -> None:
-    assert holds == holds_buffers(value)

@@ -131,23 +131,6 @@ def test_clients_take_turns_as_in_the_hardware_model(seed: int) -> None:
     assert not memory.pending
 
 
-@pytest.mark.parametrize("size", [1, 64, 511, 512, 513, 2050])
-@pytest.mark.parametrize("announced", [False, True])
-def test_stream_of_one_burst_is_read_as_soon_as_the_first_of_two(
-    size: int, *, announced: bool
-) -> None:
-    cycles = []
-    for count in (1, 2):
-        (unit,) = units = clients_of([()])
-        memory = ArbitratedMemory(ArbitratedDescription(), units, [])
-        burst = Burst(0, 1, size, size, write=False)
-        memory.announce(unit, iter([burst] * count * announced))
-        memory.submit(unit, burst)
-        assert memory.advance(100) == [unit]
-        cycles.append(unit.now)
-    assert cycles[0] == cycles[1]
-
-
 @pytest.mark.parametrize("in_flight", [1, 2, 9])
 @pytest.mark.parametrize("interval_cycles", [1, 3])
 def test_reader_that_does_not_take_answers_blocks_no_other(

@@ -71,15 +71,9 @@ def fold(
     store_cycles: int = 0,
     rank: int = 1,
 ) -> Stream:
-    """Accum and BinaryMapAccum.
+    """Accum and BinaryMapAccum of groups of ``rank``; the accumulator is None at first.
 
-    Args:
-        g: where to.
-        name: of the process.
-        function: of the accumulator (None at first) and the inputs.
-        inputs: one or two.
-        store_cycles: charged with the last element of a group; the result is then in memory.
-        rank: of a group.
+    ``store_cycles`` are charged with the last element of a group; the result is then in memory.
     """
 
     def body(p: Process, channels: list[Channel], outputs: list[Channel]) -> Steps[None]:

@@ -61,15 +61,9 @@ class Stream:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a simulation.
+    """Clocks of units and elements of channels, in ascending order."""
 
-    Attributes:
-        cycles: None for a deadlock.
-        clocks: last clock of every unit, in ascending order.
-        elements: dequeued from every channel, in ascending order.
-    """
-
-    cycles: int | None
+    cycles: int | None  # None for a deadlock
     clocks: list[int]
     elements: list[int]
 

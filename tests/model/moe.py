@@ -14,21 +14,11 @@ from tests.model.shape import flatten, repeat, reshape, reshape_outer, split_row
 
 @dataclass(frozen=True)
 class Layer:
-    """Sizes and tiling.
-
-    Attributes:
-        hidden, inter, experts: of the model.
-        choice: the experts of every token.
-        tile_n: rows of a tile, None for dynamic tiling.
-        tile_f: columns of a weight tile.
-        regions: that share the experts.
-    """
-
     hidden: int
     inter: int
     experts: int
-    choice: Sequence[Sequence[int]]
-    tile_n: int | None
+    choice: Sequence[Sequence[int]]  # the experts of every token
+    tile_n: int | None  # None for dynamic tiling
     tile_f: int
     regions: int
 

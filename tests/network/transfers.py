@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fabric.messages.errors import ConfigurationError
-from fabric.messages.text import counted
 from fabric.timing.engine.machine_code import MachineCode
 from fabric.timing.engine.tables import Counters, Row, Table
 
@@ -27,12 +25,6 @@ PIECE_BITS = 26
 """A byte has 2 ** PIECE_BITS pieces."""
 
 _NEVER = 2**62
-
-_MOST: Final = 2**20
-"""Bytes a cycle that a link can be given."""
-
-_MOST_BYTES: Final = 2**34
-"""Of one transfer."""
 
 
 class Transfer(Row):
@@ -218,14 +210,6 @@ class Transfers:
         ``capacities`` are bytes a cycle, None for any number. A source has ``lanes`` transfers
         under way at once, as a router has virtual channels; None for any number.
         """
-        for link, capacity in enumerate(capacities):
-            if capacity is not None and not 0 < capacity <= _MOST:
-                raise ConfigurationError(
-                    f"link {link}: bytes a cycle are {capacity}: expected more than 0 and at "
-                    f"most {_MOST}, or None"
-                )
-        if lanes is not None and lanes < 1:
-            raise ConfigurationError(f"lanes is {lanes}: expected at least 1")
         unit = 1 << (PIECE_BITS - TICK_BITS)
         self._capacities: Final = [
             0 if capacity is None else max(1, int(capacity * unit)) for capacity in capacities
@@ -239,17 +223,6 @@ class Transfers:
 
     def add(self, start_cycle: float, size_bytes: int, links: Sequence[int], source: int) -> int:
         """Add a transfer and return its number; an injector has one ``source``."""
-        if not 1 <= size_bytes <= _MOST_BYTES or start_cycle < 0 or source < 0:
-            raise ConfigurationError(
-                f"a transfer of {counted(size_bytes, 'byte')} at cycle {start_cycle} from source "
-                f"{source}: expected 1 to {_MOST_BYTES} bytes, and a cycle and a source from 0 on"
-            )
-        known = len(self._capacities)
-        if not links or min(links) < 0 or max(links) >= known or len({*links}) < len(links):
-            raise ConfigurationError(
-                f"a transfer takes links {list(links)}: expected at least one, each once, of "
-                f"{known}"
-            )
         self._starts.append(int(start_cycle * (1 << TICK_BITS)))
         limiting = [link for link in links if self._capacities[link]]
         self._sizes.append(size_bytes << PIECE_BITS if limiting else 0)

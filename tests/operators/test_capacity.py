@@ -155,20 +155,6 @@ def test_accumulators_take_room_while_they_are_filled() -> None:
     assert (2 * TILE_BYTES, 0) == (memory.peak_bytes, memory.held_bytes)
 
 
-def test_room_that_is_never_given_back_is_a_deadlock() -> None:
-    def wire() -> list[fab.Stream]:
-        buffers = op.Bufferize()(_source([[1, 2]], 2, 1, 2))
-        reference = op.Bufferize()(
-            op.Streamify()(op.Bufferize()(_source([[3, 4]], 2, 1, 2, gaps=(9,))))
-        )
-        return [op.Streamify()(buffers, reference)]
-
-    report, _, _ = _run(wire, 3)
-    assert report.status == "deadlock"
-    assert report.deadlock is not None
-    assert "FAB-D006" == report.deadlock["code"]
-
-
 def crowd(seed: int) -> tuple[Callable[[], Sequence[fab.Stream]], int]:
     choices = Choices(random.Random(seed).randbytes(400))
     drawn = [draw(choices, 2, tile, fixed=[None]) for _ in range(3)]

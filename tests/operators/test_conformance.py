@@ -12,7 +12,7 @@ import operators as op
 from fabric import Program, Selector, SelectorType, Stream, StreamType, Tile, TileType, simulate
 from fabric.extend import ADDRESS_DTYPE
 from tests.operators.driving import FLOAT, NUMBER, Emit, encode, ragged, selector, tile
-from tests.operators.writing import Input, run, write
+from tests.operators.writing import Input, run
 
 FLOAT32 = np.dtype(np.float32)
 NINE = "0 1 2|S1 3 4 5|S1 6 7 8|S2"
@@ -219,31 +219,6 @@ def test_reassemble_passes_the_earliest_stream_first_and_the_lowest_of_equals(
         return op.Reassemble(1)(streams, chosen)
 
     assert [expected] == run(wire, selectors("07", 8, 1))[1]
-
-
-def test_reassemble_passes_a_slow_sub_tensor_as_a_whole() -> None:
-    def wire(chosen: Stream) -> Stream:
-        slow = _emitted([[0, 1, 2]], (1, 40))
-        quick = _emitted([[10, 11, 12]], (2, 0, 0))
-        return op.Reassemble(1)([quick, slow], chosen)
-
-    assert ["0 1 2|S1 10 11 12|S2"] == run(wire, selectors("01", 2, 1))[1]
-
-
-def test_loads_by_routed_references_are_reassembled() -> None:
-    choice = ((0, 1, 2), (3, 1, 2))
-
-    def wire(chosen: Stream) -> Stream:
-        parts = op.Partition(4)(chosen, chosen)
-        loads = [
-            op.LinearOffChipLoad(np.full((4, 2), expert), (1, 1))(part)
-            for expert, part in enumerate(parts)
-        ]
-        return op.Reassemble(2)(loads, chosen)
-
-    _, (found,) = run(wire, selectors("0 1 2|S1 3 1 2|S2", 4, 1, 2, 3), show=show)
-    blocks = [[[[[[expert] * 2] * 4] for expert in row] for row in choice]]
-    assert write(encode(blocks, 6)) == found
 
 
 @pytest.mark.parametrize("shape", [(8, 16), (2, 4, 16), (2, 2, 2, 2, 8), (128,)])

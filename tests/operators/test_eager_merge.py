@@ -78,35 +78,6 @@ def merged(*scripts: tuple[tuple[int, Any, int], ...], rank: int = 0) -> fab.Rep
     return fab.simulate(program)
 
 
-def chosen() -> list[int]:
-    return [selector.hits[0] for _, selector, _ in SEEN["selectors"]]
-
-
-def test_order_of_arrival_and_the_selector_at_the_winners_cycle() -> None:
-    # When the other input has ended, the selector need not wait until the element is visible.
-    merged(((11, "a", 0), (23, "b", 0), (35, "c", 0)), ((13, "x", 0),))
-    assert [(13, "a", 0), (15, "x", 0), (25, "b", 0), (37, "c", 0)] == SEEN["data"]
-    assert [0, 1, 0, 0] == chosen()
-    assert [13, 15, 24, 36] == [cycle for cycle, _, _ in SEEN["selectors"]]
-
-
-def test_ties_go_to_the_lowest_input() -> None:
-    merged(((4, "a", 0),), ((4, "b", 0),), ((4, "c", 0),))
-    assert [(6, "a", 0), (6, "b", 0), (8, "c", 0)] == SEEN["data"]
-    assert [0, 1, 2] == chosen()
-
-
-def test_selectors_overtake_data_when_every_input_is_known() -> None:
-    merged(((4, "a", 0),), ((4, "b", 0),), ())
-    assert [(5, 0), (6, 1)] == [(cycle, choice.hits[0]) for cycle, choice, _ in SEEN["selectors"]]
-    assert [(6, "a", 0), (6, "b", 0)] == SEEN["data"]
-
-
-def test_selectors_wait_for_an_input_that_may_still_be_earlier() -> None:
-    merged(((4, "a", 0),), ((6, "b", 0),))
-    assert [(6, 0), (7, 1)] == [(cycle, choice.hits[0]) for cycle, choice, _ in SEEN["selectors"]]
-
-
 def test_an_element_that_is_sent_later_but_visible_earlier_wins() -> None:
     merged(((9, "late", 0),), ((2, "early", 0), (8, "second", 0)))
     assert ["early", "second", "late"] == [value for _, value, _ in SEEN["data"]]
@@ -125,14 +96,6 @@ def test_one_empty_input_is_enough_to_go_on(order: str | int, tmp_path: Path) ->
         "SELECT waits_for, any_of, count(channel) FROM states JOIN waiting USING (unit) "
         "JOIN units USING (unit) WHERE name = 'eager_merge_1' GROUP BY ALL"
     )
-
-
-def test_sub_tensors_are_not_interleaved_and_keep_their_stops() -> None:
-    # The last element waits for a slot, which "b" leaves at 11.
-    merged(((1, "a", 0), (9, "b", 1)), ((2, "x", 0), (2, "y", 1)), rank=1)
-    expected = [(3, "a", 0), (11, "b", 1), (11, "x", 0), (13, "y", 1)]
-    assert expected == SEEN["data"]
-    assert [0, 1] == chosen()
 
 
 def test_one_output_is_enough_and_none_is_refused() -> None:

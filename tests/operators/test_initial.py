@@ -117,18 +117,3 @@ def test_a_loop_begins_and_ends(begin: int, depth: int) -> None:
     report = fab.simulate(running_sum(numbers, begin, depth))
 
     assert ("completed", True) == (report.status, report.verified)
-
-
-def test_initial_takes_no_cycles() -> None:
-    # They leave at 0, 0 and, when the first was taken at 1 and its credit is back, at 2; each
-    # takes the reader a cycle. The element that was sent at 0 came at 1, and is passed on when
-    # the second was taken at 2, at 3; it is visible at 4 and taken then.
-    seen: list[Any] = []
-    with fab.Program("timing") as program:
-        Collect(seen)(op.Initial(True, 3)(Emit(fab.StreamType((1,), BoolType()), [(False, 0)])()))
-    report = fab.simulate(program)
-    clocks = {unit.name: report.cycles - unit.idle_cycles for unit in report.units}  # type: ignore[operator]
-
-    assert [True, True, True, False] == [value for value, _ in seen]
-    assert {"emit_1": 0, "initial_1": 3, "collect_1": 5} == clocks
-    assert [0] == [unit.busy_cycles for unit in report.units if unit.name == "initial_1"]

@@ -54,22 +54,6 @@ def test_tiles_of_int4_begin_at_whole_bytes() -> None:
     assert [6, 10] == [fab.Tile(2, cols, INT4).size_bytes for cols in (5, 10)]
 
 
-@pytest.mark.parametrize("dtype", ["int4", "int8"])
-def test_int4_takes_equal_cycles_in_both_engines(dtype: str) -> None:
-    reports = []
-    for engine in ("compiled", "tasks"):
-        with fab.Program("layer") as program:
-            x = op.LinearOffChipLoad(op.Tensor((16, 64), dtype="int8"), tile=(16, 16))()
-            w = op.LinearOffChipLoad(op.Tensor((64, 32), dtype=dtype), tile=(16, 32))()
-            parts = op.Accum(op.MatmulSum())(op.Flatten(0, 1)(x), op.Flatten(0, 1)(w))
-            op.LinearOffChipStore("y")(op.Promote(0)(parts))
-        reports.append(fab.simulate(program, engine=engine))
-
-    assert reports[0] == reports[1]
-    weights_bytes = 64 * 32 // (2 if dtype == "int4" else 1)
-    assert 16 * 64 + weights_bytes + 16 * 32 == reports[0].off_chip_traffic_bytes
-
-
 @examples(quick=5, deep=20)
 @given(
     seed=st.integers(0, 999),

@@ -160,18 +160,3 @@ def test_load_by_strides_has_the_layout_of_its_view() -> None:
     assert columns.layout == Layout.tiled((8, 8), (4, 2), (1, 0))
     assert again.layout == Layout((8, 8), (4, 2), (3, 2, 4), (1, 4, 2), (None, 0, 1))
     assert backwards.no_layout == "backwards: its steps are not loops over the tensor"
-
-
-def test_stated_layout_changes_no_cycle() -> None:
-    def program(stated: bool) -> Program:
-        with Program("runs") as program:
-            rows = op.LinearOffChipLoad(np.ones((4, 4)), (2, 2))()
-            if stated:
-                rows = rows.laid_out(Layout.tiled((4, 4), (2, 2))).assume(1, 2, 2)
-            op.LinearOffChipStore("y")(rows)
-        return program
-
-    reports = [simulate(program(stated)) for stated in (False, True)]
-    assert reports[0].cycles == reports[1].cycles
-    assert reports[0].warnings == reports[1].warnings
-    assert len(reports[0].channels_counters) == len(reports[1].channels_counters)

@@ -32,8 +32,3 @@ def emitted(lists: Any) -> tuple[str, int]:
 )
 def test_every_list_is_a_group(lists: Sequence[Sequence[int]], stream: str) -> None:
     assert stream == emitted(lists)[0]
-
-
-def test_ragged_integers_take_a_cycle_each() -> None:
-    first, second = (emitted([[3] * size])[1] for size in (50, 150))
-    assert 100 == second - first

@@ -15,23 +15,12 @@ from operators import (
     Flatten,
     LinearOffChipLoad,
     Metadata,
-    RandomOffChipLoad,
     RandomOffChipStore,
 )
 from tests.bases import Sink
-from tests.operators.driving import Collect
 from tests.schedules import SCHEDULES, schedule
 
 WEIGHTS = np.arange(8 * 32 * 128, dtype=np.float32).reshape(8 * 32, 128)
-
-
-def test_random_load_takes_twenty_cycles_a_tile() -> None:
-    # The memory stops 3 cycles after its last client.
-    with Program("load") as program:
-        addresses = Metadata(np.zeros(3, np.int64))()
-        Collect([])(RandomOffChipLoad(WEIGHTS, (2, 32))(addresses))
-
-    assert simulate(program).cycles == 1 + 3 * 20 + 3
 
 
 def test_two_stores_may_share_an_output() -> None:

@@ -11,7 +11,7 @@ import pytest
 import fabric as fab
 import operators as op
 from fabric.extend import Element, Operator
-from tests.operators.driving import FLOAT, NUMBER, Collect, Emit, encode, tile
+from tests.operators.driving import NUMBER, Collect, Emit, encode
 
 LARGE = fab.TileType(16, 16, np.dtype(np.float32))
 
@@ -31,22 +31,6 @@ def _busy(report: fab.Report, name: str) -> int:
 
 def _emit(values: Any, *shape: int, value: Any = NUMBER, gaps: Sequence[int] = (0,)) -> fab.Stream:
     return Emit(fab.StreamType(shape, value), encode(values, len(shape)), gaps)()
-
-
-def _buffers() -> fab.Stream:
-    return op.Bufferize()(_emit([[tile(1)] * 3] * 2, 2, 3, value=FLOAT))
-
-
-def test_bufferize_charges_a_cycle_a_tile_but_for_the_last() -> None:
-    report = _run(lambda: op.Consumer()(_buffers()))
-    assert _busy(report, "bufferize_1") == 4
-
-
-def test_streamify_charges_a_cycle_a_tile() -> None:
-    report = _run(lambda: op.Consumer()(op.Streamify((2, 2))(_buffers())))
-    assert _busy(report, "streamify_1") == 24
-    report = _run(lambda: op.Consumer()(op.Streamify((), (2, 2), (0, 2))(_buffers())))
-    assert _busy(report, "streamify_1") == 8
 
 
 @pytest.mark.parametrize("operator", [op.Zip(), op.Promote(0), op.Reshape(1)])

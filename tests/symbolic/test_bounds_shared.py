@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,43 +111,8 @@ def test_random_shares_are_within_their_bounds(data: bytes) -> None:
     compared(built, **drawn_options(built, source))
 
 
-def two(*hits: int, cols: int = 32) -> tuple[Stream, ...]:
-    whole = op.Tensor((len(hits), cols), dtype="float32")
-    rows = op.Flatten(0, 2)(op.LinearOffChipLoad(whole, (1, cols))())
-    return op.Partition(2)(rows, one_hot(list(hits), 2))
-
-
 def slow(rows: Stream) -> Stream:
     return op.Map(op.RowSum(), flops_per_cycle=1)(rows)
-
-
-def test_one_of_two_units_has_at_least_half_of_the_rows() -> None:
-    for hits in ([0, 0, 0, 0, 0], [1, 0, 1, 0, 1]):
-        with Program("p") as built:
-            parts = two(*hits, cols=512)
-            done = [slow(part) for part in parts]
-            built.bind(sum(part.type.count for part in parts), len(hits))
-            op.Consumer()(op.EagerMerge()(done)[0])
-        known, _ = compared(built)
-
-        # Some hops are added. One row takes 50 cycles to arrive.
-        assert 3 * 512 < known.cycles["routing"].cycles < 3 * 512 + 10
-
-
-@pytest.mark.parametrize("hits", [(0, 1), (1, 0)])
-def test_rows_of_one_partition_follow_each_other(hits: tuple[int, ...]) -> None:
-    with Program("p") as built:
-        done = []
-        for part in two(*hits):
-            row = part.assume(1)
-            done.append(slow(op.Flatten(0, 1)(op.Repeat(3)(row))))
-        op.Consumer()(op.EagerMerge()(done)[0])
-    known, report = compared(built)
-
-    # The loads take 21 cycles each; some hops are added.
-    assert known.cycles["routing"].cycles >= 2 * 21 + 3 * 32
-    assert report.cycles is not None
-    assert report.cycles - known.at_least["cycles"] <= 3
 
 
 @examples(20)

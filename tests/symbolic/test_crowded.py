@@ -41,25 +41,6 @@ def columns(rows: int = 64, cols: int = 32, channels: int = 8) -> Program:
     return program
 
 
-def test_stream_on_one_channel_is_reported() -> None:
-    assert told(columns, STOCK) == [
-        "x: its first requests, 64, are on 1 of 8 channels: expected other tiles, or a "
-        "[placement] that spreads them"
-    ]
-
-
-def test_stream_on_one_bank_is_reported() -> None:
-    assert told(columns, STOCK, row_padding_bytes=64) == [
-        "x: its first requests, 64, are in 8 rows of bank 0 of channel 0, which are opened in "
-        "336 cycles: expected other tiles, or a [placement] that spreads them"
-    ]
-
-
-def test_stream_that_is_spread_is_not_reported() -> None:
-    assert told(columns, STOCK, tiles="contiguous") == []
-    assert told(columns, BankedDescription(channels=8)) == []
-
-
 def several() -> Program:
     with Program("several") as program:
         for number in range(5):

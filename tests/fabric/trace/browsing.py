@@ -38,12 +38,10 @@ def browsing() -> Iterator[Browser]:
         browser.close()
 
 
-class Shown:
-    def __init__(self, browser: Browser, trace: Trace, folder: Path, **settings: Any) -> None:
-        file = folder / "run.html"
-        write_page(trace, file)
-        self.text: Final = file.read_text(encoding="utf-8")
-        self.data: Final = page_data(self.text)
+class Opened:
+    """A file in a browser, and the troubles that it had: messages, errors, requests for others."""
+
+    def __init__(self, browser: Browser, file: Path, **settings: Any) -> None:
         self.troubles: Final[list[str]] = []
         settings = {"viewport": {"width": 1300, "height": 900}} | settings
         self.page: Final[Page] = browser.new_page(**settings)
@@ -56,13 +54,22 @@ class Shown:
         self.settle()
 
     def _requested(self, address: str, own: str) -> None:
-        if address != own:
+        if address != own and not address.startswith("data:"):
             self.troubles.append(address)
 
     def settle(self) -> None:
         self.page.evaluate(
             "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
+
+
+class Shown(Opened):
+    def __init__(self, browser: Browser, trace: Trace, folder: Path, **settings: Any) -> None:
+        file = folder / "run.html"
+        write_page(trace, file)
+        self.text: Final = file.read_text(encoding="utf-8")
+        self.data: Final = page_data(self.text)
+        super().__init__(browser, file, **settings)
 
     def read(self, selector: str) -> str:
         return self.page.locator(selector).inner_text()
@@ -113,12 +120,6 @@ class Shown:
     def choose(self, unit: str) -> None:
         self.page.fill("#search", unit)
         self.page.press("#search", "Enter")
-        self.settle()
-
-    def press(self, *keys: str) -> None:
-        self.page.evaluate("document.activeElement.blur()")
-        for key in keys:
-            self.page.keyboard.press(key)
         self.settle()
 
 

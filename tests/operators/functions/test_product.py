@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from fabric import Tile, dtype_named
 from operators import Matmul, MatmulSum, wide
-from operators.functions.matmul import padded, product
 
 FLOATS = ("float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
 
 _sizes = st.tuples(st.integers(1, 6), st.integers(1, 9), st.integers(1, 5))
 _seeds = st.integers(0, 2**32 - 1)
@@ -104,24 +102,6 @@ class TestFloats:
             found = wide(array)
             assert np.float32 == found.dtype
             np.testing.assert_array_equal(found, array.astype(np.float32))
-
-
-class TestIntegers:
-    @given(st.sampled_from(INTEGERS), _sizes, _seeds, st.data())
-    def test_products_of_integers_equal_those_of_python(
-        self, name: str, sizes: tuple[int, int, int], seed: int, data: st.DataObject
-    ) -> None:
-        dtype, random = dtype_named(name), np.random.default_rng(seed)
-        rows, inner, cols = sizes
-        low, high = (0, 1) if name == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        low, high = max(int(low), -(2**29)), min(int(high), 2**29)
-        a = random.integers(low, high, (rows, inner), endpoint=True)
-        b = random.integers(low, high, (inner, cols), endpoint=True)
-        valid = data.draw(st.integers(0, rows), "valid rows")
-        found = padded(product(_tile(a, dtype, valid, sent=True), _tile(b, dtype)), rows)
-
-        assert (a.astype(object) @ b.astype(object)).tolist() == found.tolist()
-        assert found.dtype.kind in "iu"
 
 
 def _type(a: Tile, b: Tile) -> Any:

@@ -14,11 +14,11 @@ from fabric.explore.study.written.answer import answer, counts_table
 from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import Pictures
 from tests.fabric.study.written.made import RESULTS, design
-from tests.fabric.trace.browsing import browsing
+from tests.fabric.trace.browsing import Opened, browsing
 from tests.profiles import spread
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 NO_PICTURES: Final = Pictures((), ())
 
@@ -29,31 +29,13 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-class Shown:
+class Shown(Opened):
     def __init__(self, browser: Browser, html: str, folder: Path, **settings: Any) -> None:
         file = folder / "index.html"
         file.write_text(html, encoding="utf-8")
-        self.troubles: Final[list[str]] = []
-        self.page: Final[Page] = browser.new_page(
-            **{"viewport": {"width": 1300, "height": 900}, **settings}
-        )
-        self.page.on("console", lambda message: self.troubles.append(message.text))
-        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.troubles.append(dialog.message))
-        self.page.on("request", lambda request: self._requested(request.url, file.as_uri()))
-        self.page.goto(file.as_uri())
         found = re.search(r'id="data">(.*?)</script>', html)
         self.data: Final = json.loads(found[1]) if found else {}
-        self.settle()
-
-    def _requested(self, address: str, own: str) -> None:
-        if address != own and not address.startswith("data:"):
-            self.troubles.append(address)
-
-    def settle(self) -> None:
-        self.page.evaluate(
-            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
+        super().__init__(browser, file, **settings)
 
     def points(self) -> list[int]:
         cells = self.page.locator("#points-table tbody tr td:first-child").all_inner_texts()
@@ -74,7 +56,6 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     def open_page(result: StudyResult, **settings: Any) -> Shown:
         html = page_html(replace(result, command="python -m fabric study x.py"), NO_PICTURES)
         shown.append(Shown(browser, html, tmp_path, **settings))
-        shown[-1].page.wait_for_selector("body.drawn")
         return shown[-1]
 
     yield open_page
