@@ -56,11 +56,7 @@ class Accumulating(ComputeOperator):
         return self.reduction.fixed_cycles is None
 
     def operand_types(self, inputs: tuple[Stream, ...]) -> tuple[TileType, ...]:
-        """Return the operand types of the reduction.
-
-        Raises:
-            ShapeError: the inputs do not fit each other, the rank or the reduction.
-        """
+        """Return the operand types of the reduction if the inputs fit it and the rank."""
         name = f"{type(self).__name__}({type(self.reduction).__name__})"
         check_inputs(name, inputs)
         source = inputs[0]

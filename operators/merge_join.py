@@ -276,11 +276,7 @@ class _Fiber(Track):
         self.read()
 
     def read(self) -> None:
-        """Read the coordinate of the element that was looked at; a bare stop ends the group.
-
-        Raises:
-            OperatorError: it does not ascend, or the stream ends inside of the group.
-        """
+        """Read the coordinate of the element that was looked at; a bare stop ends the group."""
         if self.element is None or self.is_outside:
             raise self._ports.failure(f"{self.described}: expected the rest of a group")
         value = self.element[0]

@@ -205,11 +205,7 @@ class _Memory:
         self.is_open = True
 
     def update(self, address: Tile, value: Tile) -> None:
-        """Update the word at ``address``; the cycles are charged when an issue is full.
-
-        Raises:
-            OperatorError: the address is outside the memory.
-        """
+        """Update the word at ``address``; the cycles are charged when an issue is full."""
         place, words, operator = number_in(address), self._words, self._operator
         if not 0 <= place < len(words):
             raise self._ports.failure(

@@ -369,11 +369,7 @@ class Reshape(_Reshaping):
 
 
 def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
-    """Return ``stream`` in another shape, outermost dimension first, with few operators.
-
-    Raises:
-        ShapeError: the numbers of elements differ, or depend on the data.
-    """
+    """Return ``stream`` in another static shape, outermost dimension first, with few operators."""
     sizes = tuple(dim for dim in stream.shape if isinstance(dim, int))
     if not all(map(is_static, stream.shape)) or product(sizes) != math.prod(shape):
         refuse(f"{stream} is read in the shape {list(shape)}: expected equal sizes", ShapeError)

@@ -98,11 +98,9 @@ def largest(data: Array) -> int:
 
 
 def roomy(bound: int, *arrays: Array) -> tuple[Array, ...]:
-    """Return arrays in which whole numbers up to ``bound`` can be computed.
+    """Return results of ``wide`` in which intermediate results up to ``bound`` can be computed.
 
-    Args:
-        bound: the largest magnitude of any intermediate result.
-        arrays: results of ``wide``; returned unchanged unless all hold whole numbers.
+    They are unchanged unless all have whole numbers.
     """
     if bound <= _MOST or not all(map(is_whole, arrays)):
         return arrays

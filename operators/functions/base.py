@@ -149,11 +149,9 @@ def tile_types(
     floats: bool = False,
     block_scaled: bool = False,
 ) -> tuple[TileType, ...]:
-    """Return ``values`` as tile types, of one element type unless ``mixed_types``.
+    """Return ``values`` if they are ``count`` tiles, of one element type unless ``mixed_types``.
 
-    Raises:
-        ShapeError: another number of inputs, something else than tiles, mixed element types, whole
-            numbers where ``floats`` are needed, or shared scales unless ``block_scaled``.
+    With ``floats`` whole numbers are refused, and without ``block_scaled`` shared scales.
     """
     tiles = tuple([value for value in values if isinstance(value, TileType)])
     if len(tiles) != count or len(values) != count:

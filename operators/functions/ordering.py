@@ -25,11 +25,9 @@ class OnAxes:
     """A computation along dimensions; arrays have these dimensions last and consecutive."""
 
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        """Return the operations for one tile; by default one for each number.
+        """Return the operations for one tile, by default one for each number.
 
-        Args:
-            apart: the number of independent blocks in a tile.
-            *sizes: the sizes of a block, for each operand.
+        A tile has ``apart`` independent blocks, with ``sizes`` for each operand.
         """
         return apart * math.prod(sizes[0])
 

@@ -134,10 +134,7 @@ class Reader:
     def read(self, rows: Sequence[Rows], given: Sequence[Stream | None]) -> Stream:
         """Return the tiles that the tasks see, [1, tasks, n].
 
-        Args:
-            rows: the sources.
-            given: for each computed source its tiles, [1, tasks, tiles of the source]; otherwise
-                None.
+        ``given`` has the tiles of each computed source, [1, tasks, tiles], and None for others.
         """
         if len(rows) == 1:
             return self._one(rows[0], given[0])

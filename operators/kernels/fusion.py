@@ -83,9 +83,6 @@ def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
 
     Operands that cannot go through memory stay on chip and count in the group that reads them: rows
     that data give to groups, and tiles that do not form a matrix in memory.
-
-    Raises:
-        CapacityError: a single kernel needs more than ``on_chip_bytes``.
     """
     groups: list[_Group] = []
     group_of: dict[Source, int] = {}

@@ -42,11 +42,7 @@ class Operand:
     rearranges: bool = False
 
     def pulled(self) -> Pulled:
-        """Return the layout in which the source is read.
-
-        Raises:
-            ShapeError: no walk of the source has these tiles.
-        """
+        """Return the layout in which the source is read."""
         view, source = self.view, self.view.source
         assert self.layout is not None
         pulled = view.pull(self.layout)
@@ -98,11 +94,7 @@ class Joint:
 
 
 def joint_of(operand: Operand) -> Joint:
-    """Return the edge between ``operand`` and the kernel that computes it.
-
-    Raises:
-        ShapeError: not even off-chip memory can provide the reader's order.
-    """
+    """Return the edge between ``operand`` and the kernel that computes it."""
     source = operand.view.source
     assert isinstance(source, Computed)
     pulled = operand.pulled()

@@ -109,11 +109,7 @@ class OutOfStepError(ProgramError):
 
 
 def check_loops(model: Model) -> None:
-    """Check that no kernel in a loop waits for a later step.
-
-    Raises:
-        OutOfStepError: a kernel's operand or result is not in the order of the steps.
-    """
+    """Refuse a kernel in a loop if an operand or a result is not in the order of the steps."""
     for loop in model.loops.values():
         around = model.round(loop)
         for kernel in around:

@@ -336,12 +336,6 @@ def linear(
     return Product(name, nest, x, weight, dtype, added=bias, factors=factors, keeps=keeps)
 
 
-def _joins(operand: Operand) -> bool:
-    """Whether a converter can bring a kernel's result into the operand's layout on chip."""
-    pulled = operand.layout is not None and operand.view.pull(operand.layout)
-    return bool(pulled) and joint_of(operand).convertible
-
-
 def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
     """Return the tiles in which a left operand ``[*batches, *rows, K]`` is read, each once.
 
@@ -358,7 +352,7 @@ def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layou
         if found.rows * _THINNER < math.prod(rows):
             for wide in (cols, min(cols, found.tile[-1])):
                 layout = Layout.tiled(x.shape, (*rows, wide))
-                if _joins(Operand(x, layout)):
+                if x.pull(layout) is not None and joint_of(Operand(x, layout)).convertible:
                     return layout
         if whole or found.tile[-1] < inner:
             return found

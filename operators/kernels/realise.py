@@ -289,13 +289,7 @@ def demands_of(program: Program) -> dict[str, Demand]:
 
 
 def shares(demands: Mapping[str, Demand], flops_per_cycle: int) -> dict[str, int]:
-    """Return the bandwidths that minimise the cycles of the slowest unit.
-
-    No unit gets more than it needs for that.
-
-    Raises:
-        ConfigurationError: there are more units than FLOPs per cycle.
-    """
+    """Return the least bandwidths that minimise the cycles of the slowest unit."""
     if flops_per_cycle < len(demands):
         refuse(
             f"flops_per_cycle is {flops_per_cycle:,} for {len(demands):,} compute units: "

@@ -96,9 +96,6 @@ class Routing:
         """The experts of each token, [tokens, hits].
 
         If data choose the experts, it is the choice for timing mode.
-
-        Raises:
-            ProgramError: it is not a choice of ``hits`` distinct experts for each token.
         """
         if self._made is None:
             self._made = self._checked(np.asarray(self._choice(self.experts)))

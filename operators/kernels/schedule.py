@@ -125,11 +125,7 @@ class Schedule(Described):
         return cls(on_chip_bytes=on_chip_bytes, flops_per_cycle=flops_per_cycle, tuned=True)
 
     def regions_of(self, layer: int, experts: int) -> int:
-        """Return the number of regions that share the groups of a ragged layer.
-
-        Raises:
-            ConfigurationError: ``regions`` has no number for the layer, or not a divisor.
-        """
+        """Return the number of regions that share the groups of a ragged layer."""
         wish = self.regions
         if isinstance(wish, tuple):
             if layer >= len(wish):
@@ -229,8 +225,7 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
     channels. Channels of a larger program get the number of slots that its run used, which does not
     change that run. These depths hold for streams as long as in a timing run.
 
-    Raises:
-        FabricError: no candidate makes a program; the error is the first candidate's.
+    If no candidate makes a program, the first candidate's error is raised.
     """
     found: list[_Tried] = []
     failures: list[FabricError] = []

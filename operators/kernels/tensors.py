@@ -214,11 +214,7 @@ class View:
         return replace(self, shape=shape, steps=(*self.steps, (step, self.shape)))
 
     def pull(self, layout: Layout) -> Pulled | None:
-        """Return the request to the source of a reader that walks the view in ``layout``.
-
-        Returns:
-            None if no layout of the source expresses it.
-        """
+        """Return the order in the source for a walk of the view in ``layout``; None without one."""
         tiles = []
         for index, (step, before) in reversed(list(enumerate(self.steps))):
             tiles.append((step, layout.tile))

@@ -183,13 +183,9 @@ class _Lowering:
         *inputs: Stream,
         direct: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Stream, ...]:
-        """Add an operator that is part of the current one; its inputs are links.
+        """Add an operator as a part of the current one, named ``part`` unless it is the only part.
 
-        Args:
-            part: its name in the current operator; empty if it is the only part.
-            operator: the operator.
-            inputs: its inputs.
-            direct: inputs that are a single FIFO, with its depth.
+        Its inputs are links, except single FIFOs of the depths in ``direct``.
         """
         node = self._program.nodes[self._at]
         name = f"{node.name}_{part}" if part else node.name

@@ -162,10 +162,7 @@ def size_bytes(value: Value) -> int:
 
 
 class Values(Generic[V]):
-    """An iterator over the values of one stream with their stops.
-
-    ``infer`` has checked their type.
-    """
+    """An iterator over the values of one stream with their stops."""
 
     __slots__ = ("_adds", "_held", "_sink", "_source")
 
@@ -173,7 +170,7 @@ class Values(Generic[V]):
         """Start before the first element.
 
         Args:
-            source: the stream.
+            source: the stream of the values.
             sink: receives the bare stops.
             adds: the inner dimensions of the output beyond the source's, at least 0.
             held: an element keeps its slot until ``take``, a bare stop until it is passed on;
@@ -215,10 +212,7 @@ def send(sink: Sink, value: Value, stop: int) -> Awaitable[None]:
 
 
 class Lockstep(Generic[V]):
-    """An iterator over the values of all inputs of an operator with their common stop.
-
-    ``infer`` has checked their type.
-    """
+    """An iterator over the values of all inputs of an operator with their common stop."""
 
     __slots__ = ("_adds", "_held", "_ports", "_sink", "_tracks", "_unpack")
 
@@ -327,8 +321,6 @@ class Guided(Generic[V]):
 
     A bare stop of the values has an equal one in the stream of groups, outside of any group. The
     operator calls ``groups.passed`` for every element of a group, including the last one.
-
-    ``infer`` has checked their type.
     """
 
     __slots__ = ("_begun", "_groups", "_held", "_inner", "_one_group", "_ports", "_sink", "_values")
@@ -445,13 +437,7 @@ class Track:
     __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")
 
     def __init__(self, ports: Ports, port: int, inner: int = 0) -> None:
-        """Start before the first element of input ``port``.
-
-        Args:
-            ports: of the operator.
-            port: the number of the input.
-            inner: dimensions of a sub-tensor, which the levels leave out.
-        """
+        """Start before the first element; a sub-tensor has ``inner`` dimensions."""
         self.port: Final = port
         self.source: Final = ports.inputs[port]
         self.element: Element | None = None

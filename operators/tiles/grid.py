@@ -120,12 +120,7 @@ class Grid:
     """
 
     def __init__(self, operator: str, tensor: Tensor, tile: tuple[int, int]) -> None:
-        """Cut ``tensor``; errors begin with ``operator``.
-
-        Raises:
-            ShapeError: the tiles do not divide the tensor's last two dimensions, or the tensor has
-                a dimension below 0.
-        """
+        """Cut ``tensor`` into tiles that divide it; errors begin with ``operator``."""
         rows, cols = tile
         shape = tensor.shape
         if min(shape, default=0) < 0:
@@ -190,11 +185,7 @@ class Grid:
         return dtype
 
     def check(self, dtype: np.dtype) -> None:
-        """Refuse ``dtype`` for the data of the tensor, if they exist already.
-
-        Raises:
-            ShapeError: it would change a value, or tiles begin in the middle of a byte.
-        """
+        """Refuse a type that changes existing data, or with tiles that begin within a byte."""
         cols = self.tile[-1]
         if block_format(dtype) is not None:
             self._check_blocks(dtype)

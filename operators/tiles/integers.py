@@ -27,11 +27,7 @@ def integer(number: int) -> Tile:
 
 
 def count_in(tile: Tile, what: str) -> int:
-    """Return the number in ``tile``; errors call it ``what``.
-
-    Raises:
-        ValueError: the tile has no data, or the number is below 0.
-    """
+    """Return the number in ``tile``, at least 0; errors call it ``what``."""
     number = number_in(tile)
     if number < 0:
         raise ValueError(f"{what} is {number:,}: expected at least 0")

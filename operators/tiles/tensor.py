@@ -74,11 +74,7 @@ class Mapped(NamedTuple):
 
 
 def find(file: Path, name: str) -> Mapped:
-    """Return tensor ``name`` of ``file``; only the header is read.
-
-    Raises:
-        ProgramError: the file is not a readable safetensors file, or does not hold the tensor.
-    """
+    """Return tensor ``name`` of a safetensors file; only the header is read."""
     try:
         status = file.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe may never be written to
