@@ -91,7 +91,7 @@ class Certain:
         inner = {
             symbol
             for value in {stream.value for node in plan.nodes for stream in node.outputs}
-            for symbol in symbols_of(value)
+            for symbol in _value_symbols(value)
             if is_ragged(symbol)
         }
         for symbol, dim in plan.program.absorbed.items():
@@ -143,7 +143,7 @@ class Certain:
         if found is None:
             count = sized.count
             elements = count if isinstance(count, int) else None
-            has_sizes = next(symbols_of(sized.value), None) is None
+            has_sizes = next(_value_symbols(sized.value), None) is None
             found = self._facts[regular, sized] = Facts(sized, elements, regular, has_sizes)
         return found
 
@@ -164,8 +164,7 @@ def _ragged_degree(dim: Dim) -> int:
     return 2  # the mean of rounded sizes does not follow from other means
 
 
-def symbols_of(value: ValueType) -> Iterator[Symbol]:
-    """Yield the symbols in the type of an element."""
+def _value_symbols(value: ValueType) -> Iterator[Symbol]:
     for dim in dims_of(value):
         yield from free_symbols(dim)
 
@@ -306,12 +305,12 @@ def _open_promises(plan: Plan) -> set[Stream]:
             if isinstance(stream, Feedback) and stream not in promises:
                 sizes = [dim for dim in stream.shape if isinstance(dim, Symbol)]
                 is_open = len({*sizes} - used) == len(stream.shape)
-                if is_open and not any(True for _ in symbols_of(stream.value)):
+                if is_open and not any(True for _ in _value_symbols(stream.value)):
                     promises.add(stream)
                 used.update(sizes)
         for stream in (*node.inputs, *node.outputs):
             used.update(*map(free_symbols, stream.shape))
-            used.update(symbols_of(stream.value))
+            used.update(_value_symbols(stream.value))
     return promises
 
 

@@ -172,17 +172,14 @@ class Accounts:
     @cached_property
     def tried(self) -> list[int]:
         """Families, by their first units, that may gain: on the path, in roots, or at work."""
-        rankings: list[Counter[int]] = [Counter(), Counter(), Counter()]
-        for ranking, roots in zip(rankings, (self.on_path(), self.charged), strict=False):
-            for root, cycles in roots.items():
-                if root.unit >= 0:
-                    ranking[self.names.first[root.unit]] += cycles
-        for each in self.units:
-            rankings[-1][self.names.first[each.number]] += each.busy_cycles
-        tried = (
-            [unit for unit, cycles in ranked(ranking)[:_TRIED] if cycles] for ranking in rankings
-        )
-        return list(dict.fromkeys(chain.from_iterable(tried)))
+        first = self.names.first
+        rankings = [
+            summed((first[root.unit], each) for root, each in roots.items() if root.unit >= 0)
+            for roots in (self.on_path(), self.charged)
+        ]
+        rankings.append(summed((first[each.number], each.busy_cycles) for each in self.units))
+        tried = (ranked(ranking)[:_TRIED] for ranking in rankings)
+        return list(dict.fromkeys(unit for unit, each in chain.from_iterable(tried) if each))
 
     def verdict(self) -> str:
         """Return a sentence with the change that shortens the run most.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from fabric.analysis.trace.reading.reader import RecordedRun
@@ -159,21 +160,14 @@ def occupancy(
     chosen = "" if channels is None else f"AND channel IN ({', '.join(map(str, channels))})"
     rows = trace.rows(
         f"SELECT channel, least(greatest(cycle, {first}), {last}) AS since, "
-        "sum(change)::BIGINT FROM ("
+        "sum(sum(change)) OVER (PARTITION BY channel ORDER BY since)::BIGINT FROM ("
         "SELECT channel, sent_cycle AS cycle, 1 AS change FROM transfers UNION ALL "
         "SELECT channel, taken_cycle, -1 FROM transfers WHERE taken_cycle IS NOT NULL) "
         f"WHERE true {chosen} "
         "GROUP BY channel, since HAVING sum(change) <> 0 ORDER BY channel, since"
     )
-    channel, levels = -1, list[Level]()
-    for number, cycle, change in rows:
-        if number != channel:
-            if levels:
-                yield channel, levels
-            channel, levels = number, []
-        levels.append(Level(cycle, (levels[-1].value if levels else 0) + change))
-    if levels:
-        yield channel, levels
+    for channel, levels in groupby(rows, lambda row: row[0]):
+        yield channel, [Level(cycle, held) for _, cycle, held in levels]
 
 
 def bandwidth(trace: RecordedRun, width: int) -> list[Level]:

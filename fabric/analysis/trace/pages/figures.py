@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, TypeVar
 
 import numpy as np
@@ -371,13 +372,10 @@ def _channels(trace: RecordedRun) -> JsonObject:
 def steps(accounts: Accounts) -> dict[str, np.ndarray]:
     """Return columns of the critical path, ``step.cycles`` and ``step.root``; empty if too long."""
     number = {root: place for place, root in enumerate(_charged_roots(accounts))}
-    merged: list[list[int]] = []
-    for step in accounts.path:
-        root = number[step.root]
-        if merged and merged[-1][1] == root:
-            merged[-1][0] += step.end - step.start
-        else:
-            merged.append([step.end - step.start, root])
+    merged = [
+        (sum(step.end - step.start for step in steps), number[root])
+        for root, steps in groupby(accounts.path, lambda step: step.root)
+    ]
     rows = np.array(merged if len(merged) <= _STEPS else [], np.int64).reshape(-1, 2)
     return {"step.cycles": rows[:, 0], "step.root": rows[:, 1]}
 
