@@ -21,7 +21,7 @@ UNBOUNDED: Final = 1 << 40
 """A depth that no run reaches."""
 
 Cut = frozenset[int]
-"""Numbers of variables, at least one of which has to be deeper; empty if no depths help."""
+"""Numbers of variables: at least one has to be deeper. Empty if no depths help."""
 
 
 class Slot(NamedTuple):

@@ -6,9 +6,9 @@ site. Its nets to the other partners take a link: at least the nets with the few
 two units is counted once at each unit, and the sum is halved.
 
 The worst link. A unit's bytes to units on other sites leave over at most four links, so one link
-has at least a fourth of these bytes. A net takes one way, so one link has at least the bytes of the
-largest net. Of five nets, two take the same link. The same holds for incoming bytes. Weights of
-links are at least 1.
+has at least a fourth of the bytes. Each net to another site leaves over one link or more, so one
+link has at least the bytes of the largest of these nets. Of five such nets, two share a link. The
+same holds for incoming bytes. Weights of links are at least 1.
 
 The cheapest plan is found as an integer program for HiGHS. A unit is on one site: ``on[u, s]``. A
 net has one pair of sites for each reader, ``pair[n, r, s, t]``: the sites of both units. The route

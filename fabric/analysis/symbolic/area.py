@@ -25,7 +25,7 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True)
 class Area:
-    """The area of a die that one part of a program takes.
+    """The die area of one part of a program.
 
     Attributes:
         cause: ``small_memory``, ``memory``, ``slot``, ``link``, ``bfloat16_flop`` or another

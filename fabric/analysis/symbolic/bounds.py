@@ -125,8 +125,8 @@ def _flops(least: list[Least], metrics: Metrics) -> tuple[int, bool]:
 
     Proof. Compute units count the function's ``flops`` for each element. A function of the library
     counts the same for a tile and for the tile's type, if the type has no symbols. Costs multiply
-    these operations with the elements. A user's function, or one whose operations depend on
-    symbols, counts from 0.
+    these operations with the elements. A user's function, or a function with operations that
+    depend on symbols, counts from 0.
     """
     flops, is_exact = 0, True
     for work, metric in zip(least, metrics.operators, strict=True):

@@ -119,7 +119,7 @@ class Certain:
         return facts
 
     def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
-        """Return the program's totals of which a run measures every part, by counting elements."""
+        """Return the program's totals; a run counts the elements of all their parts."""
         stated = plan.program.totals
         carried = {edge.type.count for edge in plan.edges} if stated else set()
         found: dict[Expression, int] = {}

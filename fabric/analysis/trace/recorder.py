@@ -31,6 +31,7 @@ from fabric.messages.files import write_whole
 from fabric.messages.text import JsonObject, json_text
 from fabric.messages.vocabulary import FIELDS, SCHEMA_VERSION, TABLES
 from fabric.timing.machine.machine import Machine, shutdown_cycles_of, state_of
+from fabric.timing.state.resource_use import as_document
 from fabric.timing.state.run_state import Expected, RunState, expected_of, open_waits
 
 _SNAPSHOT_SECONDS: Final = 1.0
@@ -121,7 +122,7 @@ class Recorder:
             "status": status,
             "cycles": state.cycles,
             "shutdown_cycles": shutdown_cycles_of(self._machine) if status == "completed" else None,
-            "hbm": _hbm_counters(state),
+            "hbm": None if state.hbm is None else as_document(state.hbm),
         }
         self.spool.attempt("its end", lambda: self._json("end", self._end))
         self.spool.close()
@@ -177,15 +178,6 @@ def _shared_links(machine: Machine) -> JsonObject:
             for links, channels in routes.trees
         ],
     }
-
-
-def _hbm_counters(state: RunState) -> object:
-    """Return the counters of the off-chip memory as JSON types; None for most models."""
-    if state.hbm is None:
-        return None
-    from fabric.timing.state.resource_use import as_document
-
-    return as_document(state.hbm)
 
 
 def _table(form: str, rows: Iterable[tuple[object, ...]]) -> Columns:

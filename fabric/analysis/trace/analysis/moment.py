@@ -64,7 +64,7 @@ WHERE waits_for IS NOT NULL AND since_cycle <= $cut GROUP BY ALL
 _WAITED_FOR: Final = """
 SELECT channel, any_value(elements), any_value(closed_cycle) FROM waiting GROUP BY channel
 """
-"""Elements taken before a traced window are known only for the channels that units wait for."""
+"""For awaited channels, the last state also counts elements taken before a traced window."""
 
 _WANTED: Final = f"""
 SELECT unit, wanted_bytes FROM (

@@ -28,7 +28,7 @@ def graphs(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Json
     units = len(names.units)
     found = []
     if units >= _FOLD_FROM:
-        groups = _loads_together(trace, accounts, _alike(names, stuck))
+        groups = _loads_together(trace, accounts, stuck)
         if len(groups) < units:
             found.append(_graph(groups, accounts, stuck) | {"title": "alike units folded"})
     if units <= _MOST_BOXES or not found:
@@ -37,23 +37,18 @@ def graphs(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Json
     return found
 
 
-def _alike(names: Names, stuck: set[int]) -> list[Family[int]]:
-    """Return the families of units; stuck units have families of their own."""
-    return families(
+def _loads_together(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Family[int]]:
+    """Return the families of units; loads that follow the same units are one group.
+
+    Stuck units have families of their own. The title of loads begins with the family of the unit
+    with the most of the critical path.
+    """
+    names = accounts.names
+    groups = families(
         range(len(names.units)),
         names.units.__getitem__,
         lambda unit: (names.operators[unit], names.wired[unit], unit in stuck),
     )
-
-
-def _loads_together(
-    trace: RecordedRun, accounts: Accounts, groups: list[Family[int]]
-) -> list[Family[int]]:
-    """Return ``groups`` with one group of all loads that follow the same units: they share the HBM.
-
-    Its title begins with the family of the unit with the most of the critical path.
-    """
-    names = accounts.names
     rank = {unit.number: place for place, unit in enumerate(accounts.ranked())}
     loads = {unit for _, units in trace.head.off_chip.tensors for unit in units}
     of_unit = {unit: group for group in groups for unit in group.members}

@@ -152,7 +152,7 @@ def head_in(meta: JsonObject) -> Head | None:
 
 
 class LoadedLink(msgspec.Struct, frozen=True):
-    """The load of a limited link, whose ends are equal inside a site.
+    """The load of a limited link; a link inside a site has equal ends.
 
     ``share``: of its capacity. ``channels``: the first of the ``users``.
     """
