@@ -27,7 +27,7 @@ from fabric.explore.serving.served import Measures, measured, serve
 from fabric.explore.serving.server import Quality
 from fabric.explore.study.driver import OnProgress, conduct
 from fabric.explore.study.outcome import Before, Outcome, Point
-from fabric.explore.study.session import NoStore
+from fabric.explore.study.session import BaseStore
 from fabric.explore.study.space import Setting, grid
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
@@ -147,7 +147,7 @@ def conduct_serving(
                 space=grid(design=list(serving.designs), rate=serving.loads),
                 name=serving.name or "serving",
             )
-            store = NoStore() if folder is None else Store(study, file_url(folder / "study.db"))
+            store = BaseStore() if folder is None else Store(study, file_url(folder / "study.db"))
             answers = conduct(study, workers, store, on_progress)
             runs = [_run(serving, each) for each in answers.outcomes]
             result = replace(result, runs=tuple(run for run, _ in runs), resumed=answers.resumed)

@@ -12,7 +12,7 @@ from fabric.explore.study.evaluation import Job
 from fabric.explore.study.outcome import Before, Outcome, Point
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search, SearchSession
-from fabric.explore.study.session import OutcomeStore, StudySession
+from fabric.explore.study.session import BaseStore, StudySession
 from fabric.explore.study.space import listed
 from fabric.explore.study.study import Study
 from fabric.explore.study.workers import Workers, unanswered
@@ -28,7 +28,7 @@ _SIGNAL_SECONDS: Final = 1.0
 def conduct(
     study: Study,
     workers: Workers,
-    store: OutcomeStore,
+    store: BaseStore,
     on_progress: OnProgress,
     *,
     timeout_seconds: float | None = None,

@@ -20,7 +20,7 @@ from fabric.explore.study.outcome import (
     split_metric,
     values_of,
 )
-from fabric.explore.study.session import Look, OutcomeStore, StudySession
+from fabric.explore.study.session import BaseStore, Look, StudySession
 from fabric.explore.study.space import Axis, Space
 from fabric.explore.study.study import Study
 from fabric.graph.arguments.checks import Bounds
@@ -78,7 +78,7 @@ class SearchSession(StudySession):
         self,
         study: Study,
         search: Search,
-        kept: OutcomeStore | None = None,
+        kept: BaseStore | None = None,
         look: Look | None = None,
     ) -> None:
         """Begin with the outcomes of earlier sessions, which count towards ``search.points``."""

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from fabric.explore.study.evaluation import Job, known_before
 from fabric.explore.study.outcome import (
@@ -30,45 +30,33 @@ WINDOW_POINTS: Final = 4096
 Look: TypeAlias = Callable[[Sequence[Point]], Iterable[Before]]
 
 
-class OutcomeStore(Protocol):
-    """A store of outcomes that outlives the session."""
+class BaseStore:
+    """A store of outcomes that outlives the session; this class stores nothing.
 
-    drawn: set[int]
-    """Indices of points that a search has drawn."""
-
-    def known(self) -> list[Outcome]:
-        """Return the outcomes of earlier sessions."""
-
-    def news(self) -> list[Outcome]:
-        """Return the outcomes that other processes have stored since the last call."""
-
-    def claim(self, point: Point, *, insist: bool) -> bool:
-        """Claim a point for this process; False if another process has or had it.
-
-        ``insist`` claims it in any case.
-        """
-
-    def keep(self, outcome: Outcome, *, drawn: bool = False) -> None:
-        """Store an outcome immediately."""
-
-
-class NoStore:
-    """A store that is always empty."""
+    Attributes:
+        drawn: indices of points that a search has drawn.
+    """
 
     def __init__(self) -> None:
         self.drawn: set[int] = set()
 
     def known(self) -> list[Outcome]:
+        """Return the outcomes of earlier sessions."""
         return []
 
-    news = known
+    def news(self) -> list[Outcome]:
+        """Return the outcomes that other processes have stored since the last call."""
+        return []
 
-    def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - see OutcomeStore
-        """Grant the claim: no other process shares this session."""
+    def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - no process competes
+        """Claim a point for this process; False if another process has or had it.
+
+        ``insist`` claims it in any case.
+        """
         return True
 
     def keep(self, outcome: Outcome, *, drawn: bool = False) -> None:
-        """Drop the outcome."""
+        """Store an outcome immediately."""
 
 
 class StudySession:
@@ -97,7 +85,7 @@ class StudySession:
     """
 
     def __init__(
-        self, study: Study, kept: OutcomeStore | None = None, look: Look | None = None
+        self, study: Study, kept: BaseStore | None = None, look: Look | None = None
     ) -> None:
         """Begin with the outcomes of earlier sessions.
 
@@ -108,7 +96,7 @@ class StudySession:
         self.outcomes: Final[dict[int, Outcome]] = {}
         self.runs: Final[dict[int, Outcome]] = {}
         self._resumed: Final[set[int]] = set()
-        self._kept: Final[OutcomeStore] = kept or NoStore()
+        self._kept: Final[BaseStore] = kept or BaseStore()
         self._look: Final[Look] = look or self._look_here
         self._rivals: list[Outcome] = []
         self._before: dict[int, Before] = {}

@@ -13,17 +13,19 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 import msgspec
+from typing_extensions import override
 
 from fabric.explore.study.evaluation import Identities
 from fabric.explore.study.outcome import PROVED, Outcome, Point
+from fabric.explore.study.session import BaseStore
 from fabric.explore.study.storage import Database
 from fabric.explore.study.study import Study
 from fabric.messages.addresses import shown_address
 from fabric.messages.text import counted, plain
 
 
-class Store:
-    """An ``OutcomeStore`` in a database.
+class Store(BaseStore):
+    """A store in a database.
 
     All studies of the database share runs with the same identity. Pruned points are shared by
     studies with the same metrics, conditions and axes. Points that lost their worker, or that
@@ -31,11 +33,11 @@ class Store:
 
     Attributes:
         ignored: number of stored outcomes with another program, hardware or fabric.
-        drawn: indices of points that a search has drawn.
     """
 
     def __init__(self, study: Study, url: str, timeout_seconds: float | None = None) -> None:
         """Open the database of ``url``; ``timeout_seconds`` limits a point."""
+        super().__init__()
         self._study: Final = study
         self._url: Final = url
         self._timeout_seconds: Final = timeout_seconds
@@ -45,8 +47,8 @@ class Store:
         self._owner: Final = f"{socket.gethostname()}:{os.getpid()}"
         self._seen = 0
         self.ignored = 0
-        self.drawn: set[int] = set()
 
+    @override
     def known(self) -> list[Outcome]:
         """Return the outcomes of earlier sessions that are still valid."""
         self._seen = 0
@@ -63,10 +65,11 @@ class Store:
             if not isinstance(each.pruned_by, int) or each.pruned_by in outcomes
         ]
 
+    @override
     def news(self) -> list[Outcome]:
-        """Return the outcomes that other processes have stored since the last call."""
         return list(self._read(own=False))
 
+    @override
     def claim(self, point: Point, *, insist: bool) -> bool:
         """Claim a point for this process; False if a process that may be alive has claimed it."""
         database, claims = self._database, self._database.claims
@@ -83,8 +86,9 @@ class Store:
         change = claims.update().where(of_point, claims.c.owner == owner)
         return database.write(change.values(owner=self._owner)) == 1 or insist
 
+    @override
     def keep(self, outcome: Outcome, *, drawn: bool = False) -> None:
-        """Store an outcome immediately, before the point's files can change."""
+        # Immediately, before the point's files can change.
         if self._identities.have_changed(outcome.setting):
             outcome = replace(outcome, executed={})
         content = asdict(replace(outcome, setting=self._study.whole(outcome.setting)))

@@ -129,7 +129,7 @@ def command(
     from fabric.explore.study.driver import conduct, run_again
     from fabric.explore.study.opening import StudyOptions
     from fabric.explore.study.result import StudyResult
-    from fabric.explore.study.session import NoStore
+    from fabric.explore.study.session import BaseStore
     from fabric.explore.study.store import Store
     from fabric.explore.study.study import Study
     from fabric.explore.study.written.folder import write_folder, write_overview
@@ -149,7 +149,7 @@ def command(
         workers = workers_of(dask, jobs, timeout_seconds)
 
         def run(study: Study, search: Search | None) -> StudyResult:
-            store = NoStore() if url is None else Store(study, url, timeout_seconds)
+            store = BaseStore() if url is None else Store(study, url, timeout_seconds)
             with Watch(Console(stderr=True)) as watch:
                 result = conduct(
                     study, workers, store, watch, timeout_seconds=timeout_seconds, search=search

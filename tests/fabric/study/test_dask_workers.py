@@ -19,7 +19,7 @@ from fabric.explore.study import workers as clusters
 from fabric.explore.study.driver import conduct
 from fabric.explore.study.evaluation import Job, engine_digest
 from fabric.explore.study.result import StudyResult
-from fabric.explore.study.session import NoStore
+from fabric.explore.study.session import BaseStore
 from fabric.explore.study.workers import DaskWorkers
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
@@ -70,7 +70,7 @@ def _study(*acts: str, once: str = "") -> Study:
 def _conducted(study: Study, address: str, timeout_seconds: float | None = None) -> StudyResult:
     workers = DaskWorkers(address, timeout_seconds)
     try:
-        return conduct(study, workers, NoStore(), lambda _: None, timeout_seconds=timeout_seconds)
+        return conduct(study, workers, BaseStore(), lambda _: None, timeout_seconds=timeout_seconds)
     finally:
         workers.close()
 

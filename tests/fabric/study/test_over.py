@@ -14,7 +14,7 @@ from fabric import Study, StudySession, grid
 from fabric.explore.study.driver import conduct
 from fabric.explore.study.outcome import PROVED, STATISTICS, metric, over_inputs
 from fabric.explore.study.result import DesignOutcome, StudyResult
-from fabric.explore.study.session import NoStore
+from fabric.explore.study.session import BaseStore
 from fabric.explore.study.space import Scalar
 from fabric.explore.study.store import Store
 from fabric.explore.study.workers import LocalWorkers
@@ -254,7 +254,7 @@ def _conducted(slots: int, url: str | None = None) -> StudyResult:
     )
     workers = LocalWorkers(slots, None)
     try:
-        return conduct(study, workers, Store(study, url) if url else NoStore(), lambda _: None)
+        return conduct(study, workers, Store(study, url) if url else BaseStore(), lambda _: None)
     finally:
         workers.close()
 

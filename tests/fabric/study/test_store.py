@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError, Outcome, Study, StudySession, grid, run_point
-from fabric.explore.study.session import NoStore, OutcomeStore
+from fabric.explore.study.session import BaseStore
 from fabric.explore.study.storage import file_url
 from fabric.explore.study.store import Store
 from fabric.timing.machine.terminations import Terminations
@@ -63,7 +63,7 @@ def _study(program: Path = PROGRAM, **changes: Any) -> Study:
     return replace(study, **changes)
 
 
-def _worked(study: Study, store: OutcomeStore, most: int = 1000) -> tuple[StudySession, list[int]]:
+def _worked(study: Study, store: BaseStore, most: int = 1000) -> tuple[StudySession, list[int]]:
     session = StudySession(study, store)
     ran: list[int] = []
     while len(ran) < most and (point := session.ask()) is not None:
@@ -77,7 +77,7 @@ def test_resumed_session_runs_nothing_twice(url: str) -> None:
     first, began = _worked(study, Store(study, url), 1)
     second, ended = _worked(study, Store(study, url))
     third, nothing = _worked(study, Store(study, url))
-    alone, _ = _worked(study, NoStore())
+    alone, _ = _worked(study, BaseStore())
     assert len(began) == 1
     assert ended
     assert not set(began) & set(ended)
@@ -125,7 +125,7 @@ def test_other_metrics_reuse_runs_but_no_proofs(url: str) -> None:
     store = Store(other, url)
     assert {each.index for each in store.known()} == set(ran)
     again, _ = _worked(other, store)
-    alone, _ = _worked(other, NoStore())
+    alone, _ = _worked(other, BaseStore())
     assert again.front() == alone.front()
 
 
@@ -204,7 +204,7 @@ def test_two_processes_share_one_study(url: str) -> None:
     assert {each.index for each in known} == set(range(24))
     session = StudySession(study, Store(study, url))
     assert session.ask() is None
-    alone, _ = _worked(study, NoStore())
+    alone, _ = _worked(study, BaseStore())
     assert session.front() == alone.front()
 
 

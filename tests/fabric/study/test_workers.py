@@ -11,7 +11,7 @@ from fabric import Outcome, Study, grid
 from fabric.explore.study import workers as processes
 from fabric.explore.study.driver import conduct
 from fabric.explore.study.evaluation import Job
-from fabric.explore.study.session import NoStore
+from fabric.explore.study.session import BaseStore
 from fabric.explore.study.workers import LocalWorkers
 
 PROGRAM = Path(__file__).parent / "program_of_ends.py"
@@ -51,7 +51,7 @@ def test_every_end_of_a_process_is_an_outcome_with_its_reason(workers: LocalWork
         "reads",
     )
     study = study_of("a", *acts, "b")
-    result = conduct(study, workers, NoStore(), lambda _: None, timeout_seconds=8.0)
+    result = conduct(study, workers, BaseStore(), lambda _: None, timeout_seconds=8.0)
     found = _by_act(result.outcomes)
     lines = [line.strip() for line in PROGRAM.read_text().splitlines()]
     exits, reads = (f"{PROGRAM}:{lines.index(each) + 1}" for each in ("sys.exit(3)", "input()"))
@@ -81,7 +81,7 @@ def test_process_exits_are_polled_by_one_thread_at_a_time(
 
     monkeypatch.setattr(Popen, "poll", owned)
     study = study_of("a", "exits at once", "b", "reads nowhere")
-    conduct(study, workers, NoStore(), lambda _: None)
+    conduct(study, workers, BaseStore(), lambda _: None)
     workers.close()
     assert asked
     assert all(asked)
