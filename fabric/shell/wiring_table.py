@@ -60,8 +60,8 @@ def check_sheet(check: Check, file: str) -> Sheet:
 
 def _wiring(group: tuple[Node, ...]) -> Sheet:
     first = group[0]
-    place = (f"  {_place(first)}", "dim")
-    yield line((_name(group), "bold"), f"  {operator_text(first)}", place, indent=4)
+    kind, place = f"  {operator_text(first)}", f"  {_place(first)}"
+    yield line((_name(group), "bold"), kind, (place, "dim"), indent=4)
     for label, types in (
         ("in ", [node.input_types for node in group]),
         ("out", [node.output_types for node in group]),

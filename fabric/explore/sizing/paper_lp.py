@@ -51,15 +51,6 @@ def max_tokens(
     return min(tokens, ceil((started_cycles - delay_cycles) / source_interval_cycles))
 
 
-def credit_slots(loop_cycles: int, interval_cycles: Fraction) -> int:
-    """Return the number of slots for elements in flight and for returning credits.
-
-    ``loop_cycles`` is the latency of both directions together. The paper lacks this term, because
-    its channels have no latency.
-    """
-    return ceil(loop_cycles / interval_cycles)
-
-
 def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
     """Return for each pair the cycles from the source's start to the target's start.
 
@@ -209,7 +200,9 @@ def _slots(retimer: Retimer, *, conservative: bool) -> Counters:
     for each, started_cycles in zip(edges, started.tolist(), strict=True):
         source, target = each.source_interval_cycles, each.target_interval_cycles
         waiting = max_tokens(each.tokens, started_cycles, each.delay_cycles, source, target)
-        slots[each.number] = min(each.tokens, waiting + credit_slots(each.loop_cycles, source))
+        # The paper's channels have no latency, and so no elements and credits in flight.
+        in_flight = ceil(each.loop_cycles / source)
+        slots[each.number] = min(each.tokens, waiting + in_flight)
     return slots
 
 

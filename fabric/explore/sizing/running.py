@@ -17,7 +17,7 @@ from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.study import held_out_places
 from fabric.explore.study.written.words import setting_names
 from fabric.graph.wiring.collector import only_young_garbage
-from fabric.graph.wiring.elaborate import Plan, elaborate
+from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import Program
 from fabric.messages.errors import ConfigurationError, Deadlock, FabricError
 from fabric.messages.text import counted
@@ -90,49 +90,25 @@ def recorded(
     """
     plan = elaborate(program)
     recording = Recording(plan)
-    run = _completed(plan, depths, options, repeats, recording)
-    machine, state = run.machine, run.state
-    if repeats == 1:
-        sizes = Substitution(measured_sizes(machine.plan, state).sizes)
-        check_assumptions(machine.plan, state, machine.assumed, sizes)
-    return Ran(recording.record(machine), state, state.cycles)
-
-
-@only_young_garbage()
-def cycles_of(
-    program: Program, depths: Mapping[str, int], repeats: int = 1, options: Options = _DEFAULTS
-) -> int | None:
-    """Return the cycles of a run as in ``recorded``, but faster; None for a deadlock."""
-    try:
-        return _completed(elaborate(program), depths, options, repeats).state.cycles
-    except Stuck:
-        return None
-
-
-def _completed(
-    plan: Plan,
-    depths: Mapping[str, int],
-    options: Options,
-    repeats: int,
-    recording: Recording | None = None,
-) -> Execution:
     settings = replace(
         Settings.of(options),
         mode="timing",
         depths={**(options.depths or {}), **depths},
         on_deadlock="describe",
     )
-    keepers = () if recording is None else (recording,)
-    run = Execution(plan.program, settings, plan, repeats, keepers)
+    run = Execution(program, settings, plan, repeats, (recording,))
     ending = run.execute()
+    machine, state = run.machine, run.state
     if ending == "interrupted":
         raise Interrupted(run.signal or SIGINT)
-    failure = run.machine.failures.first
-    if failure is not None:
-        raise failure
+    if machine.failures.first is not None:
+        raise machine.failures.first
     if ending in ("deadlock", "livelock"):
         raise Stuck(run, ending)
-    return run
+    if repeats == 1:
+        sizes = Substitution(measured_sizes(machine.plan, state).sizes)
+        check_assumptions(machine.plan, state, machine.assumed, sizes)
+    return Ran(recording.record(machine), state, state.cycles)
 
 
 class Case:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fabric import Program
 from fabric.analysis.depths.problem import Limit, Problem, Slot, Variable
 from fabric.explore.sizing.running import unbounded
+from fabric.graph.wiring.elaborate import elaborate
+from fabric.runs.execution import Execution
+from fabric.runs.options import Settings
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import NO_LIMIT
 from tests.fabric.retiming import real
@@ -13,6 +16,12 @@ from tests.fabric.retiming import real
 def deep_record(program: Program) -> Record | None:
     record, _ = real.recorded(program, unbounded(program))
     return record
+
+
+def cycles_of(program: Program, depths: Mapping[str, int], repeats: int = 1) -> int | None:
+    settings = Settings(mode="timing", depths=depths, on_deadlock="describe")
+    run = Execution(program, settings, elaborate(program), repeats)
+    return run.state.cycles if run.execute() == "completed" else None
 
 
 def problem_of(*records: Record, together: Sequence[Sequence[int]] = ()) -> Problem:

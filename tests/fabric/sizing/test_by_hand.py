@@ -5,8 +5,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric.explore.sizing import running
 from fabric.timing.retiming.retimer import Retimer
+from tests.fabric.sizing import problems
 from tests.fabric.sizing.brute_force import Case
 from tests.fabric.sizing.by_hand import cycles_of
 from tests.fabric.sizing.networks import network, options_of, program_of, shape
@@ -24,7 +24,7 @@ def test_run_of_a_network_takes_the_cycles_of_the_model(
     options = dict(zip(options_of(its.shape), depths, strict=True))
     expected = cycles_of(its, depths)
 
-    assert expected == running.cycles_of(program_of(its), options)
+    assert expected == problems.cycles_of(program_of(its), options)
 
     record = case.record
     in_edge_order = [options[channel.option] for channel in record.channels]

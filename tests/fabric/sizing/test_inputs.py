@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import FabricError
-from fabric.explore.sizing.running import (
-    cycles_of,
-    held_out,
-    programs_of,
-)
+from fabric.explore.sizing.running import held_out, programs_of
+from tests.fabric.sizing.problems import cycles_of
 
 MOE = Path("programs/moe.py")
 TINY = ["model=tiny", "batch=8"]
@@ -20,12 +17,10 @@ TINY = ["model=tiny", "batch=8"]
 def test_points_over_a_seed_have_their_own_data() -> None:
     found = programs_of(MOE, TINY, ["seed=1,2"])
 
-    cycles = [cycles_of(program, {}) for program in found.values()]
-
-    for seed, (name, taken) in enumerate(zip(found, cycles, strict=True), 1):
+    for seed, (name, program) in enumerate(found.items(), 1):
         (alone,) = programs_of(MOE, TINY, [f"seed={seed}"]).values()
         assert name == f"seed={seed}"
-        assert cycles_of(alone, {}) == taken
+        assert cycles_of(alone, {}) == cycles_of(program, {})
 
 
 @pytest.mark.parametrize(

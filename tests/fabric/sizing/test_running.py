@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from typing_extensions import override
 
 import fabric as fab
 import operators as op
-from fabric.explore.sizing.running import Stuck, cycles_of, recorded
+from fabric.explore.sizing.running import Stuck, recorded
 from fabric.graph.loading.program_file import load_on
 
 
@@ -42,15 +41,11 @@ def test_deadlock_of_a_recorded_run_is_explained() -> None:
     assert "pack_5 has 3 of the 16 elements that make its output 1" in loop.cause
     # Shapes say how many elements one input has.
     assert {each.expected for each in loop.channels} == {"unknown"}
-    assert cycles_of(program, {}, 2) is None
 
 
-@pytest.mark.parametrize("run", [recorded, cycles_of])
-def test_operator_error_of_a_recorded_run_is_raised(run: Callable[..., object]) -> None:
-    program = mapped(Failing())
-
+def test_operator_error_of_a_recorded_run_is_raised() -> None:
     with pytest.raises(fab.OperatorError, match="failing_1: ZeroDivisionError"):
-        run(program, {})
+        recorded(mapped(Failing()), {})
 
 
 def test_assumption_is_checked_for_one_input_only() -> None:
@@ -67,10 +62,9 @@ def test_assumption_is_checked_for_one_input_only() -> None:
     assert recorded(program, {}, repeats=2).state.channels[0].taken == 8
 
 
-@pytest.mark.parametrize("run", [recorded, cycles_of])
-def test_interrupt_of_a_recorded_run_is_raised(run: Callable[..., object]) -> None:
+def test_interrupt_of_a_recorded_run_is_raised() -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(mapped(Interrupting()), {})
+        recorded(mapped(Interrupting()), {})
 
 
 class Failing(op.SiLU):

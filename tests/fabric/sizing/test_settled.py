@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.explore.sizing.result import Answer, settled
-from fabric.explore.sizing.running import cycles_of
 from fabric.graph.loading.program_file import load_on
+from tests.fabric.sizing.problems import cycles_of
 
 
 def answers(*found: tuple[int, int | None]) -> list[Answer]:

@@ -9,7 +9,6 @@ from fabric import ConfigurationError, Program, Sizing, simulate, size
 from fabric.analysis.depths.problem import UNBOUNDED
 from fabric.display.terminal import plain_text
 from fabric.explore.sizing.methods import METHODS
-from fabric.explore.sizing.running import cycles_of
 from fabric.extend import Deadlock
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.loading.program_file import load_program
@@ -17,6 +16,7 @@ from operators import EagerMerge
 from tests.deadlock.parts import Script, sink, source
 from tests.fabric.scripted import Stage, Ticks
 from tests.fabric.sizing.networks import network, program_of, shape
+from tests.fabric.sizing.problems import cycles_of
 from tests.profiles import spread
 
 GOALS = ("same-cycles", "slowdown=1.2", "deadlock-free")
