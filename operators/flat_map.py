@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import Stream, StreamType, Tile, TileType
+from fabric import Stream, StreamType, Tile
 from fabric.extend import Operator, Ports, Rates, Wiring, Work, product
 from operators.functions.base import tile_types
 from operators.functions.retile import Split
-from operators.streams.reading import Orders, Types, Values, send
+from operators.streams.reading import Orders, Types, Values, send, tile_of
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,7 @@ class FlatMap(Operator):
         # If the last tile has no parts, the last part is sent before that tile arrives.
         if not rates.is_ours(self.split):
             return None
-        tile = inputs[0].value
-        assert isinstance(tile, TileType)
+        tile = tile_of(inputs[0])
         sizes = tile.rows, tile.cols
         has_parts = self.split.leaves_parts and all(isinstance(n, int) and n for n in sizes)
         parts = outputs[0].count

@@ -31,7 +31,7 @@ from fabric.extend import (
     product,
     row_bytes,
 )
-from operators.streams.reading import Orders, Types, Values
+from operators.streams.reading import Orders, Types, Values, tile_of
 from operators.tiles.grid import Grid, Tiles, View, numbers_below, row_major_strides
 from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Tensor
@@ -60,8 +60,7 @@ class Load(Operator):
 
     @override
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
-        tile = outputs[0].value
-        assert isinstance(tile, TileType)
+        tile = tile_of(outputs[0])
         # The views of a tensor share its place in memory.
         base = self.tensor.base if isinstance(self.tensor, Tensor) else self.tensor
         width = self.tensor.shape[-1]

@@ -31,7 +31,7 @@ from fabric.extend import (
     product,
     row_bytes,
 )
-from operators.streams.reading import Lockstep, Types
+from operators.streams.reading import Lockstep, Types, tile_of
 from operators.tiles.grid import Grid
 from operators.tiles.integers import check_integers
 from operators.tiles.tensor import Elements, Scratch, Tensor
@@ -95,8 +95,7 @@ class LinearOffChipStore(Operator):
     @override
     def costs(self, inputs: Types, outputs: Types) -> Costs:
         (source,) = inputs
-        tile = source.value
-        assert isinstance(tile, TileType)
+        tile = tile_of(source)
         artifact_bytes = tile.size_elements * ARTIFACT_BYTES
         return Costs(
             store_bytes=source.count * tile.size_bytes,
@@ -108,8 +107,7 @@ class LinearOffChipStore(Operator):
     @override
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         (source,) = inputs
-        tile = source.value
-        assert isinstance(tile, TileType)
+        tile = tile_of(source)
         matrix, cut = _matrix_shape(source), _cut(source)
         if self.shape is None:
             return OffChipTensor(matrix, tile.dtype, output=self.output, tile=cut)
@@ -141,23 +139,19 @@ class LinearOffChipStore(Operator):
                 if rows[-1]:
                     rows.append([])
         if ports.functional:
-            tile_type = ports.input_types[0].value
-            assert isinstance(tile_type, TileType)
-            stored = _matrix(ports, rows, tile_type)
+            stored = _matrix(ports, rows, tile_of(ports.input_types[0]))
             ports.stored[self.output] = stored if self.shape is None else stored.reshape(self.shape)
 
 
 def _matrix_shape(source: StreamType) -> tuple[Dim, Dim]:
     """Return rows and columns of the matrix that tiles make side by side."""
-    tile = source.value
-    assert isinstance(tile, TileType)
+    tile = tile_of(source)
     return product((*source.shape[:-1], tile.rows)), product((source.shape[-1], tile.cols))
 
 
 def _cut(source: StreamType) -> tuple[Dim, int] | None:
     """Return the tile size of the matrix; None if its width depends on the data."""
-    tile = source.value
-    assert isinstance(tile, TileType)
+    tile = tile_of(source)
     if not (is_static(source.shape[-1]) and is_static(tile.cols) and tile.cols):
         return None
     return tile.rows or 1, tile.cols
@@ -301,8 +295,7 @@ class RandomOffChipStore(Operator):
 
     @override
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
-        tile = inputs[1].value
-        assert isinstance(tile, TileType)
+        tile = tile_of(inputs[1])
         tensor = Tensor.of(self.tensor)
         is_scratch = isinstance(tensor, Scratch)
         return OffChipTensor(
@@ -341,11 +334,10 @@ class RandomOffChipStore(Operator):
             ports.turn()
 
     def _stored(self, ports: Ports, grid: Grid, elements: Elements) -> Any:
-        value = ports.input_types[1].value
-        assert isinstance(value, TileType)
+        dtype = tile_of(ports.input_types[1]).dtype
         if isinstance(grid.tensor, Scratch):
-            return grid.tensor.in_run(ports, value.dtype)
-        before = grid.matrix(ports, elements, value.dtype)
+            return grid.tensor.in_run(ports, dtype)
+        before = grid.matrix(ports, elements, dtype)
         if self.output not in ports.stored:
             ports.stored[self.output] = before.reshape(grid.tensor.base.shape).copy()
         return ports.stored[self.output].reshape(before.shape)

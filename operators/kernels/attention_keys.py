@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from fabric import Dim, Layout, Stream, TileType
+from fabric import Dim, Layout, Stream
 from fabric.extend import dtype_name
 from operators.functions.choosing import OneHot
 from operators.functions.row_functions import PadRows
@@ -31,6 +31,7 @@ from operators.partition import Partition
 from operators.reassemble import Reassemble
 from operators.shape import Flatten
 from operators.sources import Consumer, Metadata, RaggedIntegers, Selectors
+from operators.streams.reading import tile_of
 from operators.tiles.tensor import Tensor
 
 Lists = Sequence[Sequence[int]]
@@ -199,8 +200,7 @@ class Reader:
         return self._padded(seen)
 
     def _padded(self, tiles: Stream) -> Stream:
-        assert isinstance(tiles.value, TileType)
-        if tiles.value.rows == self.heads.columns:
+        if tile_of(tiles).rows == self.heads.columns:
             return tiles
         return Map(PadRows(self.heads.columns))(tiles)
 

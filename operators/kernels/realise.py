@@ -20,6 +20,7 @@ from operators.kernels.product import Product
 from operators.kernels.schedule import Schedule, number_of
 from operators.kernels.tensors import Source, Stored
 from operators.off_chip_load import RandomOffChipLoad
+from operators.streams.reading import tile_of
 from operators.tiles.tensor import Tensor
 
 
@@ -223,8 +224,7 @@ def _named(program: Program, model: Model, wired: Wired) -> Iterator[Again]:
             if isinstance(load, RandomOffChipLoad):
                 size_bytes = _bytes(program, [place])
                 (stream,) = program.nodes[place].output_types
-                assert isinstance(stream.value, TileType)
-                whole = _tensor_bytes(Tensor.of(load.tensor).shape, stream.value.dtype)
+                whole = _tensor_bytes(Tensor.of(load.tensor).shape, tile_of(stream).dtype)
                 why = f"{kernel.name} reads some of its tiles more than once"
                 yield Again(program.nodes[place].name, max(0, size_bytes - whole), why)
 

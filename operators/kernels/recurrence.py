@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import Feedback, Layout, Stream, StreamType, TileType
+from fabric import Feedback, Layout, Stream, StreamType
 from fabric.extend import Loop
 from operators.bufferize import Bufferize, Streamify
 from operators.kernels.following import rows_layout
@@ -24,6 +24,7 @@ from operators.partition import Partition
 from operators.reassemble import Reassemble
 from operators.shape import redimensioned
 from operators.sources import Consumer, Selectors
+from operators.streams.reading import tile_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +100,7 @@ class States(Kernel):
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         (first,) = inputs
         assert isinstance(first, Stream)
-        assert isinstance(first.value, TileType)
-        self.going = Feedback(StreamType((self.steps - 1, self.tiles), first.value))
+        self.going = Feedback(StreamType((self.steps - 1, self.tiles), tile_of(first)))
         turns = np.minimum(np.arange(self.steps), 1)
         first = redimensioned(first, (1, self.tiles))
         joined = Reassemble(rank=1, name=self.name)(

@@ -20,6 +20,7 @@ from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.tensors import Computed
 from operators.map import Map
 from operators.shape import redimensioned
+from operators.streams.reading import tile_of
 
 
 class RowLocal(Kernel):
@@ -101,9 +102,7 @@ def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[i
     ``places`` are row-major numbers in a tile. With 0 in ``broadcasts``, a row that is repeated may
     stay single; with 1, a column.
     """
-    tile = stream.value
-    assert isinstance(tile, TileType)
-    step = placed(0, tile, places, broadcasts=broadcasts)
+    step = placed(0, tile_of(stream), places, broadcasts=broadcasts)
     return stream if step is None else Map(Chain(1, (step,)))(stream)
 
 

@@ -52,7 +52,7 @@ from operators.pieces.units import (
     token_type,
 )
 from operators.shape import Reshape
-from operators.streams.reading import Types
+from operators.streams.reading import Types, tile_of
 from operators.tiles.grid import Grid, positions
 from operators.tiles.tensor import Tensor
 
@@ -101,13 +101,7 @@ class _Grid(NamedTuple):
 
     @property
     def piece(self) -> TileType:
-        return _piece(self.stream)
-
-
-def _piece(stream: Stream) -> TileType:
-    piece = stream.type.value
-    assert isinstance(piece, TileType)
-    return piece
+        return tile_of(self.stream)
 
 
 class _Lowering:
@@ -224,7 +218,7 @@ class _Lowering:
     def _buffered(self, part: str, pieces: Stream, rank: int, times: int | None) -> Stream:
         """Return ``pieces`` from a buffer, in tokens of ``rank`` dimensions."""
         shape = tuple(int(str(each)) for each in pieces.type.shape)
-        outer, inner, piece = shape[:-rank], shape[-rank:], _piece(pieces)
+        outer, inner, piece = shape[:-rank], shape[-rank:], tile_of(pieces)
         count = math.prod(inner)
         if count > MOST_PIECES:
             self._refuse(f"a buffer of {count} pieces", f"at most {MOST_PIECES}")

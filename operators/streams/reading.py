@@ -77,6 +77,12 @@ def check_static(what: str, stream: Stream, value: ValueType) -> TileType:
     raise ShapeError(f"{what} {stream}: expected tiles of a static size")
 
 
+def tile_of(stream: Stream | StreamType) -> TileType:
+    """Return the type of the tiles of ``stream``, which ``infer`` has checked."""
+    assert isinstance(stream.value, TileType)
+    return stream.value
+
+
 def new_tile(value: ValueType, data: np.ndarray | None = None) -> Tile:
     """Return a tile of type ``value``, which has a static size."""
     assert isinstance(value, TileType)

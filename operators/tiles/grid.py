@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from typing_extensions import override
 
-from fabric import Hardware, Layout, ShapeError, Tile, TileType, ValueChangedError, dtype_named
+from fabric import Hardware, Layout, ShapeError, Tile, ValueChangedError, dtype_named
 from fabric.extend import (
     BLOCK,
     Ports,
@@ -22,6 +22,7 @@ from fabric.extend import (
     number_in,
     row_bytes,
 )
+from operators.streams.reading import tile_of
 from operators.tiles.tensor import Elements, Scratch, Tensor
 
 Position: TypeAlias = tuple[tuple[int, ...], int, int | None]
@@ -246,11 +247,9 @@ class Tiles:
     """Tiles by number, each made once; without data they are all one tile."""
 
     def __init__(self, grid: Grid, ports: Ports, elements: Elements | None) -> None:
-        tile_type = ports.output_types[0].value
-        assert isinstance(tile_type, TileType)
         self._grid = grid
         self._ports = ports
-        self._dtype = tile_type.dtype
+        self._dtype = tile_of(ports.output_types[0]).dtype
         self._made: dict[int, Tile] = {}
         self._elements = elements
 
