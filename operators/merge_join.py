@@ -238,7 +238,6 @@ class Union(_MergeJoin):
         return either[0], of_left, of_right
 
     def _filled(self, ports: Ports, value: ValueType) -> Value:
-        """Return the filler for a missing payload of this type."""
         if isinstance(value, TupleType):
             return tuple(self._filled(ports, item) for item in value.items)
         tile = new_tile(value)

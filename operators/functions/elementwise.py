@@ -262,7 +262,7 @@ def _larger(left: Dim, right: Dim) -> Dim:
 
 
 def _repeated(left: int, valid_left: int, right: int, valid_right: int) -> tuple[int, int]:
-    """Return the size to which a size of 1 is repeated, and how much of it is valid."""
+    """Return the common size of two operands, if a size of 1 is repeated, and its valid size."""
     if left == right:
         return left, max(valid_left, valid_right)
     return (right, valid_right) if left == 1 else (left, valid_left)

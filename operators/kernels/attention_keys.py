@@ -225,7 +225,6 @@ class Heads:
 
     @property
     def heads(self) -> int:
-        """Heads of queries."""
         return self.key_heads * self.group
 
     @property

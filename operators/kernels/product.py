@@ -2,7 +2,7 @@
 
 The layouts of a product follow from the order of its loops. Weights are in off-chip memory; two
 computed operands are read batch by batch, in any order. B counts batches, M rows and N columns of
-the result (the output features), K is the inner dimension; tiles have tm, tn and tk of them.
+the result (the output features), K is the inner dimension; tm, tn and tk are sizes of tiles.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def linear(
         whole = readable((x,), Layout.tiled(left.shape, (*left.tile[:-1], inner)), whole_rows=False)
         nest = Nest(whole, 0, size, size, "row")
     units = at_most(schedule.units, size)
-    cols, keeps = tile_of(size // units, schedule.tile_cols), None
+    cols, keeps = near_divisor(size // units, schedule.tile_cols), None
     if cols is None and units > 1:
         # Narrower tiles divide the columns evenly, so that all units load in equal time.
         narrow = fit(size // units, schedule.tile_cols)
@@ -339,13 +339,12 @@ def linear(
 def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
     """Return the tiles in which a left operand ``[*batches, *rows, K]`` is read, each once.
 
-    The arriving tiles are kept if they have rows of one batch only, and enough of them: a product
-    with weights takes 16 rows as fast as one. Otherwise tiles have the
-    schedule's rows, as whole rows if a converter can put them together. With ``whole`` the inner
-    dimension is tiled only if it arrives so.
+    The arriving tiles are kept if they have enough rows, all of one batch, since a product with
+    weights takes 16 rows as fast as one. Otherwise tiles have the schedule's rows, as whole rows if
+    a converter can put them together. With ``whole`` the inner dimension keeps its arriving tiles.
     """
     inner = x.shape[-1]
-    cols = inner if whole else tile_of(inner, schedule.tile_inner) or inner
+    cols = inner if whole else near_divisor(inner, schedule.tile_inner) or inner
     found = x.layout
     rows = ((1,) * batch) + rows_layout(x.shape[batch:], schedule.tile_rows, inner).tile[:-1]
     if found is not None and not found.rereads and set(found.tile[:batch]) <= {1}:
@@ -360,7 +359,7 @@ def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layou
     return readable((x,), Layout.tiled(x.shape, (*rows, cols)), whole_rows=False)
 
 
-def tile_of(size: int, wish: int) -> int | None:
+def near_divisor(size: int, wish: int) -> int | None:
     """Return a tile near ``wish`` that divides ``size``; None if no divisor is near."""
     found = fit(size, wish)
     return found if 4 * found >= min(wish, size) else None

@@ -93,7 +93,6 @@ class States(Kernel):
 
     @property
     def tiles(self) -> int:
-        """The tiles of one step."""
         return self.result.layout.count // self.steps
 
     @override

@@ -102,7 +102,6 @@ class Routing:
         return self._made
 
     def counts(self) -> list[int]:
-        """Tokens of each expert."""
         found: list[int] = np.bincount(self.choice().reshape(-1), minlength=self.experts).tolist()
         return found
 
@@ -208,7 +207,6 @@ class RoutedStreams:
 
     @property
     def share(self) -> int:
-        """Experts of a region."""
         packing = self.form.packing
         return 1 if packing is None else self.form.routing.experts // packing.regions
 
@@ -232,7 +230,6 @@ class RoutedStreams:
         return (*self.data, *self.origins, *self.rows)
 
     def with_data(self, form: Routed, data: Sequence[Stream]) -> RoutedStreams:
-        """Return the same routed rows with new data."""
         return RoutedStreams(form, tuple(data), origins=self.origins, rows=self.rows)
 
 

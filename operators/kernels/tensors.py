@@ -95,7 +95,6 @@ class Stored(Source):
         return Stored.of(self.name, self.shape, dtype, data, known=self.known)
 
     def array(self) -> np.ndarray:
-        """The data, of ``shape``."""
         return self.tensor.array.reshape(self.shape)
 
 
@@ -159,7 +158,6 @@ class View:
 
     @staticmethod
     def of(source: Source) -> View:
-        """Return the whole source, unchanged."""
         return View(source, source.shape)
 
     @property
@@ -234,7 +232,6 @@ class View:
         return Pulled(layout, places.reshape(math.prod(places.shape[:-1]), -1))
 
     def array(self) -> np.ndarray:
-        """The data of a view of a stored tensor."""
         return self.stored().array()
 
     def stored(self) -> Stored:

@@ -206,7 +206,6 @@ class Values(Generic[V]):
                 source.take()
 
     def take(self) -> None:
-        """Dequeue the last value."""
         self._source.take()
 
 
@@ -395,7 +394,6 @@ class Guided(Generic[V]):
                 source.take()
 
     def take(self) -> None:
-        """Dequeue the last value."""
         self._values.source.take()
 
     async def _pass_on(self) -> None:

@@ -34,7 +34,7 @@ def positions(shape: Sequence[int]) -> Iterator[Position]:
     """Walk a tensor of ``shape`` in row-major order, outermost dimension first.
 
     The last element closes all dimensions. If a dimension has size 0, there is one position for
-    each place in the dimensions outside of it.
+    each place in the outer dimensions.
     """
     outer = next((axis for axis, size in enumerate(shape) if size == 0), None)
     walked = tuple(shape) if outer is None else tuple(shape[:outer])
@@ -93,7 +93,6 @@ class View:
         return self.offset + sum(below), self.offset + sum(above)
 
     def __iter__(self) -> Iterator[Viewed]:
-        """Walk the elements in row-major order."""
         if math.prod(self.shape) <= _MOST_LISTED:
             return iter(self._elements)
         return self._walk()
