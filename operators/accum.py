@@ -210,10 +210,10 @@ class Accum(Accumulating):
         if isinstance(source, str):
             return (source,)
         group = product(types[0].shape[-self.rank :])
-        found = source.cut(group) if isinstance(group, int) else None
-        if found is None:
+        nests = source.cut(group) if isinstance(group, int) else None
+        if nests is None:
             return ("data decide how large its groups are",)
-        return (self.reduction.layout(source, *found),)
+        return (self.reduction.layout(source, *nests),)
 
     @override
     async def run(self, ports: Ports) -> None:

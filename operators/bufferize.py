@@ -297,10 +297,10 @@ class Streamify(Operator):
         again = product(after.shape[: types[0].rank + 1 + self._repeated(types)])
         outer = product(types[0].shape)
         static = isinstance(tiles, int) and isinstance(again, int) and isinstance(outer, int)
-        found = source.cut(tiles) if static else None
-        if found is None:
+        nests = source.cut(tiles) if static else None
+        if nests is None:
             return ("data decide how often it reads each tile",)
-        return (self._order(source.nested(found[1]), found[0], again // outer),)
+        return (self._order(source.nested(nests[1]), nests[0], again // outer),)
 
     def _order(self, source: Layout, outer: tuple[Loop, ...], times: int) -> Layout | str:
         """Return the order of the tiles if every buffer is read ``times`` times."""

@@ -110,14 +110,14 @@ def _reordered(stream: Stream, source: Layout, wanted: Layout) -> Stream:
     shape = (1, *wanted.trips)
     if source.same_order(wanted):
         return redimensioned(stream, shape)
-    found = conversion(source, wanted)
-    rank = _suffix(stream, found.tiles)
+    buffer = conversion(source, wanted)
+    rank = _suffix(stream, buffer.tiles)
     if rank is None:
-        stream = redimensioned(stream, (1, found.rounds, found.tiles))
+        stream = redimensioned(stream, (1, buffer.rounds, buffer.tiles))
         rank = 1
-    view, strides = (found.shape, found.strides) if found.shape else ((1,), (0,))
+    view, strides = (buffer.shape, buffer.strides) if buffer.shape else ((1,), (0,))
     buffers = Bufferize(rank)(stream)
-    tiles = Streamify(shape=view, strides=strides, offset=found.offset)(buffers)
+    tiles = Streamify(shape=view, strides=strides, offset=buffer.offset)(buffers)
     return redimensioned(tiles, shape)
 
 

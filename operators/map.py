@@ -110,21 +110,21 @@ class Map(ComputeOperator):
         value = outputs[0].value
         if not self.function.elementwise:
             return (f"{type(self.function).__name__} makes another tensor",)
-        found = [
+        orders = [
             each
             for each in inputs
             if not isinstance(each, str)
             and isinstance(value, TileType)
             and (each.rows, each.cols) == (value.rows, value.cols)
         ]
-        if not found:
+        if not orders:
             return next(
                 (each,) for each in (*inputs, "it makes other tiles") if isinstance(each, str)
             )
-        for other in found[1:]:
-            if other.shape == found[0].shape and not other.same_order(found[0]):
-                return (f"it joins ({found[0]}) with ({other})",)
-        return (found[0],)
+        for other in orders[1:]:
+            if other.shape == orders[0].shape and not other.same_order(orders[0]):
+                return (f"it joins ({orders[0]}) with ({other})",)
+        return (orders[0],)
 
     @override
     async def run(self, ports: Ports) -> None:

@@ -152,16 +152,16 @@ class LinearOffChipLoad(Load):
 
     @override
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:
-        found = self._grid.layout(self.view)
-        if found is None:
+        layout = self._grid.layout(self.view)
+        if layout is None:
             return ("its steps are not loops over the tensor",)
         if not types:
-            return (found,)
+            return (layout,)
         if not all(map(is_static, types[0].shape)):
             return ("data decide how often it reads the tensor",)
         times = product(types[0].shape)
         assert isinstance(times, int)
-        return (found.nested((Loop(times, 1, None), *found.loops)),)
+        return (layout.nested((Loop(times, 1, None), *layout.loops)),)
 
     @override
     async def run(self, ports: Ports) -> None:

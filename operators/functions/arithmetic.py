@@ -62,8 +62,7 @@ def wide(data: Array) -> Array:
         return data.astype(np.float32, copy=False)
     numbers = _NUMBERS.get(dtype)
     if numbers is not None:
-        found: Array = numbers.take(data.view(np.uint8))
-        return found
+        return np.asanyarray(numbers.take(data.view(np.uint8)))
     if block_format(dtype) is not None:
         return numbers_of(data)
     if limits(dtype) is None:
@@ -110,15 +109,13 @@ def roomy(bound: int, *arrays: Array) -> tuple[Array, ...]:
 def plus(left: Array, right: Array) -> Array:
     if is_whole(left):
         left, right = roomy(largest(left) + largest(right), left, right)
-    found: Array = left + right
-    return found
+    return np.asanyarray(left + right)
 
 
 def times(left: Array, right: Array) -> Array:
     if is_whole(left):
         left, right = roomy(largest(left) * largest(right), left, right)
-    found: Array = left * right
-    return found
+    return np.asanyarray(left * right)
 
 
 def total(data: Array) -> Array:

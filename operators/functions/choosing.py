@@ -50,8 +50,7 @@ class TopPlaces(Step):
         import torch
 
         numbers = torch.from_numpy(np.array(values[0]))
-        places: Array = torch.topk(numbers, self.k, largest=self.largest).indices.numpy()
-        return places
+        return np.asanyarray(torch.topk(numbers, self.k, largest=self.largest).indices.numpy())
 
 
 @dataclass(frozen=True)

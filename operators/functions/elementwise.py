@@ -80,8 +80,7 @@ class SiLU(_Unary):
     @override
     def compute(self, data: Array, tile: Tile) -> Array:
         with np.errstate(over="ignore"):
-            result: Array = data / (1 + np.exp(-data))
-        return result
+            return np.asanyarray(data / (1 + np.exp(-data)))
 
 
 @dataclass(frozen=True)
@@ -245,8 +244,7 @@ class Maximum(_Binary):
 
     @override
     def compute(self, left: Array, right: Array) -> Array:
-        result: Array = np.maximum(left, right)
-        return result
+        return np.asanyarray(np.maximum(left, right))
 
 
 def _joined(left: Dim, right: Dim) -> Dim:
@@ -358,8 +356,8 @@ def _of_arrays(function: Callable[[float], float]) -> Callable[[Array], Array]:
     of_objects = np.frompyfunc(function, 1, 1)
 
     def computed(x: Array) -> Array:
-        found = of_objects(np.asanyarray(x, np.float64))
-        return np.asanyarray(found, np.result_type(x, np.float32))
+        numbers = of_objects(np.asanyarray(x, np.float64))
+        return np.asanyarray(numbers, np.result_type(x, np.float32))
 
     return computed
 
@@ -368,19 +366,16 @@ _erf: Final = _of_arrays(math.erf)
 
 
 def _sigmoid(x: Array) -> Array:
-    found: Array = 1 / (1 + np.exp(-x))
-    return found
+    return np.asanyarray(1 / (1 + np.exp(-x)))
 
 
 def _gelu(x: Array) -> Array:
-    found: Array = 0.5 * x * (1 + _erf(x * _ROOT_HALF))
-    return found
+    return np.asanyarray(0.5 * x * (1 + _erf(x * _ROOT_HALF)))
 
 
 def _tanh_gelu(x: Array) -> Array:
     inner = _ROOT_2_OVER_PI * (x + 0.044715 * (x * x * x))
-    found: Array = 0.5 * x * (1 + np.tanh(inner))
-    return found
+    return np.asanyarray(0.5 * x * (1 + np.tanh(inner)))
 
 
 def _softplus(x: Array, beta: Array, threshold: Array) -> Array:
@@ -507,8 +502,7 @@ def _elu(x: Array, alpha: Array) -> Array:
 
 
 def _hard_sigmoid(x: Array) -> Array:
-    found: Array = np.minimum(np.maximum(x + 3, 0), 6) / 6
-    return found
+    return np.asanyarray(np.minimum(np.maximum(x + 3, 0), 6) / 6)
 
 
 NUMBERS: Final[dict[str, NumberFunction]] = {

@@ -464,9 +464,9 @@ class Windows:
         padded = np.pad(array, [*([(0, 0)] * len(lead)), *added])
         reach = [step * (size - 1) + 1 for size, step in zip(self.size, self.dilation, strict=True)]
         dims = tuple(range(len(lead), len(lead) + rank))
-        found = np.lib.stride_tricks.sliding_window_view(padded, reach, dims)
+        windows = np.lib.stride_tricks.sliding_window_view(padded, reach, dims)
         steps = [slice(None, None, step) for step in (*self.stride, *self.dilation)]
-        return found[(*(slice(None) for _ in lead), *steps)]
+        return windows[(*(slice(None) for _ in lead), *steps)]
 
 
 @dataclass(frozen=True)
@@ -519,7 +519,7 @@ class Convolved(Step):
         order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
         rows = seen.transpose(order).reshape(groups, math.prod(count), -1)
         held = weights.reshape(groups, self.outputs, -1).transpose(0, 2, 1)
-        found: Array = (rows @ held).transpose(0, 2, 1).reshape(groups * self.outputs, -1)
+        result: Array = (rows @ held).transpose(0, 2, 1).reshape(groups * self.outputs, -1)
         if bias:
-            found = found + bias[0]
-        return found.reshape(-1, count[-1])
+            result = result + bias[0]
+        return result.reshape(-1, count[-1])

@@ -71,14 +71,14 @@ class Along(Step):
     def compute(self, *values: Array) -> Array:
         rank = len(self.grids[0])
         order = [*(dim for dim in range(rank) if dim not in self.axes), *self.axes]
-        found = self.function.compute(
+        result = self.function.compute(
             *(
                 each.reshape(grid).transpose(order)
                 for each, grid in zip(values, self.grids, strict=True)
             )
         )
         grid = self._result()
-        return found.transpose(np.argsort(order)).reshape(math.prod(grid[:-1]), grid[-1])
+        return result.transpose(np.argsort(order)).reshape(math.prod(grid[:-1]), grid[-1])
 
     def _sizes(self, grid: Sequence[int]) -> tuple[int, ...]:
         return tuple(grid[axis] for axis in self.axes)
@@ -140,13 +140,13 @@ class Weighed(OnAxes):
 
     @override
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        found, left = 0, list(sizes[0])
+        flops, left = 0, list(sizes[0])
         for axis, taps in enumerate(self.taps):
             left[axis] = 1
             others = apart * math.prod(left)
-            found += others * sum(max(0, 2 * len(tap.places) - 1) for tap in taps)
+            flops += others * sum(max(0, 2 * len(tap.places) - 1) for tap in taps)
             left[axis] = len(taps)
-        return found
+        return flops
 
     @override
     def compute(self, *arrays: Array) -> Array:
@@ -235,8 +235,7 @@ class SortedPlaces(OnAxes):
         if not self.descending:
             return np.argsort(x, axis=-1, kind="stable")
         backwards: Array = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-        found: Array = x.shape[-1] - 1 - backwards
-        return found
+        return np.asanyarray(x.shape[-1] - 1 - backwards)
 
 
 @dataclass(frozen=True)
@@ -260,12 +259,12 @@ class RankedPlace(OnAxes):
     @override
     def compute(self, *arrays: Array) -> Array:
         (x,) = arrays
-        found = SortedPlaces().compute(x)[..., self.rank, None]
+        place = SortedPlaces().compute(x)[..., self.rank, None]
         if not self.finds_nan:
-            return found
+            return place
         no_number = is_nan(x)
         first = np.argmax(no_number, axis=-1)[..., None]
-        return np.where(no_number.any(axis=-1, keepdims=True), first, found)
+        return np.where(no_number.any(axis=-1, keepdims=True), first, place)
 
 
 @dataclass(frozen=True)
@@ -281,8 +280,8 @@ class ExtremePlace(OnAxes):
     @override
     def compute(self, *arrays: Array) -> Array:
         (x,) = arrays
-        found = np.argmax(x, axis=-1) if self.is_largest else np.argmin(x, axis=-1)
-        return np.expand_dims(found, -1)
+        place = np.argmax(x, axis=-1) if self.is_largest else np.argmin(x, axis=-1)
+        return np.expand_dims(place, -1)
 
 
 @dataclass(frozen=True)
@@ -300,12 +299,12 @@ class Extremes(OnAxes):
 
     @override
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        found, left = 0, list(sizes[0])
+        flops, left = 0, list(sizes[0])
         for axis, windows in enumerate(self.windows):
             left[axis] = 1
-            found += apart * math.prod(left) * sum(len(each) - 1 for each in windows)
+            flops += apart * math.prod(left) * sum(len(each) - 1 for each in windows)
             left[axis] = len(windows)
-        return found
+        return flops
 
     @override
     def compute(self, *arrays: Array) -> Array:
@@ -314,8 +313,8 @@ class Extremes(OnAxes):
             moved = np.moveaxis(x, axis - len(self.windows), -1)
             have = moved.shape[-1]
             inside = ([at for at in each if at < have] for each in windows)
-            found = [moved[..., each].max(axis=-1, initial=-np.inf) for each in inside]
-            x = np.moveaxis(np.stack(found, axis=-1), -1, axis - len(self.windows))
+            largest_numbers = [moved[..., each].max(axis=-1, initial=-np.inf) for each in inside]
+            x = np.moveaxis(np.stack(largest_numbers, axis=-1), -1, axis - len(self.windows))
         return x
 
 
@@ -343,22 +342,22 @@ class WindowPlaces(OnAxes):
         (x,) = arrays
         space = x.shape[x.ndim - len(self.windows) :]
         flat = x.reshape(*x.shape[: x.ndim - len(self.windows)], -1)
-        found = []
+        results = []
         for window in itertools.product(*self.windows):
             places = np.zeros(1, np.int64)
             for size, along in zip(space, window, strict=True):
                 places = np.add.outer(places * size, along).reshape(-1)
             if any(along[0] >= size for size, along in zip(space, window, strict=True)):
-                found.append(np.full(flat.shape[:-1], places[0]))
+                results.append(np.full(flat.shape[:-1], places[0]))
                 continue
             numbers = flat[..., places]
             no_number = is_nan(numbers)
             last_nan = len(places) - 1 - np.argmax(no_number[..., ::-1], axis=-1)
-            found.append(
+            results.append(
                 places[np.where(no_number.any(axis=-1), last_nan, np.argmax(numbers, axis=-1))]
             )
         counts = (len(each) for each in self.windows)
-        return np.stack(found, axis=-1).reshape(*flat.shape[:-1], *counts)
+        return np.stack(results, axis=-1).reshape(*flat.shape[:-1], *counts)
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,9 @@ class _Retile(Reduction):
             data = np.concatenate([tile.data for tile in state], axis=self.axis)
             data.flags.writeable = False  # tiles are packed to be read repeatedly
         rows, cols = sizes
-        found = Tile(rows, cols, result.dtype, data, in_memory=first.in_memory)
-        found.valid_rows, found.valid_cols = valid
-        return found
+        packed = Tile(rows, cols, result.dtype, data, in_memory=first.in_memory)
+        packed.valid_rows, packed.valid_cols = valid
+        return packed
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,7 @@ class Softmax(Step):
         shifted = x - x.max(axis=-1, keepdims=True)
         powers = np.exp(shifted)
         total = powers.sum(axis=-1, keepdims=True)
-        result: Array = shifted - np.log(total) if self.logarithm else powers / total
-        return result
+        return np.asanyarray(shifted - np.log(total) if self.logarithm else powers / total)
 
 
 @dataclass(frozen=True)
@@ -273,8 +272,7 @@ class RowMaximum(_RowWise):
     def compute(self, data: Array, tile: Tile) -> Array:
         ends = limits(tile.dtype)
         lowest = -np.inf if ends is None else ends[0]
-        result: Array = data.max(axis=1, keepdims=True, initial=lowest)
-        return result
+        return np.asanyarray(data.max(axis=1, keepdims=True, initial=lowest))
 
 
 @dataclass(frozen=True)

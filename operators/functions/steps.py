@@ -46,8 +46,8 @@ class Chain(Function):
 
     @override
     def flops(self, *inputs: Shaped) -> Dim:
-        found = self._shapes(inputs)
-        return sum(step.flops(*(found[index] for index in step.arrays)) for step in self.steps)
+        sizes = self._shapes(inputs)
+        return sum(step.flops(*(sizes[index] for index in step.arrays)) for step in self.steps)
 
     @override
     def apply(self, *inputs: Tile) -> Tile:
@@ -75,10 +75,10 @@ class Chain(Function):
 
 def shapes(operands: Sequence[Shape], steps: Sequence[Step]) -> list[Shape]:
     """Return rows and columns of the operands and of every step's result."""
-    found = list(operands)
+    results = list(operands)
     for step in steps:
-        found.append(step.shape(*(found[index] for index in step.arrays)))
-    return found
+        results.append(step.shape(*(results[index] for index in step.arrays)))
+    return results
 
 
 _FLOAT32: Final = dtype_named("float32")
@@ -122,16 +122,16 @@ class Step:
 
     def apply(self, *arrays: Array) -> Array:
         """Return the result of arrays in the precision of ``wide``, rounded, in that precision."""
-        given = iter(arrays)
+        remaining = iter(arrays)
         # As in PyTorch, an integer operand beside floating-point numbers is floating-point.
         whole = all(map(is_whole, arrays))
         values: list[Array] = [
-            _number(each.value, whole=whole) if isinstance(each, Number) else next(given)
+            _number(each.value, whole=whole) if isinstance(each, Number) else next(remaining)
             for each in self.reads
         ]
         with np.errstate(all="ignore"):
-            found = carried(self.compute(*values), values)
-            return wide(narrow(found, self.dtype, self.called))
+            result = carried(self.compute(*values), values)
+            return wide(narrow(result, self.dtype, self.called))
 
     @property
     def called(self) -> str:

@@ -279,9 +279,9 @@ class Step(ABC):
     def seen(self, array: np.ndarray) -> np.ndarray:
         """Return the view of an array."""
 
-    @abstractmethod
     def in_tile(self, tile: NDArray[np.int64], after: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return a tile of the view, of shape ``after``, for a tile of its input."""
+        """Return a tile of the view, of shape ``after``; by default elements keep their order."""
+        return tile.reshape(after)
 
 
 @dataclass(frozen=True)
@@ -338,10 +338,6 @@ class Reshaped(Step):
     def seen(self, array: np.ndarray) -> np.ndarray:
         return array.reshape(self.shape)
 
-    @override
-    def in_tile(self, tile: NDArray[np.int64], after: tuple[int, ...]) -> NDArray[np.int64]:
-        return tile.reshape(after)
-
 
 @dataclass(frozen=True)
 class Sliced(Step):
@@ -363,10 +359,6 @@ class Sliced(Step):
     def seen(self, array: np.ndarray) -> np.ndarray:
         # Not copied: the weights of a layer may be cut into hundreds of parts.
         return array[(slice(None),) * self.dim + (slice(self.first, self.first + self.count),)]
-
-    @override
-    def in_tile(self, tile: NDArray[np.int64], after: tuple[int, ...]) -> NDArray[np.int64]:
-        return tile.reshape(after)
 
 
 @dataclass(frozen=True)

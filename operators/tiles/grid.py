@@ -142,20 +142,20 @@ class Grid:
         """Return the layout of the tiles of a view; None if no loops describe it."""
         if not self.count or not math.prod(view.shape):
             return None
-        found = counted(self.shape, view.shape, view.strides, view.offset)
-        if found is None:
+        loops = counted(self.shape, view.shape, view.strides, view.offset)
+        if loops is None:
             return None
         tile = (*(1 for _ in self.shape[:-2]), *self.tile)
         return Layout(
             self.tensor.shape,
             tile,
-            found.trips,
+            loops.trips,
             tuple(
                 step if dim is None else step * tile[dim]
-                for step, dim in zip(found.steps, found.map, strict=True)
+                for step, dim in zip(loops.steps, loops.map, strict=True)
             ),
-            found.map,
-            tuple(at * size for at, size in zip(found.start, tile, strict=True)),
+            loops.map,
+            tuple(at * size for at, size in zip(loops.start, tile, strict=True)),
         )
 
     def checked(self, address: Tile, ports: Ports) -> int:

@@ -183,10 +183,10 @@ class Tensor:
         Raises:
             ProgramError: the file cannot be read, or does not hold the tensor.
         """
-        found = find(Path(file), name)
-        if dtype is None and found.dtype.kind in "biu":
-            dtype = found.dtype.name
-        return cls(found.shape, found.data, dtype=dtype)
+        mapped = find(Path(file), name)
+        if dtype is None and mapped.dtype.kind in "biu":
+            dtype = mapped.dtype.name
+        return cls(mapped.shape, mapped.data, dtype=dtype)
 
     @checked
     def viewed(self, shape: tuple[int, ...]) -> Self:
@@ -203,10 +203,10 @@ class Tensor:
                 f"Tensor.viewed: shape is {list(shape)}: "
                 f"expected the number of elements of {list(self.shape)}"
             )
-        found = copy.copy(self)
-        found.shape = shape
-        found._base = self.base
-        return found
+        view = copy.copy(self)
+        view.shape = shape
+        view._base = self.base
+        return view
 
     @property
     def base(self) -> Tensor:
@@ -268,15 +268,15 @@ class Elements:
             ValueError: the tensor has no data, or data of another shape.
         """
         tracks = tracks_errors()
-        found, tracked = self._as.get(dtype, (None, None))
-        if found is None or (tracks and tracked is None):
+        data, tracked = self._as.get(dtype, (None, None))
+        if data is None or (tracks and tracked is None):
             array = self._tensor.array
             constant = array.dtype == dtype and is_constant(array)
-            found = np.ascontiguousarray(array if constant else converted(array, dtype))
-            found.flags.writeable = False
-            tracked = loaded(found, array) if tracks else None
-            self._as[dtype] = found, tracked
-        return found if not tracks or tracked is None else tracked
+            data = np.ascontiguousarray(array if constant else converted(array, dtype))
+            data.flags.writeable = False
+            tracked = loaded(data, array) if tracks else None
+            self._as[dtype] = data, tracked
+        return data if not tracks or tracked is None else tracked
 
 
 def _misfit(shape: tuple[int, ...], found: tuple[int, ...]) -> str:
