@@ -12,10 +12,10 @@ import numpy as np
 
 from fabric.analysis.trace.analysis.other_memory import memory_of, port_bytes, rate_text, scaled
 from fabric.analysis.trace.analysis.what_if_result import (
-    BlockedUnit,
     ChannelWaits,
+    MovedEnd,
     ReleasedUnit,
-    UnitEnd,
+    WaitingUnit,
     WhatIf,
 )
 from fabric.analysis.trace.reading.reader import RecordedRun, refused
@@ -198,7 +198,7 @@ def what_if_of(
         reasons=_reasons(record, work, links, hbm, ended=moved is not None),
         units=_units(names, *moved) if moved else (),
         channels=_channels(record, vector, *moved) if moved else (),
-        loop=tuple(_blocked_unit(record, vector, each) for each in after.loop_of(retimed.blocked)),
+        loop=tuple(_waiting_unit(record, vector, each) for each in after.loop_of(retimed.blocked)),
         stopped=stopped,
         released=tuple(sorted(released, key=lambda unit: (unit.cycle, unit.name))),
     )
@@ -282,9 +282,9 @@ def _reasons(
     return (*record.arbitrated, *times)
 
 
-def _units(names: Names, before: Waits, after: Waits) -> tuple[UnitEnd, ...]:
+def _units(names: Names, before: Waits, after: Waits) -> tuple[MovedEnd, ...]:
     found = [
-        UnitEnd(name, *wired, was, will)
+        MovedEnd(name, *wired, was, will)
         for name, wired, was, will in zip(
             names.units, names.wired, before.ends.tolist(), after.ends.tolist(), strict=True
         )
@@ -312,10 +312,10 @@ def _change(waits: ChannelWaits) -> int:
     )
 
 
-def _blocked_unit(record: Record, depths: list[int], blocked: Blocked) -> BlockedUnit:
+def _waiting_unit(record: Record, depths: list[int], blocked: Blocked) -> WaitingUnit:
     channel = record.channels[blocked.channel]
     other = channel.consumer if blocked.full else channel.producer
-    return BlockedUnit(
+    return WaitingUnit(
         record.units[blocked.unit],
         channel.name,
         depths[blocked.channel],

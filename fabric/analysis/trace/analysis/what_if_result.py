@@ -19,7 +19,7 @@ _HBM: Final = {"bandwidth": "bandwidth", "latency": "latency", "ports": "width o
 
 
 @dataclass(frozen=True)
-class UnitEnd:
+class MovedEnd:
     """A unit that ends in another cycle."""
 
     name: str
@@ -41,7 +41,7 @@ class ChannelWaits(NamedTuple):
     full_after_cycles: int
 
 
-class BlockedUnit(NamedTuple):
+class WaitingUnit(NamedTuple):
     """A unit that would wait forever for ``other``, for a slot if ``full``, else an element."""
 
     name: str
@@ -78,9 +78,9 @@ class WhatIf(Result):
     cycles_before: int
     cycles: int | None
     reasons: tuple[str, ...]
-    units: tuple[UnitEnd, ...] = field(repr=False)
+    units: tuple[MovedEnd, ...] = field(repr=False)
     channels: tuple[ChannelWaits, ...] = field(repr=False)
-    loop: tuple[BlockedUnit, ...]
+    loop: tuple[WaitingUnit, ...]
     stopped: bool = False
     released: tuple[ReleasedUnit, ...] = ()
 
@@ -137,7 +137,7 @@ def _verdict(result: WhatIf) -> str:
     return f"{counted(before, 'cycle')} before, {result.cycles:,} after: {change}{share}."
 
 
-def _blocked(unit: BlockedUnit) -> str:
+def _blocked(unit: WaitingUnit) -> str:
     if unit.full:
         return (
             f"{unit.name} waits for {unit.other}: {unit.channel} is full, "

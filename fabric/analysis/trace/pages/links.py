@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.analysis.drawing.mesh import Link, Square, mesh
 from fabric.analysis.drawing.paper import framed
-from fabric.analysis.trace.reading.integrity import LoadedLink, Mesh
+from fabric.analysis.trace.reading.integrity import LinkLoad, MeshSize
 from fabric.display.html import fragment
 from fabric.display.parts import Rows, Sheet, line
 from fabric.graph.hardware.latency import Site
@@ -22,7 +22,7 @@ _LEVELS: Final = 10
 _SHOWN: Final = 10
 
 
-def links_section(links: Sequence[LoadedLink], size: Mesh) -> str:
+def links_section(links: Sequence[LinkLoad], size: MeshSize) -> str:
     """Return the mesh and the busiest links of a run; empty if no link has a limit."""
     if not links:
         return ""
@@ -36,7 +36,7 @@ def links_section(links: Sequence[LoadedLink], size: Mesh) -> str:
     )
 
 
-def _picture(links: Sequence[LoadedLink], size: Mesh) -> str:
+def _picture(links: Sequence[LinkLoad], size: MeshSize) -> str:
     busy: defaultdict[Site, float] = defaultdict(float)
     between = []
     for link in links:
@@ -59,7 +59,7 @@ def _level(share: float) -> tuple[float, str]:
     return (level + 1) / _LEVELS, f"busy {10 * level} to {10 * (level + 1)} %"
 
 
-def _busiest(links: Sequence[LoadedLink]) -> Sheet:
+def _busiest(links: Sequence[LinkLoad]) -> Sheet:
     rows = [
         (link.name, link.bytes, f"{100 * link.share:.1f}", visible(_channels(link)))
         for link in nlargest(_SHOWN, links, key=lambda link: link.share)
@@ -69,6 +69,6 @@ def _busiest(links: Sequence[LoadedLink]) -> Sheet:
         yield line(f"{counted(len(links) - _SHOWN, 'more link')} carried something.")
 
 
-def _channels(link: LoadedLink) -> str:
+def _channels(link: LinkLoad) -> str:
     more = link.users - len(link.channels)
     return ", ".join(link.channels) + (f", {more:,} more" if more > 0 else "")

@@ -75,7 +75,7 @@ class _Channel(msgspec.Struct, frozen=True):
     interval_cycles: _Number = 0
 
 
-class Mesh(msgspec.Struct, frozen=True):
+class MeshSize(msgspec.Struct, frozen=True):
     """The size of a network."""
 
     columns: Annotated[int, msgspec.Meta(ge=1, le=_SITES)] = 1
@@ -85,7 +85,7 @@ class Mesh(msgspec.Struct, frozen=True):
 class _Hardware(msgspec.Struct, frozen=True):
     on_chip: _OnChip = _OnChip()
     channel: _Channel = _Channel()
-    network: Mesh = Mesh()
+    network: MeshSize = MeshSize()
 
 
 class Flow(msgspec.Struct, frozen=True):
@@ -151,7 +151,7 @@ def head_in(meta: JsonObject) -> Head | None:
         return None
 
 
-class LoadedLink(msgspec.Struct, frozen=True):
+class LinkLoad(msgspec.Struct, frozen=True):
     """The load of a limited link; a link inside a site has equal ends.
 
     ``share``: of its capacity. ``channels``: the first of the ``users``.
@@ -184,7 +184,7 @@ class End(msgspec.Struct, frozen=True):
     verified: bool | None = None
     closeness: str = ""
     priced: dict[str, list[list[str]]] = {}
-    links: list[LoadedLink] = []
+    links: list[LinkLoad] = []
     on_chip_bytes: list[_Number] = []
 
 
