@@ -235,16 +235,12 @@ def _read_per_row(node: Node) -> str | None:
         return None
     if row.dtype == ADDRESS_DTYPE or row.rows != 1 or tile.rows == 1:
         return None
-    view = product(tiles.shape[len(reference.shape) :])
+    view = product((*tiles.shape[len(reference.shape) :], tile.size_bytes))
+    amount = counted(view, "byte") if isinstance(view, int) else f"{short_text(view)} bytes"
     return (
-        f"reads {_bytes(view, tile)} again for every single row of {node.inputs[0].name}: "
+        f"reads {amount} again for every single row of {node.inputs[0].name}: "
         "expected tiles of several rows as its reference"
     )
-
-
-def _bytes(count: object, tile: TileType) -> str:
-    size = count * tile.size_bytes  # type: ignore[operator]
-    return counted(size, "byte") if isinstance(size, int) else f"{short_text(size)} bytes"
 
 
 def _shallow(plan: Plan) -> Iterator[str]:

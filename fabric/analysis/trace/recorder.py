@@ -269,7 +269,7 @@ def _waiting_rows(state: RunState, plan: Plan) -> Iterator[tuple[object, ...]]:
                 channel.held,
                 -1 if channel.closed_cycle is None else channel.closed_cycle,
                 *_expected_columns(expected[number] if unit.number in in_loop else None),
-                *((wait and wait.stops) or (-1, -1)),
+                *(wait.stops or (-1, -1)),
             )
 
 

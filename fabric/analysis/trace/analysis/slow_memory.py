@@ -21,8 +21,6 @@ _MUCH: Final = {
 }
 """Smallest percentage of the buses' cycles that is reported."""
 
-_NEVER: Final = 101.0
-
 _LOST: Final = {BusUse.WINDOW, BusUse.CONFLICT}
 
 _MANY_CONFLICTS: Final = 20
@@ -107,7 +105,7 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
     spent = ", ".join(f"{use.label} {share:.1f} %" for use, share in shares.items())
     yield f"Cycles of its buses: {spent}."
     yield f"Of its requests: {row_outcomes(counters)}."
-    much = {use for use, share in shares.items() if share >= _MUCH.get(use, _NEVER)}
+    much = {use for use, least in _MUCH.items() if shares.get(use, 0) >= least}
     conflicts = sum(each.row_conflicts for each in counters.channels)
     # If most requests wait for rows, a larger window would only hold more such requests.
     if BusUse.WINDOW in much and shares[BusUse.WINDOW] > shares.get(BusUse.CONFLICT, 0):

@@ -161,7 +161,7 @@ def summary_of(trace: RecordedRun) -> TraceSummary:
         waits=waits,
         has_state=trace.has_state,
         not_ended=tuple(
-            UnitLeft(*wired, waits_for and Operation(waits_for), since, tuple(channels))
-            for *wired, waits_for, since, channels in trace.rows(_LEFT)
+            UnitLeft(name, file, line, waits_for and Operation(waits_for), since, tuple(channels))
+            for name, file, line, waits_for, since, channels in trace.rows(_LEFT)
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from msgspec import structs
@@ -31,15 +31,8 @@ def record_in(trace: RecordedRun) -> Record:
     return _record_in(trace)
 
 
-class Stopped(NamedTuple):
-    """The operations of a deadlocked run, then the awaited operations of ``waiting`` units."""
-
-    record: Record
-    waiting: tuple[int, ...]
-
-
-def stopped_in(trace: RecordedRun) -> Stopped:
-    """Return the record of a run that deadlocked, up to the awaited operations.
+def stopped_in(trace: RecordedRun) -> tuple[Record, tuple[int, ...]]:
+    """Return the record of a deadlocked run with the awaited operations, and their units.
 
     A unit that waits for any of several channels, or for a memory, has no such operation.
     """
@@ -71,7 +64,7 @@ def stopped_in(trace: RecordedRun) -> Stopped:
             for channel, count in zip(record.channels, sent, strict=True)
         ),
     )
-    return Stopped(found, tuple(sorted(events)))
+    return found, tuple(sorted(events))
 
 
 def _ended_otherwise(trace: RecordedRun, expected: str) -> ConfigurationError:
