@@ -4,27 +4,22 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import Hardware, Program, StreamType, Tile, TileType
+from fabric import Hardware, Program
 from fabric.extend import ChannelDescription
 from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
 from fabric.messages.files import programs
-from fabric.timing.compiled.arrays import Arrays
-from operators import Consumer, Flatten, Repeat
 from tests.compiled.both import both, described
-from tests.compiled.odd_programs import Stops
 from tests.deadlock.cases import CASES as STUCK
 from tests.network.placed import write_placement
-from tests.operators.driving import Choices, Emit
+from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
@@ -122,36 +117,6 @@ def test_shipped_placed_programs_are_equal_in_both_engines(
     assert not found.gave_up
     # Channels that share no links count no waits for links.
     assert found.said["report"].network.links_cycles
-
-
-def crowded() -> Program:
-    mesh = Mesh(columns=2, rows=2, link_bytes_per_cycle=1)
-    with hardware_scope(Hardware(network=mesh)), Program("crowded", mode="timing") as made:
-        tile = Tile(1, 1, np.dtype(np.float32))
-        one = Emit(StreamType((1,), TileType(1, 1, tile.dtype)), [(tile, 0)])()
-        rows = Repeat(5)(Repeat(200)(one))
-        Consumer()(Flatten(0, 1)(rows))
-        Consumer()(Stops(2)(rows))
-    return made
-
-
-def test_links_grow_with_their_waiting_elements(tmp_path: Path) -> None:
-    edges = [edge.key for edge in elaborate(crowded()).edges]
-    crowds = []
-    native = Arrays.crowd
-
-    def noted(arrays: Arrays, number: int) -> None:
-        crowds.append(number)
-        native(arrays, number)
-
-    with mock.patch.object(Arrays, "crowd", noted):
-        found = both(crowded, tmp_path, depths=dict.fromkeys(edges, 5_000))
-
-    assert found.compiled
-    # From 128 places to 1,024, on the way that is not left.
-    assert max(map(crowds.count, crowds)) == 3
-    left_over = {each.option: each.left_over for each in found.state.channels}
-    assert (left_over.pop("stops_1.0"), any(left_over.values())) == (998, False)
 
 
 @pytest.mark.parametrize("name", spread(["pack_rows", "loop_of_2", "cut_off_sub_tensor"], 1))

@@ -25,8 +25,6 @@ from operators import (
 )
 from tests.deadlock.parts import Leak, Rows, Script, feedback, gather, relay, sink, source
 
-__all__ = ["CASES", "Case"]
-
 
 @dataclass(frozen=True)
 class Case:

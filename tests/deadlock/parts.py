@@ -6,7 +6,6 @@ for 3 cycles, ``steer`` sends an element from input 0 to the output a selector f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +14,6 @@ from typing_extensions import override
 from fabric import Dim, Feedback, Stream, StreamType
 from fabric.extend import BoolType, Operator, Ports, Wiring
 from tests.bases import Source
-
-__all__ = ["Leak", "Rows", "Script", "feedback", "gather", "join", "relay", "sink", "source"]
 
 
 @dataclass(frozen=True)
@@ -113,12 +110,6 @@ def gather(name: str, stream: Stream, size: int) -> Stream:
     steps = ("r0",) * size + ("s0", "c1")
     (count,) = stream.shape
     return Script(steps, counts=(count // size,), name=name)(stream)[0]
-
-
-def join(name: str, streams: Sequence[Stream]) -> Stream:
-    """Return one element for one of every stream, received in their order."""
-    steps = (*(f"r{port}" for port in range(len(streams))), "s0", "c1")
-    return Script(steps, counts=streams[0].shape, name=name)(*streams)[0]
 
 
 def sink(name: str, stream: Stream) -> None:

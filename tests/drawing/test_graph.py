@@ -167,15 +167,6 @@ def test_graph_command_writes_the_language_of_the_suffix(
     assert Path(file).read_text(encoding="utf-8").startswith(start)
 
 
-def test_graph_command_unknown_suffix_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["graph", FILE, "-o", "x.png"])
-
-    assert 2 == status
-    assert capsys.readouterr().err.endswith(
-        "'x.png': expected a name that ends in .svg, .dot or .mmd\n"
-    )
-
-
 def test_graph_command_with_a_run_shows_its_shares(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["run", FILE])
     assert 0 == main(["graph", FILE, "--run", LOG, "-o", "x.svg"])
@@ -192,40 +183,37 @@ def test_graph_command_with_a_run_shows_its_shares(capsys: pytest.CaptureFixture
     capsys.readouterr()
 
 
-def test_graph_command_without_the_run_folder_is_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    status = main(["graph", FILE, "--run", "nowhere", "-o", "x.svg"])
-
-    assert 2 == status
-    assert (
-        "fabric: nowhere/counters.json: --run nowhere: No such file or directory: expected the "
-        "folder of a finished run\n"
-    ) == capsys.readouterr().err
-
-
-@pytest.mark.parametrize("content", ['{"units": [{"name": []}]}', "\udcff"])
-def test_graph_command_damaged_counters_are_refused(
-    content: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert 0 == main(["run", FILE])
-    capsys.readouterr()
-    counters = Path(LOG, "counters.json")
-    counters.write_bytes(content.encode("utf-8", "surrogateescape"))
-
-    assert 2 == main(["graph", FILE, "--run", LOG, "-o", "x.svg"])
-    assert "not the counters of a run: expected a file of `run`" in capsys.readouterr().err
-
-
-def test_graph_command_counters_of_another_program_are_refused(
+@pytest.mark.parametrize(
+    ("options", "counters", "said"),
+    [
+        (("-o", "x.png"), None, "'x.png': expected a name that ends in .svg, .dot or .mmd\n"),
+        (
+            ("--run", "nowhere"),
+            None,
+            "fabric: nowhere/counters.json: --run nowhere: No such file or directory: expected the "
+            "folder of a finished run\n",
+        ),
+        (("--run", LOG), '{"units": [{"name": []}]}', "not the counters of a run: expected a file"),
+        (("--run", LOG), "\udcff", "not the counters of a run: expected a file of `run`"),
+        (
+            ("--run", LOG, "-p", "experts=3"),
+            None,
+            "the run has no operator flatten_7: expected a run of this program with the same "
+            "parameters\n",
+        ),
+    ],
+)
+def test_graph_command_with_a_wrong_file_or_run_is_refused(
+    options: tuple[str, ...],
+    counters: str | None,
+    said: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert 0 == main(["run", FILE])
+    if counters is not None:
+        content = counters.encode("utf-8", "surrogateescape")
+        Path(LOG, "counters.json").write_bytes(content)
     capsys.readouterr()
-    status = main(["graph", FILE, "-p", "experts=3", "-o", "x.svg", "--run", LOG])
 
-    assert 2 == status
-    assert capsys.readouterr().err.endswith(
-        "the run has no operator flatten_7: expected a run of this program with the same "
-        "parameters\n"
-    )
+    assert 2 == main(["graph", FILE, "-o", "x.svg", *options])
+    assert said in capsys.readouterr().err

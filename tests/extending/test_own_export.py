@@ -42,9 +42,7 @@ def test_users_export_form_has_every_waited_cycle(tmp_path: Path) -> None:
     }
 
 
-def test_export_form_has_one_writer(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"form 'csv': there is one already: expected"):
-        export_form("csv")
+def test_unknown_export_form_names_a_similar_one(tmp_path: Path) -> None:
     wired = chain(("s0",), ("r0",), elements=1)
     report = simulate(wired, trace="events")
     with pytest.raises(ConfigurationError, match=r"form 'foldd': expected .*mean folded\?"):

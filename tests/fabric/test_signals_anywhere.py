@@ -29,7 +29,7 @@ _COMMANDS: Final = {
     "graph": ("graph", _PROGRAM, "-o", "graph.svg"),
     "size": ("size", _PROGRAM, "--json"),
     "operators": ("operators",),
-    "study": ("study", str(_ROOT / "tests" / "fabric" / "signalled_program.py"), "--jobs", "2",
+    "study": ("study", str(_ROOT / "tests/fabric/study/program_of_points.py"), "--jobs", "2",
               "--json", "--vary", "tiles=2..200+2", "--minimize", "cycles", "-o", "found"),
 }  # fmt: skip
 

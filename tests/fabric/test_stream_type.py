@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import SelectorType, StreamType, TileType, TupleType
+from fabric import SelectorType, TileType, TupleType
 from fabric.extend import BoolType, BufferType, ValueType
 
 FLOAT = np.dtype(np.float32)
@@ -27,7 +27,3 @@ class TestBytes:
     )
     def test_bytes_of_each_type(self, value: ValueType, size_bytes: int) -> None:
         assert size_bytes == value.size_bytes
-
-    def test_elements_of_a_tile_and_a_stream(self) -> None:
-        stream = StreamType((4, 5, 6), TILE)
-        assert (6, 120, 2) == (TILE.size_elements, stream.count, stream.rank)

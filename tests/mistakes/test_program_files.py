@@ -33,20 +33,9 @@ MISTAKES: Final = [
         "4: parameter n of build() has no name to callers: expected no / behind it",
     ),
     (
-        "def build():\n    scale = Map()\n    return Program('p')\n",
-        [],
-        "5: Map: nothing is given for function: "
-        "expected Map(function, to_memory=..., *, name=..., flops_per_cycle=...)",
-    ),
-    (
         "def build():\n    Map(SiLU())(1)\n",
         [],
         "5: Map is called outside a program: expected `with Program(...)`",
-    ),
-    (
-        "def build():\n    with Program('p') as p:\n        Matmul()(1)\n    return p\n",
-        [],
-        "6: Matmul is a function, not an operator: write Map(Matmul())(stream)",
     ),
     (
         "def build(tokens: int = 4):\n    return Program('p')\n",

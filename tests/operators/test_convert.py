@@ -209,12 +209,3 @@ def test_conversion_of_random_tiles_is_verified(data: st.DataObject) -> None:
         assert "expected steps of equal size" in error.message  # noqa: PT017
         return
     assert simulate(program).verified
-
-
-def test_conversion_cuts_tiles_of_several_dimensions() -> None:
-    wide, narrow = Layout.tiled((2, 4, 6), (2, 4, 6)), Layout.tiled((2, 4, 6), (1, 2, 3))
-    assert simulate(converted(wide, narrow)).verified
-    assert simulate(converted(narrow, wide)).verified
-    halves = Layout.tiled((2, 4, 6), (2, 2, 6))
-    assert ext.common_tile(wide, halves) == (1, 2, 6)
-    assert simulate(converted(wide, halves)).verified

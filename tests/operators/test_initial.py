@@ -91,29 +91,3 @@ def test_integers_are_what_is_given(dtype: Any, number: float) -> None:
             return
         with pytest.raises(fab.ShapeError, match=f"expected numbers that {dtype.name} can hold"):
             op.Initial(number)(emitted)
-
-
-def running_sum(numbers: np.ndarray[Any, Any], begin: int, depth: int = 2) -> fab.Program:
-    count = len(numbers)
-    with fab.Program("running-sum", mode="functional", channel_depth=depth) as program:
-        x = op.Flatten(0, 2)(
-            op.LinearOffChipLoad(
-                op.Tensor((count, 1), numbers.reshape(count, 1), dtype="float32"), (1, 1)
-            )()
-        )
-        so_far = fab.Feedback(fab.StreamType((count - 1,), x.value))
-        y = op.Map(op.Add())(x, op.Initial(begin)(so_far))
-        route = op.Flatten(0, 1)(op.Selectors(np.zeros((count - 1, 1), int), width=1)())
-        so_far.connect(op.Flatten(0, 1)(op.Reassemble()([y], route)))
-        op.LinearOffChipStore("y")(op.Promote(0)(y))  # [N, 1]: every number ends a line
-    program.expect(y=lambda: begin + np.cumsum(numbers).reshape(count, 1))
-    return program
-
-
-@pytest.mark.parametrize("depth", [1, 2, 7])
-@pytest.mark.parametrize("begin", [0, 3])
-def test_a_loop_begins_and_ends(begin: int, depth: int) -> None:
-    numbers = np.random.default_rng(0).integers(0, 9, size=12).astype(np.float64)
-    report = fab.simulate(running_sum(numbers, begin, depth))
-
-    assert ("completed", True) == (report.status, report.verified)

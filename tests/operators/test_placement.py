@@ -117,20 +117,6 @@ def test_contiguous_placement_skips_odd_int4() -> None:
     assert sorted(reasons, key=str) == [None, "its tiles begin in the middle of a byte"]
 
 
-def test_contiguous_placement_changes_no_flat_cycle() -> None:
-    x = np.arange(64.0).reshape(8, 8)
-    reports = []
-    for placement in (PlacementDescription(), CONTIGUOUS):
-        with hardware_scope(Hardware(placement=placement)), Program("copy") as program:
-            op.LinearOffChipStore("y")(op.LinearOffChipLoad(x, (2, 4))())
-        program.expect(y=lambda: x)
-        reports.append(simulate(program, mode="functional"))
-    assert reports[0].cycles == reports[1].cycles
-    assert reports[1].verified
-    assert "placement" not in reports[0].as_json()["hardware"]
-    assert reports[1].as_json()["hardware"]["placement"]["tiles"] == "contiguous"
-
-
 @given(_cuts, st.sampled_from([1, 3, 16, 64]), st.sampled_from(list(_sizes)))
 def test_padded_rows_of_a_power_of_two_are_further_apart(
     cut: tuple[int, int, int, int], padding: int, dtype: str

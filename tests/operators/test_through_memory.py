@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 import operators as op
 from fabric import Layout, Program, ShapeError, Stream, simulate
-from tests.compiled.both import both
 from tests.fabric.layouts.layouts import places, streamed, tensor
 from tests.operators.test_convert import orders, tiles
 from tests.profiles import examples
@@ -93,20 +91,6 @@ def test_stream_through_memory_has_the_order_that_is_read(data: st.DataObject) -
         assert "do not form a matrix in memory" in error.message  # noqa: PT017
         return
     assert simulate(program).verified
-
-
-def test_stream_through_memory_is_equal_in_both_engines(tmp_path: Path) -> None:
-    program = program_of(ROWS, COLUMNS)
-    first, second = simulate(program), simulate(program)
-
-    assert first.verified
-    assert first.cycles == second.cycles == simulate(program, mode="timing").cycles
-    assert list(first.outputs) == list(simulate(program, mode="timing").outputs) == ["y"]
-    element_bytes = 4
-    # Read from the tensor, written to the scratch, read from it, and stored.
-    assert first.off_chip_traffic_bytes == 4 * 8 * 16 * element_bytes
-    told = both(lambda: program_of(ROWS, COLUMNS), tmp_path)
-    assert told.compiled
 
 
 def test_store_and_load_of_a_scratch_have_one_place() -> None:

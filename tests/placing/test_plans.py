@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import astuple, replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.analysis.placing.annealing import annealed, partitioned, random_sites
-from fabric.analysis.placing.annealing_loop import drawn
 from fabric.analysis.placing.bound import exact, lower_bound
 from fabric.analysis.placing.floor import Floor
 from fabric.graph.hardware.latency import Mesh
 from fabric.messages.errors import ConfigurationError
-from tests.placing import definition
 from tests.placing.definition import cheapest, cost, netlist
 from tests.profiles import examples, of_profile
 
@@ -85,45 +82,6 @@ def drawn_tree(units: int, seed: int) -> Floor:
 def test_plan_of_thirty_units_is_within_2_percent_of_the_bound(seed: int) -> None:
     floor = drawn_tree(30, seed)
     assert cost(floor, found(floor)) <= 1.02 * lower_bound(floor).bytes
-
-
-@pytest.mark.parametrize(
-    ("mesh", "site_bytes", "seed"),
-    [
-        (Mesh(columns=4, rows=3, units_per_site=2), None, 5),
-        (Mesh(columns=3, rows=4, units_per_site=3), 200, 0),
-        (
-            Mesh(
-                columns=4,
-                rows=4,
-                link_bytes_per_cycle=64,
-                die_columns=2,
-                crossing_cycles=5,
-                crossing_bytes_per_cycle=20,
-                units_per_site=1,
-            ),
-            None,
-            1,
-        ),
-    ],
-)
-def test_annealing_equals_its_definition(
-    mesh: Mesh, site_bytes: int | None, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = random.Random(seed)
-    nets = [
-        (source, drawn.sample([unit for unit in range(9) if unit != source], readers), size)
-        for source in range(9)
-        for readers, size in ((1 + source % 3, drawn.randrange(1, 400)),)
-    ]
-    floor = Floor.of(mesh, netlist(10, nets, on_edge=(1, 4, 5)), site_bytes)
-    start = random_sites(floor, seed)
-    assert start is not None
-    monkeypatch.setattr("fabric.analysis.placing.annealing._MOVES_PER_UNIT", 36)
-    told: list[str] = []
-    assert (annealed(floor, start, seed, told.append), told) == definition.annealed(
-        floor, start, seed, stage_moves=3
-    )
 
 
 def test_partition_without_room_is_refused() -> None:
@@ -205,12 +163,3 @@ def test_floor_without_room_on_the_edge_is_refused() -> None:
         match="9 units that use the HBM: expected at most 8, 1 on each of 8 sites on the edge",
     ):
         Floor.of(Mesh(columns=3, rows=3, units_per_site=1), nets)
-
-
-@examples(20, 200)
-@given(st.integers(0, 2**63 - 1), st.integers(1, 2**30))
-def test_random_numbers_equal_knuths_generator(seed: int, below: int) -> None:
-    annealing, state = SimpleNamespace(random=seed), seed
-    for _ in range(5):
-        state = (6364136223846793005 * state + 1442695040888963407) % 2**64
-        assert drawn(annealing, below) == state // 2**33 % 2**30 * below // 2**30  # type: ignore[arg-type]

@@ -96,12 +96,3 @@ def test_published_tables_are_in_the_readme() -> None:
     assert 11 == len(printed)
     assert "Attribution 4.0" in (published / "camera_ready/LICENSE").read_text("utf-8")
     assert [] == [name for name in tables if f"`{name}`" not in said]
-
-
-def test_recorded_addresses_are_8000_each() -> None:
-    with np.load(DATA / "published/dram/one_channel_addresses.npz") as archive:
-        sizes = {name: len(archive[name]) for name in archive.files}
-    with (DATA / "published/dram/one_channel_reference.csv").open(newline="") as file:
-        requests = {int(row["requests"]) for row in csv.DictReader(file)}
-
-    assert {8_000} == requests == set(sizes.values())

@@ -19,7 +19,6 @@ FLOAT32 = replace(Hardware(), tile=TileDescription(dtype="float32"))
 LENGTHS = [40, 3, 0, 32, 65, 31, 7, 12]
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "all dynamic, one region": {"regions": 1},
     "static tiles, blocks": {"tiling": "static", "tile_n": 3, "parallelisation": "coarse"},
     "shared regions, static tiles, blocks": {
         "tiling": "static",
@@ -28,9 +27,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "parallelisation": "coarse",
         "attention_regions": 3,
     },
-    "more regions than pairs": {"batch": 1, "attention_regions": 5},
-    "fewer requests than blocks": {"batch": 2, "parallelisation": "coarse"},
-    "two layers": {"layers": 2, "regions": 2},
     "other weight tiles, channels, layer": {
         "tile_f": 32,
         "tile_p": 4,
@@ -103,15 +99,6 @@ def test_decoder_of_any_small_size_is_verified_or_deadlocks(
     assert report.verified is True or (
         (report.status, parameters["tiling"]) == ("deadlock", "static") and regions < 8
     )
-
-
-def test_layers_one_by_one_take_as_many_cycles(lengths: Path) -> None:
-    both = run(lengths, "timing", layers=2)
-    alone = [run(lengths, "timing", first_layer=layer) for layer in range(2)]
-    # A row of the hidden state is 256 bytes: 4 requests, and 18 cycles on the way.
-    saved = sum(each.cycles or 0 for each in alone) - (both.cycles or 0)
-
-    assert 0 <= saved <= 2 * len(LENGTHS) * (4 + 18)
 
 
 @pytest.mark.parametrize(("regions", "tiling"), [(8, "dynamic"), (2, "static")])

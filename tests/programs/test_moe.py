@@ -54,25 +54,6 @@ def test_moe_remedy_of_a_deadlock_completes(
     assert 2_127_827 == json.loads(capsys.readouterr().out)["cycles"]
 
 
-def test_moe_narrow_tiles_in_one_region_deadlock(tmp_path: Path) -> None:
-    choice = np.tile([1, 2], (64, 1))
-    choice[0] = [0, 1]
-    report = run("timing", batch=64, regions=1, tile_n=2, routing=routing(tmp_path, choice))
-
-    assert (report.status, report.exit_status) == ("deadlock", 3)
-
-
-def test_moe_active_bytes_leave_out_idle_experts(tmp_path: Path) -> None:
-    file = routing(tmp_path, np.tile([0, 3], (24, 1)))
-    name = "on_chip_requirement_artifact_active_bytes"
-    packed = (2 * 8 + 2 * 8) * 64 * 4
-    loads = 3 * 64 * 64 * 2
-    ends = 64 * 2 + 2 + 2 * 64 * 4
-
-    assert run("timing", regions=2, tile_n=8, routing=file).extra[name] == packed + loads + ends
-    assert run("timing", regions=2, tiling="dynamic", routing=file).extra[name] is None
-
-
 def routing(folder: Path, choice: Any) -> Path:
     file = folder / "routing.npz"
     np.savez(file, data=choice)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fabric import Outcome, Point, Space, Study, grid
+from fabric import Outcome, Study, grid
 from fabric.explore.study.evaluation import Job, ProgramQuestion, known_before
 from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult, design_outcome
@@ -120,26 +120,3 @@ def test_pairs_in_another_order_on_banks_are_counted() -> None:
         ("regions, same tiles", 12, 2, 2.0, 0.2),
         ("all designs", 66, 5, 3.0, 0.3),
     ]
-
-
-@pytest.mark.parametrize(
-    ("first", "told"),
-    [
-        (1000, "expected at least batch=64 rows after the first 1,000"),
-        (-1, "first_token is -1: expected at least 0"),
-    ],
-)
-def test_unrecorded_tokens_are_refused(first: int, told: str) -> None:
-    study = opened("robust_design")
-    point = study.point(len(study.over) - 1)
-    asked = Point(point.index, {**point.setting, "first_token": first})
-    refused = known_before(Job.of(study, asked)).refused
-    assert refused is not None
-    assert told in (refused.reason or "")
-
-
-def test_first_token_without_a_file_is_refused() -> None:
-    study = Study(program=PROGRAMS / "moe.py", space=Space(((),)), fixed={"first_token": 3})
-    refused = known_before(Job.of(study, study.point(0))).refused
-    assert refused is not None
-    assert "first_token is 3 and nothing is read: expected routing=FILE.npz" in str(refused.reason)

@@ -42,18 +42,3 @@ def test_swiglu_errors_against_hardware_are_as_reported() -> None:
     banked_errors = [-0.6, 5.6, -0.7, 7.1, 2.1, 3.3, -3.4]
     assert banked_errors == pytest.approx(errors["banked"], abs=0.05)
     assert -8.8 == pytest.approx(min(errors["theirs"]), abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("tile_batch", "tile_inter", "by_columns"), [(16, 256, False), (64, 16, True)]
-)
-def test_swiglu_is_verified_in_the_cycles_of_timing_mode(
-    tile_batch: int, tile_inter: int, *, by_columns: bool
-) -> None:
-    given = {"tile_batch": tile_batch, "tile_inter": tile_inter, "by_columns": by_columns}
-    functional = simulate(program("swiglu", HARDWARE, **given), mode="functional")
-    timing = simulate(program("swiglu", HARDWARE, **given))
-
-    assert functional.verified is True
-    assert timing.cycles == functional.cycles
-    assert timing.units == functional.units

@@ -15,7 +15,7 @@ from fabric import Hardware, Program, ProgramError, Tile, dtype_named
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from operators.functions.choosing import SelectorOf, TakenAlong, TopPlaces
-from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient, ShiftedExp
+from operators.functions.flash_attention import AttentionScores, MaskScores, Quotient
 from operators.functions.matmul import ScaledAdd
 from operators.functions.ordering import Along, Running
 from operators.functions.row_functions import LayerNorm, Reduced, RMSNorm, Softmax, Variance
@@ -31,7 +31,6 @@ from operators.functions.steps import (
 )
 from operators.rtl.blocks import token
 from operators.rtl.chains import chain
-from operators.rtl.compute import FUNCTIONS, pad_rows
 from operators.rtl.hardware import design, run, write
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
@@ -71,19 +70,6 @@ OTHERS: list[tuple[str, op.Function, list[tuple[int, int]]]] = [
     ("AttentionScores", AttentionScores(0.25), [(6, 8), (5, 8)]),
     ("MaskScores", MaskScores(), [(6, 8), (3, 8)]),
     ("Quotient", Quotient("bfloat16"), [(6, 8), (6, 1)]),
-]
-
-LIBRARY: list[tuple[str, op.Function, list[tuple[int, int]]]] = [
-    ("Matmul", op.Matmul(), [(6, 8), (8, 5)]),
-    ("MatmulT", op.Matmul(transposed=True), [(6, 8), (5, 8)]),
-    ("Binary", op.Add(), [(6, 8), (6, 8)]),
-    ("Binary", op.Add(), [(1, 8), (6, 8)]),
-    ("Binary", op.Add(), [(6, 8), (6, 1)]),
-    ("Binary", op.Add(), [(6, 1), (1, 8)]),
-    ("SiLU", op.SiLU(), [(6, 8)]),
-    ("Exp", op.Exp(), [(6, 8)]),
-    ("RowSum", op.RowSum(), [(6, 8)]),
-    ("ShiftedExp", ShiftedExp(), [(6, 8), (6, 1), (6, 1)]),
 ]
 
 
@@ -131,22 +117,6 @@ def test_sizes_and_operations_of_a_chain_equal_the_fabric(
         tiles = tiles_of(shapes, random)
 
         assert evaluated(chain(function)[1], tiles) == said_of(function, tiles)
-
-
-@pytest.mark.parametrize(("name", "function", "shapes"), [*OTHERS, *LIBRARY])
-def test_sizes_and_operations_of_a_function_equal_the_fabric(
-    name: str, function: op.Function, shapes: list[tuple[int, int]]
-) -> None:
-    tiles = tiles_of(shapes, Random(2))
-
-    assert evaluated(FUNCTIONS[name], tiles) == said_of(function, tiles)
-
-
-def test_sizes_of_padded_rows_equal_the_fabric() -> None:
-    tiles = tiles_of([(6, 8)], Random(3))
-
-    padding = pad_rows(9)._replace(operations=lambda _: 1)
-    assert evaluated(padding, tiles)[:-1] == said_of(op.PadRows(9), tiles)[:-1]
 
 
 def test_module_names_differ_if_the_hardware_differs() -> None:

@@ -21,9 +21,5 @@ def wired(program: str, hardware: str = "paper", **parameters: Any) -> Program:
     return load_program(PROGRAMS / f"{program}.py", given, described).program
 
 
-def symbolic_metrics(program: Program) -> Metrics:
-    return metrics_of(elaborate(program), Substitution({}))
-
-
 def data_metrics(program: Program) -> Metrics:
     return metrics_of(elaborate(program), Substitution(followed(program.sizes, program)))

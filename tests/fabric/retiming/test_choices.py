@@ -7,7 +7,6 @@ from typing_extensions import override
 from fabric import Program, Stream, StreamType
 from fabric.explore.sizing.running import recorded
 from fabric.extend import BoolType, Operator, Ports, Wiring
-from operators import EagerMerge
 from tests.deadlock.parts import sink, source
 
 
@@ -33,11 +32,3 @@ def test_unit_that_waits_for_a_cycle_is_a_chooser() -> None:
     record = recorded(program, {}).record
     assert record.choosers == ("late",)
     assert not record.orders_are_fixed
-
-
-def test_merge_is_recorded_as_a_chooser() -> None:
-    with Program("merge") as program:
-        data, order = EagerMerge(name="merge")([source("one", 3), source("two", 3)])
-        sink("data", data)
-        sink("order", order)
-    assert recorded(program, {}).record.choosers == ("merge",)

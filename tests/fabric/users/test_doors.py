@@ -232,6 +232,15 @@ def test_error_in_work_or_layouts_has_its_line(door: str, raised: str, tmp_path:
     assert f"{path}:{line}: " in str(error)
 
 
+def _fails(raised: str) -> Callable[..., Any]:
+    def fails(*_: object) -> Any:
+        names: dict[str, Any] = {}
+        exec("import trio", names)
+        raise eval(_RAISED[raised], names)
+
+    return fails
+
+
 _METHODS: Final = tuple(
     name
     for name, method in vars(ext.Observer).items()
@@ -244,9 +253,7 @@ def _observer(method: str, raised: str) -> ext.Observer:
 
     def fails(*_: object) -> Any:
         told.append(method)
-        names: dict[str, Any] = {}
-        exec("import trio", names)
-        raise eval(_RAISED[raised], names)
+        _fails(raised)()
 
     def watch(*_: object) -> Any:
         return fails if method == "transferred" else lambda *_: None
@@ -289,9 +296,7 @@ class _Memory:
 
     def _at(self, method: str) -> None:
         if self._description.method == method:
-            names: dict[str, Any] = {}
-            exec("import trio", names)
-            raise eval(_RAISED[self._description.raised], names)
+            _fails(self._description.raised)()
 
     @property
     def pending(self) -> bool:
@@ -369,15 +374,6 @@ def test_error_in_a_memory_ends_the_run(
     if not isinstance(result, fab.FabricError):
         assert "error" == result.status
         assert __file__ == result.error["file"] or Path(__file__).name in str(error)
-
-
-def _fails(raised: str) -> Callable[..., Any]:
-    def fails(*_: object) -> Any:
-        names: dict[str, Any] = {}
-        exec("import trio", names)
-        raise eval(_RAISED[raised], names)
-
-    return fails
 
 
 class _Shows:

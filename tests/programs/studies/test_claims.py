@@ -11,7 +11,7 @@ from paper import camera_ready
 from paper.claims import Found, compared, mean, published_claim, published_claims
 from paper.printed import Printed
 from paper.tables import rows
-from paper.tiling import BATCH_64, BATCH_1024, FIRST_VERSION
+from paper.tiling import BATCH_64, BATCH_1024
 
 from fabric import ConfigurationError, Verdict
 from tests.programs.studies.made import STUDIES, made, opened
@@ -139,30 +139,3 @@ def test_claim_with_incomplete_points_is_refused(name: str) -> None:
         if each.text != "artifact run time":
             with pytest.raises(ConfigurationError, match="did not complete"):
                 each.judge(result)
-
-
-def test_claims_of_made_up_points() -> None:
-    result = made(
-        opened("equal_resources"),
-        lambda setting: {
-            "cycles": 1000 + setting["tile_n"]
-            if setting["tiling"] == "static"
-            else 500 * setting["flops_per_cycle"] // 4096,
-            "on_chip_requirement_artifact_bytes": 4 * setting.get("tile_n", 32),
-            "extra.on_chip_requirement_artifact_active_bytes": setting.get("tile_n", 32),
-        },
-    )
-
-    speedup = BATCH_64["Qwen b64 dynamic vs tile=8 speedup"](result)
-    assert (1008 / 781,) == speedup.values
-    assert [1008 / 500] == list(speedup.equal.values())
-    saving = BATCH_64["Qwen b64 on-chip saving vs tile=64"](result)
-    assert (4 * 64 / 32,) == saving.values
-    assert [2.0, 2.0] == list(saving.equal.values())
-    assert {} == BATCH_64["Mixtral b64 on-chip memory saving vs tile=32"](result).equal
-    # Active experts on both sides are equal terms.
-    assert {} == FIRST_VERSION["Qwen tile=1024 memory ratio", "8.1"](result).equal
-    # The smallest tile has the fewest cycles and the fewest bytes: it alone is on the front.
-    distance = BATCH_1024["PID Mixtral b1024"](result)
-    assert (max(1016 / 781, 4 * 16 / 32),) == distance.values
-    assert [1016 / 500] == list(distance.equal.values())

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from paper.memories import BANKED, FLAT, LAYERS, VARIATIONS, VARIED, View
+from paper.memories import BANKED, FLAT, VARIATIONS, View
 from paper.memory_ratios import RATIOS, rows
 from paper.memory_tables import lost
 
@@ -48,10 +48,6 @@ def numbers(setting: Mapping[str, Any], slower: float) -> dict[str, float]:
         bus = {"data": 50, "refresh": 10, "turnaround": 1, "window": 30, "conflict": 4, "idle": 5}
         found |= {f"hbm.{name}_bus_cycles": count for name, count in bus.items()}
     return found
-
-
-def _varied() -> int:
-    return 2 * (len(VARIED) + sum(len(each.layers) for each in VARIATIONS))
 
 
 def test_points_are_of_both_memories(study: Study) -> None:
@@ -106,17 +102,6 @@ def test_ratios_of_made_up_points_hold_if_equally_slower(study: Study, slower: f
         assert published == each.published
         assert ("holds" == became_of) == (expected == list(flat)), what
     assert f"{2008 / 1000:.4f}" == found["Qwen b64 dynamic vs tile=8 speedup"][3]
-
-
-def test_tables_of_made_up_points(study: Study) -> None:
-    result = made(study, lambda setting: numbers(setting, 3))
-    filled = result.filled_tables
-
-    assert [""] * 4 == [each.trouble for each in filled]
-    assert [len(RATIOS), 2 * len(LAYERS) + 6, 13, _varied()] == [len(each.rows) for each in filled]
-    row = filled[1].rows[1]
-    assert ("dynamic", 1000, 3000, "3.00", "50", "30") == row[1:7]
-    assert "full windows 30 %, refresh 10 %, no requests 5 %" == row[7]
 
 
 def test_lost_bus_cycles_of_a_run_add_up(study: Study) -> None:
