@@ -156,10 +156,7 @@ def _print(sheet: Sheet) -> None:
 
 
 _NEVER: Final = 1 << 62
-
 _COMMANDS: Final = ("where", "unit", "channel", "tile", "step", "go", "quit", "help")
-
-
 _ROWS: Final = 30
 _UNIT: Final = ("unit", "since", "wired at", "is")
 

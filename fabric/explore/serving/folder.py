@@ -115,12 +115,8 @@ _PANELS: Final = (
     _Panel("output tokens a second", lambda run: run.measures.output_tokens_per_second),
 )
 
-
 _GOODPUT: Final = _Panel("goodput, requests a second", lambda run: run.measures.goodput_per_second)
-
-
 _JOULES: Final = _Panel("energy per token", lambda run: run.measures.joules_per_token, "J")
-
 
 _KNEE: Final = (
     " A ring is the knee: the last load at which the mean time to first token is at most twice "

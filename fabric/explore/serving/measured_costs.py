@@ -19,7 +19,6 @@ from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import counted
 
 Tree: TypeAlias = "dict[float, Tree] | float"
-
 _SECONDS: Final = 1e-6
 
 

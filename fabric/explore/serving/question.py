@@ -31,15 +31,7 @@ _KINDS: Final[Mapping[str, type[TableDescription | FabricDescription]]] = {
 }
 
 _SECTIONS: Final = ("requests", "server", "cost", "designs", "level")
-
 _TEXTS: Final = ("question", "scheduler")
-
-_PATHS: Final = (
-    *("file", "attention", "dense", "moe", "per_sequence"),
-    *("program", "routing", "spread"),
-)
-"""Keys with paths relative to the description's folder."""
-
 Read = TypeVar("Read", bound=Section)
 
 
@@ -230,15 +222,15 @@ def _section(
     tags: Sequence[str] = (),
 ) -> Read:
     values = dict(table)
-    for key in _PATHS:
-        if isinstance(values.get(key), str):
-            values[key] = path.parent / values[key]
     if isinstance(values.get("hardware"), str):
         try:
             values["hardware"] = hardware_file(values["hardware"], path.parent)
         except ConfigurationError as error:
             refuse_key(error.message, str(path), *name.split("."), "hardware")
-    for key in (each.name for each in fields(section)):  # type: ignore[arg-type]
-        if isinstance(values.get(key), list):
-            values[key] = tuple(values[key])
+    for key, kind in ((each.name, str(each.type)) for each in fields(section)):  # type: ignore[arg-type]
+        value = values.get(key)
+        if isinstance(value, list):
+            values[key] = tuple(value)
+        elif isinstance(value, str) and kind.startswith("Path"):  # relative to the description
+            values[key] = path.parent / value
     return described_section(section, name, values, str(path), tags)

@@ -24,9 +24,7 @@ _KNEE: Final = 2.0
 """The largest mean wait at the knee, in multiples of the wait at the least load."""
 
 _LEGEND: Final = "Means and 99th percentiles: to the first token, a token, all of a request."
-
 _KEPT: Final = " kept/s: requests that meet the service level."
-
 _PREFIXES: Final = (1.0, ""), (1e-3, "m"), (1e-6, "\N{GREEK SMALL LETTER MU}")
 
 

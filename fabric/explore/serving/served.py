@@ -35,9 +35,7 @@ OnCompleted: TypeAlias = Callable[[int], object]
 """Called with the number of completed requests."""
 
 _REPORT_EVERY: Final = 256
-
 _SCHEDULER: Final = "the scheduler"
-
 Seconds: TypeAlias = Annotated[float, Bounds(0, 10**9)]
 
 

@@ -27,7 +27,6 @@ _LEAST_RUNS: Final = 12
 """Number of runs that are allowed even if they are long."""
 
 Method = Literal["search", "exact", "high-water", "paper-lp"]
-
 METHODS: Final[tuple[Method, ...]] = ("search", "exact", "high-water", "paper-lp")
 
 

@@ -16,9 +16,7 @@ from fabric.display.result import Result
 from fabric.messages.text import JsonObject, counted, families, visible
 
 Truth = Literal["proved", "validated"]
-
 Binding = Literal["one slot", "deadlock", "goal", "pinned", ""]
-
 _HOPS_SHOWN: Final = 4
 
 

@@ -31,13 +31,9 @@ from fabric.timing.retiming.record_making import Recording
 from fabric.timing.state.run_state import RunState
 
 _DEFAULTS: Final = Options()
-
 _MOST_EVENTS: Final = 20_000_000
-
 Each = TypeVar("Each")
-
 _OF_CHANNELS: Final = {"depth.": "sizing finds the depths", "hop.": "all inputs share it"}
-
 _SHOWN: Final = 3
 
 

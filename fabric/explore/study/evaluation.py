@@ -48,11 +48,8 @@ from fabric.runs.report import Report
 from fabric.runs.simulation import refuse_in_trio, simulated
 
 _ENGINE: Final = ("fabric", "operators")
-
 _HARDWARE: Final = "hardware."
-
 _DEPTH: Final = "depth."
-
 _HOP: Final = "hop."
 
 AXES_BESIDE_PARAMETERS: Final = (_HARDWARE, _DEPTH, _HOP)

@@ -59,7 +59,6 @@ PERCENT: Final = 95
 """Percentage of inputs with at most the value ``p95``."""
 
 _ROWS: Final = ("row_hits", "row_misses", "row_conflicts")
-
 _BUS: Final = tuple(each.name for each in fields(BusCycles))
 
 MEMORY_METRICS: Final = tuple(
@@ -68,7 +67,6 @@ MEMORY_METRICS: Final = tuple(
 """Requests by row hit, miss or conflict, and cycles of data buses, summed over pseudo channels."""
 
 _NUMBERS: Final = ("int | None", "float | None")
-
 _HOST_FIELDS: Final = ("wall_seconds", "signal")
 
 METRICS: Final = tuple(

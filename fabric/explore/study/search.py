@@ -36,15 +36,10 @@ Method: TypeAlias = Literal["tpe", "nsga2", "random"]
 """Tree-structured Parzen estimator, non-dominated sorting genetic algorithm, or uniform draws."""
 
 _REPEATS: Final = 5
-
 _DRAWN_FOR_A_RUN: Final = 10
-
 _POPULATION: Final = (10, 50)
-
 _GENERATIONS: Final = 5
-
 _TRIES: Final = 1000
-
 _PRODUCT: Final = "product"
 
 

@@ -55,7 +55,6 @@ Python polls all children whenever a process starts, and reports an exit status 
 """
 
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
-
 _CONNECT_SECONDS: Final = 10
 
 _LOOK_SECONDS: Final = 0.5

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _SIZE: Final = re.compile(r"[0-9]{1,999}(\.[0-9]{1,6}|/[1-9][0-9]{0,8})?", re.ASCII)
 _FACTOR: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?x", re.ASCII)
-
 Command = TypeVar("Command", bound=Callable[..., object])
 T = TypeVar("T")
 

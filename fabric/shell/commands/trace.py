@@ -34,7 +34,6 @@ _ROWS = click.option(
     help="Print at most this many rows of each table.",
 )
 
-
 _UNFOLD = click.option(
     "--unfold",
     is_flag=True,

@@ -134,19 +134,14 @@ _FORMS: Final = {
     "csv": "FORMAT csv, HEADER",
 }
 
-
 _SQL_TYPES: Final = {
     **{each.name: "DOUBLE" if "float" in each.type else "BIGINT" for each in fields(Report)},
     "pruned_by": "VARCHAR",
     "reason": "VARCHAR",
 }
 
-
 _LARGEST: Final = 2**63
-
-
 _DECIMALS: Final = 10**38
-
 
 Column = tuple[str, str, list[object]]
 """Name, SQL type, and a value for each point."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fabric.explore.study.written.pictures import Drawn, Shown
 
 _FOLDER: Final = Path(__file__).parent
-
 _JSON_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from fabric.explore.study.written.pictures import Pictures
 
 _SHARED: Final = ("common", "watching", "table")
-
 _ROWS: Final = 50
-
 _REASONS: Final = 20
 
 

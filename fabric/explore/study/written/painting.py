@@ -61,7 +61,6 @@ _DARK: Final = (
 """A picture on dark paper: light and dark are exchanged, hues stay."""
 
 _SLANT: Final = 30
-
 _LABELS_APART: Final = 6
 
 _WIDE: Final = 8.0

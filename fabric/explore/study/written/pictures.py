@@ -42,19 +42,12 @@ if TYPE_CHECKING:
     from fabric.explore.study.space import Scalar
 
 _NAMED: Final = 12
-
 _PAIRS_APART: Final = 36.0
-
 _PAIR_INCHES: Final = 3.6
-
 _PANEL_INCHES: Final = (3.1, 2.6)
-
 _ABREAST: Final = 4
-
 _AXIS_INCHES: Final = 1.7
-
 _APART: Final = 0.06
-
 _VALUES: Final = 12
 
 

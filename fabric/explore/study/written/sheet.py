@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from fabric.explore.study.result import Filled, Judged, StudyResult
 
 _ROWS: Final = 20
-
 _REASONS: Final = 10
 
 _STYLES: Final[dict[Verdict, Style]] = {
@@ -217,9 +216,7 @@ def _study_values(result: StudyResult) -> list[tuple[str, str]]:
 
 
 _WIDTH: Final = 160
-
 _HEIGHT: Final = 18
-
 _MARGIN: Final = 4
 
 
