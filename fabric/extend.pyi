@@ -2,7 +2,7 @@ from .analysis.symbolic.area import Area as Area
 from .analysis.trace.analysis.critical import CriticalPath as CriticalPath
 from .analysis.trace.analysis.diff import TraceDiff as TraceDiff
 from .analysis.trace.analysis.moment import Moment as Moment
-from .analysis.trace.analysis.stalled import Stalls as Stalls
+from .analysis.trace.analysis.stalls import Stalls as Stalls
 from .analysis.trace.analysis.summary import TraceSummary as TraceSummary
 from .analysis.trace.export import export_form as export_form
 from .analysis.trace.reading.table import Table as Table

@@ -8,7 +8,7 @@ from math import floor, log10
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final
 
-from fabric.analysis.trace.reading.wording import percent
+from fabric.analysis.trace.reading.names import percent
 from fabric.display.parts import Bar, Fold, Rows, Sheet, Title, line
 from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.place import Place

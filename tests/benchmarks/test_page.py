@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from fabric import Program, Trace
-from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.pages.page import write_page
 from tests.fabric.scripted import Charge, Stage, Ticks
 from tests.fabric.trace.browsing import Shown, browsing

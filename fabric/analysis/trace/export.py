@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 from fabric.analysis.trace.analysis.timeline import STATES, Timelines, occupancy, slices, timelines
 from fabric.analysis.trace.database import Connection, literal, plain, system_errors
 from fabric.analysis.trace.opened import Trace, write_json_lines
+from fabric.analysis.trace.reading.names import Names
 from fabric.analysis.trace.reading.reader import RecordedRun
-from fabric.analysis.trace.reading.wording import Names
 from fabric.graph.arguments.described import checked, refuse
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import output_file

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.analysis.critical import CriticalPath
     from fabric.analysis.trace.analysis.diff import TraceDiff
     from fabric.analysis.trace.analysis.moment import Moment
-    from fabric.analysis.trace.analysis.stalled import Stalls
+    from fabric.analysis.trace.analysis.stalls import Stalls
     from fabric.analysis.trace.analysis.summary import TraceSummary
     from fabric.analysis.trace.analysis.what_if_result import WhatIf
 
@@ -152,7 +152,7 @@ class Trace(RecordedRun, Shown):
 
     def stalls(self) -> Stalls:
         """Return each unit's cycles by cause, the roots of its waits, and the bound of the run."""
-        from fabric.analysis.trace.analysis.stall_tables import stalls_of
+        from fabric.analysis.trace.analysis.stalls import stalls_of
 
         return stalls_of(self)
 

@@ -22,8 +22,8 @@ from fabric.analysis.trace.analysis.timeline import (
     slices,
     timelines,
 )
+from fabric.analysis.trace.reading.names import Names
 from fabric.analysis.trace.reading.reader import RecordedRun
-from fabric.analysis.trace.reading.wording import Names
 from fabric.messages.causes import BusUse, Cause
 from fabric.messages.files import output_file
 from fabric.messages.text import counted

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from fabric import Report
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.analysis.critical import critical_path
 from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root, Roots
-from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.timeline import Interval, Timelines
 from fabric.analysis.trace.opened import Trace
 from fabric.messages.causes import SHOWN, Cause

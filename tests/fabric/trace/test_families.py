@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fabric import Program, Trace
-from fabric.analysis.trace.analysis.stalls import StalledUnit
+from fabric.analysis.trace.analysis.accounts import StalledUnit
 from operators import Consumer, LinearOffChipLoad, Map, Metadata, SiLU, Tensor
 from tests.fabric.trace.recording import program, record
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fabric import Program
-from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.messages.causes import SHOWN
 from fabric.messages.text import visible
 from operators import Consumer, LinearOffChipLoad, Map, SiLU

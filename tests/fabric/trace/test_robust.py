@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import ConfigurationError
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.analysis.moment import deadlock_of
-from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.opened import Trace
 from fabric.display.terminal import plain_text
 from fabric.shell.cli import main

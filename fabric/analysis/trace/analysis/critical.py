@@ -11,8 +11,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from fabric.analysis.trace.analysis.roots import HOP, NETWORK, UNTRACED, Root
 from fabric.analysis.trace.analysis.timeline import Timelines, timelines
+from fabric.analysis.trace.reading.names import Names, percent
 from fabric.analysis.trace.reading.reader import RecordedRun
-from fabric.analysis.trace.reading.wording import Names, percent
 from fabric.display.parts import SHOWN, Rows, Sheet, Title
 from fabric.display.result import Result
 from fabric.messages.causes import Cause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.reading.reader import RecordedRun
 from fabric.display.parts import SHOWN as ROWS
 from fabric.display.parts import Rows, Sheet, Title, line

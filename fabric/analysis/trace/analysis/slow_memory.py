@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.messages.causes import BusUse, Cause
 from fabric.timing.engine.off_chip import ClientTraffic, MemoryCounters

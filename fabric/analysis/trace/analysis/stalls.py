@@ -1,243 +1,343 @@
-"""The account of all cycles of a run: by cause, by root, and the bound of the run."""
+"""Stalls by names: cycles of units by cause, roots of waits, and the bound of a run."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-# Any: the columns are fields of one type among others.
-from typing import Any, Final
-
+from fabric.analysis.trace.analysis.accounts import Accounts, StalledUnit
 from fabric.analysis.trace.analysis.critical import (
-    Step,
-    critical_path,
+    CriticalPath,
+    WaitRoot,
     cycles_by_root,
+    named_path,
+    named_root,
     ranked,
     summed,
 )
-from fabric.analysis.trace.analysis.roots import Root, Roots
-from fabric.analysis.trace.analysis.timeline import Timelines, timelines
-from fabric.analysis.trace.analysis.what_if import Gain, gains_of
+from fabric.analysis.trace.analysis.roots import Root
+from fabric.analysis.trace.analysis.slow_memory import SlowMemory, slow_memory_of
+from fabric.analysis.trace.analysis.traffic import traffic_of
+from fabric.analysis.trace.analysis.what_if import Gain, large_gains
+from fabric.analysis.trace.reading.names import Names, percent
 from fabric.analysis.trace.reading.reader import RecordedRun
-from fabric.analysis.trace.reading.wording import Names, percent
-from fabric.messages.causes import MEMORIES
+from fabric.display.parts import SHOWN as ROWS
+from fabric.display.parts import Bar, Fold, Rows, Sheet, Title, line
+from fabric.display.result import Result
+from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.place import Place
-from fabric.messages.text import counted
+from fabric.messages.text import Family, Spread, absent_line, counted, spread
 
-_DEQUEUED: Final = """
-SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
-WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
-"""
-
-_SENDERS: Final = "SELECT producer FROM transfers JOIN channels USING (channel) WHERE NOT bare"
-
-_TRIED: Final = 8
-
-_BOUND_SHARE: Final = 0.1
-"""A change that saves less than this share of the cycles is not a bound."""
+_LINKS: Final = "for links"
 
 
 @dataclass(frozen=True)
-class ChannelWait:
-    """A unit's wait at one of its channels.
+class ChargedRoot:
+    """Stalled cycles with one root, of all units together."""
 
-    ``reads``: the unit reads the channel and waited for elements; otherwise for slots.
+    root: WaitRoot
+    cycles: int
+    units: int
+
+
+@dataclass(frozen=True)
+class StalledFamily:
+    """Units that were wired at one place, with names that differ in numbers only.
+
+    ``mostly``: the median unit's longest wait, such as ``from load_0..3`` or ``for HBM``.
     """
 
-    number: int
-    channel: str
-    peer: str
-    reads: bool
-    cycles: int
+    name: str
+    units: tuple[StalledUnit, ...] = field(repr=False)
+    mostly: str
 
-    def __str__(self) -> str:
-        """``from PRODUCER`` or ``to CONSUMER``."""
-        return f"{'from' if self.reads else 'to'} {self.peer}"
+    @property
+    def spread(self) -> Spread[StalledUnit]:
+        """The least, the median and the most stalled unit."""
+        return spread(self.units, lambda unit: unit.stalled_cycles)
 
 
-@dataclass(frozen=True)
-class StalledUnit:
-    """A unit's cycles by cause. They sum to the cycles accounted for, without ``links_cycles``.
+class StageFigures(NamedTuple):
+    """A family of units as a stage of the program: its time, traffic and memory.
 
     Attributes:
-        links_cycles: part of ``empty_cycles`` in which shared network links delayed the element.
-        mostly: the channel of the longest wait at a channel; None without such a wait.
+        path_cycles: of the critical path, in its units or in a memory that serves them.
+        headroom_cycles: saved if the stage took no time; None if the run cannot be timed again.
+        on_chip_bytes: required; None if not recorded.
     """
 
-    number: int
     name: str
-    operator: str
     file: str
     line: int
-    busy_cycles: int
-    empty_cycles: int
-    links_cycles: int
-    full_cycles: int
-    hbm_cycles: int
-    capacity_cycles: int
-    idle_cycles: int
-    elements: int
-    mostly: ChannelWait | None
+    units: int
+    path_cycles: int
+    headroom_cycles: int | None
+    off_chip_bytes: int
+    on_chip_bytes: int | None
+
+
+@dataclass(frozen=True)
+class FoldedStalls:
+    """The account with families for units.
+
+    Attributes:
+        families: on the critical path first, then the most stalled.
+        absent: families of units that took and sent no element.
+    """
+
+    stages: tuple[StageFigures, ...]
+    families: tuple[StalledFamily, ...]
+    absent: tuple[Family[str], ...]
+    roots: tuple[ChargedRoot, ...] = field(repr=False)
+    critical_path: CriticalPath = field(repr=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Stalls(Result):
+    """The cycles of a run by unit and cause, and the bound of the run.
+
+    Attributes:
+        cycles: the traced cycles; each unit accounts for all.
+        units: traced units, on the critical path first, then the most stalled, idle units last.
+        roots: of stalled cycles, the largest first.
+        critical_path: chain of work and waits that decides when the run ends.
+        hbm: reasons for a slow HBM; None without waits for it or without counters.
+        gains: changes that shorten the run, the largest first; None if the run cannot be timed
+            again, because it did not complete or not all was traced.
+        traffic: sentences about the bytes that the HBM moved, the bytes that units read again, and
+            a slow end of the run.
+        verdict: a sentence with the bound of the run, or its end if it did not complete.
+        folded: the same accounts by family.
+    """
+
+    cycles: int
+    units: tuple[StalledUnit, ...] = field(repr=False)
+    roots: tuple[ChargedRoot, ...] = field(repr=False)
+    critical_path: CriticalPath = field(repr=False)
+    hbm: SlowMemory | None = field(repr=False)
+    gains: tuple[Gain, ...] | None = field(repr=False)
+    verdict: str
+    traffic: tuple[str, ...]
+    folded: FoldedStalls = field(repr=False)
 
     @property
     def stalled_cycles(self) -> int:
-        """Cycles of all waits."""
-        return self.empty_cycles + self.full_cycles + self.hbm_cycles + self.capacity_cycles
+        """Stalled cycles of all units."""
+        return sum(each.cycles for each in self.roots)
 
-    @property
-    def memory_wait(self) -> str:
-        """``for HBM``, or another memory, if the unit waited longer for it than at a channel."""
-        cause = max(MEMORIES, key=lambda each: int(getattr(self, each.column)))
-        at_channel = self.mostly.cycles if self.mostly else 0
-        return f"for {cause.label}" if getattr(self, cause.column) > at_channel else ""
+    def sheet(self, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
+        """Yield the verdict, the gains, the tables and the critical path.
 
-
-class Accounts:
-    """The account of all cycles of a run.
-
-    Attributes:
-        units: traced units in node order.
-        active: numbers of the units that took or sent an element, worked, or used a memory.
-        path: the critical path; of an incomplete run, the path to its last cycle.
-    """
-
-    def __init__(self, trace: RecordedRun) -> None:
-        self._trace: Final = trace
-        self.names: Final = Names(trace)
-        self.status: Final = trace.status
-        self.timelines: Final[Timelines] = timelines(trace)
-        self.cycles: Final = self.timelines.last - self.timelines.first
-        traced = [unit for unit, kept in enumerate(self.timelines.traced) if kept]
-        self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
-        self.units: Final[list[StalledUnit]] = [self._unit(unit) for unit in traced]
-        self.by_number: Final = {each.number: each for each in self.units}
-        self.active: Final = {unit for (unit,) in trace.rows(_SENDERS)}.union(
-            each.number
-            for each in self.units
-            if each.elements or each.busy_cycles or each.hbm_cycles or each.capacity_cycles
-        )
-        roots = Roots(self.timelines)
-        self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
-        every = chain.from_iterable(each.items() for each in self.by_unit.values())
-        self.charged: Final[Counter[Root]] = summed(every)
-        self.path: Final[list[Step]] = critical_path(self.timelines)
-
-    def _unit(self, unit: int) -> StalledUnit:
-        names, mostly = self.names, None
-        cycles, links, worst = self.timelines.stalls(unit)
-        columns: dict[str, Any] = {cause.column: count for cause, count in cycles.items()}
-        if worst is not None:
-            channel, waited = worst
-            peer, reads = names.peer(unit, channel), names.ends[channel][1] == unit
-            ends = names.channels[channel], names.units[peer]
-            mostly = ChannelWait(channel, *ends, reads, waited)
-        return StalledUnit(
-            unit,
-            names.units[unit],
-            names.operators[unit],
-            *names.wired[unit],
-            links_cycles=links,
-            **columns,
-            elements=self.elements[unit],
-            mostly=mostly,
-        )
-
-    def on_path(self) -> Counter[Root]:
-        """Return the cycles of the critical path by root."""
-        return cycles_by_root(self.path)
-
-    def ranked(self) -> list[StalledUnit]:
-        """Return the units: on the critical path, then the most stalled, then idle ones."""
-        share = summed((root.unit, cycles) for root, cycles in self.on_path().items())
-
-        def key(each: StalledUnit) -> tuple[bool, int, int, int]:
-            absent = each.number not in self.active
-            return absent, -share[each.number], -each.stalled_cycles, each.number
-
-        return sorted(self.units, key=key)
-
-    @cached_property
-    def moved_bytes(self) -> Counter[int]:
-        """Bytes that each unit moved between the chip and the HBM."""
-        sums = "SELECT unit, sum(bytes)::BIGINT FROM bursts GROUP BY unit"
-        return Counter(dict(self._trace.rows(sums)))
-
-    @cached_property
-    def gains(self) -> tuple[Gain, ...] | None:
-        """Changes that shorten the run; None if it cannot be timed again."""
-        return gains_of(self._trace, self.names, self.tried)
-
-    @cached_property
-    def tried(self) -> list[int]:
-        """Families, by their first units, that may gain: on the path, in roots, or at work."""
-        first = self.names.first
-        rankings = [
-            summed((first[root.unit], each) for root, each in roots.items() if root.unit >= 0)
-            for roots in (self.on_path(), self.charged)
-        ]
-        rankings.append(summed((first[each.number], each.busy_cycles) for each in self.units))
-        tried = (ranked(ranking)[:_TRIED] for ranking in rankings)
-        return list(dict.fromkeys(unit for unit, each in chain.from_iterable(tried) if each))
-
-    def verdict(self) -> str:
-        """Return a sentence with the change that shortens the run most.
-
-        For a run that cannot be timed again, it names the largest part of the critical path; for a
-        run that did not complete, its end.
+        Each table has at most ``shown`` rows: families of units, or units with ``unfold``.
         """
-        if self.status != "completed":
-            return self._stop_sentence()
-        if not self.cycles:
-            return "The run took no cycles."
-        if self.gains is None:
-            return self._mostly()
-        gains = [gain for gain in self.gains if gain.kind != "hbm"]
-        if not gains:
-            return "Nothing alone bounds it: no memory, unit or channel by itself makes it shorter."
-        first, *others = gains[:2]
-        bound = first.cycles <= (1 - _BOUND_SHARE) * self.cycles
-        sentence = f"{'Bound by' if bound else 'Nothing alone bounds it, not even'} "
-        sentence += f"{_gain_name(first)}: {_gain_text(first, self.cycles)}."
-        for gain in others:
-            sentence += f" Next {_gain_name(gain)}: {_gain_text(gain)}."
-        return sentence
+        yield line((self.verdict, "bold"))
+        yield from map(line, self.traffic)
+        if self.gains:
+            yield from _gains(self.gains, self.cycles, shown)
+        yield from _stages(self, shown)
+        unfold = unfold or all(len(family.units) == 1 for family in self.folded.families)
+        accounts = self if unfold else self.folded
+        yield from self.cycles_sheet(shown, unfold=unfold)
+        if not unfold:
+            yield Fold("Each unit", self.cycles_sheet(None, unfold=True))
+        yield from _roots(accounts.roots, self.stalled_cycles, shown)
+        yield from accounts.critical_path.sheet(shown)
+        if self.hbm is not None:
+            yield from self.hbm.sheet(shown)
 
-    def _mostly(self) -> str:
-        path = self.on_path().items()
-        name, cycles = ranked(summed((self.names.bound(root), each) for root, each in path))[0]
-        return f"Most of the critical path: {name}, {percent(cycles, self.cycles)} %."
+    def cycles_sheet(self, shown: int | None = ROWS, *, unfold: bool = False) -> Sheet:
+        """Yield a row for each unit, or for each family with its median unit and its spread."""
+        families = self.folded.families
+        if unfold:
+            families = tuple(
+                StalledFamily(unit.name, (unit,), unit.memory_wait or str(unit.mostly or ""))
+                for unit in self.units
+            )
+        spreads = [family.spread for family in families]
+        columns = _columns([each.median for each in spreads])
+        rows = []
+        for family, (least, median, most) in zip(families, spreads, strict=True):
+            many = len(family.units) > 1
+            shares = {cause: getattr(median, cause.column) / (self.cycles or 1) for cause in SHOWN}
+            ends = [each.stalled_cycles if many else None for each in (least, most)]
+            rows.append(
+                (
+                    family.name,
+                    *(() if unfold else (len(family.units),)),
+                    Bar(shares),
+                    *(getattr(median, column) for column in columns.values()),
+                    *(() if unfold else ends),
+                    family.mostly,
+                    Place(median.file, median.line).brief,
+                )
+            )
+        note = f", each row sums to {counted(self.cycles, 'cycle')}"
+        note += "" if unfold else ", for the median unit of each family by stalled cycles"
+        note += f"; {_LINKS} is part of {Cause.EMPTY.label}" if _LINKS in columns else ""
+        yield Title("Where the cycles went", note)
+        titles = [*columns, *(() if unfold else ("least stalled", "most stalled"))]
+        head = ("unit", "") if unfold else ("unit", "units", "")
+        yield Rows((*head, *titles, "mostly", "wired at"), rows, shown)
+        if self.folded.absent and not unfold:
+            yield line(absent_line(self.folded.absent))
 
-    def _stop_sentence(self) -> str:
-        lines = self.timelines
-        waits = [wait for wait in map(lines.still, range(len(lines.names))) if wait is not None]
-        sentence = f"Not completed ({self.status}), so nothing bounds it"
-        if not waits:
-            return sentence + "."
-        waiting = f"{len(waits):,} of {counted(len(lines.names), 'unit')}"
-        still = "wait for ever" if self.status == "deadlock" else "were waiting when it stopped"
-        first, last = min(wait.start for wait in waits), max(wait.start for wait in waits)
-        since = f"since cycle {first:,}"
-        if first < last:
-            since = f"the first since cycle {first:,}, the last since cycle {last:,}"
-        cycles = sum(
-            max(0, min(wait.end, lines.last) - max(wait.start, lines.first)) for wait in waits
+
+def _stages(stalls: Stalls, shown: int) -> Sheet:
+    rows = []
+    for stage in stalls.folded.stages:
+        path, headroom = (
+            None if cycles is None else percent(cycles, stalls.cycles)
+            for cycles in (stage.path_cycles, stage.headroom_cycles)
         )
-        share = percent(cycles, self.cycles * len(lines.names))
-        return f"{sentence}. {waiting} {still}, {since}: {share} % of all units' cycles."
+        amounts = (stage.off_chip_bytes, stage.on_chip_bytes)
+        place = Place(stage.file, stage.line).brief
+        rows.append((stage.name, stage.units, path, headroom, *amounts, place))
+    note = ", by their share of the critical path; headroom: saved if the stage took no time"
+    yield Title("Stages", note)
+    titles = ("stage", "units", "path, %", "headroom, %", "off-chip bytes", "on-chip bytes")
+    yield Rows((*titles, "wired at"), rows, shown)
 
 
-def _gain_name(gain: Gain) -> str:
-    return f"{gain.name} ({Place(gain.file, gain.line).brief})" if gain.line else gain.name
+def _columns(units: Sequence[StalledUnit]) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for cause in SHOWN:
+        columns[cause.label] = cause.column
+        if cause is Cause.EMPTY:
+            columns[_LINKS] = "links_cycles"
+    return {
+        title: column
+        for title, column in columns.items()
+        if any(getattr(unit, column) for unit in units)
+    }
 
 
-def _gain_text(gain: Gain, instead_of: int | None = None) -> str:
-    text = f"{'about ' if gain.estimated else ''}{counted(gain.cycles, 'cycle')}"
-    if instead_of is not None:
-        text += f" instead of {instead_of:,}"
-    if gain.half_cycles is None:
-        return f"if it were unlimited, {text}"
-    if gain.kind == "links":
-        return f"if they were unlimited, {text}; if twice as wide, {gain.half_cycles:,}"
-    return f"if it took no time, {text}; if half as long, {gain.half_cycles:,}"
+def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
+    rows = [
+        (each.root.name, each.cycles, percent(each.cycles, stalled), each.units) for each in roots
+    ]
+    note = (
+        f", {counted(stalled, 'stalled cycle')} of all units, each charged to the end of its chain"
+    )
+    yield Title("Roots of the waits", note)
+    yield Rows(("root", "stalled cycles", "%", "units stalled"), rows, shown)
+
+
+def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
+    large, sentence = large_gains(gains, cycles)
+    rows = [
+        (
+            gain.change,
+            gain.changed_cycles,
+            percent(cycles - gain.changed_cycles, cycles),
+            "estimated" if gain.estimated else "exact",
+        )
+        for gain in large
+    ]
+    note = "half as long: half the work and half the waits for the HBM; `trace what-if` has more"
+    yield Title("What would help", f"; {note}")
+    if rows:
+        yield Rows(("if", "cycles", "fewer, %", ""), rows, shown)
+    if sentence:
+        yield line(sentence)
+
+
+def stalls_of(trace: RecordedRun) -> Stalls:
+    """Account for ``trace``."""
+    accounts = Accounts(trace)
+    names = accounts.names
+    units = accounts.ranked()
+    return Stalls(
+        cycles=accounts.cycles,
+        units=tuple(units),
+        roots=_charged(names, accounts.by_unit.values()),
+        critical_path=named_path(names, accounts.timelines, accounts.path, accounts.status),
+        hbm=slow_memory_of(trace.hbm, accounts),
+        gains=accounts.gains,
+        verdict=accounts.verdict(),
+        traffic=traffic_of(trace, accounts),
+        folded=_folded(trace, accounts, units),
+    )
+
+
+def _folded(trace: RecordedRun, accounts: Accounts, units: list[StalledUnit]) -> FoldedStalls:
+    names, first = accounts.names, accounts.names.first
+
+    def of_family(root: Root) -> Root:
+        return root if root.unit < 0 else root._replace(unit=first[root.unit])
+
+    waits = [
+        summed((of_family(root), cycles) for root, cycles in charged.items())
+        for charged in accounts.by_unit.values()
+    ]
+    path = [step._replace(root=of_family(step.root)) for step in accounts.path]
+    on_path = summed((root.unit, cycles) for root, cycles in cycles_by_root(path).items())
+    groups: dict[tuple[bool, int], list[StalledUnit]] = {}
+    for unit in units:
+        is_active = unit.number in accounts.active
+        groups.setdefault((is_active, first[unit.number]), []).append(unit)
+    found = [
+        (unit, _family(names.folded, members))
+        for (is_active, unit), members in groups.items()
+        if is_active
+    ]
+    found.sort(key=lambda each: (-on_path[each[0]], -each[1].spread.most.stalled_cycles, each[0]))
+    return FoldedStalls(
+        stages=stages_of(trace, accounts),
+        families=tuple(family for _, family in found),
+        absent=tuple(
+            Family(names.folded.units[unit], tuple(each.name for each in members))
+            for (is_active, unit), members in sorted(groups.items(), key=lambda each: each[0])
+            if not is_active
+        ),
+        roots=_charged(names.folded, waits),
+        critical_path=named_path(names.folded, accounts.timelines, path, accounts.status),
+    )
+
+
+def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...]:
+    """Return the stages of the program."""
+    names, needs = accounts.names, trace.end.on_chip_bytes
+    path = accounts.on_path().items()
+    on_path = summed((names.first[root.unit], cycles) for root, cycles in path if root.unit >= 0)
+    saved: dict[str, int] = {}
+    if accounts.gains is not None:
+        saved = {names.family[unit].title: 0 for unit in accounts.tried}
+        saved |= {gain.name: accounts.cycles - gain.cycles for gain in accounts.gains}
+    found = [
+        StageFigures(
+            title,
+            *names.wired[members[0]],
+            len(members),
+            on_path[members[0]],
+            saved.get(title),
+            sum(accounts.moved_bytes[unit] for unit in members),
+            sum(needs[unit] for unit in members) if needs else None,
+        )
+        for title, members in names.families
+    ]
+
+    return tuple(sorted(found, key=lambda stage: [each or 0 for each in stage[4:]], reverse=True))
+
+
+def _family(names: Names, members: list[StalledUnit]) -> StalledFamily:
+    members = sorted(members, key=lambda unit: (unit.stalled_cycles, unit.number))
+    median = spread(members, lambda unit: unit.stalled_cycles).median
+    channel = names.far_end(median.number, median.mostly.number) if median.mostly else ""
+    return StalledFamily(
+        name=names.units[median.number],
+        units=tuple(members),
+        mostly=median.memory_wait or channel,
+    )
+
+
+def _charged(names: Names, waits: Iterable[Counter[Root]]) -> tuple[ChargedRoot, ...]:
+    cycles: Counter[Root] = Counter()
+    stalled: Counter[Root] = Counter()
+    for each in waits:
+        cycles.update(each)
+        stalled.update(each.keys())
+    return tuple(
+        ChargedRoot(named_root(names, root), count, stalled[root]) for root, count in ranked(cycles)
+    )

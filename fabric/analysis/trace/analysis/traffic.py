@@ -8,11 +8,11 @@ from itertools import accumulate, takewhile
 from statistics import median
 from typing import Final
 
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.analysis.other_memory import memory_of, port_bytes, rate_text
-from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.analysis.timeline import bandwidth
+from fabric.analysis.trace.reading.names import percent
 from fabric.analysis.trace.reading.reader import RecordedRun
-from fabric.analysis.trace.reading.wording import percent
 from fabric.messages.text import counted
 
 _NAMED: Final = 3

@@ -18,9 +18,9 @@ from fabric.analysis.trace.analysis.what_if_result import (
     WaitingUnit,
     WhatIf,
 )
+from fabric.analysis.trace.reading.names import Names, percent
 from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.analysis.trace.reading.record_in import record_in, stopped_in
-from fabric.analysis.trace.reading.wording import Names, percent
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import close_to, counted
 from fabric.timing.engine import log as e

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from fabric.analysis.trace.reading.wording import percent
+from fabric.analysis.trace.reading.names import percent
 from fabric.display.parts import SHOWN as ROWS
 from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.display.result import Result

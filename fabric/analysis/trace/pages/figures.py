@@ -11,11 +11,11 @@ from typing import Final, TypeVar
 import numpy as np
 
 from fabric.analysis.drawing.paper import on_dark
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.analysis.critical import path_note, phases, ranked
 from fabric.analysis.trace.analysis.roots import Root
 from fabric.analysis.trace.analysis.slow_memory import slow_memory_of
-from fabric.analysis.trace.analysis.stall_tables import stages_of
-from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.stalls import stages_of
 from fabric.analysis.trace.analysis.timeline import Level, Timelines, bandwidth, occupancy
 from fabric.analysis.trace.analysis.traffic import traffic_of
 from fabric.analysis.trace.analysis.what_if import large_gains

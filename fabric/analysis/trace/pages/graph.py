@@ -7,9 +7,9 @@ from typing import Final
 
 from fabric.analysis.drawing.picture import Arrow, Box, Picture
 from fabric.analysis.drawing.svg import svg
-from fabric.analysis.trace.analysis.stalls import Accounts
+from fabric.analysis.trace.analysis.accounts import Accounts
+from fabric.analysis.trace.reading.names import Names
 from fabric.analysis.trace.reading.reader import RecordedRun
-from fabric.analysis.trace.reading.wording import Names
 from fabric.messages.causes import SHOWN
 from fabric.messages.text import Family, JsonObject, counted, families, visible
 

@@ -13,8 +13,8 @@ from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.picture import deadlock_picture
 from fabric.analysis.deadlock.text import report_lines
 from fabric.analysis.drawing.svg import svg
+from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.analysis.moment import deadlock_of
-from fabric.analysis.trace.analysis.stalls import Accounts
 from fabric.analysis.trace.pages.figures import (
     AT_CHANNELS,
     Detail,
