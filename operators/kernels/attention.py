@@ -170,7 +170,7 @@ class Attention(Kernel):
             *(self._shares(*each) for each in zip(computed, tiles, strict=True)),
         ]
         results = [
-            self._region(number, *given) for number, given in enumerate(zip(*shares, strict=True))
+            self._region(number, *share) for number, share in enumerate(zip(*shares, strict=True))
         ]
         done = results[0]
         if regions > 1:
@@ -184,7 +184,7 @@ class Attention(Kernel):
         return (redimensioned(done, (1, *heads_layout(heads, cols).trips)),)
 
     @override
-    def configure(self, program: Program, given: Sequence[Streams]) -> None:
+    def configure(self, program: Program, outputs: Sequence[Streams]) -> None:
         """Bind the number of key tiles that the tasks see."""
         for dim, size in self._sizes:
             program.bind(dim, size)
@@ -211,9 +211,9 @@ class Attention(Kernel):
         name = self.name if self._regions == 1 else f"{self.name}_region_{number}"
         own = range(number, heads.tasks, self._regions)
         tiles = [visits.tiles[task] for task in own]
-        given = iter(computed)
+        streams = iter(computed)
         keys, values = (
-            Reader(f"{name}_{what}", heads, own, tiles, self._sizes).read(rows, _of(rows, given))
+            Reader(f"{name}_{what}", heads, own, tiles, self._sizes).read(rows, _of(rows, streams))
             for what, rows in (("keys", self._keys), ("values", self._values))
         )
         masks = Masks(
@@ -243,9 +243,9 @@ def heads_layout(heads: Heads, columns: int) -> Layout:
     return layout.nested([loop for loop in layout.loops if loop.trips > 1])
 
 
-def _of(rows: Sequence[Rows], given: Iterator[Stream]) -> list[Stream | None]:
+def _of(rows: Sequence[Rows], computed: Iterator[Stream]) -> list[Stream | None]:
     """Return the stream of each computed part, None for each part in off-chip memory."""
-    return [next(given) if each.is_computed else None for each in rows]
+    return [next(computed) if each.is_computed else None for each in rows]
 
 
 def plan_attention(

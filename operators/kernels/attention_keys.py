@@ -132,39 +132,39 @@ class Reader:
     tiles: Lists
     sizes: Sizes
 
-    def read(self, rows: Sequence[Rows], given: Sequence[Stream | None]) -> Stream:
+    def read(self, rows: Sequence[Rows], streams: Sequence[Stream | None]) -> Stream:
         """Return the tiles that the tasks see, [1, tasks, n].
 
-        ``given`` has the tiles of each computed source, [1, tasks, tiles], and None for others.
+        ``streams`` has the tiles of each computed source, [1, tasks, tiles], and None for others.
         """
         if len(rows) == 1:
-            return self._one(rows[0], given[0])
+            return self._one(rows[0], streams[0])
         firsts = np.cumsum([0, *(each.part.tiles for each in rows)]).tolist()
         owners = [(np.searchsorted(firsts, each, side="right") - 1).tolist() for each in self.tiles]
-        streams = []
-        for number, (each, stream) in enumerate(zip(rows, given, strict=True)):
+        seen = []
+        for number, (each, stream) in enumerate(zip(rows, streams, strict=True)):
             first, behind = firsts[number : number + 2]
             own = [[tile - first for tile in task if first <= tile < behind] for task in self.tiles]
             part = replace(self, name=f"{self.name}_{number}", tiles=own)
-            streams.append(part._flat(each, stream))
-        return self._joined(streams, owners)
+            seen.append(part._flat(each, stream))
+        return self._joined(seen, owners)
 
-    def _one(self, rows: Rows, given: Stream | None) -> Stream:
+    def _one(self, rows: Rows, tiles: Stream | None) -> Stream:
         """Return the seen tiles of a single source, [1, tasks, n]."""
-        if given is None:
+        if tiles is None:
             return self._loaded(rows, integers(self._addresses(rows), self.sizes))
         if self._sees_all(rows):
-            return self._padded(given)
-        return self._joined([self._seen(rows, given)], [[0] * len(each) for each in self.tiles])
+            return self._padded(tiles)
+        return self._joined([self._seen(rows, tiles)], [[0] * len(each) for each in self.tiles])
 
-    def _flat(self, rows: Rows, given: Stream | None) -> Stream:
+    def _flat(self, rows: Rows, tiles: Stream | None) -> Stream:
         """Return the seen tiles of one of several sources, [number of tiles]."""
-        if given is None:
+        if tiles is None:
             addresses = [place for each in self._addresses(rows) for place in each]
             return Flatten(0, 1)(self._loaded(rows, Metadata(np.array(addresses, np.int64))()))
         if self._sees_all(rows):
-            return self._padded(Flatten(0, 2)(given))
-        return self._seen(rows, given)
+            return self._padded(Flatten(0, 2)(tiles))
+        return self._seen(rows, tiles)
 
     def _joined(self, streams: Sequence[Stream], owners: Lists) -> Stream:
         """Merge the tiles of all sources in the order of the tasks, [1, tasks, n]."""
@@ -180,21 +180,21 @@ class Reader:
     def _addresses(self, rows: Rows) -> Lists:
         heads = self.heads.key_heads
         per_request = self.heads.query_tiles * heads
-        found = []
+        addresses = []
         for task, tiles in zip(self.tasks, self.tiles, strict=True):
             head = task // per_request * heads + task % heads
-            found.append([head * rows.part.tiles + tile for tile in tiles])
-        return found
+            addresses.append([head * rows.part.tiles + tile for tile in tiles])
+        return addresses
 
     def _sees_all(self, rows: Rows) -> bool:
         return all(len(each) == rows.part.tiles for each in self.tiles)
 
-    def _seen(self, rows: Rows, given: Stream) -> Stream:
+    def _seen(self, rows: Rows, tiles: Stream) -> Stream:
         """Drop the unseen tiles of [1, tasks, n]."""
         hidden = np.ones((len(self.tiles), rows.part.tiles, 1), np.int64)
         for task, each in enumerate(self.tiles):
             hidden[task, list(each)] = 0
-        seen, rest = Partition(2, name=f"{self.name}_seen")(given, Selectors(hidden, 2)())
+        seen, rest = Partition(2, name=f"{self.name}_seen")(tiles, Selectors(hidden, 2)())
         self.sizes.extend(dealt((seen, rest), hidden))
         Consumer()(rest)
         return self._padded(seen)

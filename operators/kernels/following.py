@@ -62,15 +62,15 @@ def followed_whole(
         if layout is None or layout.rereads:
             continue
         if all(layout.tile[dim] == view.shape[dim] for dim in dims):
-            found = _all_whole(views, dims, layout)
-            if found is not None:
-                return found
+            layouts = _all_whole(views, dims, layout)
+            if layouts is not None:
+                return layouts
     wish = rows_layout(shape, schedule.tile_rows, fit(shape[-1], schedule.tile_cols))
     for tile in _smaller(wish.tile, whole_rows=False):
         whole = tuple(shape[dim] if dim in dims else size for dim, size in enumerate(tile))
-        found = _all_whole(views, dims, _tiled(shape, whole))
-        if found is not None:
-            return found
+        layouts = _all_whole(views, dims, _tiled(shape, whole))
+        if layouts is not None:
+            return layouts
     return tuple(_tiled(each.shape, each.shape) for each in views)
 
 
@@ -78,9 +78,9 @@ def _all_whole(
     views: Sequence[View], dims: tuple[int, ...], layout: Layout
 ) -> tuple[Layout, ...] | None:
     """Return one walk of all views, whole along ``dims``; None if a view cannot be read so."""
-    found = [with_sizes(layout, dims, [each.shape[dim] for dim in dims]) for each in views]
-    gives = all(_gives(each, one) for each, one in zip(views, found, strict=True))
-    return tuple(found) if gives else None
+    layouts = [with_sizes(layout, dims, [each.shape[dim] for dim in dims]) for each in views]
+    gives = all(_gives(each, one) for each, one in zip(views, layouts, strict=True))
+    return tuple(layouts) if gives else None
 
 
 def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:

@@ -222,10 +222,10 @@ def merge_chains(model: Model) -> None:
 
 def _take_in(model: Model, kernel: RowLocal) -> None:
     """Merge the kernels that only ``kernel`` reads into it, and then their producers in turn."""
-    while (found := _only_read_by(model, kernel)) is not None:
-        merged = _merged(found, kernel)
+    while (producer := _only_read_by(model, kernel)) is not None:
+        merged = _merged(producer, kernel)
         model.kernels[model.kernels.index(kernel)] = merged
-        model.kernels.remove(found)
+        model.kernels.remove(producer)
         kernel = merged
 
 
@@ -256,11 +256,11 @@ def _as_it_comes(operand: Operand) -> bool:
 
 
 def _merged(first: RowLocal, second: RowLocal) -> RowLocal:
-    (given,) = first.results
+    (passed_on,) = first.results
     operands: list[Operand] = []
     # The reader's operands come first: they decide the order of the merged kernel's tiles.
     for operand in (*second.operands, *first.operands):
-        if operand.view.source is not given and _place(operand, operands) is None:
+        if operand.view.source is not passed_on and _place(operand, operands) is None:
             operands.append(operand)
     steps: list[Step] = []
     for kernel in (first, second):

@@ -62,24 +62,24 @@ class GroupedProduct(Kernel):
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        given = RoutedStreams.of(self.operands[0], inputs[0])
+        routed = RoutedStreams.of(self.operands[0], inputs[0])
         inner, cols = self.weights[0][0].shape[1:]
         if self.transposed:
             inner, cols = cols, inner
-        summed = given.form.spread is Spread.TILED
+        summed = routed.form.spread is Spread.TILED
         tiles = (inner if summed else cols) // self.tile
         tile = (self.tile, cols) if summed else (inner, self.tile)
         if self.transposed:
             tile = tile[::-1]
-        rows = given.data if summed else self._repeated(given.data, tiles)  # [n, J]
-        readings = given.origins
-        if given.share > 1:
+        rows = routed.data if summed else self._repeated(routed.data, tiles)  # [n, J]
+        readings = routed.origins
+        if routed.share > 1:
             readings = tuple(ExpertAddresses(tiles)(each) for each in readings)  # [n, J, 1]
-        found: list[Streams] = []
+        products: list[Streams] = []
         for number, (weights, result) in enumerate(zip(self.weights, self.results, strict=True)):
             name = f"{self.name}_w{number}" if len(self.weights) > 1 else self.name
             loads = [
-                _loaded(f"{name}_load_r{region}", weight, tile, tiles, reading, given.share)
+                _loaded(f"{name}_load_r{region}", weight, tile, tiles, reading, routed.share)
                 for region, (weight, reading) in enumerate(zip(weights, readings, strict=True))
             ]  # [n, J]
             data: list[Stream] = []  # [n] of whole sums, or [n, J] of tiles of columns
@@ -89,8 +89,8 @@ class GroupedProduct(Kernel):
                     data.append(Accum(MatmulSum(self.transposed), name=unit)(*factors))
                 else:
                     data.append(Map(Matmul(self.transposed), name=unit)(*factors))
-            found.append(given.with_data(form_of(result), data).flat())
-        return found
+            products.append(routed.with_data(form_of(result), data).flat())
+        return products
 
     def _repeated(self, rows: Sequence[Stream], times: int) -> list[Stream]:
         return [
@@ -123,7 +123,7 @@ class RaggedMap(Kernel):
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         form = form_of(self.results[0])
-        given = []
+        operands = []
         for number, (operand, streams) in enumerate(zip(self.operands, inputs, strict=True)):
             each = RoutedStreams.of(operand, streams)
             name = f"{self.name}_of{number}"
@@ -131,11 +131,11 @@ class RaggedMap(Kernel):
                 each = as_rows(name, each)
             elif form.spread is Spread.PACKED:
                 each = as_packed(name, each)
-            given.append(each)
-        first = given[0]
+            operands.append(each)
+        first = operands[0]
         data = []
         kind = "e" if form.packing is None else "r"
-        for number, streams in enumerate(zip(*(each.data for each in given), strict=True)):
+        for number, streams in enumerate(zip(*(each.data for each in operands), strict=True)):
             alike = [
                 each if each.shape == streams[0].shape else each.assume(*streams[0].shape)
                 for each in streams[1:]

@@ -76,8 +76,8 @@ class Kernel(ABC):
             For each result, ``[1, *layout.trips]`` of tiles, or its opaque form.
         """
 
-    def configure(self, program: Program, given: Sequence[Streams]) -> None:  # noqa: B027 - a default
-        """Set sizes of symbols and depths of channels; ``given`` are the streams of ``wire``."""
+    def configure(self, program: Program, outputs: Sequence[Streams]) -> None:  # noqa: B027 - a default
+        """Set sizes of symbols and depths of channels; ``outputs`` are the streams of ``wire``."""
 
 
 @dataclass(frozen=True)

@@ -94,14 +94,14 @@ class Model:
         for kernel in self.kernels:
             if kernel in begun or any(each.view.source in reached for each in kernel.operands):
                 reached.update(kernel.results)
-        ends, found = set(loop.behind.values()), list[Kernel]()
+        ends, on_cycle = set(loop.behind.values()), list[Kernel]()
         read = set[Source]()
         for kernel in reversed(self.kernels):
             if kernel in ends or any(each in read and each in reached for each in kernel.results):
-                found.append(kernel)
+                on_cycle.append(kernel)
                 if kernel not in begun:
                     read.update(each.view.source for each in kernel.operands)
-        return tuple(reversed(found))
+        return tuple(reversed(on_cycle))
 
 
 class OutOfStepError(ProgramError):
@@ -153,10 +153,10 @@ def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> W
             inputs = [joints.joined(kernel, index) for index in range(len(kernel.operands))]
         first = len(program.nodes)
         with program.names.numbering(names - {kernel.name}):
-            given = kernel.wire(inputs)
+            outputs = kernel.wire(inputs)
         wired.kernels[kernel] = range(first, len(program.nodes))
-        kernel.configure(program, given)
-        joints.streams.update(zip(kernel.results, given, strict=True))
+        kernel.configure(program, outputs)
+        joints.streams.update(zip(kernel.results, outputs, strict=True))
     _deepen_forks(program)
     return wired
 

@@ -98,13 +98,13 @@ class Store(Kernel):
                 redimensioned(stream, (1, down, layout.count // down))
             )
             return ()
-        found = matrix_of(layout)
-        places = Metadata(found.numbers)()
+        matrix = matrix_of(layout)
+        places = Metadata(matrix.numbers)()
         before = Tensor(
             shape, lambda: np.zeros(shape, operand.view.dtype), dtype=dtype_name(operand.view.dtype)
-        ).viewed(found.shape)
+        ).viewed(matrix.shape)
         data = redimensioned(stream, (1, layout.count))
-        RandomOffChipStore(self.name, before, found.tile, name=f"store_{self.name}")(places, data)
+        RandomOffChipStore(self.name, before, matrix.tile, name=f"store_{self.name}")(places, data)
         return ()
 
 

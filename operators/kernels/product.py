@@ -102,11 +102,11 @@ class Product(Kernel):
         units = self.nest.units
         left, rights, addends = streams[0], streams[1 : units + 1], streams[units + 1 :]
         lefts = [left] if units == 1 else Broadcast(units)(left)
-        given = [
+        products = [
             self._unit(self.name if units == 1 else f"{self.name}_{unit}", *each)
             for unit, each in enumerate(zip(lefts, rights, addends or (None,) * units, strict=True))
         ]
-        product = given[0] if units == 1 else self._in_turn(given)
+        product = products[0] if units == 1 else self._in_turn(products)
         return (product if self.keeps is None else self._cut(product, self.keeps),)
 
     def _unit(self, name: str, left: Stream, right: Stream, addend: Stream | None) -> Stream:
@@ -123,11 +123,11 @@ class Product(Kernel):
             return product
         return Map(ScaledAdd(*self.factors), name=f"{name}_add")(product, addend)
 
-    def _in_turn(self, given: Sequence[Stream]) -> Stream:
+    def _in_turn(self, products: Sequence[Stream]) -> Stream:
         """Merge the tiles of all units into one stream, one tile of each in turn."""
-        units, count = len(given), self.nest.of_unit.count
+        units, count = len(products), self.nest.of_unit.count
         turns = np.tile(np.arange(units), count)
-        parts = [redimensioned(each, (count,)) for each in given]
+        parts = [redimensioned(each, (count,)) for each in products]
         order = Selectors(turns[:, np.newaxis], units, name=f"{self.name}_turns")()
         joined = Reassemble(name=f"{self.name}_join")(parts, order)
         return redimensioned(joined, (1, *self.nest.result.trips))
@@ -345,24 +345,24 @@ def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layou
     """
     inner = x.shape[-1]
     cols = inner if whole else near_divisor(inner, schedule.tile_inner) or inner
-    found = x.layout
+    arriving = x.layout
     rows = ((1,) * batch) + rows_layout(x.shape[batch:], schedule.tile_rows, inner).tile[:-1]
-    if found is not None and not found.rereads and set(found.tile[:batch]) <= {1}:
-        if found.rows * _THINNER < math.prod(rows):
-            for wide in (cols, min(cols, found.tile[-1])):
+    if arriving is not None and not arriving.rereads and set(arriving.tile[:batch]) <= {1}:
+        if arriving.rows * _THINNER < math.prod(rows):
+            for wide in (cols, min(cols, arriving.tile[-1])):
                 layout = Layout.tiled(x.shape, (*rows, wide))
                 if x.pull(layout) is not None and joint_of(Operand(x, layout)).convertible:
                     return layout
-        if whole or found.tile[-1] < inner:
-            return found
-        rows = found.tile[:-1]
+        if whole or arriving.tile[-1] < inner:
+            return arriving
+        rows = arriving.tile[:-1]
     return readable((x,), Layout.tiled(x.shape, (*rows, cols)), whole_rows=False)
 
 
 def near_divisor(size: int, wish: int) -> int | None:
     """Return a tile near ``wish`` that divides ``size``; None if no divisor is near."""
-    found = fit(size, wish)
-    return found if 4 * found >= min(wish, size) else None
+    divisor = fit(size, wish)
+    return divisor if 4 * divisor >= min(wish, size) else None
 
 
 def _padded(view: View, axis: int, size: int) -> View:
@@ -404,9 +404,9 @@ def batched(
     tiles = left_tiles(left, batch, schedule, whole=order != "output")
     inner = tiles.tile[-1]
     wish = Layout.tiled(right.shape, ((1,) * batch) + (inner, cols))
-    *_, found, cols = readable((right,), wish, whole_rows=False).tile
-    if found != inner:
-        tiles = Layout.tiled(left.shape, (*tiles.tile[:-1], found))
+    *_, readable_inner, cols = readable((right,), wish, whole_rows=False).tile
+    if readable_inner != inner:
+        tiles = Layout.tiled(left.shape, (*tiles.tile[:-1], readable_inner))
     nest = Nest(tiles, batch, size, cols, order)
     if nest.row_tiles == 1 and order == "weight":
         nest = Nest(tiles, batch, size, cols, "row")

@@ -157,9 +157,9 @@ def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) ->
     not be in memory. Tiles with addresses from the run count if they exceed their whole tensor.
     Sizes that depend on unbound symbols are left out.
     """
-    found = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
-    found += _named(program, model, wired)
-    return sorted((each for each in found if each.size_bytes), key=lambda each: -each.size_bytes)
+    moves = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
+    moves += _named(program, model, wired)
+    return sorted((each for each in moves if each.size_bytes), key=lambda each: -each.size_bytes)
 
 
 def _read(program: Program, model: Model, wired: Wired, fusion: Fusion) -> Iterator[Again]:
@@ -274,7 +274,7 @@ def demands_of(program: Program) -> dict[str, Demand]:
     Sizes that depend on data count with their mean. A unit with operations that depend on unbound
     symbols counts as one operation per element.
     """
-    found = {}
+    demands = {}
     for node in program.nodes:
         operator = node.operator
         if not isinstance(operator, ComputeOperator) or not operator.has_arithmetic:
@@ -284,8 +284,8 @@ def demands_of(program: Program) -> dict[str, Demand]:
         elements = number_of(program, node.input_types[0].count) or 1
         costs = operator.costs(node.input_types, node.output_types)
         flops = number_of(program, costs.flops) or 1
-        found[node.name] = Demand(elements, -(-flops // elements))
-    return found
+        demands[node.name] = Demand(elements, -(-flops // elements))
+    return demands
 
 
 def shares(demands: Mapping[str, Demand], flops_per_cycle: int) -> dict[str, int]:

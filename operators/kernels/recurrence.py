@@ -65,8 +65,8 @@ def _step_layout(shape: tuple[int, ...], rows: int) -> Layout:
     """Return tiles of about ``rows`` whole rows of one step's tensor."""
     if not shape:
         return Layout((), (), (), (), ())
-    found = rows_layout(shape, rows, shape[-1])
-    return found.nested([loop for loop in found.loops if loop.trips > 1])
+    layout = rows_layout(shape, rows, shape[-1])
+    return layout.nested([loop for loop in layout.loops if loop.trips > 1])
 
 
 class States(Kernel):
@@ -113,26 +113,26 @@ class Behind(Kernel):
 
     family: ClassVar = "recurrence"
 
-    def __init__(self, name: str, states: States, given: View) -> None:
+    def __init__(self, name: str, states: States, state: View) -> None:
         before = states.result
         step = _without_steps(before.layout)
         self.result: Final = Computed(name, step.shape, before.dtype, step)
-        operand = Operand(given.reshaped(before.shape), before.layout)
+        operand = Operand(state.reshaped(before.shape), before.layout)
         super().__init__(name, (operand,), self.result)
         self.states: Final = states
         self.is_read = True
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        (given,) = inputs
-        assert isinstance(given, Stream)
+        (state,) = inputs
+        assert isinstance(state, Stream)
         states = self.states
         assert states.going is not None
         steps, tiles = states.steps, states.tiles
         ends = np.arange(steps) == steps - 1
-        given = redimensioned(given, (1, steps, tiles))
+        state = redimensioned(state, (1, steps, tiles))
         route = _one_of(ends.astype(int), 2, f"{self.name}_route")
-        going, last = Partition(2, rank=1, name=self.name)(given, route)
+        going, last = Partition(2, rank=1, name=self.name)(state, route)
         states.going.connect(going.assume(steps - 1, tiles))
         last = last.assume(1, tiles)
         if not self.is_read:
@@ -145,11 +145,11 @@ class Entrance(Kernel):
 
     family: ClassVar = "recurrence"
 
-    def __init__(self, name: str, given: View, steps: int, rows: int) -> None:
-        """Return ``given``, ``[steps, *shape]``, in tiles of about ``rows`` rows of one step."""
-        layout = by_steps(steps, _step_layout(given.shape[1:], rows))
-        result = Computed(name, layout.shape, given.dtype, layout)
-        super().__init__(name, (Operand(given, layout),), result)
+    def __init__(self, name: str, tensor: View, steps: int, rows: int) -> None:
+        """Return ``tensor``, ``[steps, *shape]``, in tiles of about ``rows`` rows of one step."""
+        layout = by_steps(steps, _step_layout(tensor.shape[1:], rows))
+        result = Computed(name, layout.shape, tensor.dtype, layout)
+        super().__init__(name, (Operand(tensor, layout),), result)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
@@ -159,19 +159,19 @@ class Entrance(Kernel):
 class Reversed(Entrance):
     """The first dimension reversed: all places are buffered, and read backwards."""
 
-    def __init__(self, name: str, given: View, rows: int) -> None:
-        """Return ``given``, ``[places, *shape]``, in tiles of about ``rows`` rows of one place."""
-        super().__init__(name, given, given.shape[0], rows)
+    def __init__(self, name: str, tensor: View, rows: int) -> None:
+        """Return ``tensor``, ``[places, *shape]``, in tiles of about ``rows`` rows of one place."""
+        super().__init__(name, tensor, tensor.shape[0], rows)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        (given,) = inputs
-        assert isinstance(given, Stream)
+        (stream,) = inputs
+        assert isinstance(stream, Stream)
         layout = self.operands[0].layout
         assert layout is not None
         places, count = layout.shape[0], layout.count
         tiles = count // places
-        buffer = Bufferize(1, name=f"{self.name}_kept")(redimensioned(given, (1, count)))
+        buffer = Bufferize(1, name=f"{self.name}_kept")(redimensioned(stream, (1, count)))
         backwards = Streamify(
             shape=(places, tiles), strides=(-tiles, 1), offset=(places - 1) * tiles, name=self.name
         )(buffer)

@@ -102,8 +102,8 @@ class Routing:
         return self._made
 
     def counts(self) -> list[int]:
-        found: list[int] = np.bincount(self.choice().reshape(-1), minlength=self.experts).tolist()
-        return found
+        counts: list[int] = np.bincount(self.choice().reshape(-1), minlength=self.experts).tolist()
+        return counts
 
     def _checked(self, choice: NDArray[np.int64]) -> NDArray[np.int64]:
         expected = (self.tokens, self.hits)
@@ -145,8 +145,8 @@ def selected(indices: Stream | None, choice: NDArray[np.int64], width: int, name
     If data choose, ``indices`` are rows of integers that name the streams, and an operator called
     ``name`` converts them. Timing mode uses ``choice`` then.
     """
-    given = Selectors(choice, width)()
-    return given if indices is None else Map(SelectorOf(), name=name)(indices, given)
+    constant = Selectors(choice, width)()
+    return constant if indices is None else Map(SelectorOf(), name=name)(indices, constant)
 
 
 class Spread(Enum):
@@ -233,21 +233,21 @@ class RoutedStreams:
         return RoutedStreams(form, tuple(data), origins=self.origins, rows=self.rows)
 
 
-def as_packed(name: str, given: RoutedStreams) -> RoutedStreams:
+def as_packed(name: str, routed: RoutedStreams) -> RoutedStreams:
     """Return tiles of whole rows, from such tiles or from tiles of some columns."""
-    form = given.form
+    form = routed.form
     if form.spread is not Spread.TILED:
-        return given
+        return routed
     whole = [
         Accum(RetileCol(), name=f"{name}_widen_r{region}")(each)
-        for region, each in enumerate(given.data)
+        for region, each in enumerate(routed.data)
     ]
-    return given.with_data(Routed(form.routing, Spread.PACKED, form.packing), whole)
+    return routed.with_data(Routed(form.routing, Spread.PACKED, form.packing), whole)
 
 
-def as_rows(name: str, given: RoutedStreams) -> RoutedStreams:
+def as_rows(name: str, routed: RoutedStreams) -> RoutedStreams:
     """Return rows, a stream for each expert."""
-    packed = as_packed(name, given)
+    packed = as_packed(name, routed)
     form = packed.form
     if form.spread is Spread.ROWS:
         return packed
@@ -305,9 +305,9 @@ class Deal(Kernel):
         return (RoutedStreams(form_of(result), dealt, rows=dealt).flat(),)
 
     @override
-    def configure(self, program: Program, given: Sequence[Streams]) -> None:
+    def configure(self, program: Program, outputs: Sequence[Streams]) -> None:
         """Bind the number of rows of each expert."""
-        (streams,) = given
+        (streams,) = outputs
         assert isinstance(streams, tuple)
         for stream, count in zip(streams, self.routing.counts(), strict=False):
             program.bind(stream.shape[0], count)
@@ -346,13 +346,13 @@ class Collect(Kernel):
         assert isinstance(result, Computed)
         rows = as_rows(self.name, RoutedStreams.of(self.operands[0], inputs[0]))
         order = _choosing(self, inputs[1:], self.places())
-        found = Reassemble(name=self.name)(rows.data, order)
+        rows_in_order = Reassemble(name=self.name)(rows.data, order)
         if self.adds_up:
-            found = Accum(Sum(), name=f"{self.name}_sum")(found)
-        return (redimensioned(found, (1, *result.layout.trips)),)
+            rows_in_order = Accum(Sum(), name=f"{self.name}_sum")(rows_in_order)
+        return (redimensioned(rows_in_order, (1, *result.layout.trips)),)
 
     @override
-    def configure(self, program: Program, given: Sequence[Streams]) -> None:
+    def configure(self, program: Program, outputs: Sequence[Streams]) -> None:
         """Deepen the channels of all experts to the number of tokens."""
         for expert in range(self.routing.experts):
             program.deepen(f"{self.name}.{expert}", max(1, self.routing.tokens))
@@ -368,15 +368,15 @@ def _choosing(
     return selected(rows, places, kernel.routing.experts, f"{kernel.name}_choose")
 
 
-def _in_rows(operand: Operand, given: Streams, cols: int, dims: Sequence[int]) -> Stream:
+def _in_rows(operand: Operand, tiles: Streams, cols: int, dims: Sequence[int]) -> Stream:
     """Return ``[1, *dims]`` of 1 x cols from tiles of whole rows."""
     layout = operand.layout
-    assert isinstance(given, Stream)
+    assert isinstance(tiles, Stream)
     assert layout is not None
     if (layout.rows, layout.cols) != (1, cols):
-        given = redimensioned(given, (1, layout.count))
-        given = FlatMap(SplitTiles(1, cols))(given)
-    return redimensioned(given, (1, *dims))
+        tiles = redimensioned(tiles, (1, layout.count))
+        tiles = FlatMap(SplitTiles(1, cols))(tiles)
+    return redimensioned(tiles, (1, *dims))
 
 
 class Pack(Kernel):

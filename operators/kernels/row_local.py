@@ -71,12 +71,12 @@ def row_local(
     chained += [renumbered(step, numbers) for step in steps]
     rows, cols = result.layout.rows, result.layout.cols
     tiles = [each.pulled().layout for each in different]
-    found = shapes([(each.rows, each.cols) for each in tiles], chained)
-    if found[-1] != (rows, cols):
+    sizes = shapes([(each.rows, each.cols) for each in tiles], chained)
+    if sizes[-1] != (rows, cols):
         # All operands are broadcast, so the steps return one row or one column.
-        held = np.arange(math.prod(found[-1])).reshape(found[-1])
+        held = np.arange(math.prod(sizes[-1])).reshape(sizes[-1])
         places = tuple(np.broadcast_to(held, (rows, cols)).reshape(-1).tolist())
-        chained.append(Placed((len(found) - 1,), result.dtype, rows, cols, places))
+        chained.append(Placed((len(sizes) - 1,), result.dtype, rows, cols, places))
     return RowLocal(name, Chain(len(different), tuple(chained)), different, result)
 
 

@@ -152,8 +152,8 @@ class Schedule(Described):
 
 
 def _first(patterns: Mapping[str, Value], name: str, otherwise: Value) -> Value:
-    found = (value for pattern, value in patterns.items() if fnmatchcase(name, pattern))
-    return next(found, otherwise)
+    matching = (value for pattern, value in patterns.items() if fnmatchcase(name, pattern))
+    return next(matching, otherwise)
 
 
 def divisors(size: int) -> set[int]:
@@ -173,11 +173,11 @@ def fit(size: int, wish: int) -> int:
     The largest divisor up to the wish. If it is less than a quarter of the wish, as for a prime
     number, the smallest divisor above, up to eight times the wish.
     """
-    found = divisors(size)
-    below = max(each for each in found if each <= max(1, wish))
+    sizes = divisors(size)
+    below = max(each for each in sizes if each <= max(1, wish))
     if 4 * below >= min(wish, size):
         return below
-    above = min((each for each in found if each > wish), default=below)
+    above = min((each for each in sizes if each > wish), default=below)
     return above if above <= 8 * wish else below
 
 
@@ -192,7 +192,7 @@ def candidates(schedule: Schedule) -> Iterator[Schedule]:
     yield schedule
     for order in _ORDERS:
         for tile in _TILES:
-            found = replace(
+            candidate = replace(
                 schedule,
                 tile_rows=tile,
                 tile_cols=tile,
@@ -200,8 +200,8 @@ def candidates(schedule: Schedule) -> Iterator[Schedule]:
                 tile_keys=tile,
                 order=order,
             )
-            if found != schedule:
-                yield found
+            if candidate != schedule:
+                yield candidate
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +227,7 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
 
     If no candidate makes a program, the first candidate's error is raised.
     """
-    found: list[_Tried] = []
+    tried: list[_Tried] = []
     failures: list[FabricError] = []
     for candidate in candidates(schedule):
         try:
@@ -236,15 +236,15 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
             failures.append(error)
             continue
         at_least = lower_bounds(program).at_least["cycles"]
-        found.append(_Tried(candidate, program, at_least, _elements(program)))
-    if not found:
+        tried.append(_Tried(candidate, program, at_least, _elements(program)))
+    if not tried:
         raise failures[0]
-    reports = dict(_runs(found))
-    best = min(reports or found, key=lambda each: _cycles(each, reports))
+    reports = dict(_runs(tried))
+    best = min(reports or tried, key=lambda each: _cycles(each, reports))
     sized = _sized(best, reports.get(best))
-    its = best.schedule
-    tiles = f"tiles of {its.tile_rows}x{its.tile_inner}x{its.tile_cols}, order {its.order}"
-    how = f"{len(reports)} of {len(found)} run" if reports else "by lower bounds"
+    plan = best.schedule
+    tiles = f"tiles of {plan.tile_rows}x{plan.tile_inner}x{plan.tile_cols}, order {plan.order}"
+    how = f"{len(reports)} of {len(tried)} run" if reports else "by lower bounds"
     text = f"{tiles}, {how}, {sized}"
     best.program.extra["schedule"] = lambda: text
     return best.program
@@ -256,10 +256,10 @@ def _cycles(tried: _Tried, reports: Mapping[_Tried, Report]) -> int:
     return cycles
 
 
-def _runs(found: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
+def _runs(tried: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
     """Yield the runs with their reports while a shorter run is possible."""
     shortest: int | None = None
-    for each in sorted(found, key=lambda each: each.at_least):
+    for each in sorted(tried, key=lambda each: each.at_least):
         if each.elements > _MOST_RUN:
             continue
         if shortest is not None and each.at_least >= shortest:

@@ -80,8 +80,8 @@ class Stored(Source):
         """Return the tensor that ``view`` makes of its array."""
         data = self.array if self.tensor.has_data else None
         made = None if data is None else lambda: view(data())
-        found = Stored.of(name, shape, self.dtype, made, known=self.known)
-        return replace(found, base=self.base or self)
+        tensor = Stored.of(name, shape, self.dtype, made, known=self.known)
+        return replace(tensor, base=self.base or self)
 
     def retyped(self, dtype: np.dtype) -> Stored:
         """Return the tensor with elements of another type, which has to hold their values."""
@@ -102,11 +102,11 @@ def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
     """Refuse numbers that a block-scaled type would round; other types refuse theirs themselves."""
     if block_format(dtype) is None:
         return
-    found = numbers_of(converted(array, dtype))
-    changed = found != array.astype(np.float64)
+    rounded = numbers_of(converted(array, dtype))
+    changed = rounded != array.astype(np.float64)
     if changed.any():
         place = tuple(np.argwhere(changed)[0].tolist())
-        what = f"{array[place]} at {list(place)}, which is {found[place]} as {dtype_name(dtype)}"
+        what = f"{array[place]} at {list(place)}, which is {rounded[place]} as {dtype_name(dtype)}"
         raise ValueChangedError(what, array[place], place)
 
 
@@ -200,11 +200,11 @@ class View:
 
     def again(self, other: View) -> View:
         """Apply the views of ``other``, which start from this shape, as well."""
-        found = self
+        view = self
         shapes = [before for _, before in other.steps[1:]] + [other.shape]
         for (step, _), shape in zip(other.steps, shapes, strict=False):
-            found = found._seen(step, shape)
-        return found
+            view = view._seen(step, shape)
+        return view
 
     def _seen(self, step: Step, shape: tuple[int, ...]) -> View:
         if isinstance(self.source, Stored) and not self.steps and not isinstance(step, Expanded):
