@@ -259,7 +259,7 @@ def _front(feedback: Feedback, count: int, rejected_cycle: int | None, same_loop
     return Front(
         feedback.connected.name,
         str(feedback.connected.type),
-        _initial(feedback, count),
+        _initial(feedback, count, feedback.connected.name),
         place.file,
         place.line,
         count,
@@ -269,14 +269,11 @@ def _front(feedback: Feedback, count: int, rejected_cycle: int | None, same_loop
     )
 
 
-def _initial(feedback: Feedback, count: int) -> str:
-    return f"{_written(beginning(feedback, count))}({feedback.connected.name})"
-
-
-def _written(initial: Initial) -> str:
+def _initial(feedback: Feedback, count: int, stream: str) -> str:
+    initial = beginning(feedback, count)
     more = f", {initial.count}" if initial.count > 1 else ""
     kept = ", keep_length=True" if initial.keep_length else ""
-    return f"{Initial.__name__}({initial.value!r}{more}{kept})"
+    return f"{Initial.__name__}({initial.value!r}{more}{kept})({stream})"
 
 
 def _line(feedback: Feedback, count: int) -> str:
@@ -294,9 +291,7 @@ def _line(feedback: Feedback, count: int) -> str:
     plain = ast.Name | ast.Attribute | ast.Subscript | ast.Call
     if call.func.attr != "connect" or not isinstance(given, plain):
         return ""
-    stream = ast.unparse(given)
-    called = ast.unparse(call.func)
-    line = f"{called}({_written(beginning(feedback, count))}({stream}))"
+    line = f"{ast.unparse(call.func)}({_initial(feedback, count, ast.unparse(given))})"
     return line if len(line) <= _LONGEST else ""
 
 
@@ -310,7 +305,7 @@ def _why_not(
     )
     for loop, count in change.initial.items():
         where = (loop.connected_at or loop.place).brief
-        parts.append(f"connect({_initial(loop, count)}) at {where}")
+        parts.append(f"connect({_initial(loop, count, loop.connected.name)}) at {where}")
     tried = ", ".join(parts) or "unbounded channels"
     if outcome.failure is not None:
         found = f"with {tried} it fails: {outcome.failure}"

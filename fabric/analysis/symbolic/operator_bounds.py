@@ -246,6 +246,8 @@ def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> li
     declared = _Declared(plan, likeness, certain.totals)
     open_promises = _open_promises(plan)
     assumed = _assumed(plan, graph, certain)
+    kinds = {type(node.operator) for node in plan.nodes}
+    states_work = {kind: _states_work(kind) for kind in kinds}
     found = [Least()] * len(plan.nodes)
     for number in graph.order:
         node, into = plan.nodes[number], graph.into[number]
@@ -254,7 +256,7 @@ def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> li
             for each, stream in zip(into, node.inputs, strict=True)
         ]
         known = all(each.known for each in in_front)
-        if known and declared.states(node.operator):
+        if known and states_work[type(node.operator)]:
             in_memory = tuple([each.in_memory for each in in_front])
             inputs = [
                 (edge and assumed.get((edge.producer.index, edge.output)))
@@ -321,27 +323,7 @@ class _Declared:
         self._program: Final = plan.program
         self._totals: Final = totals
         self._likeness: Final = likeness
-        self._states: Final[dict[type[Operator], bool]] = {}
         self._cache: Final[dict[Hashable, Least]] = {}
-
-    def states(self, operator: Operator) -> bool:
-        """Return whether the stated work of ``operator`` describes the class's behaviour.
-
-        An inherited statement holds if behaviour and types are unchanged, or if ``work`` is
-        overridden in the same class as ``infer`` and ``run``, or below it.
-        """
-        kind = type(operator)
-        found = self._states.get(kind)
-        if found is None:
-            ours = is_ours(behaving_as(kind)) and not kind.is_users
-            found = self._states[kind] = (ours and is_ours(_definer(kind, "work"))) or (
-                not is_ours(_definer(kind, "work"))
-                and all(
-                    issubclass(_definer(kind, "work"), _definer(kind, name))
-                    for name in ("infer", "run")
-                )
-            )
-        return found
 
     def least(
         self,
@@ -411,6 +393,18 @@ class _Declared:
             in_memory,
             self._totals,
         )
+
+
+def _states_work(kind: type[Operator]) -> bool:
+    """Return whether the stated work of ``kind`` describes the behaviour of the class.
+
+    An inherited statement holds if behaviour and types are unchanged, or if ``work`` is overridden
+    in the same class as ``infer`` and ``run``, or below it.
+    """
+    stated_in = _definer(kind, "work")
+    if is_ours(stated_in):
+        return is_ours(behaving_as(kind)) and not kind.is_users
+    return all(issubclass(stated_in, _definer(kind, name)) for name in ("infer", "run"))
 
 
 def _nonempty(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:

@@ -77,9 +77,14 @@ class RecordedRun:
             notes = 1
         self.has_state = True
         self.meta: Final = self._meta(run)
-        head = self.head = self._head()
+        head = head_in(self.meta)
+        if head is None:
+            raise self._damaged()
+        self.head: Final[Head] = head
         self.shared_channels: Final = head.shared_links.channels
-        self.explained: Final = self._text(self.folder.parent / "deadlock.json")
+        self.explained: bytes | None = None
+        with contextlib.suppress(OSError, ValueError):
+            self.explained = limited(self.folder.parent / "deadlock.json")
         self._database, self._files = Connection(), Connection()
         for name in ("units", "channels", "columns"):
             self._static(name)
@@ -175,33 +180,17 @@ class RecordedRun:
         version = meta.get("schema_version")
         if not isinstance(version, int):
             raise self._damaged()
-        if version > SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
+            most, age = ("at most ", "a newer") if version > SCHEMA_VERSION else ("", "an older")
             raise refused(
-                f"{run}: the trace has schema version {version}: expected at most "
-                f"{SCHEMA_VERSION}; a newer step-fabric wrote it"
-            )
-        if version < SCHEMA_VERSION:
-            raise refused(
-                f"{run}: the trace has schema version {version}: expected {SCHEMA_VERSION}; an "
-                "older step-fabric wrote it"
+                f"{run}: the trace has schema version {version}: expected {most}{SCHEMA_VERSION}; "
+                f"{age} step-fabric wrote it"
             )
         return meta
-
-    def _head(self) -> Head:
-        head = head_in(self.meta)
-        if head is None:
-            raise self._damaged()
-        return head
 
     def _damaged(self) -> ConfigurationError:
         file = self.folder / "meta.json"
         return refused(f"{file} is damaged: expected the file the run wrote first")
-
-    @staticmethod
-    def _text(file: Path) -> bytes | None:
-        with contextlib.suppress(OSError, ValueError):
-            return limited(file)
-        return None
 
     def _json(self, name: str) -> JsonObject | None:
         with contextlib.suppress(OSError, ValueError):

@@ -38,6 +38,8 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     return things.slice().sort((a, b) => (down ? -1 : 1) * compare(a, b));
   }
 
+  const lastAtEnd = (some) => some.sort((a, b) => a.isLast - b.isLast);
+
   /** Families with their rows, in the order of first rows; a row without a family is one alone. */
   function familiesOf(some) {
     const known = new Map();
@@ -46,8 +48,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
       if (known.has(key)) known.get(key).rows.push(row);
       else known.set(key, { key, rows: [row], isLast: last(row) });
     }
-    const all = [...known.values()];
-    return [...all.filter((each) => !each.isLast), ...all.filter((each) => each.isLast)];
+    return lastAtEnd([...known.values()]);
   }
 
   function single(row, kind = "") {
@@ -89,8 +90,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     if (by < 0 || !isNumber[by]) return all;
     const { value, sum } = columns[by];
     const weight = ({ rows: its }) => its.map(value).reduce((one, other) => (sum ? one + other : Math.max(one ?? -1, other ?? -1)));
-    const ordered = inOrder(all, (each) => ("rows" in each ? weight(each) : 0));
-    return [...ordered.filter((each) => !each.isLast), ...ordered.filter((each) => each.isLast)];
+    return lastAtEnd(inOrder(all, weight));
   }
 
   function draw() {
