@@ -84,8 +84,9 @@ class Convert(Described):
         if source.same_order(wanted):
             return _reordered(stream, source, wanted).laid_out(wanted)
         tile = common_tile(source, wanted)
-        parts = _cut(stream, source, tile)
-        parts = _reordered(parts, in_parts(source, tile), in_parts(wanted, tile))
+        if source.tile != tile:
+            stream = FlatMap(SplitTiles(math.prod(tile[:-1]), tile[-1]))(stream)
+        parts = _reordered(stream, in_parts(source, tile), in_parts(wanted, tile))
         return _joined(parts, wanted, tile).laid_out(wanted)
 
     @checked
@@ -97,12 +98,6 @@ class Convert(Described):
         """
         tile = common_tile(source, self.layout)
         return conversion(in_parts(source, tile), in_parts(self.layout, tile))
-
-
-def _cut(stream: Stream, source: Layout, tile: tuple[int, ...]) -> Stream:
-    if source.tile == tile:
-        return stream
-    return FlatMap(SplitTiles(math.prod(tile[:-1]), tile[-1]))(stream)
 
 
 def _reordered(stream: Stream, source: Layout, wanted: Layout) -> Stream:

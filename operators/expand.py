@@ -196,7 +196,7 @@ class Expand(_Repetition):
             return (source,)
         if not all(map(is_static, after.shape)):
             return ("data decide how often it repeats each tile",)
-        times = product(after.shape[len(after.shape) - self.rank :])
+        times = product(after.shape[-self.rank :])
         assert isinstance(times, int)
         return (source.again(times),)
 

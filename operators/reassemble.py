@@ -153,17 +153,12 @@ class Reassemble(Operator):
         for left in reversed(range(len(selected))):
             ports.turn(closing, left)
             source = await arrivals.earliest()
-            await self._forward(ports, source, arrivals, 0 if left else closing, (closing, left))
+            await self._forward(ports, source, arrivals, closing, left)
 
     async def _forward(
-        self,
-        ports: Ports,
-        source: Source,
-        arrivals: Arrivals,
-        closing: int,
-        memory: tuple[int, int],
+        self, ports: Ports, source: Source, arrivals: Arrivals, closing: int, left: int
     ) -> None:
-        """Send one sub-tensor; its last element closes ``closing`` dimensions more."""
+        """Send one sub-tensor; if none is ``left``, it closes ``closing`` dimensions more."""
         unit, sink, rank = ports.unit, ports.sink, self.rank
         stop = 0
         while True:
@@ -173,7 +168,7 @@ class Reassemble(Operator):
                 return
             value, stop = element
             ended = stop >= rank
-            level = stop + closing if ended else stop
+            level = stop + closing if ended and not left else stop
             if isinstance(value, Empty):
                 source.take()
                 await sink.send_bare(level, value.dimension)
@@ -186,7 +181,7 @@ class Reassemble(Operator):
                 await sink.send((value, level))
             if ended:
                 return
-            ports.turn(*memory, source, stop)
+            ports.turn(closing, left, source, stop)
 
 
 @dataclass(frozen=True)

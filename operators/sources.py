@@ -22,7 +22,7 @@ from fabric import Selector, SelectorType, ShapeError, Stream, StreamType
 from fabric.extend import Bounds, Empty, Operator, Ports, Rates, Wiring, Work, drop
 from operators.streams.reading import Types
 from operators.tiles.grid import positions
-from operators.tiles.integers import INTEGER, integer
+from operators.tiles.integers import INTEGER, MOST, integer
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,6 @@ def mean_of_metadata(stream: Stream) -> Fraction | None:
     return Fraction(sum(source.values.ravel().tolist()), max(1, source.values.size))
 
 
-_LARGEST = int(np.iinfo(INTEGER.dtype).max)
-
-
 @dataclass(frozen=True)
 class RaggedIntegers(Operator):
     """Emit the numbers of ``lists``.
@@ -129,10 +126,10 @@ class RaggedIntegers(Operator):
         for place, numbers in enumerate(lists):
             for number in numbers:
                 whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-                if not whole or not 0 <= number <= _LARGEST:
+                if not whole or not 0 <= number <= MOST:
                     raise ShapeError(
                         f"RaggedIntegers is given {number!r} in list {place}: "
-                        f"expected integers from 0 to {_LARGEST:,}"
+                        f"expected integers from 0 to {MOST:,}"
                     )
         mean = Fraction(sum(map(len, lists)), max(1, len(lists)))
         length = wiring.symbol(f"D_{wiring.node_name}", ragged=True, size=mean)

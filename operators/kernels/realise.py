@@ -105,7 +105,8 @@ class _Summary:
                 name = source.node.name
                 giving, reading = self._part[places[name]], self._part[place]
                 inside = giving is reading and isinstance(giving, Kernel)
-                if inside or _is_load(giving) or reading in self._outputs:
+                is_load = isinstance(giving, Operand) and isinstance(giving.view.source, Stored)
+                if inside or is_load or reading in self._outputs:
                     continue
                 fork = f"broadcast_{name}_{source.port}.0"
                 forks[fork] += 1
@@ -128,10 +129,6 @@ class _Summary:
 
     def spilled_bytes(self) -> int:
         return sum(_bytes(self._program, self._wired.operands[each]) for each in self.through)
-
-
-def _is_load(part: Kernel | Operand) -> bool:
-    return isinstance(part, Operand) and isinstance(part.view.source, Stored)
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,7 @@ def _step_layout(shape: tuple[int, ...], rows: int) -> Layout:
     """Return tiles of about ``rows`` whole rows of one step's tensor."""
     if not shape:
         return Layout((), (), (), (), ())
-    layout = rows_layout(shape, rows, shape[-1])
-    return layout.nested([loop for loop in layout.loops if loop.trips > 1])
+    return rows_layout(shape, rows, shape[-1])
 
 
 class States(Kernel):

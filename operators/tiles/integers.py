@@ -12,7 +12,7 @@ from fabric.extend import ADDRESS_DTYPE, ValueType, number_in
 INTEGER = TileType(1, 1, ADDRESS_DTYPE)
 """The type of an integer on a stream, as the generators make them."""
 
-_MOST: Final = int(np.iinfo(ADDRESS_DTYPE).max)
+MOST: Final = int(np.iinfo(ADDRESS_DTYPE).max)
 
 
 def integer(number: int) -> Tile:
@@ -21,8 +21,8 @@ def integer(number: int) -> Tile:
     Raises:
         ValueError: it is below 0, or takes more than 64 bits.
     """
-    if not 0 <= number <= _MOST:
-        raise ValueError(f"an integer on a stream is {number:,}: expected 0 to {_MOST:,}")
+    if not 0 <= number <= MOST:
+        raise ValueError(f"an integer on a stream is {number:,}: expected 0 to {MOST:,}")
     return Tile(1, 1, ADDRESS_DTYPE, np.array([[number]], ADDRESS_DTYPE))
 
 
