@@ -28,7 +28,7 @@ from fabric.display.parts import Bar, Fold, Rows, Sheet, Title, line
 from fabric.display.result import Result
 from fabric.messages.causes import SHOWN, Cause
 from fabric.messages.place import Place
-from fabric.messages.text import Family, Spread, absent_line, counted, spread
+from fabric.messages.text import Family, Spread, absent_line, counted, families_with, spread
 
 _LINKS: Final = "for links"
 
@@ -247,21 +247,20 @@ def stalls_of(trace: RecordedRun) -> Stalls:
     """Account for ``trace``."""
     accounts = Accounts(trace)
     names = accounts.names
-    units = accounts.ranked()
     return Stalls(
         cycles=accounts.cycles,
-        units=tuple(units),
+        units=tuple(accounts.ranked()),
         roots=_charged(names, accounts.by_unit.values()),
         critical_path=named_path(names, accounts.timelines, accounts.path, accounts.status),
         hbm=slow_memory_of(trace.hbm, accounts),
         gains=accounts.gains,
         verdict=accounts.verdict(),
         traffic=traffic_of(trace, accounts),
-        folded=_folded(trace, accounts, units),
+        folded=_folded(trace, accounts),
     )
 
 
-def _folded(trace: RecordedRun, accounts: Accounts, units: list[StalledUnit]) -> FoldedStalls:
+def _folded(trace: RecordedRun, accounts: Accounts) -> FoldedStalls:
     names, first = accounts.names, accounts.names.first
 
     def of_family(root: Root) -> Root:
@@ -273,23 +272,19 @@ def _folded(trace: RecordedRun, accounts: Accounts, units: list[StalledUnit]) ->
     ]
     path = [step._replace(root=of_family(step.root)) for step in accounts.path]
     on_path = summed((root.unit, cycles) for root, cycles in cycles_by_root(path).items())
-    groups: dict[tuple[bool, int], list[StalledUnit]] = {}
-    for unit in units:
-        is_active = unit.number in accounts.active
-        groups.setdefault((is_active, first[unit.number]), []).append(unit)
+    traced = accounts.by_number
+    active = families_with(names.families, (traced.keys() & accounts.active).__contains__)
+    absent = families_with(names.families, (traced.keys() - accounts.active).__contains__)
     found = [
-        (unit, _family(names.folded, members))
-        for (is_active, unit), members in groups.items()
-        if is_active
+        (first[members[0]], _family(names.folded, [traced[unit] for unit in members]))
+        for _, members in active
     ]
     found.sort(key=lambda each: (-on_path[each[0]], -each[1].spread.most.stalled_cycles, each[0]))
     return FoldedStalls(
         stages=stages_of(trace, accounts),
         families=tuple(family for _, family in found),
         absent=tuple(
-            Family(names.folded.units[unit], tuple(each.name for each in members))
-            for (is_active, unit), members in sorted(groups.items(), key=lambda each: each[0])
-            if not is_active
+            Family(title, tuple(names.units[unit] for unit in units)) for title, units in absent
         ),
         roots=_charged(names.folded, waits),
         critical_path=named_path(names.folded, accounts.timelines, path, accounts.status),
