@@ -15,7 +15,7 @@ from fabric import Hardware, OperatorError, Program, hardware_scope, simulate
 from fabric.analysis.deadlock import remedy, trial
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.text import report_lines
-from fabric.analysis.deadlock.trial import Outcome, Search
+from fabric.analysis.deadlock.trial import Search, TrialOutcome
 from fabric.extend import Deadlock, Ports
 from fabric.graph.hardware.description import FlatDescription
 from fabric.graph.wiring.elaborate import elaborate
@@ -88,7 +88,7 @@ class TestFiles:
         found = []
         whole = Search._ran
 
-        def look(search: Search, *args: Any, **kwargs: Any) -> Outcome:
+        def look(search: Search, *args: Any, **kwargs: Any) -> TrialOutcome:
             (file,) = tmp_path.glob("*/deadlock.json")
             found.append(msgspec.json.decode(file.read_bytes(), type=DeadlockReport))
             return whole(search, *args, **kwargs)
@@ -175,7 +175,7 @@ class TestGrow:
         run, step, steps = Search._ran, parts._step, iter(range(20, -1, -1))
         tried = []
 
-        def try_it(search: Search, *args: Any, **kwargs: Any) -> Outcome:
+        def try_it(search: Search, *args: Any, **kwargs: Any) -> TrialOutcome:
             tried.append(args)
             return run(search, *args, **kwargs)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fabric.analysis.deadlock.document import Capacity, Depth, EveryChannel, Front, Remedy
-from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Change, Outcome, Search
+from fabric.analysis.deadlock.trial import EFFORT_ELEMENTS, Change, Search, TrialOutcome
 from fabric.analysis.depths.problem import UNBOUNDED, Limit, Oracle, Problem, Slot, Variable
 from fabric.analysis.depths.search import raised, trimmed
 from fabric.graph.hardware.latency import Hop
@@ -108,7 +108,7 @@ def _capacities(search: Search, change: Change) -> tuple[int, int]:
     return search.unchanged.capacity_bytes or 0, change.capacity_bytes or 0
 
 
-def _find_change(search: Search) -> tuple[Change, Outcome, Record | None]:
+def _find_change(search: Search) -> tuple[Change, TrialOutcome, Record | None]:
     """Return a change and its last run; and the record that its depths are from, if any."""
     change = search.unchanged
     while True:
@@ -140,7 +140,7 @@ def _depths_of(record: Record, search: Search) -> Mapping[str, int]:
     return {each: depth for each, depth in depths.items() if depth != search.depth_before(each)}
 
 
-def _grow(search: Search, change: Change, *, at_last: bool) -> tuple[Change, Outcome]:
+def _grow(search: Search, change: Change, *, at_last: bool) -> tuple[Change, TrialOutcome]:
     """Run, and deepen a full channel of each loop that is stuck, until the program completes."""
     outcome = search.attempt(change, at_last=at_last)
     while outcome.ending == "deadlock" and outcome.full:
@@ -149,7 +149,7 @@ def _grow(search: Search, change: Change, *, at_last: bool) -> tuple[Change, Out
     return change, outcome
 
 
-def _more(search: Search, change: Change, outcome: Outcome) -> Change | None:
+def _more(search: Search, change: Change, outcome: TrialOutcome) -> Change | None:
     """Return a change that may release the remaining loops; None if no change does."""
     if outcome.ending != "deadlock" or outcome.codes & {"FAB-D003", "FAB-D005"}:
         return None
@@ -296,7 +296,7 @@ def _line(feedback: Feedback, count: int) -> str:
 
 
 def _why_not(
-    search: Search, change: Change, outcome: Outcome, loops: frozenset[frozenset[str]]
+    search: Search, change: Change, outcome: TrialOutcome, loops: frozenset[frozenset[str]]
 ) -> str:
     parts = (
         []

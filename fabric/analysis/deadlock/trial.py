@@ -56,7 +56,7 @@ class Change:
         return replace(self, capacity_bytes=capacity_bytes)
 
 
-class Outcome(NamedTuple):
+class TrialOutcome(NamedTuple):
     """The end of a run.
 
     Attributes:
@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
     record: Record | None = None
 
 
-_NOT_RUN: Final = Outcome("interrupted", 0, frozenset(), {}, frozenset(), (), 0, 0)
+_NOT_RUN: Final = TrialOutcome("interrupted", 0, frozenset(), {}, frozenset(), (), 0, 0)
 
 
 class Search:
@@ -101,24 +101,24 @@ class Search:
         self._hops: Final = hops
         self._unlimited: Final = effort is None
         self._compiles = not has_effects(plan)
-        self._known: Final[dict[object, Outcome]] = {}
+        self._known: Final[dict[object, TrialOutcome]] = {}
 
     def depth_before(self, option: str) -> int:
         """Return the depth of a channel before any change."""
         return self.depths.get(option) or self.plan.program.depth_of(option)
 
-    def known(self, change: Change) -> Outcome:
+    def known(self, change: Change) -> TrialOutcome:
         """Return the outcome of ``change``; "interrupted" if it was not tried."""
         return self._known.get(self._key(change), _NOT_RUN)
 
-    def unbounded(self, change: Change) -> Outcome:
+    def unbounded(self, change: Change) -> TrialOutcome:
         """Run with ``change`` and unbounded channels, and record the run."""
         plan = self._begun(change)
         deepest = change.deeper({edge.key: UNBOUNDED for edge in plan.edges})
         unlimited = self._unlimited and change == self.unchanged
         return self._ran(plan, deepest, None if unlimited else self.left, records=True)
 
-    def attempt(self, change: Change, *, at_last: bool = False) -> Outcome:
+    def attempt(self, change: Change, *, at_last: bool = False) -> TrialOutcome:
         """Run with ``change``; "interrupted" if the effort is used up before it ends.
 
         ``at_last``: without a limit, because a similar run has completed.
@@ -148,7 +148,7 @@ class Search:
 
     def _ran(
         self, plan: Plan, change: Change, effort: int | None, *, records: bool = False
-    ) -> Outcome:
+    ) -> TrialOutcome:
         self.trials += 1
         depths = {**self.depths, **change.depths}
         recording = Recording(plan) if records else None
@@ -210,13 +210,13 @@ def _run(setup: Setup, effort: int | None, *, may_circulate: bool) -> tuple[Mach
     return machine, ending
 
 
-def _outcome(machine: Machine, ending: Ending, recording: Recording | None) -> Outcome:
+def _outcome(machine: Machine, ending: Ending, recording: Recording | None) -> TrialOutcome:
     state = state_of(machine)
     loops = find_stuck(state).cores if ending == "deadlock" else []
     codes = [code(loop, state) for loop in loops]
     full = [channel for loop in loops if (channel := growable(state, loop)) is not None]
     failure = machine.failures.first
-    return Outcome(
+    return TrialOutcome(
         ending,
         state.stopped_cycle if ending == "deadlock" else cycles_of(machine),
         frozenset(frozenset(unit.name for unit in loop) for loop in loops),

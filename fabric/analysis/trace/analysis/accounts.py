@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, Final
 
 from fabric.analysis.trace.analysis.critical import (
-    Step,
+    Stretch,
     critical_path,
     cycles_by_root,
     ranked,
@@ -122,7 +122,7 @@ class Accounts:
         self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
         every = chain.from_iterable(each.items() for each in self.by_unit.values())
         self.charged: Final[Counter[Root]] = summed(every)
-        self.path: Final[list[Step]] = critical_path(self.timelines)
+        self.path: Final[list[Stretch]] = critical_path(self.timelines)
 
     def _unit(self, unit: int) -> StalledUnit:
         names, mostly = self.names, None

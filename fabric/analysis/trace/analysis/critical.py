@@ -20,7 +20,7 @@ from fabric.messages.causes import Cause
 _PHASES: Final = 10
 
 
-class Step(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of the path from ``start`` to ``end``, spent in ``root``."""
 
     start: int
@@ -28,7 +28,7 @@ class Step(NamedTuple):
     root: Root
 
 
-def critical_path(timelines: Timelines) -> list[Step]:
+def critical_path(timelines: Timelines) -> list[Stretch]:
     """Return the path, earliest step first; the steps cover the cycles without a gap.
 
     The path ends with the unit that runs longest (the lowest node on a tie). If the run is
@@ -37,9 +37,9 @@ def critical_path(timelines: Timelines) -> list[Step]:
     unit = max(range(len(timelines.names)), key=lambda each: (timelines.final[each], -each))
     cycle = timelines.final[unit]
     begins = [[wait.start for wait in waits] for waits in timelines.waits]
-    steps: list[Step] = []
+    steps: list[Stretch] = []
     if timelines.last > cycle:
-        steps.append(Step(cycle, timelines.last, Root(Cause.HBM, unit)))
+        steps.append(Stretch(cycle, timelines.last, Root(Cause.HBM, unit)))
     cycle = min(cycle, timelines.last)
     while cycle > timelines.first:
         waits = timelines.waits[unit]
@@ -47,19 +47,19 @@ def critical_path(timelines: Timelines) -> list[Step]:
         if number < 0 or waits[number].end < cycle:
             start = timelines.first if number < 0 else waits[number].end
             root = Root("unit", unit) if timelines.traced[unit] else UNTRACED
-            steps.append(Step(start, cycle, root))
+            steps.append(Stretch(start, cycle, root))
             cycle = start
             continue
         wait = waits[number]
         if wait.peer < 0:
-            steps.append(Step(wait.start, cycle, Root(wait.cause, unit)))
+            steps.append(Stretch(wait.start, cycle, Root(wait.cause, unit)))
             cycle = wait.start
             continue
         until, held = min(wait.until, cycle), min(wait.end - wait.links, cycle)
         if held < cycle:
-            steps.append(Step(held, cycle, NETWORK))
+            steps.append(Stretch(held, cycle, NETWORK))
         if until < held:
-            steps.append(Step(until, held, Root("unit", wait.peer) if wait.late else HOP))
+            steps.append(Stretch(until, held, Root("unit", wait.peer) if wait.late else HOP))
         unit, cycle = wait.peer, until
     steps.reverse()
     return steps
@@ -81,7 +81,7 @@ def ranked(counts: Mapping[Key, int]) -> list[tuple[Key, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def cycles_by_root(path: Iterable[Step]) -> Counter[Root]:
+def cycles_by_root(path: Iterable[Stretch]) -> Counter[Root]:
     """Return the cycles of ``path`` by root."""
     return summed((step.root, step.end - step.start) for step in path)
 
@@ -91,7 +91,7 @@ def path_note(status: str) -> str:
     return "" if status == "completed" else "of what happened until the run stopped"
 
 
-def phases(timelines: Timelines, path: list[Step]) -> list[tuple[int, int, Root, float]]:
+def phases(timelines: Timelines, path: list[Stretch]) -> list[tuple[int, int, Root, float]]:
     """Return the largest part of the path, and its share, in each tenth of the run.
 
     Neighbours with the same root are one phase.
@@ -198,7 +198,7 @@ def path_of(trace: RecordedRun) -> CriticalPath:
     return named_path(Names(trace), lines, critical_path(lines), trace.status)
 
 
-def named_path(names: Names, lines: Timelines, path: list[Step], status: str) -> CriticalPath:
+def named_path(names: Names, lines: Timelines, path: list[Stretch], status: str) -> CriticalPath:
     """Return ``path`` with names for numbers."""
     cycles = cycles_by_root(path)
     roots = {root: named_root(names, root) for root in cycles}

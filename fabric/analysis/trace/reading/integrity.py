@@ -51,7 +51,7 @@ _TEXT: Final = Form("VARCHAR", "{} IS NOT NULL")
 _SHOWN: Final = Form("VARCHAR", r"NOT regexp_matches({}, '[\p{{C}}\p{{Zl}}\p{{Zp}}]')")
 
 
-class Memory(msgspec.Struct, frozen=True):
+class TracedMemory(msgspec.Struct, frozen=True):
     """The off-chip memory.
 
     Attributes:
@@ -124,7 +124,7 @@ class Head(msgspec.Struct, frozen=True):
     """
 
     name: str
-    off_chip: Memory
+    off_chip: TracedMemory
     functions: list[str]
     streams: list[str]
     hardware: _Hardware = _Hardware()
@@ -134,7 +134,7 @@ class Head(msgspec.Struct, frozen=True):
     shared_links: SharedLinks = SharedLinks()
 
     def fits(self, units: int, channels: int) -> bool:
-        """Whether it is about this number of units and of channels."""
+        """Whether its lists fit these counts, and its numbers are units and channels of the run."""
         readers = chain.from_iterable(units for _, units in self.off_chip.tensors)
         return (
             (len(self.functions), len(self.streams)) == (units, channels)
