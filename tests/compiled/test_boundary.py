@@ -33,7 +33,7 @@ class Looking:
 
 @pytest.mark.parametrize("order", spread(SCHEDULES, 1))
 @pytest.mark.parametrize("name", spread(["swiglu", "ragged_attention"], 1))
-def test_snapshots_change_nothing(name: str, order: str | int, tmp_path: Path) -> None:
+def test_run_with_snapshots_equals_one_without(name: str, order: str | int, tmp_path: Path) -> None:
     def build() -> Program:
         return program(name, batch=16, inter=64) if name == "swiglu" else program(name)
 

@@ -263,12 +263,12 @@ def test_report_is_equal_under_every_schedule(network: Network) -> None:
 @pytest.mark.exhaustive
 @LONG
 @given(networks(merging=False))
-def test_blocking_reads_at_length(network: Network) -> None:
+def test_many_networks_end_as_the_model_does(network: Network) -> None:
     check(network)
 
 
 @pytest.mark.exhaustive
 @LONG
 @given(networks(merging=True))
-def test_merges_at_length(network: Network) -> None:
+def test_many_networks_with_merges_end_as_some_schedule_does(network: Network) -> None:
     check(network)

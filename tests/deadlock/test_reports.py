@@ -82,7 +82,7 @@ class TestFiles:
         labels = [node.get("label") for node in graph.get_nodes()]
         assert names == {name for name in names if any(f">{name}<" in str(each) for each in labels)}
 
-    def test_written_before_the_search(
+    def test_report_is_written_before_the_search_for_a_remedy(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = []
@@ -102,7 +102,7 @@ class TestFiles:
             each.as_json()["loops"] for each in found
         ]
 
-    def test_written_whole_or_not_at_all(
+    def test_report_on_a_full_disk_stays_whole(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         whole = Path.write_text

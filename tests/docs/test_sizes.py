@@ -31,7 +31,7 @@ def test_row_of_a_long_program_is_what_size_prints(program: Sized) -> None:
     _check(program)
 
 
-def test_table_has_every_program() -> None:
+def test_table_of_channel_sizes_has_every_program() -> None:
     head, *rows = _rows()
     assert head == list(COLUMNS)
     assert len(rows) == len(PROGRAMS)

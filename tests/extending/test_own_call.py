@@ -38,7 +38,7 @@ class Bessel(Step):
         return np.asarray(np.i0(values[0]))
 
 
-def test_a_users_own_call() -> None:
+def test_call_of_a_users_importer_is_verified() -> None:
     given = (torch.randn(4, 8, generator=torch.Generator().manual_seed(0)),)
     (missing,) = unsupported_calls(OfBessel(), given)
     assert missing.call == "aten.i0.default"
@@ -54,7 +54,7 @@ def test_a_users_own_call() -> None:
 
 
 @pytest.mark.parametrize(("columns", "dtype"), [(4, "float32"), (8, "float16")])
-def test_another_result_than_pytorchs(columns: int, dtype: str) -> None:
+def test_importer_with_another_result_than_pytorchs_is_refused(columns: int, dtype: str) -> None:
     given = (torch.ones(4, 8),)
 
     @imports("aten.special_i1.default")

@@ -72,7 +72,7 @@ def test_links_are_counted_at_their_width() -> None:
     assert "link" not in {each.cause for each in report_of(area).area}
 
 
-def test_studies_minimise_both() -> None:
+def test_study_minimises_area_and_channel_bytes() -> None:
     study = Study(
         program=SWIGLU,
         space=grid({"hardware.channel.depth": [2, 4]}),

@@ -14,7 +14,7 @@ _CYCLES = st.integers(0, 40)
 
 
 @given(_CYCLES, _CYCLES, _CYCLES)
-def test_a_wait_for_a_slot(begun: int, waited: int, backward: int) -> None:
+def test_wait_for_a_credit_is_as_defined(begun: int, waited: int, backward: int) -> None:
     taken = begun + waited - backward
     on_its_way = sum(cycle >= taken for cycle in range(begun, begun + waited))
 
@@ -22,7 +22,7 @@ def test_a_wait_for_a_slot(begun: int, waited: int, backward: int) -> None:
 
 
 @given(_CYCLES, _CYCLES, _CYCLES, _CYCLES)
-def test_a_wait_for_links(begun: int, waited: int, visible: int, late: int) -> None:
+def test_wait_for_links_is_as_defined(begun: int, waited: int, visible: int, late: int) -> None:
     of_links = range(visible - late, visible)
     expected = sum(cycle in of_links for cycle in range(begun, begun + waited))
 
@@ -31,7 +31,7 @@ def test_a_wait_for_links(begun: int, waited: int, visible: int, late: int) -> N
 
 @pytest.mark.parametrize("elements", [3, 4, 5])
 @pytest.mark.parametrize("busy_cycles", [1, 100])
-def test_a_reader_that_has_gone(elements: int, busy_cycles: int) -> None:
+def test_sender_to_an_ended_reader_waits(elements: int, busy_cycles: int) -> None:
     depth, hop = 3, Hop(2, 4)
     with Program("left", channel_depth=depth) as program:
         (sent,) = Script(("s0",), rounds=elements, counts=(elements,), name="sends")()

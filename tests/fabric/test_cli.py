@@ -100,7 +100,7 @@ class TestRun:
         assert "elsewhere/small-1" == found["log_dir"]
 
     @pytest.mark.parametrize(("command", "said"), [("run", 5), ("check", 2)])
-    def test_program_that_prints(
+    def test_prints_of_a_program_go_to_stderr_with_json(
         self, capsys: pytest.CaptureFixture[str], command: str, said: int
     ) -> None:
         program = Path(PROGRAM).read_text(encoding="utf-8")
@@ -134,7 +134,7 @@ class TestStatus:
         assert 3 == output.status
         assert "error[FAB-D002]: dependency deadlock at cycle 0: relay_1 waits for" in output.out
 
-    def test_interrupted_in_compiled_code(self, tmp_path: Path) -> None:
+    def test_interrupt_in_compiled_code_ends_the_run(self, tmp_path: Path) -> None:
         program = tmp_path / "huge.py"
         program.write_text(
             "from fabric import Program\n"
@@ -256,7 +256,7 @@ class TestHost:
         assert (2 not in closed) == run.stderr.endswith("log in logs/small-1\n")
         assert "Traceback" not in run.stderr
 
-    def test_progress_on_a_terminal(self) -> None:
+    def test_progress_is_shown_on_a_terminal_and_cleared(self) -> None:
         terminal, its_end = pty.openpty()
         command = [*COMMAND, "run", PROGRAM]
         with subprocess.Popen(command, stdout=its_end, stderr=its_end, env=ELSEWHERE) as run:
@@ -283,7 +283,7 @@ class TestHost:
         assert b"Traceback" not in run.stderr
 
     @pytest.mark.parametrize(("asked", "threads"), spread([(None, 1), ("2", 2)], 1))
-    def test_one_thread_multiplies(self, asked: str | None, threads: int, tmp_path: Path) -> None:
+    def test_products_use_one_thread(self, asked: str | None, threads: int, tmp_path: Path) -> None:
         program, counted = tmp_path / "counting.py", tmp_path / "threads"
         program.write_text(
             "import os\nfrom pathlib import Path\nimport numpy as np\n"

@@ -98,7 +98,7 @@ class TestByHand:
         assert joules(2 * (4 * A + B + 8 + 8 * B + (3 * 4) * Y)) == far["hop"]
         assert near["fifo"] == far["fifo"]
 
-    def test_operations_by_type(self) -> None:
+    def test_operations_are_priced_by_their_type(self) -> None:
         def sums() -> fab.Program:
             with fab.Program("sums") as program:
                 for number, dtype in enumerate(("int8", "float32")):

@@ -13,7 +13,7 @@ from tests.fabric.test_outputs import copied
 
 
 class TestEqual:
-    def test_seconds_and_folders(self, tmp_path: Path) -> None:
+    def test_reports_with_other_seconds_and_folders_are_equal(self, tmp_path: Path) -> None:
         first = simulate(build(), mode="functional")
         second = simulate(build(), mode="functional", log_dir=tmp_path)
 
@@ -22,7 +22,7 @@ class TestEqual:
         assert hash(first) == hash(second)
         assert 1 == len({first, second, replace(first, wall_seconds=7.0)})
 
-    def test_what_it_did(self) -> None:
+    def test_reports_of_different_runs_differ(self) -> None:
         report = simulate(build(), mode="functional")
         others = [
             simulate(build(stop=4), mode="functional"),
@@ -33,7 +33,7 @@ class TestEqual:
         ]
         assert all(report != other for other in others)
 
-    def test_stored_data(self) -> None:
+    def test_reports_with_different_outputs_differ(self) -> None:
         zeros, ones = (simulate(copied(each((2, 32)))) for each in (np.zeros, np.ones))
 
         assert zeros.cycles == ones.cycles
@@ -41,12 +41,12 @@ class TestEqual:
         assert zeros == simulate(copied(np.zeros((2, 32))))
         assert 2 == len({zeros, ones, simulate(copied(np.ones((2, 32))))})
 
-    def test_not_a_number(self) -> None:
+    def test_reports_with_nan_outputs_are_equal(self) -> None:
         holes = np.full((2, 32), np.nan)
 
         assert simulate(copied(holes)) == simulate(copied(holes))
 
-    def test_numbers_anywhere(self) -> None:
+    def test_reports_with_nested_numbers_are_compared(self) -> None:
         def report(*parts: float) -> Report:
             wired = build()
             wired.extra["loss"] = lambda: [float("nan")]

@@ -99,7 +99,7 @@ def _told(program: Program, **settings: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", spread(PROGRAMS, 3))
 class TestEveryRun:
-    def test_once_and_in_order(self, name: str, tmp_path: Path) -> None:
+    def test_events_are_logged_once_and_in_order(self, name: str, tmp_path: Path) -> None:
         told = _told(PROGRAMS[name](), log_dir=tmp_path)
         text = next(tmp_path.glob("*/events.jsonl")).read_text(encoding="utf-8")
 
@@ -114,7 +114,7 @@ class TestEveryRun:
         assert len(set(ends)) == len(ends)
         assert ("run_started", "run_ended") == (told[0]["event"], told[-1]["event"])
 
-    def test_engines_and_schedules(self, name: str) -> None:
+    def test_events_are_equal_in_both_engines_and_all_schedules(self, name: str) -> None:
         expected = None
         for engine in ("tasks", "compiled"):
             for order in SCHEDULES:

@@ -25,7 +25,7 @@ def test_examples_lists_every_program(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("name", ["moe", "moe_or_attention", "decoder"])
-def test_a_copy_runs(
+def test_copy_of_an_example_can_be_checked(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -57,7 +57,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         copied("swiglu", Path("folder.py"))
 
 
-def test_hardware_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hardware_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = list((ROOT / "programs" / "hardware").glob("*.toml"))
     assert files
     for file in files:

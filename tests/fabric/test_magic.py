@@ -46,14 +46,14 @@ class Shell:
         return self.magics["cell", "fabric"](line, cell)
 
 
-def test_a_cell_with_build() -> None:
+def test_cell_with_build_is_run_with_its_options() -> None:
     report = Shell().magic("-p stop=5 --mode functional --depth total_1.0=4", CELL)
     assert report is not None
     assert (report.cycles, report.verified, report.parameters) == (51, True, {"stop": 5})
     assert report.channels_counters[0].depth == 4
 
 
-def test_a_cell_that_wires() -> None:
+def test_cell_that_wires_a_program_is_run() -> None:
     shell = Shell()
     for stop in (4, 6):
         report = shell.magic("", f"{CELL}\nprogram = build({stop})\ndel build, small")
@@ -61,7 +61,7 @@ def test_a_cell_that_wires() -> None:
         assert report.cycles == 10 * stop + 1
 
 
-def test_a_cell_that_fails() -> None:
+def test_cell_that_fails_has_no_report() -> None:
     assert Shell().magic("", "1 / 0") is None
 
 

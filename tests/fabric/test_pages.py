@@ -76,7 +76,7 @@ def waited_by_definition(buffers: int, tiles: int, page_bytes: int, pages: int) 
 
 @pytest.mark.parametrize("page_bytes", [1, 3, 4, 8, 10, 100])
 @pytest.mark.parametrize(("tiles", "units"), [(1, 1), (3, 1), (3, 2), (4, 3), (5, 1)])
-def test_what_finds_no_page_waits(page_bytes: int, tiles: int, units: int) -> None:
+def test_tile_without_a_free_page_waits(page_bytes: int, tiles: int, units: int) -> None:
     pages = -(-tiles * TILE_BYTES // page_bytes) * units + (units > 1)
     hardware = fab.Hardware(
         on_chip=OnChipDescription(
@@ -160,7 +160,7 @@ def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None
     assert seen == {(1, 10)}
 
 
-def test_the_question_is_answered_by_its_table() -> None:
+def test_question_of_pages_has_a_table_of_their_sizes() -> None:
     assert (map_bytes(32), map_bytes(16)) == (28 * 1024, 60 * 1024)
     study = open_study(PROGRAMS / "questions" / "pages.py", StudyOptions())
     small = replace(

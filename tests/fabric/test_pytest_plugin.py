@@ -37,7 +37,7 @@ def test_passing_program_prints_nothing(pytester: pytest.Pytester) -> None:
     found.stdout.no_fnmatch_line("*completed*")
 
 
-def test_a_deadlock(pytester: pytest.Pytester) -> None:
+def test_deadlock_in_a_users_test_is_a_short_failure(pytester: pytest.Pytester) -> None:
     found = run(
         pytester,
         "def test_it():\n"
@@ -51,7 +51,7 @@ def test_a_deadlock(pytester: pytest.Pytester) -> None:
     found.stdout.no_fnmatch_line("*completing.py*")
 
 
-def test_what_is_shown_of_a_failing_test(pytester: pytest.Pytester) -> None:
+def test_failing_test_shows_its_report(pytester: pytest.Pytester) -> None:
     found = run(
         pytester,
         "def test_it(step_report):\n"
@@ -65,7 +65,7 @@ def test_what_is_shown_of_a_failing_test(pytester: pytest.Pytester) -> None:
     )
 
 
-def test_failures_of_programs() -> None:
+def test_program_that_does_not_complete_fails_the_assertion() -> None:
     with pytest.raises(AssertionError, match=r"not complete: error\n.*ValueError: odd"):
         assert_completes(small_program.build(fault="raises"))
     with pytest.raises(AssertionError, match=r"not complete: deadlock\nFAB-D"):

@@ -66,7 +66,7 @@ class Accumulates(Operator):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_what_is_sent_stays(name: str) -> None:
+def test_sent_view_keeps_its_numbers(name: str) -> None:
     wanted: list[Any] = []
     so_far = _array()
     for _ in range(3):
@@ -81,7 +81,7 @@ def test_what_is_sent_stays(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_what_is_loaded_stays(name: str) -> None:
+def test_loaded_view_keeps_its_numbers(name: str) -> None:
     array = _array()
 
     @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def test_what_is_loaded_stays(name: str) -> None:
     assert (None, True) == (report.error, report.verified)
 
 
-def test_what_is_constant() -> None:
+def test_array_that_nobody_can_write_is_constant() -> None:
     own = _frozen(np.ones((2, 2), F32))
     of_bytes = np.frombuffer(own.tobytes(), F32)
     constant = (own, own.T, own[:1], np.broadcast_to(own, (3, 2, 2)), of_bytes, of_bytes[:2])

@@ -134,7 +134,7 @@ def test_signal_during_an_import_ends_the_next_run(
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
-def test_uninterrupted_block_finishes_first(number: signal.Signals) -> None:
+def test_signal_in_an_uninterrupted_block_waits_for_its_end(number: signal.Signals) -> None:
     done = []
 
     def begin() -> None:

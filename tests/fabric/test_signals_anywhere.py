@@ -103,7 +103,7 @@ def test_command_ends_at_a_signal(name: str, seconds: float, number: int, tmp_pa
 
 
 @pytest.mark.exhaustive
-def test_random_moments() -> None:
+def test_commands_end_at_signals_at_random_moments() -> None:
     assert {} == tried(2_000, 29)
 
 

@@ -97,7 +97,7 @@ def _ring(operator: type[Relay]) -> fab.Program:
 
 
 class TestWiring:
-    def test_name_of_a_broadcast(self) -> None:
+    def test_broadcast_whose_name_is_taken_gets_a_number(self) -> None:
         with fab.Program("broadcast") as program:
             stream = Ticks(3, name="a")()
             Charge(name="broadcast_a_0")(stream)
@@ -115,7 +115,7 @@ def _failing() -> fab.Program:
 
 
 class TestErrors:
-    def test_exception_in_an_operator(self, tmp_path: Path) -> None:
+    def test_exception_in_an_operator_is_an_error_with_its_line(self, tmp_path: Path) -> None:
         report = fab.simulate(_failing(), log_dir=tmp_path)
 
         assert "error" == report.status
@@ -134,7 +134,7 @@ class TestErrors:
         assert "error" == json.loads(events[-1])["status"]
 
     @pytest.mark.parametrize("name", SCHEDULES)
-    def test_own_cancellation(self, name: str | int) -> None:
+    def test_operator_that_cancels_its_wait_is_an_error(self, name: str | int) -> None:
         with schedule(name):
             message = _failed(_GivesUp(name="wrong"))
         assert (
@@ -142,7 +142,7 @@ class TestErrors:
             "do not depend on the host's time"
         ) == message
 
-    def test_inside_trio(self) -> None:
+    def test_functions_called_inside_of_trio_are_refused(self) -> None:
         with fab.Program("fine") as program:
             Charge()(Ticks(3)())
 
@@ -188,7 +188,7 @@ class TestAwaited:
         ) == message
 
     @pytest.mark.parametrize("name", SCHEDULES)
-    def test_in_tasks_of_its_own(self, name: str | int) -> None:
+    def test_operator_that_starts_tasks_is_an_error(self, name: str | int) -> None:
         with schedule(name):
             message = _failed(_InTasks(name="wrong"))
         line = _line_of("nursery.start_soon(ports.source.receive)", 2)

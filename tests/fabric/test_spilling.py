@@ -105,7 +105,7 @@ def test_values_are_those_without_spilling(reading: Streamify) -> None:
             np.testing.assert_array_equal(report.outputs[name], values)
 
 
-def test_what_finds_room_is_not_spilled() -> None:
+def test_buffer_that_finds_room_is_not_spilled() -> None:
     reading = Streamify()
     runs = [
         simulate(
@@ -129,7 +129,7 @@ def test_spilling_completes_where_waiting_is_stuck(tmp_path: Path) -> None:
     assert trace.cycles == report.cycles
 
 
-def test_spill_is_a_key(tmp_path: Path) -> None:
+def test_spill_is_a_key_of_hardware_files(tmp_path: Path) -> None:
     file = tmp_path / "h.toml"
     file.write_text("[on_chip]\nspill = true\n")
     assert load_hardware(file).as_dict()["on_chip"]["spill"] is True

@@ -43,7 +43,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 class TestTemporary:
     @pytest.mark.deep
-    def test_as_long_as_the_report(self, temporary: Path) -> None:
+    def test_temporary_trace_stays_as_long_as_its_report(self, temporary: Path) -> None:
         report: Report | None = simulate(build(), mode="functional", trace="events")
         assert report is not None
         assert report.log_dir is None
@@ -61,7 +61,7 @@ class TestTemporary:
         assert not list(temporary.iterdir())
         assert 3 == trace.summary().transfers
 
-    def test_only_the_trace(self, temporary: Path) -> None:
+    def test_temporary_folder_has_only_the_trace(self, temporary: Path) -> None:
         report = simulate(build(), trace="events")
         (folder,) = temporary.iterdir()
 

@@ -189,7 +189,7 @@ def test_product_of_blocks_is_that_of_the_specification(
     assert simulate(program, mode="timing").cycles == report.cycles
 
 
-def test_both_engines_and_other_operators() -> None:
+def test_moved_blocks_are_equal_in_both_engines() -> None:
     x = drawn(np.random.default_rng(1), 6, 64)
     with Program("moved", mode="functional") as program:
         tiles = op.LinearOffChipLoad(op.Tensor(x.shape, lambda: x, dtype="mxfp4"), tile=(1, 64))()
@@ -206,7 +206,7 @@ def test_both_engines_and_other_operators() -> None:
     assert compiled == tasks
 
 
-def test_what_no_block_holds() -> None:
+def test_infinity_in_a_block_format_is_refused() -> None:
     x = np.array([[1.0, np.inf]], np.float32)
 
     wrong = r"inf at \[0, 1\], which no block of mxfp4 holds"

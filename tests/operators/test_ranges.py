@@ -74,7 +74,7 @@ def test_a_buffer_is_read_along_a_view_or_refused(
     ]
 
 
-def test_integers_without_data() -> None:
+def test_address_without_data_is_an_error() -> None:
     for addressed in (False, True):
         with fab.Program("none", mode="timing") as program:
             numbers = op.Flatten(0, 2)(

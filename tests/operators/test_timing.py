@@ -65,7 +65,7 @@ def test_a_scan_stores_every_element_and_an_accum_the_last(operator: Any, busy: 
     ],
     ids=["Partition", "Reassemble"],
 )
-def test_what_is_loaded_to_be_routed_is_loaded_once(routed: Callable[..., fab.Stream]) -> None:
+def test_tile_loaded_to_be_routed_is_loaded_once(routed: Callable[..., fab.Stream]) -> None:
     block = fab.Tile(16, 16, LARGE.dtype, in_memory=True)
 
     def wire() -> None:

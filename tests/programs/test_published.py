@@ -47,49 +47,49 @@ def check(point: Point) -> None:
 
 
 @pytest.mark.parametrize("number", spread(QUICK, 4))
-def test_published_attention(number: int) -> None:
+def test_attention_has_the_published_cycles(number: int) -> None:
     check(points(attention_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(54)) - set(QUICK)))
-def test_published_attention_exhaustively(number: int) -> None:
+def test_other_attention_has_the_published_cycles(number: int) -> None:
     check(points(attention_points)[number])
 
 
 @pytest.mark.parametrize("number", spread(FAST, 1))
-def test_published_moe(number: int) -> None:
+def test_moe_has_the_published_cycles(number: int) -> None:
     check(points(moe_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(21)) - set(FAST)))
-def test_published_moe_exhaustively(number: int) -> None:
+def test_other_moe_has_the_published_cycles(number: int) -> None:
     check(points(moe_points)[number])
 
 
 @pytest.mark.parametrize("number", spread(range(8), 1))
-def test_printed_attention(number: int) -> None:
+def test_attention_has_the_printed_cycles(number: int) -> None:
     check(points(printed_attention_points)[number])
 
 
 @pytest.mark.parametrize("number", spread(PRINTED_QUICK, 1))
-def test_printed_moe(number: int) -> None:
+def test_moe_has_the_printed_cycles(number: int) -> None:
     check(points(printed_moe_points)[number])
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", sorted(set(range(26)) - set(PRINTED_QUICK)))
-def test_printed_moe_exhaustively(number: int) -> None:
+def test_other_moe_has_the_printed_cycles(number: int) -> None:
     check(points(printed_moe_points)[number])
 
 
-def test_all_printed_points_run() -> None:
+def test_every_printed_point_is_listed() -> None:
     assert 26 == len(points(printed_moe_points))
     assert 8 == len(points(printed_attention_points))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", range(26))
-def test_published_closed_forms(number: int) -> None:
+def test_moe_has_the_published_closed_forms(number: int) -> None:
     check(points(closed_form_points)[number])

@@ -89,7 +89,7 @@ def test_comparison_with_a_number_rounds_like_pytorch(name: str, dtype: Any) -> 
     x = torch.tensor([[0.1, 1 / 3, 2.0, 0.0999, 0.1001]]).to(dtype)
     compare = getattr(torch, name)
     for number in (0.1, 1 / 3, torch.tensor(0.1)):
-        module = Computing(lambda x, number=number: compare(x, number))  # type: ignore[misc]
+        module = Computing(lambda x, number=number: compare(x, number))
         assert np.array_equal(_stored(module, x), module(x))
 
 

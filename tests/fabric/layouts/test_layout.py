@@ -17,11 +17,11 @@ TWICE = Layout((8, 8), (4, 2), (4, 2, 2), (2, 1, 4), (1, None, 0))
 
 
 class TestFigure5:
-    def test_by_columns(self) -> None:
+    def test_layout_by_columns_has_the_offsets_of_the_figure(self) -> None:
         expected = [(row, col) for col in (0, 2, 4, 6) for row in (0, 4)]
         assert expected == [tuple(each) for each in BY_COLUMNS.offsets().tolist()]
 
-    def test_each_column_twice(self) -> None:
+    def test_layout_of_columns_read_twice_has_the_offsets_of_the_figure(self) -> None:
         expected = [(row, col) for col in (0, 2, 4, 6) for _ in range(2) for row in (0, 4)]
         assert expected == [tuple(each) for each in TWICE.offsets().tolist()]
         assert not TWICE.same_order(BY_COLUMNS)

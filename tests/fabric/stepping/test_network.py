@@ -29,7 +29,7 @@ def _compared(state: RunState) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize("name", spread(SMALL, 1))
-def test_in_each_cycle_it_is_what_the_trace_says(name: str, interval: int, tmp_path: Path) -> None:
+def test_held_run_on_a_mesh_equals_the_trace(name: str, interval: int, tmp_path: Path) -> None:
     hardware = load_hardware("mesh_paper")
     hardware = hardware.of_wires() if interval else hardware
     wired = load_program(PROGRAMS / f"{name}.py", SMALL[name], hardware).program
@@ -44,7 +44,7 @@ def test_in_each_cycle_it_is_what_the_trace_says(name: str, interval: int, tmp_p
     assert finished.cycles == report.cycles == simulate(wired).cycles
 
 
-def test_what_is_on_its_way_is_not_yet_visible() -> None:
+def test_element_on_its_way_over_links_is_not_visible() -> None:
     mesh = Mesh(columns=3, rows=2, hop_cycles=1, link_bytes_per_cycle=8)
     with hardware_scope(Hardware(network=mesh)), Program("pair") as program:
         (stream,) = TileStage(3, work_cycles=(0,), name="a", sizes=[64])()

@@ -109,7 +109,7 @@ def test_prompt_answers_mistakes_and_continues(
     assert "Traceback" not in out + err
 
 
-def test_quit_abandons_the_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_quit_interrupts_the_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, out, _ = ask("quit\n", capsys)
     assert (status, out) == (130, "small is held at cycle 12\n")
     assert '"interrupted"' in (tmp_path / "logs" / "small-1" / "report.json").read_text("utf-8")
@@ -126,7 +126,7 @@ def test_failed_and_stuck_runs_keep_their_status(capsys: pytest.CaptureFixture[s
     assert "empty, waits for relay_1" in out
 
 
-def test_termination_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminated_prompt_exits_with_its_signal(capsys: pytest.CaptureFixture[str]) -> None:
     class Terminated(Input):
         @override
         def readline(self, *_: object) -> str:  # type: ignore[override]  # of text
@@ -161,7 +161,7 @@ def test_ctrl_c_holds_a_run_on_its_way_to_the_end(
 
 
 @pytest.mark.parametrize("commands", ["", "go 20\n"])
-def test_interrupted_twice(
+def test_prompt_interrupted_twice_exits_with_130(
     commands: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on, calls = SteppedRun.until, 0

@@ -64,7 +64,7 @@ def test_unit_is_held_at_its_element() -> None:
         assert [run.step().cycle for _ in range(5)] == [31, 40, 41, 50, 51]
 
 
-def test_an_element_that_never_comes() -> None:
+def test_element_that_never_comes_is_an_error_at_the_end() -> None:
     with fab.open_run(small_program.build(stop=5)) as run:
         with pytest.raises(
             fab.FabricError, match=r"element 6 of total_1 does not come: .* taken 5"
@@ -173,7 +173,7 @@ class Spins(Sink):
             pass
 
 
-def test_an_operator_that_lets_nobody_go_on() -> None:
+def test_run_with_an_endless_operator_can_be_closed() -> None:
     with fab.Program("spins") as wired:
         Spins()(small_program.Count(9, 10)())
     run = fab.open_run(wired).until(cycle=12)
@@ -192,7 +192,7 @@ def _until_error(run: object) -> None:
         run.until(cycle=1_000)  # type: ignore[attr-defined]
 
 
-def test_beside_asyncio_and_trio() -> None:
+def test_held_run_beside_asyncio_and_trio_takes_the_same_cycles() -> None:
     async def cell() -> int | None:
         with fab.open_run(small_program.build()) as run:
             run.until(cycle=12)
@@ -236,7 +236,7 @@ class Presses(Observer):
 
 
 @pytest.mark.deep
-def test_interrupt_pauses() -> None:
+def test_interrupted_run_is_held_and_finishes() -> None:
     wired = small_program.build(stop=20_000)
     with fab.open_run(wired, observers=[Presses()]) as run:
         with pytest.raises(KeyboardInterrupt):

@@ -65,7 +65,7 @@ def test_verdict_is_that_of_numpy(
 
 @pytest.mark.parametrize("name", FLOATS)
 @given(st.data())
-def test_what_is_rounded_once_passes(name: str, data: st.DataObject) -> None:
+def test_number_that_is_rounded_once_agrees(name: str, data: st.DataObject) -> None:
     dtype = dtype_named(name)
     info = finfo(dtype)
     largest, least = float(info.max), float(info.smallest_subnormal)
@@ -107,7 +107,7 @@ def test_output_of_another_shape_is_all_wrong() -> None:
 
 
 @pytest.mark.parametrize("elements", [1, 7, 64])
-def test_however_many_are_compared_at_once(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison_in_blocks_is_equal(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     wanted = random.standard_normal((9, 11))
     found = wanted.astype(np.float32)

@@ -86,7 +86,7 @@ def test_ties_are_right_either_way(form: str, way: str, place: str) -> None:
     assert report.verified, report.verification
 
 
-def test_a_stream_of_blocks() -> None:
+def test_expected_stream_of_blocks_is_compared() -> None:
     x = np.random.default_rng(2).standard_normal((8, 64)).astype(np.float32)
     for wrong in (0, 1):
         with Program("stream", mode="functional") as program:

@@ -79,7 +79,7 @@ def test_wrong_data_are_refused(name: str, dtype: str) -> None:
     ("name", "dtype"),
     [(name, kind) for name, kinds in BELOW_ITS_ROUNDING.items() for kind in kinds],
 )
-def test_what_is_below_the_rounding_is_known(name: str, dtype: str) -> None:
+def test_faults_below_the_rounding_pass_in_some_draws(name: str, dtype: str) -> None:
     kind = dtype_named(dtype)
     passed = []
     for seed in range(5):

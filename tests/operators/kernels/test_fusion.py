@@ -105,7 +105,7 @@ def test_groups_are_those_of_the_algorithm(given_: tuple[Model, Needs], budget: 
 
 
 @given(planned(), st.integers(10, 40))
-def test_what_is_fused_fits(given_: tuple[Model, Needs], budget: int) -> None:
+def test_fused_kernels_fit_into_the_budget(given_: tuple[Model, Needs], budget: int) -> None:
     model, needs = given_
 
     fusion = fused(model, needs, budget)

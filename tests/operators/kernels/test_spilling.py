@@ -25,7 +25,7 @@ PART = Layout((3, 4, 2, 8), (1, 1, 1, 6), (2, 3), (1, 1), (1, 0), (0, 1, 1, 2))
 
 @given(st.data())
 @examples(quick=5, deep=25)
-def test_what_is_read_is_what_was_written(data: st.DataObject) -> None:
+def test_spilled_tiles_are_read_in_another_order(data: st.DataObject) -> None:
     usual = st.just(HEADS) | tiles(SHAPE).flatmap(lambda tile: orders(SHAPE, tile))
     written, read = data.draw(usual), data.draw(st.just(PART) | usual)
     with Program("spilled", mode="functional") as program:

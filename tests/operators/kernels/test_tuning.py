@@ -65,7 +65,7 @@ def cycles(program: Program, mode: str = "timing") -> int:
     ),
     ids=["free", "both"],
 )
-def test_no_candidate_is_shorter(asked: Schedule) -> None:
+def test_tuned_schedule_takes_the_fewest_cycles(asked: Schedule) -> None:
     found = tuned(asked, layers)
 
     others = []
