@@ -14,7 +14,7 @@ from fabric.messages.addresses import without_passwords
 from fabric.messages.text import plain
 
 if TYPE_CHECKING:
-    from fabric.explore.study.written.pictures import Drawn, Shown
+    from fabric.explore.study.written.pictures import Drawn
 
 _FOLDER: Final = Path(__file__).parent
 _JSON_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -30,7 +30,7 @@ def style() -> str:
     return part("style.css") + own_part("study.css")
 
 
-def image(picture: Shown) -> str:
+def image(picture: Drawn) -> str:
     """Return a picture with its caption, as an image so that its scripts do not run."""
     data = base64.b64encode(picture.svg.encode("utf-8")).decode("ascii")
     alternative = text(picture.title)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fabric.explore.study.outcome import Outcome, metric, values_of
 from fabric.explore.study.result import computed
 from fabric.explore.study.space import keyed
+from fabric.explore.study.study import Picture
 from fabric.explore.study.written.painting import (
     FRONT,
     OTHERS,
@@ -325,20 +326,23 @@ def _broken(title: str, at: str) -> str:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A picture on a page; ``name`` is its file name without a suffix."""
+class Drawn:
+    """A picture; ``name`` is its file name without a suffix, and its title and caption are text.
+
+    Attributes:
+        png: empty if the picture was read from its SVG file.
+    """
 
     name: str
     title: str
     caption: str
     svg: str
+    png: bytes = b""
 
-
-@dataclass(frozen=True)
-class Drawn(Shown):
-    """A picture with its PNG."""
-
-    png: bytes
+    @staticmethod
+    def of(picture: Picture, svg: str, png: bytes = b"") -> Drawn:
+        title, caption = visible(picture.title), visible(picture.caption)
+        return Drawn(file_name(picture.name), title, caption, svg, png)
 
 
 @dataclass(frozen=True)
@@ -349,87 +353,66 @@ class Pictures:
     troubles: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Drawing:
-    name: str
-    title: str
-    caption: str
-    draw: Callable[[Figure], object]
-    own: bool = False
-
-
 def drawn(result: StudyResult) -> Pictures:
     if importlib.util.find_spec("matplotlib") is None:
         return Pictures((), ("there are no pictures: expected matplotlib, of the extra study",))
     made: dict[str, Drawn] = {}
     troubles = []
-    own = list(_own(result))
+    own = result.study.pictures
     # Without a metric to minimise, the study's own pictures are enough.
-    drawings = own if own and not result.study.minimize else [*own, *_general(result)]
-    for each in drawings:
-        name = file_name(each.name)
-        if name in made:
-            troubles.append(f"picture {visible(each.name)}: another picture has this name")
+    general = [] if own and not result.study.minimize else list(_general(result))
+    for picture in (*own, *general):
+        if file_name(picture.name) in made:
+            troubles.append(f"picture {visible(picture.name)}: another picture has this name")
             continue
-        images, trouble = computed(partial(render, each.draw, formulas=each.own))
+        draw = partial(_draw, result, picture, is_own=picture in own)
+        images, trouble = computed(partial(render, draw, formulas=picture in own))
         if images is None:
-            troubles.append(f"picture {visible(each.name)}: {trouble}")
+            troubles.append(f"picture {visible(picture.name)}: {trouble}")
         else:
-            made[name] = Drawn(name, visible(each.title), visible(each.caption), *images)
+            made[file_name(picture.name)] = Drawn.of(picture, *images)
     return Pictures(tuple(made.values()), tuple(troubles))
 
 
-def first_pictures(result: StudyResult, folder: Path) -> list[Shown]:
+def first_pictures(result: StudyResult, folder: Path) -> list[Drawn]:
     """Return the study's own pictures, or the first general one, read from its folder.
 
     Missing files are left out, since the failed write was reported.
     """
-    drawings = list(_own(result)) or list(_general(result))[:1]
-    pictures = []
-    for each in drawings:
-        name = file_name(each.name)
-        file = folder / "pictures" / f"{name}.svg"
-        if file.is_file():
-            svg = file.read_text(encoding="utf-8")
-            pictures.append(Shown(name, visible(each.title), visible(each.caption), svg))
-    return pictures
+    pictures = result.study.pictures or [*_general(result)][:1]
+    files = [folder / "pictures" / f"{file_name(each.name)}.svg" for each in pictures]
+    return [
+        Drawn.of(picture, file.read_text(encoding="utf-8"))
+        for picture, file in zip(pictures, files, strict=True)
+        if file.is_file()
+    ]
 
 
-def _own(result: StudyResult) -> Iterator[_Drawing]:
-    for picture in result.study.pictures:
-        draw = partial(_titled, picture.title, partial(picture.draw, result))
-        yield _Drawing(picture.name, picture.title, picture.caption, draw, own=True)
-
-
-def _general(result: StudyResult) -> Iterator[_Drawing]:
+def _general(result: StudyResult) -> Iterator[Picture]:
     study = result.study
-    runs = [each for each in result.outcomes if metric(each, study.objectives[0]) is not None]
-    if not runs:
+
+    def picture(
+        name: str, title: str, draw: Callable[[StudyResult, Figure], None], caption: str
+    ) -> Picture:
+        return Picture(name, title, lambda _, figure: draw(result, figure), caption)
+
+    if all(metric(each, study.objectives[0]) is None for each in result.outcomes):
         return
     if len(study.minimize) > 1:
-        yield _Drawing(
-            "front", "The front", front_caption(result), lambda figure: draw_front(result, figure)
-        )
+        yield picture("front", "The front", draw_front, front_caption(result))
     noun = "point" if study.has_inputs else "run"
     if not varying(study.space.values):
         return
     # Medians of a part of the grid would compare values of a parameter over different points.
     if sum(each.status == "completed" for each in result.outcomes) == len(study.space):
-        yield _Drawing(
-            "effects",
-            "What each parameter does",
-            effects_caption(result),
-            lambda figure: draw_effects(result, figure),
-        )
-    yield _Drawing(
-        "parallel",
-        f"All {noun}s",
-        f"Each line is a {noun}, from its parameters to its metrics"
-        + ("; the front in blue." if result.front else "."),
-        lambda figure: draw_parallel(result, figure),
-    )
+        caption = effects_caption(result)
+        yield picture("effects", "What each parameter does", draw_effects, caption)
+    caption = f"Each line is a {noun}, from its parameters to its metrics"
+    caption += "; the front in blue." if result.front else "."
+    yield picture("parallel", f"All {noun}s", draw_parallel, caption)
 
 
-def _titled(title: str, draw: Callable[[Figure], object], figure: Figure) -> None:
-    draw(figure)
-    figure.suptitle(visible(title), fontsize=11, parse_math=False)
+def _draw(result: StudyResult, picture: Picture, figure: Figure, *, is_own: bool) -> None:
+    picture.draw(result, figure)
+    if is_own:
+        figure.suptitle(visible(picture.title), fontsize=11, parse_math=False)
