@@ -119,12 +119,9 @@ class _Binary(Function):
         a, b = inputs
         if a == b:
             return a
-        try:
-            rows, cols = _joined(a.rows, b.rows), _joined(a.cols, b.cols)
-        except ValueError:
-            raise ShapeError(
-                f"{type(self).__name__} joins {a} and {b}: expected equal sizes, or 1"
-            ) from None
+        rows, cols = _joined(a.rows, b.rows), _joined(a.cols, b.cols)
+        if rows is None or cols is None:
+            raise ShapeError(f"{type(self).__name__} joins {a} and {b}: expected equal sizes, or 1")
         return TileType(rows, cols, a.dtype)
 
     @override
@@ -247,12 +244,10 @@ class Maximum(_Binary):
         return np.asanyarray(np.maximum(left, right))
 
 
-def _joined(left: Dim, right: Dim) -> Dim:
+def _joined(left: Dim, right: Dim) -> Dim | None:
     if left == 1:
         return right
-    if right == 1 or same(left, right) is not False:
-        return left
-    raise ValueError
+    return left if right == 1 or same(left, right) is not False else None
 
 
 def _larger(left: Dim, right: Dim) -> Dim:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from fabric import Layout
 from fabric.extend import Loop
@@ -138,13 +137,11 @@ def _smaller(tile: tuple[int, ...], *, whole_rows: bool) -> Iterator[tuple[int, 
 def with_sizes(layout: Layout, dims: tuple[int, ...], sizes: Sequence[int]) -> Layout:
     """Return the same walk with other sizes along ``dims``, which each tile holds whole."""
     other = dict(zip(dims, sizes, strict=True))
-    kept = layout.nested([loop for loop in layout.loops if loop.dim not in other])
-    return replace(
-        kept,
-        shape=tuple(other.get(dim, size) for dim, size in enumerate(layout.shape)),
-        tile=tuple(other.get(dim, size) for dim, size in enumerate(layout.tile)),
-        start=tuple(0 if dim in other else first for dim, first in enumerate(layout.start)),
-    )
+    shape = [other.get(dim, size) for dim, size in enumerate(layout.shape)]
+    tile = [other.get(dim, size) for dim, size in enumerate(layout.tile)]
+    start = [0 if dim in other else first for dim, first in enumerate(layout.start)]
+    loops = [loop for loop in layout.loops if loop.dim not in other]
+    return Layout.of_loops(shape, tile, start, loops)
 
 
 def unrepeated(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:

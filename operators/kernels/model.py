@@ -13,6 +13,7 @@ from math import gcd
 from typing import Final
 
 from fabric import Layout, Program, ProgramError, Stream
+from fabric.extend import Loop
 from operators.convert import Convert, is_matrix, loaded, through_memory
 from operators.kernels.following import unrepeated
 from operators.kernels.kernel import Joint, Kernel, Operand, Streams, joint_of
@@ -288,14 +289,9 @@ def _cut(layout: Layout, dim: int, size: int) -> Layout:
     parts = layout.tile[dim] // size
     if parts == 1:
         return layout
-    return Layout(
-        layout.shape,
-        (*layout.tile[:dim], size, *layout.tile[dim + 1 :]),
-        (*layout.trips, parts),
-        (*layout.steps, size),
-        (*layout.map, dim),
-        layout.start,
-    )
+    tile = (*layout.tile[:dim], size, *layout.tile[dim + 1 :])
+    loops = (*layout.loops, Loop(parts, size, dim))
+    return Layout.of_loops(layout.shape, tile, layout.start, loops)
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,8 +44,8 @@ def by_steps(steps: int, layout: Layout) -> Layout:
         Loop(steps, 1, 0),
         *(each._replace(dim=None if each.dim is None else each.dim + 1) for each in layout.loops),
     ]
-    whole = Layout((steps, *layout.shape), (1, *layout.tile), (), (), (), (0, *layout.start))
-    return whole.nested(loops)
+    shape, tile, start = (steps, *layout.shape), (1, *layout.tile), (0, *layout.start)
+    return Layout.of_loops(shape, tile, start, loops)
 
 
 def is_by_steps(layout: Layout, steps: int) -> bool:
@@ -180,11 +180,12 @@ class Reversed(Entrance):
 def _without_steps(layout: Layout) -> Layout:
     if len(layout.shape) == 1:
         return Layout((1,), (1,), (), (), ())
-    loops = [each for each in layout.loops if each.dim != 0]
-    one = Layout(layout.shape[1:], layout.tile[1:], (), (), ())
-    return one.nested(
-        [each._replace(dim=None if each.dim is None else each.dim - 1) for each in loops]
-    )
+    loops = [
+        loop._replace(dim=None if loop.dim is None else loop.dim - 1)
+        for loop in layout.loops
+        if loop.dim != 0
+    ]
+    return Layout.of_loops(layout.shape[1:], layout.tile[1:], (), loops)
 
 
 def _one_of(turns: np.ndarray, width: int, name: str) -> Stream:

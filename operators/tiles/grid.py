@@ -142,21 +142,16 @@ class Grid:
         """Return the layout of the tiles of a view; None if no loops describe it."""
         if not self.count or not math.prod(view.shape):
             return None
-        loops = counted(self.shape, view.shape, view.strides, view.offset)
-        if loops is None:
+        in_tiles = counted(self.shape, view.shape, view.strides, view.offset)
+        if in_tiles is None:
             return None
         tile = (*(1 for _ in self.shape[:-2]), *self.tile)
-        return Layout(
-            self.tensor.shape,
-            tile,
-            loops.trips,
-            tuple(
-                step if dim is None else step * tile[dim]
-                for step, dim in zip(loops.steps, loops.map, strict=True)
-            ),
-            loops.map,
-            tuple(at * size for at, size in zip(loops.start, tile, strict=True)),
-        )
+        loops = [
+            loop if loop.dim is None else loop._replace(step=loop.step * tile[loop.dim])
+            for loop in in_tiles.loops
+        ]
+        start = [at * size for at, size in zip(in_tiles.start, tile, strict=True)]
+        return Layout.of_loops(self.tensor.shape, tile, start, loops)
 
     def checked(self, address: Tile, ports: Ports) -> int:
         """Return the number in ``address`` if it is the number of a tile."""
