@@ -345,22 +345,17 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
 
 def _channels(trace: RecordedRun) -> JsonObject:
     first, last = trace.window
-    columns = (
-        "name", "producer", "consumer", "depth", "forward", *AT_CHANNELS, "elements", "family",
-    )  # fmt: skip
+    columns = ("name", "producer", "consumer", "depth", *AT_CHANNELS, "elements", "family")
     rows = trace.rows(
-        "WITH waited AS (SELECT channel, cause, sum(greatest(0, "
-        "least(end_cycle, $last) - greatest(start_cycle, $first))) AS cycles "
-        "FROM waits WHERE channel IS NOT NULL GROUP BY ALL), "
-        "taken AS (SELECT channel, count(taken_cycle) FILTER (NOT bare) AS elements "
-        "FROM transfers GROUP BY channel) "
-        "SELECT name, producer, consumer, depth, forward_cycles, "
-        "coalesce(e.cycles, 0)::BIGINT, coalesce(f.cycles, 0)::BIGINT, coalesce(elements, 0), "
-        "family "
-        "FROM channels c "
-        f"LEFT JOIN waited e ON e.channel = c.channel AND e.cause = '{Cause.EMPTY}' "
-        f"LEFT JOIN waited f ON f.channel = c.channel AND f.cause = '{Cause.FULL}' "
-        "LEFT JOIN taken ON taken.channel = c.channel ORDER BY c.channel",
+        "SELECT name, producer, consumer, depth, coalesce(for_elements, 0)::BIGINT, "
+        "coalesce(for_slots, 0)::BIGINT, coalesce(elements, 0), family "
+        "FROM channels LEFT JOIN (SELECT channel, "
+        f"sum(seen) FILTER (cause = '{Cause.EMPTY}') AS for_elements, "
+        f"sum(seen) FILTER (cause = '{Cause.FULL}') AS for_slots FROM (SELECT channel, cause, "
+        "greatest(0, least(end_cycle, $last) - greatest(start_cycle, $first)) AS seen FROM waits"
+        ") GROUP BY channel) USING (channel) "
+        "LEFT JOIN (SELECT channel, count(taken_cycle) FILTER (NOT bare) AS elements "
+        "FROM transfers GROUP BY channel) USING (channel) ORDER BY channel",
         first=first,
         last=last,
     )

@@ -82,7 +82,7 @@ def _page(trace: RecordedRun) -> str:
 def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None, room: int) -> str:
     names = accounts.names
     in_loop = {unit.unit for loop in report.loops for unit in loop.units} if report else set()
-    stuck = [unit for unit, name in enumerate(names.units) if name in in_loop]
+    stuck = {unit for unit, name in enumerate(names.units) if name in in_loop}
     content = figures(trace, accounts)
     channels = content["channels"]
     at = edges(*trace.window, len(names.units))
@@ -94,8 +94,7 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     waited = [each for each in by_waits if for_slots[each] or for_elements[each]]
     path = steps(accounts)
     content |= {
-        "in_loop": stuck,
-        "graphs": graphs(trace, accounts, set(stuck)),
+        "graphs": graphs(trace, accounts, stuck),
         "edges": at.tolist(),
         "shares": np.round(shares, 2).tolist(),
         "memory": memory(trace, accounts.cycles),
