@@ -31,7 +31,9 @@ SELECT consumer, count(*) FROM transfers JOIN channels USING (channel)
 WHERE taken_cycle IS NOT NULL AND NOT bare GROUP BY consumer
 """
 
-_SENDERS: Final = "SELECT producer FROM transfers JOIN channels USING (channel) WHERE NOT bare"
+_SENDERS: Final = """
+SELECT DISTINCT producer FROM transfers JOIN channels USING (channel) WHERE NOT bare
+"""
 
 _TRIED: Final = 8
 
