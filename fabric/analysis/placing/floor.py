@@ -93,7 +93,7 @@ def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
 
     for node in into:
         follows[unit_output(node, 0)[0]].append(node.name)
-    numbers = {node: number for number, node in enumerate(follows)}
+    numbers = {node: number for number, node in enumerate(sorted(follows, key=lambda n: n.index))}
     units = tuple(
         Unit(
             node.name,
