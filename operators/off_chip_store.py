@@ -191,7 +191,7 @@ def _row(ports: Ports, number: int, tiles: list[Any]) -> Any:
         if len(tile) != len(tiles[0]):
             raise ports.failure(
                 f"row of tiles {number} has a tile {len(tile):,} high: "
-                f"expected {len(tiles[0]):,}, as in the tile it begins with"
+                f"expected {len(tiles[0]):,}, the rows of the first tile in the row"
             )
     return np.concatenate(tiles, axis=1)
 
@@ -202,8 +202,8 @@ def _matrix(ports: Ports, rows: list[list[Any]], tile_type: TileType) -> Any:
         for number, row in enumerate(full):
             if row.shape[1] != full[0].shape[1]:
                 raise ports.failure(
-                    f"row of tiles {number} is {row.shape[1]:,} wide in all: expected "
-                    f"{full[0].shape[1]:,}, as in row 0, since the output is a matrix"
+                    f"row of tiles {number} is {row.shape[1]:,} wide: expected "
+                    f"{full[0].shape[1]:,}, the width of row 0 of the matrix"
                 )
         return np.concatenate(full, axis=0)
     cols = tile_type.cols if isinstance(tile_type.cols, int) else 0

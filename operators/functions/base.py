@@ -167,8 +167,8 @@ def tile_types(
     for tile in () if block_scaled else tiles:
         if block_format(tile.dtype) is not None:
             raise ShapeError(
-                f"{name} is given {tile} with shared scales: expected numbers without, such as "
-                "the result of Map(AsType(...))"
+                f"{name} is given {tile} with shared scales: expected numbers without shared "
+                "scales, such as the result of Map(AsType(...))"
             )
     return tiles
 

@@ -339,8 +339,8 @@ class LeadingCols(Function):
         (x,) = inputs
         if self.cols < 1 or (isinstance(x.cols, int) and self.cols > x.cols):
             raise ShapeError(
-                f"LeadingCols({self.cols}) is given {x}: expected at least 1, and no more "
-                "than there are"
+                f"LeadingCols({self.cols}) is given {x}: expected at least 1 column, and at most "
+                "the columns of the tile"
             )
         return TileType(x.rows, self.cols, x.dtype)
 

@@ -351,16 +351,16 @@ class PadRows(_Bookkeeping):
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
-        (tile,) = inputs
-        if isinstance(tile.rows, int) and tile.rows > self.rows:
-            raise ShapeError(f"PadRows({self.rows}) is given {tile}: expected no more rows")
+        (tile,), most = inputs, self.rows
+        if isinstance(tile.rows, int) and tile.rows > most:
+            raise ShapeError(f"PadRows({most}) is given {tile}: expected at most {most} rows")
         return TileType(self.rows, tile.cols, tile.dtype)
 
     @override
     def apply(self, *inputs: Tile) -> Tile:
-        (tile,) = inputs
-        if tile.rows > self.rows:
-            raise ValueError(f"PadRows({self.rows}) is given {tile}: expected no more rows")
+        (tile,), most = inputs, self.rows
+        if tile.rows > most:
+            raise ValueError(f"PadRows({most}) is given {tile}: expected at most {most} rows")
         data = None
         if tile.data is not None:
             below = np.zeros((self.rows - tile.rows, tile.cols), kept_as(tile.dtype))
@@ -411,7 +411,7 @@ class RowAppend(_Bookkeeping):
         if valid_rows > tile.rows:
             raise ValueError(
                 f"RowAppend of {rows.rows}x{rows.cols} behind row {first} of a tile of "
-                f"{tile.rows}x{tile.cols}: expected room for it"
+                f"{tile.rows}x{tile.cols}: expected at most {tile.rows} rows in all"
             )
         data = None
         if tile.data is not None and rows.data is not None:

@@ -49,7 +49,7 @@ class Operand:
         if pulled is None:
             raise ShapeError(
                 f"{source.name} {list(source.shape)} is read as {list(view.shape)} in "
-                f"{self.layout}: expected a walk that tiles of the tensor can make"
+                f"{self.layout}: expected an order in which its tiles can be read"
             )
         return pulled
 

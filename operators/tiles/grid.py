@@ -259,15 +259,13 @@ class Tiles:
             number = 0
         tile = self._made.get(number)
         if tile is None:
-            tile = Tile(*self._grid.tile, self._dtype, self._data(number), in_memory=True)
+            data = None
+            if self._elements is not None:
+                matrix = self._grid.matrix(self._ports, self._elements, self._dtype)
+                data = matrix[self._grid.slices(number)]
+            tile = Tile(*self._grid.tile, self._dtype, data, in_memory=True)
             self._made[number] = tile
         return tile
-
-    def _data(self, number: int) -> np.ndarray | None:
-        if self._elements is None:
-            return None
-        matrix = self._grid.matrix(self._ports, self._elements, self._dtype)
-        return matrix[self._grid.slices(number)]
 
 
 class _ScratchTiles(Tiles):

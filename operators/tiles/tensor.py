@@ -234,7 +234,7 @@ class Tensor:
             return self._base.array.reshape(self.shape)
         data = self._data
         if data is None:
-            raise ValueError(f"tensor {list(self.shape)} has no data: expected some to run with")
+            raise ValueError(f"tensor {list(self.shape)} has no data: expected data to run with")
         array = data() if callable(data) else data
         if callable(data) and not isinstance(array, TrackedArray):
             array = Tensor.of(array).array
