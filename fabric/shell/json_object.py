@@ -1,7 +1,7 @@
 """Print the one JSON object of a command with ``--json`` on standard output.
 
 Every object has ``status`` and ``error``. ``error`` is null, or has ``message``, ``file`` and
-``line``. If a command fails, its object also has the fields that were known before.
+``line``. If a command fails, its object also has the fields that were set before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drive a question of serving: a study whose points are designs at loads."""
+"""Drive a question of serving: a study of designs at loads."""
 
 from __future__ import annotations
 

@@ -129,11 +129,10 @@ class FabricCost:
 
     def notes(self) -> Sequence[str]:
         """Return sentences that explain the costs."""
-        described = self._described
         return (
-            f"a step costs as much as {counted(described.layers, 'layer')} on the fabric, whose "
-            f"cycles are interpolated between {counted(self._corners, 'simulated step')}; a step "
-            "outside of the grid costs as much as the nearest in it",
+            f"a step costs {counted(self._described.layers, 'layer')} on the fabric; the cycles of "
+            f"a layer are interpolated between {counted(self._corners, 'simulated step')}, and "
+            "equal the nearest step's outside of the grid",
             "attention of prompt tokens is estimated from its bytes and FLOPs, not simulated",
         )
 
@@ -274,7 +273,7 @@ Grid: TypeAlias = Mapping[tuple[float, ...], Layer]
 
 
 class LayerRuns:
-    """Runs steps of a layer as points of a study, whose database keeps the results."""
+    """Runs steps of a layer as points of a study; the study's database keeps the results."""
 
     def __init__(
         self,

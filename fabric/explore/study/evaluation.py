@@ -62,7 +62,7 @@ class Identities:
     """Digests of the points of a study.
 
     A digest covers the sources of the fabric and the operators, and the identity that the question
-    states. It does not cover the modules that a program imports, which are known after a run;
+    states. It does not cover the modules that a program imports: only a run finds them, and
     ``executed_still`` checks them. Other files that a program opens are not covered.
     """
 

@@ -157,7 +157,7 @@ def space_of(
 
     ``NAME=VALUE,VALUE`` lists values; ``FIRST..LAST`` counts, ``FIRST..LAST+STEP`` in steps,
     ``FIRST..LAST*FACTOR`` geometrically; ``NAME:NAME=VALUE:VALUE,VALUE,...`` varies names together,
-    and a name whose value is left out keeps its default.
+    and a name without a value keeps its default.
     """
     space = Space(((),))
     for text in texts:

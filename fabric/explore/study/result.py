@@ -309,7 +309,7 @@ class StudyResult(Result):
         ]
 
     def matching(self, **setting: object) -> list[Outcome]:
-        """Return the outcomes whose settings have these values."""
+        """Return the outcomes of settings with these values."""
         return list(self._where(setting))
 
     def value(self, metric: str, **setting: object) -> float | None:
@@ -327,8 +327,7 @@ class StudyResult(Result):
         """Return each published value with the outcome of its point, None if it has not run."""
         return [(known, next(self._where(known.setting), None)) for known in self.study.known]
 
-    def _where(self, setting: object) -> Iterator[Outcome]:
-        assert isinstance(setting, dict)
+    def _where(self, setting: Mapping[str, object]) -> Iterator[Outcome]:
         for each in self.outcomes:
             whole = self.study.whole(each.setting)
             if all(name in whole and whole[name] == value for name, value in setting.items()):
@@ -344,12 +343,11 @@ class StudyResult(Result):
         """Numbers of points: all, newly run, pruned, failed, and from earlier sessions."""
         statuses = [each.status for each in self.outcomes]
         proved = sum(status in PROVED for status in statuses)
-        failed = sum(status not in ("completed", *PROVED) for status in statuses)
         return {
             "total": len(self.study.space),
             "run": len(statuses) - proved - self.resumed,
             "pruned": proved,
-            "failed": failed,
+            "failed": sum(map(has_failed, self.outcomes)),
             "resumed": self.resumed,
         }
 

@@ -86,7 +86,7 @@ class Space:
         return (self[index] for index in range(len(self)))
 
     def rows_of(self, index: int) -> tuple[int, list[int]]:
-        """Return the index of a setting's product, and the setting's row on each axis of it.
+        """Return the number of a setting's product, and a row for each axis of the product.
 
         Raises:
             IndexError: ``index`` is not below ``len(self)``.
@@ -111,7 +111,10 @@ class Space:
         return sum(map(_size, self.products[:product])) + index
 
     def indices(self, setting: Setting) -> Iterator[int]:
-        """Yield the indices of settings whose values ``setting`` has, at most one per product."""
+        """Yield the index of each setting with the values of ``setting``, one per product at most.
+
+        ``setting`` may have values of other names.
+        """
         for product, axes in enumerate(self.products):
             rows = [_row_of(axis, setting) for axis in axes]
             known = [row for row in rows if row is not None]

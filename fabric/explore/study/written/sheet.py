@@ -174,13 +174,13 @@ def _proved(result: StudyResult, by: Counter[int | str]) -> Sheet:
             rows.append((f"dominated by point {prover}", setting, count))
     source, noun, spared = "before any run", "run", ""
     if result.study.has_inputs:
-        source, noun = "from their finished runs and the bounds of their other runs", "design"
+        source = "from the finished runs of its design and the bounds of the other runs"
+        noun = "design"
         runs = sum(each.pruned_by is not None for each in result.runs)
         spared = f" That spared {counted(runs, 'run')}."
     yield line(
-        f"Lower bounds of the metrics of these points were computed {source}. A {noun} dominates "
-        "a point if each of its metrics is at most the point's bound, and one of them is less."
-        f"{spared}"
+        f"Lower bounds of a point's metrics were computed {source}. A {noun} dominates the point "
+        f"if each metric of the {noun} is at most the point's bound, and one is less.{spared}"
     )
     yield Rows(("proof", "setting", "points"), rows)
 
