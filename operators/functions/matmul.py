@@ -474,7 +474,7 @@ class Convolved(Step):
     """Windows of an image times weights, with an optional bias, rounded once.
 
     Each result takes two operations for each number of its window, and one for a bias. In a
-    transposed convolution, each number of the image takes two with each weight that it meets.
+    transposed convolution, each product of a number of the image and a weight takes two operations.
 
     Shapes:
         image: groups * channels * leading dimensions of space x the last dimension; weights: groups

@@ -115,7 +115,7 @@ class Tap:
 
 
 def _weights(tap: Tap, numbers: Array) -> Array:
-    """Return the weights, with the errors of PyTorch's, which it rounds twice in float32."""
+    """Return the weights, with the errors of two roundings, since PyTorch computes them so."""
     weights = np.asarray(tap.weights, numbers.dtype)
     if not isinstance(numbers, TrackedArray):
         return weights

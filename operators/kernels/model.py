@@ -26,7 +26,7 @@ from operators.shape import redimensioned
 
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """The reading of a producer's result by an operand, given by its number, of a consumer."""
+    """An operand of ``consumer``, by its number, that reads a result of ``producer``."""
 
     producer: Kernel
     consumer: Kernel
