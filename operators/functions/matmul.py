@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, ShapeError, Tile, TileType, dtype_named
+from fabric import Dim, ShapeError, Tile, TileType
 from fabric.extend import ValueType, block_format, holds_integers, kept_as, limits, row_bytes, same
 from operators.functions.arithmetic import (
     Array,
@@ -29,7 +29,7 @@ from operators.functions.arithmetic import (
     wide_type,
 )
 from operators.functions.base import Function, Operand, Reduction, Shaped, State, tile_types, zeros
-from operators.functions.steps import Shape, Step
+from operators.functions.steps import FLOAT32, Shape, Step
 
 _SYSTOLIC_ROWS = 16
 """Rows of the input tile that the compute unit of the paper keeps on chip."""
@@ -223,9 +223,6 @@ def _factors(name: str, operands: tuple[ValueType, ...], transposed: bool) -> tu
     return tile_types(name, operands, 2, mixed_types=fewer)
 
 
-_FLOAT32: Final = dtype_named("float32")
-
-
 @dataclass(frozen=True)
 class ScaledAdd(Function):
     """``alpha * x + beta * y``, rounded once, to the element type of ``y``.
@@ -306,7 +303,7 @@ def _scaled(factor: float, data: Array, *, whole: bool) -> Array:
     if factor == 1:
         return data
     return times(
-        wide(np.asarray(int(factor))) if whole else np.asarray(factor, kept_as(_FLOAT32)), data
+        wide(np.asarray(int(factor))) if whole else np.asarray(factor, kept_as(FLOAT32)), data
     )
 
 

@@ -81,7 +81,7 @@ def shapes(operands: Sequence[Shape], steps: Sequence[Step]) -> list[Shape]:
     return results
 
 
-_FLOAT32: Final = dtype_named("float32")
+FLOAT32: Final = dtype_named("float32")
 
 Shape: TypeAlias = tuple[Dim, Dim]
 """Rows and columns of a tile's numbers."""
@@ -269,7 +269,7 @@ class Placed(Step):
 
 def _number(value: float, *, whole: bool) -> Array:
     exactly = whole and isinstance(value, int)
-    return wide(np.asarray(value)) if exactly else np.asarray(value, kept_as(_FLOAT32))
+    return wide(np.asarray(value)) if exactly else np.asarray(value, kept_as(FLOAT32))
 
 
 def renumbered(step: Step, numbers: Mapping[int, int] | Sequence[int]) -> Step:
