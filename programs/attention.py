@@ -20,6 +20,7 @@ import numpy as np
 from layers.assignment import assigned
 from layers.attention_region import Caches, Requests, attention_region
 from layers.cache_lengths import draw_lengths, read_lengths
+from layers.models import MOST
 from numpy.typing import NDArray
 
 from fabric import Feedback, Program, Stream, StreamType
@@ -42,7 +43,6 @@ Array = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
 BLOCK = 16  # neighbouring requests of one region, coarse
-MOST = 2**31 - 1  # regions, rows of a tile
 
 
 def build(

@@ -19,7 +19,7 @@ Computes: y[v] = 1 + the fewest edges from start to v, 0 for unreachable vertice
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -37,7 +37,7 @@ from fabric import (
     Tile,
     TileType,
 )
-from fabric.extend import ADDRESS_DTYPE, Element, Wiring, number_in
+from fabric.extend import ADDRESS_DTYPE, Bounds, Element, Wiring, number_in
 from operators import (
     Accum,
     CacheReadAddresses,
@@ -140,7 +140,7 @@ def build(
     vertices: int = 64,
     start: int = 0,
     lists: Literal["ragged", "padded"] = "ragged",
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the search.
 

@@ -54,7 +54,7 @@ def build(
     vertices: int = 10,
     tiling: Literal["dynamic", "static", "padded"] = "dynamic",
     rows: Annotated[int, Bounds(1)] = 4,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the layer.
 

@@ -35,21 +35,8 @@ def build(
 ) -> Program:
     """Wire a layer of experts or the attention; None is the default of the wired program.
 
-    Args:
-        part: ``moe`` or ``attention``.
-        model: as ``moe.py`` takes it.
-        batch: as ``moe.py`` takes it.
-        tiling: as ``moe.py`` takes it.
-        tile_n: as the wired program takes it.
-        tile_f: as ``moe.py`` takes it.
-        regions: as the wired program takes it.
-        flops_per_cycle: as the wired program takes it.
-        channel_depth: as the wired program takes it.
-        routing: as ``moe.py`` takes it.
-        strategy: as ``attention.py`` takes it.
-        kv: as ``attention.py`` takes it.
-        requests: as ``attention.py`` takes it.
-        seed: of drawn sizes and of all data.
+    ``part`` is ``moe`` or ``attention``. Strategy, kv and requests are parameters of
+    ``attention.py``, model, batch, tiling, tile_f and routing of ``moe.py``, the others of both.
     """
     both = {
         "tile_n": tile_n,

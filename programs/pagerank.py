@@ -77,7 +77,7 @@ def build(
     iterations: Annotated[int, Bounds(1)] = 3,
     edges: Literal["sparse", "dense"] = "sparse",
     banks: Annotated[int, Bounds(1)] = 1,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the iterations.
 

@@ -47,20 +47,9 @@ def build(
 ) -> Program:
     """Wire a layer of experts or the attention, and put its units on sites.
 
-    Args:
-        part: ``moe`` or ``attention``.
-        placement: how the units get their sites.
-        placement_seed: of ``place`` and ``random``.
-        model: as ``moe_or_attention.py`` takes it.
-        batch: as ``moe_or_attention.py`` takes it.
-        tiling: as ``moe_or_attention.py`` takes it.
-        tile_n: as ``moe_or_attention.py`` takes it.
-        flops_per_cycle: as ``moe_or_attention.py`` takes it.
-        routing: as ``moe_or_attention.py`` takes it.
-        strategy: as ``moe_or_attention.py`` takes it.
-        kv: as ``moe_or_attention.py`` takes it.
-        requests: as ``moe_or_attention.py`` takes it.
-        seed: as ``moe_or_attention.py`` takes it.
+    ``part`` is ``moe`` or ``attention``, and ``placement`` is one of the four ways. The seed of
+    ``place`` and ``random`` is ``placement_seed``. The other parameters are those of
+    ``moe_or_attention.py``.
     """
     program = moe_or_attention.build(
         part,

@@ -42,7 +42,7 @@ def build(
     inner: Annotated[int, Bounds(1)] = 32,
     block: Annotated[int, Bounds(1)] = 8,
     order: Literal["sampled", "dense"] = "sampled",
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the product.
 

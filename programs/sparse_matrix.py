@@ -41,7 +41,7 @@ def build(
     columns: Annotated[int, Bounds(1)] = 1,
     rows: Literal["ragged", "padded"] = "ragged",
     piece: Annotated[int, Bounds(1)] = 4,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the product.
 

@@ -50,7 +50,7 @@ def build(
     block: Annotated[int, Bounds(1)] = 8,
     order: Literal["inner", "gustavson", "dense"] = "inner",
     banks: Annotated[int, Bounds(1)] = 1,
-    seed: int = 0,
+    seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
     """Wire the product.
 

@@ -28,11 +28,13 @@ from operators import (
     Tensor,
 )
 
+MOST = 2**31 - 1  # rows or columns
+
 
 def build(
-    batch: Annotated[int, Bounds(1)] = 64,
-    hidden: Annotated[int, Bounds(1)] = 256,
-    inter: Annotated[int, Bounds(1)] = 512,
+    batch: Annotated[int, Bounds(1, MOST)] = 64,
+    hidden: Annotated[int, Bounds(1, MOST)] = 256,
+    inter: Annotated[int, Bounds(1, MOST)] = 512,
     tile_batch: int = 16,
     tile_inter: int = 16,
     seed: Annotated[int, Bounds(0)] = 42,
@@ -50,10 +52,6 @@ def build(
         by_columns: gate and up are stored column by column, so that all tiles have rows of
             ``hidden`` elements.
     """
-    if max(batch, hidden, inter) > (most := 2**31 - 1):
-        raise ConfigurationError(
-            f"batch, hidden and inter are {batch}, {hidden} and {inter}: expected at most {most:,}"
-        )
     for name, tile, what, whole in (
         ("tile_batch", tile_batch, "batch", batch),
         ("tile_inter", tile_inter, "inter", inter),

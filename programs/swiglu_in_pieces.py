@@ -26,14 +26,8 @@ def build(
 ) -> Program:
     """Wire the layer.
 
-    Args:
-        batch: as ``swiglu.py`` takes it.
-        hidden: as ``swiglu.py`` takes it.
-        inter: as ``swiglu.py`` takes it.
-        tile_batch: as ``swiglu.py`` takes it.
-        tile_inter: as ``swiglu.py`` takes it.
-        seed: of all data.
-        pieces: rows and columns of a piece; 0 for tiles.
+    A piece has ``pieces`` rows and columns; 0 keeps tiles. The other parameters are those of
+    ``swiglu.py``.
     """
     program = swiglu.build(batch, hidden, inter, tile_batch, tile_inter, seed)
     return in_pieces(program, pieces, pieces) if pieces else program

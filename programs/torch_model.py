@@ -30,14 +30,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from layers.cache_lengths import read_lengths
 from layers.layer_routing import layer_routing
-from layers.models import Model
+from layers.models import MOST, Model
 from layers.torch_sizes import FAMILIES, FULL, TINY, ModelName, alike, experts_of, layers_of
 from numpy.typing import NDArray
 
 from fabric import ConfigurationError, Program
 from fabric.extend import Bounds, check_extra
-
-MOST = 2**31 - 1
 
 WeightDtype = Literal[
     "int4", "int8", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"

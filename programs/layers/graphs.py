@@ -38,8 +38,6 @@ def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
     least = NEIGHBOURS + 1 if name == "power-law" else 0
     if vertices < least:
         raise ConfigurationError(f"vertices is {vertices}: expected at least {least} for {name}")
-    if seed < 0:
-        raise ConfigurationError(f"seed is {seed}: expected at least 0")
     if name == "karate-club":
         graph = nx.karate_club_graph()
     elif name == "les-miserables":

@@ -28,8 +28,6 @@ def matrix_named(name: MatrixName, rows: int, seed: int) -> Matrix:
     """Return a matrix as an array with its zeros."""
     if rows < 4:
         raise ConfigurationError(f"rows is {rows}: expected at least 4")
-    if seed < 0:
-        raise ConfigurationError(f"seed is {seed}: expected at least 0")
     random = np.random.default_rng(seed)
     if name == "banded":
         side = math.isqrt(rows)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from beyond.savings import PROGRAMS, lines
+from beyond.savings import PROGRAMS, lines, ratio
 from matplotlib.figure import Figure
 
 from fabric import Findings, Picture, Study, StudyTable, grid
@@ -55,9 +55,7 @@ def mapped(findings: Findings, model: str, tiling: str, page_bytes: int) -> floa
 def slowdown(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
     """Return the cycles of a run with 8 MiB over the cycles without a limit."""
     at = {"model": model, "tiling": tiling, PAGE: page_bytes}
-    limited = findings.value("cycles", **at, **{CAPACITY: SMALL_BYTES})
-    free = findings.value("cycles", **at, **{CAPACITY: None})
-    return math.nan if limited is None or not free else limited / free
+    return ratio(findings, "cycles", {**at, CAPACITY: SMALL_BYTES}, {**at, CAPACITY: None})
 
 
 def waiting(findings: Findings) -> Iterator[tuple[object, ...]]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from matplotlib.figure import Figure
@@ -77,6 +78,13 @@ class Workload:
         return found(
             findings, "cycles", **setting, placement=placement, placement_seed=seed, **{LINK: width}
         )
+
+    def advantage(
+        self, findings: Findings, design: str, placement: str, width: int | None = None
+    ) -> float:
+        """Return the cycles of a design over the dynamic design's, on equal floors."""
+        other = self.cycles(findings, design, placement, width)
+        return other / self.cycles(findings, DYNAMIC, placement, width)
 
     def bare(self, findings: Findings, design: str) -> float:
         """Return the cycles of a design without distance and without congestion."""
@@ -216,16 +224,7 @@ def advantages(findings: Findings) -> Iterator[tuple[object, ...]]:
         for design in workload.designs:
             if design == DYNAMIC:
                 continue
-
-            def ratio(
-                placement: str,
-                width: int | None = None,
-                workload: Workload = workload,
-                design: str = design,
-            ) -> float:
-                other = workload.cycles(findings, design, placement, width)
-                return other / workload.cycles(findings, DYNAMIC, placement, width)
-
+            ratio = partial(workload.advantage, findings, design)
             others = _seeds(findings, workload, design, "place")
             dynamic = _seeds(findings, workload, DYNAMIC, "place")
             yield (

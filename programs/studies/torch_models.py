@@ -92,7 +92,6 @@ def draw(findings: Findings, figure: Figure) -> None:
         axes.invert_yaxis()
         axes.set_title(step)
     axes.set_xlabel("tokens a second, all requests together")
-    figure.set_layout_engine("constrained")
 
 
 def _label(speed: float, for_a_joule: float) -> str:

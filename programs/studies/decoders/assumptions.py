@@ -46,4 +46,3 @@ def draw_variants(findings: Findings, figure: Figure) -> None:
         axes.set_yticks([-each for each in range(len(names))], names)
         axes.margins(0.2)
     figure.legend(["paper", "here"], loc="outside lower center", ncols=2)
-    figure.set_layout_engine("constrained")

@@ -85,4 +85,3 @@ def draw_effects(findings: Findings, figure: Figure) -> None:
             axes.set_yticks([-each for each in range(len(names))], names, fontsize="small")
     for axes in panels[-1]:
         axes.set_xlabel("factor")
-    figure.set_layout_engine("constrained")

@@ -12,7 +12,13 @@ from fabric import Findings, Space, grid
 
 def space() -> Space:
     """Return every layer of the compared layouts, and the first layer of every other layout."""
-    return sum((part for decoder in DECODERS for part in _spaces(decoder)), Space(()))
+    parts = []
+    for decoder in DECODERS:
+        matched = list(_layouts(decoder).values())
+        for layout in decoder.layouts:
+            layers = range(decoder.layers if layout in matched else 1)
+            parts.append(listed([decoder.named | ASSUMED | layout]) * grid(first_layer=layers))
+    return sum(parts, Space(()))
 
 
 def draw_layers(findings: Findings, figure: Figure) -> None:
@@ -33,19 +39,9 @@ def draw_layers(findings: Findings, figure: Figure) -> None:
         axes.set_ylabel("cycles, thousands")
         axes.set_ylim(bottom=0)
         axes.legend()
-    figure.set_layout_engine("constrained")
 
 
 def _layouts(decoder: Decoder) -> dict[str, Parameters]:
     matched = (decoder.memory_matched, decoder.performance_matched)
     found = {f"tile {tile}": decoder.static(tile) for tile in matched}
     return found | {"all three": decoder.ours}
-
-
-def _spaces(decoder: Decoder) -> list[Space]:
-    compared_ones = list(_layouts(decoder).values())
-    parts = []
-    for layout in decoder.layouts:
-        layers = range(decoder.layers if layout in compared_ones else 1)
-        parts.append(listed([decoder.named | ASSUMED | layout]) * grid(first_layer=layers))
-    return parts

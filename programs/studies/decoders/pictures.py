@@ -29,7 +29,6 @@ def draw_points(findings: Findings, figure: Figure) -> None:
         axes.margins(0.25)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-    figure.set_layout_engine("constrained")
 
 
 def draw_ratios(findings: Findings, figure: Figure) -> None:
@@ -57,4 +56,3 @@ def draw_ratios(findings: Findings, figure: Figure) -> None:
     axes.set_xlim(left=0)
     axes.grid(axis="x", alpha=0.3)
     axes.legend()
-    figure.set_layout_engine("constrained")
