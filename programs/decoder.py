@@ -89,7 +89,7 @@ def build(
         kv: an .npy file of cache lengths in tokens; drawn if None.
         routing: an .npz file with an array data, [tokens, top_k], for one layer; drawn if None.
         seed: of drawn routings and lengths and of all data.
-        experts: their number. If it or one of the sizes below is None, it is the model's.
+        experts: their number. This and the sizes below are the model's if None.
         top_k: experts of a token.
         hidden: columns of the tokens.
         inter: columns between an expert's gate and up projection and its down projection.

@@ -9,7 +9,7 @@ Hardware may have to carry the size of a dynamic tile with it. Then every vector
 off-chip memory begins with a header of ``header_bytes``. Behind every operator that sends dynamic
 tiles a stage delays each tile until its header has passed, at the bytes per cycle of on-chip
 memory. Static tiles have no headers. In memory each row has a header, since the paper's loads and
-stores move static tiles only (table 3), of which dynamic ones are packed.
+stores move static tiles only (table 3); dynamic tiles are packed from these.
 
 Limits: A channel moves a tile of any size in one cycle, so a header costs relatively more than on
 wires that take time for every byte. A stage adds a hop and two slots, even with ``header_bytes=0``;

@@ -76,7 +76,7 @@ def build(
         routing: an .npz file with an array data, [tokens, top_k]; drawn if None.
         first_token: the first row of the file for the batch.
         seed: of the drawn routing and of all data.
-        experts: their number. If it or one of the sizes below is None, it is the model's.
+        experts: their number. This and the sizes below are the model's if None.
         top_k: experts of a token.
         hidden: columns of the input and the output.
         inter: columns between gate and up projection and the down projection.

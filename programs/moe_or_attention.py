@@ -35,8 +35,8 @@ def build(
 ) -> Program:
     """Wire a layer of experts or the attention; None is the default of the wired program.
 
-    ``part`` is ``moe`` or ``attention``. Strategy, kv and requests are parameters of
-    ``attention.py``, model, batch, tiling, tile_f and routing of ``moe.py``, the others of both.
+    ``part`` is ``moe`` or ``attention``. ``attention.py`` describes strategy, kv and requests;
+    ``moe.py`` describes all other parameters.
     """
     both = {
         "tile_n": tile_n,

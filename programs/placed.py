@@ -48,7 +48,7 @@ def build(
     """Wire a layer of experts or the attention, and put its units on sites.
 
     ``part`` is ``moe`` or ``attention``, and ``placement`` is one of the four ways. The seed of
-    ``place`` and ``random`` is ``placement_seed``. The other parameters are those of
+    ``place`` and ``random`` is ``placement_seed``. All other parameters are as in
     ``moe_or_attention.py``.
     """
     program = moe_or_attention.build(

@@ -26,8 +26,8 @@ def build(
 ) -> Program:
     """Wire the layer.
 
-    A piece has ``pieces`` rows and columns; 0 keeps tiles. The other parameters are those of
-    ``swiglu.py``.
+    A piece has ``pieces`` rows and columns; 0 keeps tiles. ``swiglu.py`` describes all other
+    parameters.
     """
     program = swiglu.build(batch, hidden, inter, tile_batch, tile_inter, seed)
     return in_pieces(program, pieces, pieces) if pieces else program

@@ -1,1 +1,1 @@
-"""Pieces of networks that several programs are made of."""
+"""Parts of networks that several programs share."""

@@ -70,7 +70,7 @@ class _Refused(Exception):  # noqa: N818 - a refusal, with the reason as text
 
 
 def _array(opened: BinaryIO | Any) -> NDArray[Any]:
-    # An archive checks what was read at the end of it.
+    # Read to the end, where zipfile verifies the checksum.
     content = opened.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise _Refused(f"holds more than {_MOST_BYTES:,} bytes")

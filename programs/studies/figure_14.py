@@ -41,12 +41,12 @@ def study() -> Study:
 
 
 def low(findings: Findings) -> Found:
-    """Return the speed-ups for caches whose lengths vary little."""
+    """Return the speed-ups for caches of low variation."""
     return Found(tuple(speedups(findings, "interleaved", cache_traces(64, "low"))))
 
 
 def high(findings: Findings) -> Found:
-    """Return the speed-ups for caches whose lengths vary much."""
+    """Return the speed-ups for caches of high variation."""
     return Found(tuple(speedups(findings, "interleaved", cache_traces(64, "high"))))
 
 
