@@ -24,7 +24,7 @@ _PIPED_COLUMNS: Final = 10_000
 @click.command()
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
-    "--list", "lists", is_flag=True, help="without FILE: all calls there are importers for"
+    "--list", "lists", is_flag=True, help="without FILE: print all calls that have an importer"
 )
 def main(file: str | None, lists: bool) -> None:
     """Print all calls of a module that cannot be imported.
@@ -37,7 +37,7 @@ def main(file: str | None, lists: bool) -> None:
         if file is not None:
             sys.exit(_of_file(file))
         if not lists:
-            raise ConfigurationError("expected a FILE, or --list for the calls there are")
+            raise ConfigurationError("expected a FILE, or --list for all calls with an importer")
         _all_calls()
     except FabricError as error:
         click.echo(f"error: {error}", err=True)

@@ -6,7 +6,6 @@ in place become calls that return a result.
 
 from __future__ import annotations
 
-import inspect
 import io
 import linecache
 import logging
@@ -120,7 +119,7 @@ def capture(
     data, parameters, inputs = set(), set(), set()
     for node, spec in placeholders(exported, graph):
         if spec.kind is InputKind.TOKEN:
-            continue  # nothing but the order of checks
+            continue  # a token only orders checks
         if spec.kind is not InputKind.USER_INPUT:
             tensors[node] = held[spec.target]
             if spec.kind is InputKind.PARAMETER:
@@ -187,7 +186,7 @@ def _traced(
     ):
         warnings.simplefilter("ignore")  # torch warns about itself
         try:
-            with without_its_dump():
+            with _without_dump():
                 with numbers_as_text():
                     exported = torch.export.export(
                         module, *given, dynamic_shapes=dynamic_shapes, strict=False
@@ -197,14 +196,14 @@ def _traced(
                 )
         except GuardOnDataDependentSymNode as error:
             known = None if dynamic_shapes else _traced_for_numbers(module, given, rolls=rolls)
-            return known or refuse(data_decide(module, error))
+            return known or refuse(_message_of(module, error))
         except FabricError:
             raise
         except Exception as error:  # noqa: BLE001 - the user's module runs there
-            said = str(error).strip().partition("\n")[0]
+            message = str(error).strip().partition("\n")[0]
             refuse(
                 f"torch.export cannot trace {type(module).__name__} for these arguments"
-                f"{_line_of(module, error)}: {type(error).__name__}: {said}",
+                f"{_line_of(module, error)}: {type(error).__name__}: {message}",
                 DynamicShapesError if contradicts(error) else ProgramError,
             )
 
@@ -218,7 +217,7 @@ def _traced_for_numbers(
     try:
         # The module has printed its text already.
         silent = io.StringIO()
-        with redirect_stdout(silent), redirect_stderr(silent), without_its_dump():
+        with redirect_stdout(silent), redirect_stderr(silent), _without_dump():
             with numbers:
                 exported = torch.export.export(module, *given, strict=False)
             return _in_imported_calls(exported, given, settles=True, rolls=rolls)
@@ -358,13 +357,13 @@ def _grouped_experts(module: torch.nn.Module) -> Iterator[None]:
         for each in module.modules()
         if hasattr(config := getattr(each, "config", None), name)
     }
-    asked = [(each, getattr(each, name)) for each in configs.values()]
+    originals = [(each, getattr(each, name)) for each in configs.values()]
     try:
-        for config, _ in asked:
+        for config, _ in originals:
             setattr(config, name, "grouped_mm")
         yield
     finally:
-        for config, before in asked:
+        for config, before in originals:
             setattr(config, name, before)
 
 
@@ -470,7 +469,7 @@ def specs_of(node: Node) -> tuple[Spec, ...]:
 def _sizes(node: Node, tensor: torch.Tensor) -> tuple[int, ...]:
     if not all(isinstance(each, int) for each in tensor.shape):
         raise UnsupportedError(
-            f"data decide the size of its result, {list(tensor.shape)}{_who_needs_it(node)}: "
+            f"data decide the size of its result, {list(tensor.shape)}{_reader_of_length(node)}: "
             "expected a known one"
         )
     return tuple(tensor.shape)
@@ -480,11 +479,11 @@ def check_is_known(node: Node) -> None:
     """Refuse a call that reads a number of data."""
     if node.target in (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default):
         raise UnsupportedError(
-            f"data decide the number that it reads{_who_needs_it(node)}: expected a known one"
+            f"data decide the number that it reads{_reader_of_length(node)}: expected a known one"
         )
 
 
-def _who_needs_it(node: Node) -> str:
+def _reader_of_length(node: Node) -> str:
     """Return the call that needs a length of data as a clause; empty if unknown."""
     needing = node.meta.get("needs_length")
     if needing is None:
@@ -513,8 +512,8 @@ def place_of(node: Node) -> tuple[str | None, int | None]:
 _LOGGERS: Final = [logging.getLogger(each.__name__) for each in (fake_tensor, symbolic_shapes)]
 
 
-def data_decide(module: torch.nn.Module, error: Exception) -> str:
-    """Return the message for an ``error`` at a data-dependent decision of ``module``."""
+def _message_of(module: torch.nn.Module, error: Exception) -> str:
+    """Return the message about control flow of ``module`` that depends on data."""
     return (
         f"torch.export cannot trace {type(module).__name__}: its control flow depends on data"
         f"{_line_of(module, error)}: expected "
@@ -524,7 +523,8 @@ def data_decide(module: torch.nn.Module, error: Exception) -> str:
 
 def _line_of(module: torch.nn.Module, error: Exception) -> str:
     """Return the line of ``module`` that led to ``error``; empty if unknown."""
-    files = {_file_of(type(each)) for each in module.modules()}
+    defining = [sys.modules.get(type(each).__module__) for each in module.modules()]
+    files = {getattr(each, "__file__", None) for each in defining}
     own = {each for each in files if each and not each.startswith(f"{torch.__path__[0]}/")}
     traced = [(each["file"], int(each["line"])) for each in _FRAME.finditer(str(error))]
     raising = [
@@ -538,7 +538,7 @@ def _line_of(module: torch.nn.Module, error: Exception) -> str:
 
 
 @contextmanager
-def without_its_dump() -> Iterator[None]:
+def _without_dump() -> Iterator[None]:
     """Suppress the graph and the traceback that PyTorch prints with an error.
 
     A module's own output is printed.
@@ -560,13 +560,6 @@ def without_its_dump() -> Iterator[None]:
 
 def _nothing(record: logging.LogRecord) -> bool:  # noqa: ARG001 - a filter of logging
     return False
-
-
-def _file_of(kind: type) -> str | None:
-    try:
-        return inspect.getsourcefile(kind)
-    except TypeError:
-        return None
 
 
 _DTYPES: Final[dict[object, np.dtype]] = {

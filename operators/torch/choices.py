@@ -35,9 +35,7 @@ class Choices:
         self.stated: Final = stated
         self._nodes: Final = {node.name: node for node in captured.calls}
         self._tensors: Final = captured.tensors
-        self._real: Final = all(
-            tensor.device.type != "meta" for tensor in captured.tensors.values()
-        )
+        self._real: Final = not any(each.is_meta for each in captured.tensors.values())
         self._values: Final[dict[Node, Any]] = dict(captured.tensors)
 
     def of(self, number: int, chooser: str, tokens: int, hits: int) -> Choice:
@@ -49,8 +47,7 @@ class Choices:
             return partial(self._chosen, self._nodes[chooser].args[0], tokens, hits)
         return drawn(number, tokens, hits)
 
-    def _chosen(self, node: Node, tokens: int, hits: int, experts: int) -> NDArray[np.int64]:
-        del experts
+    def _chosen(self, node: Node, tokens: int, hits: int, _experts: int) -> NDArray[np.int64]:
         with torch.no_grad():
             found: NDArray[np.int64] = self._computed(node).numpy().reshape(tokens, hits)
         return found

@@ -112,7 +112,7 @@ def _trilinear(
 
 
 def _windows(x: Any, dim: int, size: int, step: int) -> Any:
-    """Windows along a dimension, which overlap where the step is less than the size."""
+    """Return windows along a dimension, which overlap if the step is less than the size."""
     dim %= x.ndim
     count = (x.shape[dim] - size) // step + 1
     places = torch.arange(count)[:, None] * step + torch.arange(size)
@@ -128,7 +128,7 @@ def _variance_and_mean(
 
 
 def _rounded(x: Any, *, decimals: int) -> Any:
-    """Rounded at a decimal place; scaled in 32 bits or more, as PyTorch does."""
+    """Round at a decimal place, scaled in 32 bits or more, as PyTorch does."""
     factor = 10.0 ** abs(decimals)
     wide = x.float()
     found = (wide * factor).round() / factor if decimals > 0 else (wide / factor).round() * factor
@@ -136,7 +136,7 @@ def _rounded(x: Any, *, decimals: int) -> Any:
 
 
 def _buckets(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """The number of boundaries below each number; a NaN is above all."""
+    """Return the number of boundaries below each number; a NaN is above all boundaries."""
     above = boundaries > x[..., None] if right else boundaries >= x[..., None]
     dtype = torch.int32 if out_int32 else torch.int64
     return boundaries.numel() - above.sum(-1, dtype=dtype)

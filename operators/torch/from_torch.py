@@ -1,7 +1,7 @@
 """from_torch: a program from a PyTorch module, with PyTorch's results as expected outputs.
 
-Some calls of PyTorch round sums of 16-bit numbers at each summand, or do not support such numbers.
-Others may return equal numbers in any order.
+For expected outputs, calls that round 16-bit sums at each summand are computed in float64 and
+rounded once, and a call that may return any of equal numbers returns the first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NARROW: Final = (torch.bfloat16, torch.float16)
 
 
 class Reference(TorchDispatchMode):
-    """Rounds the results of calls once, and keeps equal numbers in their order when sorting."""
+    """Rounds the results of calls once, and takes the first of equal numbers."""
 
     supports_higher_order_operators = True
 
@@ -148,9 +148,9 @@ def from_torch(
         kwargs: its keyword arguments.
         dynamic_shapes: lengths that stay symbols while PyTorch traces the module, as for
             torch.export: ``{"x": {0: torch.export.Dim("tokens")}}``. The trace is kept as long as
-            the
-            module. A later call with other lengths uses it if PyTorch's guards hold for them, and
-            traces the module again if not. The program is the same as without ``dynamic_shapes``.
+            the module. A later call with other lengths uses it if PyTorch's guards hold for them,
+            and traces the module again if not. The program is the same as without
+            ``dynamic_shapes``.
         schedule: tiles, orders and the tensors that stay on chip.
         routing: the experts of each token, [tokens, hits], for each layer with experts that data
             choose, in the order of the calls. Timing mode has no data and takes its sizes from

@@ -37,10 +37,10 @@ class Importing:
             number, the call that takes the choice, tokens and experts of a token.
         model: the kernels so far.
         routings: of the layers with experts so far.
-        dealt: rows at their groups, from rows in the order of known groups.
-        packed: tiles of the dealt rows at their experts.
-        products: the rows and the weights of each grouped product.
-        wholes: tensors in an opaque form that were brought into a layout.
+        dealt: rows sent to their known groups, by the source of the rows.
+        packed: routed rows packed into tiles, by the source of the rows.
+        products: the rows and the weights of each grouped product, by its result.
+        wholes: tensors brought into a layout, by their source in an opaque form.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Importing:
         """Append a kernel and return views of its results.
 
         Raises:
-            ShapeError: it reads a tensor in an order that no walk of its tiles has.
+            ShapeError: it reads a tensor in an order that no walk over its tiles has.
             UnsupportedError: it reads a tensor in an opaque form as if it had a layout.
         """
         for operand in kernel.operands:

@@ -31,14 +31,14 @@ class DynamicShapesError(ProgramError):
 
 @dataclass(frozen=True, eq=False)
 class _Trace:
-    """A trace and its key.
+    """A trace.
 
     Attributes:
-        of: the symbolic lengths, the structure of the arguments, and the module's tensors.
+        key: the symbolic lengths, the structure of the arguments, and the module's tensors.
     """
 
     exported: ExportedProgram
-    of: tuple[Any, ...]
+    key: tuple[Any, ...]
 
     def serves(self, leaves: Sequence[Any]) -> bool:
         """Whether the arguments have the traced types and numbers, and lengths that fit the guards.
@@ -89,12 +89,12 @@ def kept_trace(
     )
     tensors = tuple((name, id(each)) for name, each in own)
     training = tuple(each.training for each in module.modules())
-    of = repr(dynamic_shapes), structure, tensors, training
+    key = repr(dynamic_shapes), structure, tensors, training
     kept = _KEPT.get(module)
-    if kept is not None and kept.of == of and kept.serves(leaves):
+    if kept is not None and kept.key == key and kept.serves(leaves):
         return kept.exported
     try:
-        made = _Trace(trace(), of)
+        made = _Trace(trace(), key)
     except DynamicShapesError:
         raise
     except FabricError:

@@ -39,6 +39,7 @@ from operators.torch.capture import (
     written_of,
 )
 from operators.torch.choices import Choices
+from operators.torch.chosen.settling import CHECKS
 from operators.torch.importing import Importing
 from operators.torch.loops.around import rows_in_loops
 from operators.torch.loops.cells import STATES
@@ -47,8 +48,8 @@ from operators.torch.registry import (
     Importer,
     Result,
     Unsupported,
-    asked,
     importer_of,
+    run_registered,
     takes_opaque,
     whole,
 )
@@ -64,7 +65,12 @@ _OF_SHAPES: Final = frozenset(
 
 
 class Constants:
-    """Tensors that do not depend on data, by node."""
+    """Tensors that do not depend on data, by node.
+
+    ``_make`` has a function for each tensor. Tensors of ``_real`` nodes have numbers, unlike those
+    on the meta device; numbers of ``_early`` nodes are used while planning. Nodes in ``_weights``
+    depend on weights, nodes in ``_inputs`` on arguments of the module.
+    """
 
     def __init__(self, captured: Captured) -> None:
         self._make: Final[dict[Node, Callable[[], Any]]] = {
@@ -72,7 +78,7 @@ class Constants:
             for node, tensor in captured.tensors.items()
             if node not in captured.data or not tensor.numel()
         }
-        self._real: Final = {node: not _is_meta(captured.tensors[node]) for node in self._make}
+        self._real: Final = {node: not captured.tensors[node].is_meta for node in self._make}
         self._early: Final = {
             node for node in self._make if node not in captured.parameters and self._real[node]
         }
@@ -98,13 +104,13 @@ class Constants:
         reads = [] if target_of(node) in _OF_SHAPES else node.all_input_nodes
         if any(each not in self._make for each in reads):
             return False
-        weighs = any(each in self._weights for each in reads)
-        asked = any(each in self._inputs for each in reads)
-        if weighs and asked:
+        reads_weights = any(each in self._weights for each in reads)
+        reads_inputs = any(each in self._inputs for each in reads)
+        if reads_weights and reads_inputs:
             return False
-        if weighs:
+        if reads_weights:
             self._weights.add(node)
-        if asked:
+        if reads_inputs:
             self._inputs.add(node)
         self._real[node] = all(self._real[each] for each in reads)
         if self._real[node] and all(each in self._early for each in reads):
@@ -159,8 +165,8 @@ class Constants:
 
         def given(each: Node) -> Any:
             if target_of(node) in _OF_SHAPES:
-                asked = each.meta["val"]
-                return torch.empty(asked.shape, dtype=asked.dtype, device="cpu" if real else "meta")
+                like = each.meta["val"]
+                return torch.empty(like.shape, dtype=like.dtype, device="cpu" if real else "meta")
             value = self._make[each]() if exact is None else exact(each)
             return value if real or not isinstance(value, torch.Tensor) else value.to("meta")
 
@@ -204,23 +210,6 @@ def _in_float64(value: Any) -> Any:
     return torch.float64 if value is torch.float32 else value
 
 
-def _is_meta(tensor: torch.Tensor) -> bool:
-    return bool(tensor.device.type == "meta")
-
-
-_CHECKS: Final = frozenset(
-    {
-        "aten._assert_tensor_metadata.default",
-        "aten._assert_scalar.default",
-        "aten._assert_async.default",
-        "aten._assert_async.msg",
-        "aten.sym_constrain_range_for_size.default",
-        "aten.sym_constrain_range.default",
-    }
-)
-"""Calls that compute nothing."""
-
-
 class Planned(NamedTuple):
     """A module as kernels; ``missing`` lists the unsupported calls in order."""
 
@@ -243,7 +232,7 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
         if _draws(node):
             planning.refuse(node, "it draws random numbers: expected a module in evaluation mode")
             calls += 1
-        elif target_of(node) in _CHECKS or _folds(planning, node):
+        elif node.target in CHECKS or _folds(planning, node):
             continue
         elif node.target is operator.getitem:
             planning.choose(node)
@@ -279,7 +268,7 @@ class _Planning:
 
     def take_in(self, node: Node) -> None:
         tensor = self.captured.tensors[node]
-        data = None if tensor.device.type == "meta" else lambda: array_of(tensor)
+        data = None if tensor.is_meta else lambda: array_of(tensor)
         try:
             dtype = dtype_of(tensor.dtype)
         except UnsupportedError as error:
@@ -470,7 +459,7 @@ def _changed(call: Call, change: Callable[[View], View]) -> Call:
 
 def _given(importing: Importing, importer: Importer, call: Call) -> Result:
     """Return an importer's result; a user's must match the shapes and types of PyTorch's."""
-    found = asked(f"the importer of {call.target}", importer, importing, call)
+    found = run_registered(f"the importer of {call.target}", importer, importing, call)
     if importer.__module__.startswith("operators."):
         return found
     views = found if isinstance(found, tuple) else (found,)

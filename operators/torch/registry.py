@@ -85,11 +85,15 @@ def whole(importing: Importing, view: View) -> View:
         if maker is None:
             importing.unsupported(f"it is given {source.form}: expected a tensor whole")
         form = type(source.form).__name__
-        importing.wholes[source] = asked(f"makes_whole({form})", maker, importing, View.of(source))
+        importing.wholes[source] = run_registered(
+            f"makes_whole({form})", maker, importing, View.of(source)
+        )
     return importing.wholes[source].again(view)
 
 
-def asked(who: str, registered: Callable[..., Given], importing: Importing, of: object) -> Given:
+def run_registered(
+    who: str, registered: Callable[..., Given], importing: Importing, of: object
+) -> Given:
     """Return the result of an importer or a maker, which may be a user's."""
     with users_code(who):
         try:

@@ -70,7 +70,7 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
     """Send ``view``, with one row for each routed row, to the experts of those rows.
 
     Raises:
-        UnsupportedError: data choose the experts, or the order is another.
+        UnsupportedError: data choose the experts, or the rows are in another order.
     """
     form = view.source.form if isinstance(view.source, Opaque) else None
     if isinstance(form, Routed):
@@ -92,8 +92,7 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
     places = routing.rows.places(order, rows.shape[0])
     if places is None:
         raise UnsupportedError("it is given rows of experts in two orders: expected one")
-    found: NDArray[np.int64] = places
-    return deal(model, model.name(f"{view.source.name}_route"), rows, routing, lambda: found, None)
+    return deal(model, model.name(f"{view.source.name}_route"), rows, routing, lambda: places, None)
 
 
 def on_routed_rows(
@@ -120,7 +119,7 @@ def on_routed_rows(
     return View.of(result)
 
 
-class Says(Enum):
+class Meaning(Enum):
     """The meaning of integers that follow from a choice of experts."""
 
     SORTED = "the experts of all tokens, sorted"
@@ -137,15 +136,14 @@ class Control:
 
     Attributes:
         indices: the experts of each token, [tokens, hits].
-        says: their meaning.
     """
 
     routing: Routing
     indices: View
-    says: Says
+    meaning: Meaning
 
     def __str__(self) -> str:
-        return f"integers that data decide ({self.says.value})"
+        return f"integers that data decide ({self.meaning.value})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,7 +144,7 @@ def test_command_lists_unsupported_calls_as_wide_as_the_terminal(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "expected a FILE, or --list for the calls there are"),
+        (None, "expected a FILE, or --list for all calls with an importer"),
         ("", "own.py defines no model(): expected one that returns (module, args)"),
         ("def model(): return 1", "returns int: expected (module, args), where args is a tuple"),
         ("def model(): return 1, [2]", "returns tuple: expected (module, args), where args is a"),

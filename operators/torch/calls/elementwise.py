@@ -39,18 +39,12 @@ _PLAIN: Final = {
     "aten.logical_not.default": "not",
     "aten.logical_or.default": "or",
     "aten.logical_xor.default": "xor",
-    "aten.masked_fill.Scalar": "masked_fill",
-    "aten.masked_fill.Tensor": "masked_fill",
-    "aten.pow.Scalar": "pow",
-    "aten.pow.Tensor_Scalar": "pow",
-    "aten.pow.Tensor_Tensor": "pow",
     "aten.special_erf.default": "erf",
     "aten.special_expit.default": "sigmoid",
     "aten.true_divide.Tensor": "div",
-    "aten.where.Scalar": "where",
-    "aten.where.ScalarOther": "where",
-    "aten.where.ScalarSelf": "where",
-    "aten.where.self": "where",
+    **{f"aten.masked_fill.{kind}": "masked_fill" for kind in ("Scalar", "Tensor")},
+    **{f"aten.pow.{kind}": "pow" for kind in ("Scalar", "Tensor_Scalar", "Tensor_Tensor")},
+    **{f"aten.where.{kind}": "where" for kind in ("Scalar", "ScalarOther", "ScalarSelf", "self")},
 }
 """Calls with the arguments of a function of numbers, in the same order."""
 

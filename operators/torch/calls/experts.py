@@ -19,7 +19,7 @@ from operators.torch.calls.ordering import sorted_along
 from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
-from operators.torch.routed_rows import Collected, Control, Gathered, Says, deal, rows_operand
+from operators.torch.routed_rows import Collected, Control, Gathered, Meaning, deal, rows_operand
 
 _INDEXING = ("aten.index.Tensor", "aten.index_select.default")
 
@@ -35,16 +35,16 @@ def by_choice(importing: Importing, call: Call) -> View:
     routing = control.routing
     slots = partial(_slots, routing)
     name = importing.name_of(call)
-    if control.says is Says.TOKENS and x.shape[0] == routing.tokens:
+    if control.meaning is Meaning.TOKENS and x.shape[0] == routing.tokens:
         return deal(importing.model, name, x, routing, routing.choice, control.indices)
-    if control.says is Says.ORDER and x.shape[0] == routing.tokens * routing.hits:
+    if control.meaning is Meaning.ORDER and x.shape[0] == routing.tokens * routing.hits:
         return deal(importing.model, name, x, routing, slots, control.indices)
-    if control.says is Says.SORTED and isinstance(x.source, Stored):
+    if control.meaning is Meaning.SORTED and isinstance(x.source, Stored):
         # A parameter per expert: each place of a token takes its expert's row.
         places = control.indices.reshaped((routing.tokens * routing.hits,))
         own = rows_by_data(importing, call, x, [places])
         return deal(importing.model, name, own, routing, slots, control.indices)
-    if control.says is Says.INVERSE and isinstance(_form(x), Routed):
+    if control.meaning is Meaning.INVERSE and isinstance(_form(x), Routed):
         return _opaque(call, Collected(x, slots, control.indices))
     return importing.unsupported(
         f"it takes rows by {control}: expected tokens, or what belongs to their experts"
@@ -68,8 +68,7 @@ def by_known_places(importing: Importing, call: Call) -> View:
             "it takes rows of experts in another order: expected each row once, in the expert's "
             "order"
         )
-    found: NDArray[np.int64] = places
-    return _opaque(call, Collected(x, lambda: found, None))
+    return _opaque(call, Collected(x, lambda: places, None))
 
 
 @imports(*_INDEXING)
@@ -119,7 +118,7 @@ def index_add(importing: Importing, call: Call) -> View:
     """Rows of experts added to the zeros of their tokens."""
     target, dim, index, x = call.args[:4]
     if int(dim) or call.argument(4, "alpha", 1) != 1:
-        importing.unsupported("it adds rows of experts along or scaled: expected rows as they are")
+        importing.unsupported("it adds experts' rows along columns, or scaled: expected whole rows")
     return _added(importing, call, target, index, x)
 
 
@@ -131,7 +130,7 @@ def index_put(importing: Importing, call: Call) -> View:
     if not isinstance(_form(x), Routed):
         return inverse(importing, call)
     if len(indices) != 1 or call.argument(3, "accumulate", False) is not True:
-        importing.unsupported("it puts rows of experts by data: expected them added up")
+        importing.unsupported("it writes experts' rows to places that data decide: expected a sum")
     return _added(importing, call, target, indices[0], x)
 
 
@@ -149,7 +148,11 @@ def _added(importing: Importing, call: Call, target: View, index: View, x: View)
             "over a dimension"
         )
     control, order = _form(index), importing.known(index)
-    if isinstance(control, Control) and control.says is Says.TOKENS and control.routing is routing:
+    if (
+        isinstance(control, Control)
+        and control.meaning is Meaning.TOKENS
+        and control.routing is routing
+    ):
         collected = Collected(x, routing.choice, control.indices)
     else:
         places = None
@@ -157,8 +160,7 @@ def _added(importing: Importing, call: Call, target: View, index: View, x: View)
             places = routing.rows.places(order, call.result.shape[0])
         if places is None:
             importing.unsupported("it adds rows by data: expected the tokens, sorted by expert")
-        found: NDArray[np.int64] = places
-        collected = Collected(x, lambda: found, None)
+        collected = Collected(x, lambda: places, None)
     name, shape = importing.name_of(call), call.result.shape
     return _collected(importing, name, collected, collected.places, shape, adds_up=True)
 
@@ -181,8 +183,7 @@ def by_expert(importing: Importing, view: View) -> View:
             "it is given rows of experts in numbers that data decide: expected them back in the "
             "order of the tokens"
         )
-    found: NDArray[np.int64] = places
-    return _back(importing, view, Collected(view, lambda: found, None))
+    return _back(importing, view, Collected(view, lambda: places, None))
 
 
 def _back(importing: Importing, view: View, form: Collected) -> View:
@@ -266,23 +267,23 @@ def sort(importing: Importing, call: Call) -> tuple[View | None, View]:
     importing.routings.append(routing)
     indices = chosen.reshaped((tokens, hits))
     return (
-        _control(call, 0, Control(routing, indices, Says.SORTED)),
-        _control(call, 1, Control(routing, indices, Says.ORDER)),
+        _control(call, 0, Control(routing, indices, Meaning.SORTED)),
+        _control(call, 1, Control(routing, indices, Meaning.ORDER)),
     )
 
 
 @imports("aten.sort.default", "aten.sort.stable", of=Control)
 def sort_again(importing: Importing, call: Call) -> tuple[None, View]:
     """The order that undoes an order: sorting it."""
-    given = _given(importing, call, Says.ORDER)
-    return None, _control(call, 1, replace(given, says=Says.INVERSE))
+    given = _given(importing, call, Meaning.ORDER)
+    return None, _control(call, 1, replace(given, meaning=Meaning.INVERSE))
 
 
 @imports("aten.floor_divide.default", "aten.div.Tensor_mode", "aten.div.Scalar_mode", of=Control)
 @imports("aten.__rshift__.Scalar", of=Control)
 def token_of(importing: Importing, call: Call) -> View:
     """The token of each place among the experts of all tokens."""
-    given = _given(importing, call, Says.ORDER)
+    given = _given(importing, call, Meaning.ORDER)
     divisor = call.args[1]
     known = importing.known(divisor)
     by = int(divisor if known is None else known)
@@ -290,10 +291,10 @@ def token_of(importing: Importing, call: Call) -> View:
         by = 2**by
     if by != given.routing.hits or call.kwargs.get("rounding_mode", "floor") is None:
         importing.unsupported(
-            f"it divides {Says.ORDER.value} by {by}: expected {given.routing.hits}, the experts of "
-            "a token, rounded down"
+            f"it divides {Meaning.ORDER.value} by {by}: expected {given.routing.hits}, the experts "
+            "of a token, rounded down"
         )
-    return _control(call, 0, replace(given, says=Says.TOKENS))
+    return _control(call, 0, replace(given, meaning=Meaning.TOKENS))
 
 
 @imports("aten._to_copy.default", "aten.clone.default", of=Control)
@@ -305,7 +306,7 @@ def same_integers(importing: Importing, call: Call) -> View:
 @imports("aten.histc.default", of=Control)
 def count(importing: Importing, call: Call) -> View:
     """The number of each expert's tokens."""
-    given = _given(importing, call, Says.SORTED)
+    given = _given(importing, call, Meaning.SORTED)
     bins = int(call.argument(1, "bins", 100))
     ends = call.argument(2, "min", 0), call.argument(3, "max", 0)
     if ends != (0, bins - 1):
@@ -313,14 +314,14 @@ def count(importing: Importing, call: Call) -> View:
             f"it counts experts from {ends[0]} to {ends[1]}: expected 0 to {bins - 1}"
         )
     given.routing.experts = bins
-    return _control(call, 0, replace(given, says=Says.COUNTS))
+    return _control(call, 0, replace(given, meaning=Meaning.COUNTS))
 
 
 @imports("aten.cumsum.default", of=Control)
 def end(importing: Importing, call: Call) -> View:
     """The end of each expert's tokens."""
-    given = _given(importing, call, Says.COUNTS)
-    return _control(call, 0, replace(given, says=Says.OFFSETS))
+    given = _given(importing, call, Meaning.COUNTS)
+    return _control(call, 0, replace(given, meaning=Meaning.OFFSETS))
 
 
 @imports("aten.scatter.src", of=Control)
@@ -333,14 +334,14 @@ def inverse(importing: Importing, call: Call) -> View:
     known = importing.known(numbers)
     if (
         not isinstance(form, Control)
-        or form.says is not Says.ORDER
+        or form.meaning is not Meaning.ORDER
         or known is None
         or not np.array_equal(np.broadcast_to(known, where.shape), np.arange(where.shape[0]))
         or target.shape != where.shape
         or call.argument(3, "accumulate", False) is True
     ):
         importing.unsupported("it puts numbers by data: expected the inverse of an order")
-    return _control(call, 0, replace(form, says=Says.INVERSE))
+    return _control(call, 0, replace(form, meaning=Meaning.INVERSE))
 
 
 @imports("aten.view.default", "aten.alias.default", "aten.detach.default", of=Control)
@@ -351,12 +352,12 @@ def reshape_choice(importing: Importing, call: Call) -> View:
     return x
 
 
-def _given(importing: Importing, call: Call, says: Says) -> Control:
-    """Return the integers of a call's argument; refuse another meaning than ``says``."""
+def _given(importing: Importing, call: Call, meaning: Meaning) -> Control:
+    """Return the integers of a call's argument; refuse another meaning than ``meaning``."""
     view: View = call.args[0] if isinstance(call.args[0], View) else call.args[1]
     form = _form(view)
-    if not isinstance(form, Control) or form.says is not says:
-        importing.unsupported(f"it is given {form}: expected {says.value}")
+    if not isinstance(form, Control) or form.meaning is not meaning:
+        importing.unsupported(f"it is given {form}: expected {meaning.value}")
     return form
 
 

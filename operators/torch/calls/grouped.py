@@ -19,7 +19,7 @@ from operators.tiles.tensor import Tensor
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
-from operators.torch.routed_rows import Control, Gathered, Says, on_routed_rows, to_experts
+from operators.torch.routed_rows import Control, Gathered, Meaning, on_routed_rows, to_experts
 
 _PRODUCTS = (
     "aten._grouped_mm.default",
@@ -100,7 +100,7 @@ def _routed(importing: Importing, call: Call, rows: View, offsets: object, group
     if isinstance(form, Routed):
         ends = control.form if isinstance(control, Opaque) else None
         if isinstance(ends, Control):
-            fits = ends.says is Says.OFFSETS and ends.routing is form.routing
+            fits = ends.meaning is Meaning.OFFSETS and ends.routing is form.routing
         else:
             experts = _experts(importing, offsets, rows.shape[0], groups)
             known = form.routing.rows
@@ -150,9 +150,8 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
             "a group has a row twice or out of order, or rows are in different numbers of groups: "
             "expected each row in equally many groups, and each group in the order of the rows"
         )
-    found: NDArray[np.int64] = places
     number = len(importing.routings)
-    routing = Routing(number, tokens, found.shape[1], lambda _: found, "the choice", known)
+    routing = Routing(number, tokens, places.shape[1], lambda _: places, "the choice", known)
     routing.experts = groups
     importing.routings.append(routing)
     return to_experts(importing.model, rows, routing)

@@ -130,7 +130,7 @@ def flat_places(
             )
         rows = rows * size + each % size
     if not rows.size:
-        importing.unsupported("no places at all: expected at least one")
+        importing.unsupported("it has no places: expected at least one")
     return rows
 
 

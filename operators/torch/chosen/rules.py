@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import torch
 from torch.fx import Node
+from torch.utils._pytree import tree_leaves, tree_map
 
-from operators.torch.chosen.tensors import Choice, Chosen, Number, has_lengths, leaves
+from operators.torch.chosen.tensors import Choice, Chosen, Number, has_lengths
 
 ARITHMETIC: Final = (
     operator.add,
@@ -40,30 +41,26 @@ def _value(given: Any) -> Any:
     return given.value if isinstance(given, Number) else given
 
 
+def _plain(given: Any) -> Any:
+    return given.tensor if isinstance(given, Chosen) else _value(given)
+
+
 def pointwise(n: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Compute element by element: an element that is not selected stays not selected."""
-    chosen = [each for each in leaves((args, kwargs)) if isinstance(each, Chosen)]
-
-    def plain(given: Any) -> Any:
-        if isinstance(given, list | tuple):
-            return [plain(each) for each in given]
-        return given.tensor if isinstance(given, Chosen) else _value(given)
-
-    def called() -> Any:
-        return n.target(*plain(args), **{key: plain(each) for key, each in kwargs.items()})
-
+    chosen = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Chosen)]
+    plain_args, plain_kwargs = tree_map(_plain, (args, kwargs))
     if not chosen:
         try:
-            return called()
+            return n.target(*plain_args, **plain_kwargs)
         except RuntimeError:
-            return None  # it takes a number, and no tensor, there
+            return None  # a tensor is given for an argument that has to be a number
     first = chosen[0]
     if not _alike(chosen) or len({each.from_right for each in chosen}) > 1:
         return None
-    others = [each for each in leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+    others = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     if any(each.ndim >= -first.from_right and each.shape[first.from_right] != 1 for each in others):
         return None
-    found = called()
+    found = n.target(*plain_args, **plain_kwargs)
     return Chosen(found, first.choice, found.ndim + first.from_right)
 
 
@@ -380,7 +377,7 @@ def _embedding(n: Node, table: Any, x: Any, *args: Any) -> Any:
 
 
 def _matmul(n: Node, a: Any, b: Any) -> Any:
-    inner_of_b = -1 if (b.tensor if isinstance(b, Chosen) else b).ndim == 1 else -2
+    inner_of_b = -1 if _plain(b).ndim == 1 else -2
     summed = [
         isinstance(each, Chosen) and each.from_right == inner
         for each, inner in ((a, -1), (b, inner_of_b))
@@ -390,7 +387,7 @@ def _matmul(n: Node, a: Any, b: Any) -> Any:
         if not all(summed) or a.choice.by != b.choice.by:
             return None
         return n.target(a.filled(0), b.filled(0))
-    left, right = (each.tensor if isinstance(each, Chosen) else each for each in (a, b))
+    left, right = _plain(a), _plain(b)
     found = n.target(left, right)
     if isinstance(a, Chosen) and isinstance(b, Chosen):
         return None
@@ -410,7 +407,7 @@ def _attention(n: Node, q: Any, k: Any, v: Any, mask: Any = None, *args: Any, **
     rows = [*keys, *([q] if isinstance(q, Chosen) else [])]
     if any(each.from_right != -2 for each in rows):
         return None
-    left = q.tensor if isinstance(q, Chosen) else q
+    left = _plain(q)
     if keys:
         scale = kwargs.get("scale") or 1 / math.sqrt(left.shape[-1])
         scores = left @ k.tensor.transpose(-2, -1) * scale
@@ -447,7 +444,7 @@ def _index_put(
     if not place.is_place or place.choice.size != x.shape[0]:
         return None
     valid = place.choice.valid.view(-1, *[1] * (x.ndim - 1))
-    return torch.where(valid, values.tensor if isinstance(values, Chosen) else values, x)
+    return torch.where(valid, _plain(values), x)
 
 
 def _is_of_others(values: Any, place: Chosen) -> bool:
@@ -478,8 +475,7 @@ def _cat(n: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
     dim %= first.tensor.ndim
     if len({each.dim for each in chosen}) > 1:
         return None
-    plain = [each.tensor if isinstance(each, Chosen) else each for each in tensors]
-    found = n.target(plain, dim)
+    found = n.target([_plain(each) for each in tensors], dim)
     if dim == first.dim:
         valid = [
             each.choice.valid

@@ -21,13 +21,15 @@ from operators.torch.chosen.tensors import Chosen, has_lengths
 
 _ATEN: Final = torch.ops.aten
 
-_CHECKS: Final = (
+CHECKS: Final = (
     _ATEN._assert_scalar.default,
+    _ATEN._assert_async.default,
     _ATEN._assert_async.msg,
     _ATEN._assert_tensor_metadata.default,
     _ATEN.sym_constrain_range.default,
     _ATEN.sym_constrain_range_for_size.default,
 )
+"""Calls that compute nothing."""
 
 
 class NeedsLengthError(Exception):
@@ -103,7 +105,7 @@ class _Knowing(Interpreter):
             return None
         if n.op in ("placeholder", "get_attr"):
             return self._known(super().run_node(n))
-        if n.target in _CHECKS:
+        if n.target in CHECKS:
             return None
         if any(self.env[each] is _UNKNOWN for each in n.all_input_nodes):
             self._name_places(n)
@@ -164,7 +166,7 @@ class _Settling(Interpreter):
             if n.op == "output" and has_lengths(found):
                 raise NeedsLengthError(n)
             return found
-        if n.target in _CHECKS:
+        if n.target in CHECKS:
             return None
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         places = self._places.get(n)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +73,6 @@ class Chosen:
         return torch.where(self.choice.valid.view(shape), self.tensor, number)
 
 
-def leaves(value: Any) -> list[Any]:
-    """Return the leaves of nested tuples, lists and mappings, in order."""
-    if isinstance(value, tuple | list):
-        return [leaf for each in value for leaf in leaves(each)]
-    if isinstance(value, dict):
-        return leaves(list(value.values()))
-    return [value]
-
-
 def has_lengths(value: Any) -> bool:
     """Whether a leaf of ``value`` has a length that data decide."""
-    return any(isinstance(each, Chosen | Number) for each in leaves(value))
+    return any(isinstance(each, Chosen | Number) for each in tree_leaves(value))

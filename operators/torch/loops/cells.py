@@ -87,7 +87,7 @@ def _steps(
     w, u, *others = weights
     b, c = others[:2] if has_biases else (None, None)
     loop, steps = new_loop(), x.shape[0]
-    given = each(functional.linear(x, w, b), steps, loop)
+    given = enter(functional.linear(x, w, b), steps, loop)
     before = [states(begin, steps, loop, number) for number, begin in enumerate(first)]
     y, *after = cell(given, functional.linear(before[0], u, c), *before)
     for projection in others[2 * has_biases :]:
@@ -123,18 +123,15 @@ BEHIND: Final = "step_loop.behind.default"
 EACH: Final = "step_loop.each.default"
 
 
-def _states(first: torch.Tensor, steps: int, loop: int, state: int) -> torch.Tensor:
-    del loop, state
+def _states(first: torch.Tensor, steps: int, _loop: int, _state: int) -> torch.Tensor:
     return first.new_empty((steps, *first.shape))
 
 
-def _behind(given: torch.Tensor, loop: int, state: int) -> torch.Tensor:
-    del loop, state
+def _behind(given: torch.Tensor, _loop: int, _state: int) -> torch.Tensor:
     return given.new_empty(given.shape[1:])
 
 
-def _each(given: torch.Tensor, steps: int, loop: int) -> torch.Tensor:
-    del steps, loop
+def _each(given: torch.Tensor, _steps: int, _loop: int) -> torch.Tensor:
     return given.clone()
 
 
@@ -162,7 +159,7 @@ def behind(given: Any, loop: int, state: int) -> Any:
     return torch.ops.step_loop.behind.default(given, loop, state)
 
 
-def each(given: Any, steps: int, loop: int) -> Any:
+def enter(given: Any, steps: int, loop: int) -> Any:
     """Return an input of a loop, one step after the other: ``[steps, *shape]``."""
     if _is_single(steps):
         return given

@@ -21,7 +21,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from torch.fx.node import map_arg
 from torch.fx.traceback import preserve_node_meta, set_current_meta
 
-from operators.torch.loops.cells import behind, each, new_loop, states
+from operators.torch.loops.cells import behind, enter, new_loop, states
 
 _LEAST: Final = 8
 """Loops with fewer steps are not rolled."""
@@ -63,10 +63,6 @@ class Repeat:
     carried: dict[Node, dict[Node, int]] = field(default_factory=dict)
     moving: dict[Node, _Moving] = field(default_factory=dict)
     stacked: dict[Node, int] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        return len(self.steps)
 
 
 def has_loops(graph: Graph) -> bool:
@@ -244,7 +240,7 @@ def _is_given(repeat: Repeat, place: Mapping[Node, tuple[int, int]]) -> bool:
                     return False
             elif str(user.target) == _STACK and _joins(user, [its[at] for its in repeat.steps]):
                 repeat.stacked[user] = at
-            elif step != repeat.count - 1:
+            elif step != len(repeat.steps) - 1:
                 return False
     return True
 
@@ -321,12 +317,14 @@ class _Rolling(Interpreter):
             return tuple(found[at] for at in going)
 
         begun_states = [first[at] for at in going]
-        ends = _at_once(body, begun_states, list(counts.values()), tuple(others), count, comes=True)
+        ends = _at_once(
+            body, begun_states, list(counts.values()), tuple(others), count, is_known=True
+        )
         result = dict(zip(going, ends, strict=True)) | last
         return tuple(result[at] for at in range(len(first)))
 
     def _roll(self, repeat: Repeat) -> None:
-        loop, count = new_loop(), repeat.count
+        loop, count = new_loop(), len(repeat.steps)
         carried = list(
             {(node, at): None for its in repeat.carried.values() for node, at in its.items()}
         )
@@ -382,10 +380,10 @@ class _Body:
             self._going.add(node)
         values: list[Any] = []
         places: dict[Node, int] = {}
-        for each_ in read:
-            value = self._read(node, each_, carried)
+        for each in read:
+            value = self._read(node, each, carried)
             if value is not None:
-                places[each_] = len(values)
+                places[each] = len(values)
                 values.append(value)
         if not places:
             args, kwargs = map_arg((node.args, dict(node.kwargs)), self._alone)
@@ -412,14 +410,14 @@ class _Body:
             found = self._of_all[node]
             return found if isinstance(found, torch.Tensor) else None
         found = self._of_one[node]
-        return found.expand(self._repeat.count, *found.shape).clone()
+        return found.expand(len(self._repeat.steps), *found.shape).clone()
 
     def _moved(self, node: Node) -> Any:
-        return _moved(
-            self._env[self._repeat.moving[node].tensor],
-            self._repeat.moving[node],
-            self._repeat.count,
-        )
+        its, count = self._repeat.moving[node], len(self._repeat.steps)
+        found = self._env[its.tensor].movedim(its.dim, 0)
+        if its.stride < 0:
+            return found.narrow(0, its.first - count + 1, count).flip((0,))
+        return found.narrow(0, its.first, count)
 
     def _read(self, node: Node, other: Node, carried: Mapping[Node, int]) -> Any:
         """Return the results that a call reads in all steps; None if all steps read the same."""
@@ -431,7 +429,7 @@ class _Body:
         if value is None or other in self._going or node not in self._going:
             return value
         if other not in self._entered:
-            self._entered[other] = each(value, self._repeat.count, self._loop)
+            self._entered[other] = enter(value, len(self._repeat.steps), self._loop)
         return self._entered[other]
 
     def _alone(self, other: Node) -> Any:
@@ -445,12 +443,15 @@ def _at_once(
     others: tuple[Any, ...],
     count: int,
     *,
-    comes: bool = False,
+    is_known: bool = False,
 ) -> Any:
-    """Return last states and all results of a step that takes one place of each of ``xs``."""
+    """Return last states and all results of a step that takes one place of each of ``xs``.
+
+    ``is_known``: ``xs`` depend on no data, and need not enter the loop step by step.
+    """
     loop = new_loop()
-    before = [states(each_, count, loop, number) for number, each_ in enumerate(first)]
-    entered = xs if comes else [each(each_, count, loop) for each_ in xs]
+    before = [states(each, count, loop, number) for number, each in enumerate(first)]
+    entered = xs if is_known else [enter(x, count, loop) for x in xs]
     dims = (*(0 for _ in (*before, *entered)), *(None for _ in others))
     given = torch.vmap(step, dims)(*before, *entered, *others)
     ends = [behind(given[number], loop, number) for number in range(len(first))]
@@ -469,8 +470,8 @@ def _known(node: Node) -> torch.Tensor | None:
         return found if type(found) in (torch.Tensor, torch.nn.Buffer) else None
     if node.op != "call_function" or not callable(node.target):
         return None
-    read = {each_: _known(each_) for each_ in node.all_input_nodes}
-    if any(each_ is None for each_ in read.values()):
+    read = {each: _known(each) for each in node.all_input_nodes}
+    if any(each is None for each in read.values()):
         return None
     args, kwargs = map_arg((node.args, dict(node.kwargs)), read.__getitem__)
     found = node.target(*args, **kwargs)
@@ -497,8 +498,8 @@ def _counted_of(traced: GraphModule, node: Node) -> _Counted | None:
     assert isinstance(step, Node)
     assert isinstance(first, list | tuple)
     condition, body = getattr(traced, str(goes_on.target)), getattr(traced, str(step.target))
-    begun = {at: _known(each_) for at, each_ in enumerate(first) if isinstance(each_, Node)}
-    numbers = {at: each_ for at, each_ in begun.items() if each_ is not None}
+    begun = {at: _known(each) for at, each in enumerate(first) if isinstance(each, Node)}
+    numbers = {at: each for at, each in begun.items() if each is not None}
     before: list[dict[int, torch.Tensor]] = []
     while len(before) <= _MOST:
         answer = _worked_out(condition, numbers)
@@ -515,7 +516,7 @@ def _counted_of(traced: GraphModule, node: Node) -> _Counted | None:
             return None
     if not _LEAST_COUNTED <= len(before) <= _MOST:
         return None
-    counts = {at: torch.stack([each_[at] for each_ in before]) for at in numbers}
+    counts = {at: torch.stack([each[at] for each in before]) for at in numbers}
     return _Counted(len(before), counts, numbers)
 
 
@@ -528,19 +529,12 @@ def _worked_out(graph: GraphModule, numbers: Mapping[int, torch.Tensor]) -> list
             if place in numbers:
                 values[node] = numbers[place]
             place += 1
-        elif node.op == "call_function" and all(each_ in values for each_ in node.all_input_nodes):
+        elif node.op == "call_function" and all(each in values for each in node.all_input_nodes):
             args, kwargs = map_arg((node.args, dict(node.kwargs)), values.__getitem__)
             values[node] = node.target(*args, **kwargs)
         elif node.op == "output":
             given = node.args[0]
             given = given if isinstance(given, list | tuple) else (given,)
-            found = [values.get(each_) if isinstance(each_, Node) else each_ for each_ in given]
-            return found if any(each_ is not None for each_ in found) else None
+            found = [values.get(each) if isinstance(each, Node) else each for each in given]
+            return found if any(each is not None for each in found) else None
     return None
-
-
-def _moved(tensor: Any, its: _Moving, count: int) -> Any:
-    found = tensor.movedim(its.dim, 0)
-    if its.stride < 0:
-        return found.narrow(0, its.first - count + 1, count).flip((0,))
-    return found.narrow(0, its.first, count)

@@ -222,7 +222,7 @@ ORDER: Final = (
 REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     (
         lambda m: m.play(ADD, m.zeros(TOKENS, WIDE), 0, m.tokens, m.out, alpha=2),
-        "it adds rows of experts along or scaled: expected rows as they are",
+        "it adds experts' rows along columns, or scaled: expected whole rows",
     ),
     (
         lambda m: m.play(ADD, m.some(TOKENS, WIDE), 0, m.tokens, m.out),
@@ -231,7 +231,7 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     (lambda m: m.play(ADD, m.zeros(TOKENS * HITS, WIDE), 0, m.order, m.out), SUMS),
     (
         lambda m: m.play(PUT, m.zeros(TOKENS, WIDE), [m.tokens], m.out),
-        "it puts rows of experts by data: expected them added up",
+        "it writes experts' rows to places that data decide: expected a sum",
     ),
     (
         lambda m: m.play(PUT, m.numbers(), [m.tokens], m.numbers()),
