@@ -104,7 +104,7 @@ def run_registered(
 
 
 def supported() -> tuple[str, ...]:
-    """Return all targets that can be imported, in alphabetical order."""
+    """Return all targets that have an importer, in alphabetical order."""
     return tuple(sorted({target for target, _ in _IMPORTERS}))
 
 
