@@ -125,7 +125,7 @@ def _bind_map(place: Place) -> Binding:
         "stride": getattr(operator.function, "stride", 0),
     }
     more, items = _operands(place, parameters, function.operands)
-    return f"Map_{name}{more}", lambda: compute.map_(function, items), parameters
+    return f"Map_{name}{more}", partial(compute.map_, function, items), parameters
 
 
 def _rate(place: Place, function: Any) -> int:
@@ -162,7 +162,7 @@ def _bind_fold(place: Place) -> Binding:
     }
     more, items = _operands(place, parameters, function.operands)
     every = isinstance(operator, Scan)
-    return (f"{kind}_{name}{more}", lambda: compute.fold(function, items, every=every), parameters)
+    return (f"{kind}_{name}{more}", partial(compute.fold, function, items, every=every), parameters)
 
 
 def _bind_streamify(place: Place) -> Binding:
@@ -179,7 +179,7 @@ def _bind_streamify(place: Place) -> Binding:
     parameters |= {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
     if inputs > 1:
         parameters["repeats"] = len(place.inputs[1].shape) - len(place.inputs[0].shape)
-    return f"Streamify_{inputs}", lambda: memory.streamify(inputs), parameters
+    return f"Streamify_{inputs}", partial(memory.streamify, inputs), parameters
 
 
 def _bind_scatter(place: Place) -> Binding:
@@ -196,7 +196,7 @@ def _bind_scatter(place: Place) -> Binding:
         "cols": word.cols,
     }
     banks = operator.banks
-    return f"Scatter_{banks}", lambda: memory.scatter(banks), parameters
+    return f"Scatter_{banks}", partial(memory.scatter, banks), parameters
 
 
 def _bind_zip(place: Place) -> Binding:
@@ -219,7 +219,7 @@ def _bind_intersect(place: Place) -> Binding:
         items.append(len(parts))
     left, right = items
     name = f"Intersect_{''.join(map(str, place.read))}_{left}{right}"
-    return name, lambda: routing.intersect(place.read, (left, right)), {}
+    return name, partial(routing.intersect, place.read, (left, right)), {}
 
 
 def _bind_initial(place: Place) -> Binding:
@@ -254,7 +254,7 @@ def _bind_flat_map(place: Place) -> Binding:
             raise ProgramError(f"{place.name}: {name}.hardware returns {parts!r}: expected Parts")
         if split.rank:
             raise place.refused(f" for parts of rank {split.rank}: expected rank 0")
-        return f"FlatMap_{name}", lambda: sequences.flat_map_told(parts), {}
+        return f"FlatMap_{name}", partial(sequences.flat_map_told, parts), {}
     if name not in sequences.SPLITS or not type(split).__module__.startswith("operators."):
         raise place.refused(f" for {name}")
     if isinstance(split, SplitTiles):
@@ -266,7 +266,7 @@ def _bind_flat_map(place: Place) -> Binding:
         parameters = {"rows": split.rows, "cols": split.cols, "across": across}
         return f"FlatMap_{name}", sequences.split_tiles, parameters
     parameters = {"valid_only": int(split.valid_only)}
-    return f"FlatMap_{name}", lambda: sequences.flat_map(name), parameters
+    return f"FlatMap_{name}", partial(sequences.flat_map, name), parameters
 
 
 def _bind_promote(place: Place) -> Binding:
@@ -282,11 +282,11 @@ def _bind_reshape(place: Place) -> Binding:
     if operator.dimension:
         parameters = {"chunk": operator.chunk, "dimension": operator.dimension}
         name = f"ReshapeOuter_{outputs}"
-        return name, lambda: sequences.reshape_outer(outputs), parameters
+        return name, partial(sequences.reshape_outer, outputs), parameters
     rows, cols = (tile.rows, tile.cols) if isinstance(tile, TileType) else (0, 0)
     parameters = {"chunk": operator.chunk, "rows": _size(rows), "cols": _size(cols)}
     parameters["outermost"] = int(operator.outermost)
-    return f"Reshape_{outputs}", lambda: sequences.reshape(outputs), parameters
+    return f"Reshape_{outputs}", partial(sequences.reshape, outputs), parameters
 
 
 def broadcast(place: Place) -> Binding:
@@ -353,7 +353,7 @@ def _bind_load(place: Place) -> Binding:
     parameters |= {f"size_{number}": size for number, size in enumerate(reversed(dimensions))}
     numbers = is_told(place.operator, place.outputs)
     name = f"Load_{inputs}" + ("_number" if numbers else "")
-    return name, lambda: memory.load(inputs, numbers=numbers), parameters
+    return name, partial(memory.load, inputs, numbers=numbers), parameters
 
 
 def _bind_source(place: Place) -> Binding:
@@ -364,7 +364,7 @@ def _bind_source(place: Place) -> Binding:
 def _bind_map_pieces(place: Place) -> Binding:
     inputs, outputs = len(place.inputs), len(place.outputs)
     kind = type(place.operator).__name__
-    return f"{kind}_{max(inputs, outputs)}", lambda: pieces.map_(inputs, outputs), {}
+    return f"{kind}_{max(inputs, outputs)}", partial(pieces.map_, inputs, outputs), {}
 
 
 def _bind_token_pieces(place: Place) -> Binding:

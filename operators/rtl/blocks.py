@@ -18,11 +18,11 @@ from amaranth.lib.memory import Memory
 
 
 def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
-    """Return a module and its ports.
+    """A channel with credits; return its module and its ports.
 
-    The depth, and the cycles there and back, are parameters: at most ``slots`` elements and
-    ``hops`` cycles. An element that is sent in cycle s is shown from s + forward on; a slot that is
-    taken in cycle d is free from d + backward on.
+    An element that is sent in cycle s is shown from s + ``forward`` on; a slot that is taken in
+    cycle d is free from d + ``backward`` on. The module has room for ``slots`` elements and
+    ``hops`` cycles; ``depth``, ``forward`` and ``backward`` are constants of an instance.
     """
     m = Module()
     depth = Signal(slots.bit_length(), name="p_depth")
@@ -35,19 +35,21 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
 
     # Credits that are spent, or on their way back.
     used = Signal(slots.bit_length() + 1)
-    back = _delayed(m, take, hops, backward)
+    back = _delayed(m, take, hops, backward, "returned")
     m.d.comb += ready.eq(used < depth)
     m.d.sync += used.eq(used + send - back)
 
     m.submodules.memory = memory = Memory(shape=BITS, depth=slots, init=[])
-    write, read = memory.write_port(), memory.read_port(domain="comb")
-    arrives = _delayed(m, send, hops, forward)
-    first, last = Signal(range(max(2, slots))), Signal(range(max(2, slots)))
+    write = memory.write_port()
+    read = memory.read_port(domain="comb")
+    arrives = _delayed(m, send, hops, forward, "arrives")
+    first = Signal(range(max(2, slots)))
+    last = Signal(range(max(2, slots)))
     held = Signal(slots.bit_length() + 1)
     m.d.comb += [
         write.en.eq(arrives),
         write.addr.eq(last),
-        write.data.eq(_delayed(m, sent, hops, forward)),
+        write.data.eq(_delayed(m, sent, hops, forward, "arriving")),
         read.addr.eq(first),
         shown.eq(read.data),
         valid.eq(held != 0),
@@ -58,24 +60,24 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
         m.d.sync += first.eq(Mux(first == slots - 1, 0, first + 1))
     m.d.sync += held.eq(held + arrives - take)
 
-    end = Signal()
-    m.d.sync += end.eq(_delayed(m, closing, hops, forward))
+    has_ended = Signal()
+    m.d.sync += has_ended.eq(_delayed(m, closing, hops, forward, "ends"))
     final = Signal(name="out_final")
-    m.d.comb += [ended.eq(end), final.eq(end & (held == 1))]
+    m.d.comb += [ended.eq(has_ended), final.eq(has_ended & (held == 1))]
     parameters = [depth, forward, backward]
     return m, [*parameters, ready, send, sent, closing, valid, shown, take, ended, final]
 
 
-def _delayed(m: Any, signal: Any, hops: int, cycles: Any) -> Any:
+def _delayed(m: Any, signal: Any, hops: int, cycles: Any, name: str) -> Any:
     """Return ``signal`` delayed by one cycle less than ``cycles``; a register follows."""
-    is_token = not isinstance(signal, Signal)
+    shape = 1 if isinstance(signal, Signal) else Token
     stages = [signal]
-    for _ in range(hops - 1):
-        stages.append(Signal(Token) if is_token else Signal())
+    for number in range(1, hops):
+        stages.append(Signal(shape, name=f"{name}_after_{number}"))
         m.d.sync += stages[-1].eq(stages[-2])
     if hops == 1:
         return signal
-    result = Signal(Token) if is_token else Signal()
+    result = Signal(shape, name=name)
     with m.Switch(cycles):
         for number, stage in enumerate(stages):
             with m.Case(number + 1):
@@ -360,9 +362,11 @@ def counted(
     closing = Signal(LEVEL_BITS, name="closing")
     ends: Any = 1
     for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
-        ends = ends & is_last(number, place, size) & (number < rank)
-        with m.If(ends):
+        ended = Signal(name=f"ended_{number}")
+        m.d.comb += ended.eq(ends & is_last(number, place, size) & (number < rank))
+        with m.If(ended):
             m.d.comb += closing.eq(number + 1)
+        ends = ended
     with m.If(advances):
         for number, place in enumerate(at):
             with m.If(number < closing):
@@ -402,28 +406,30 @@ def older(m: Any, ages: Sequence[Any], among: Any) -> Any:
     return best
 
 
-def cycles_of(m: Any, going: Any, done: Any, amounts: Sequence[Any], per_cycle: Any) -> Any:
+def cycles_of(
+    m: Any, going: Any, done: Any, amounts: Sequence[Any], per_cycle: Any, name: str
+) -> Any:
     """Return whether a port has moved ``amounts``, one after the other, at ``per_cycle``.
 
     It starts in the first cycle with ``going``, and again after ``done``. An amount of 0 takes no
     time, other amounts whole cycles.
     """
     bits = max(len(each) for each in amounts)
-    at = Signal(range(len(amounts) + 1))
-    moved = Signal(bits + 1)
-    current = Signal(range(len(amounts) + 1))
-    amount = Signal(bits)
+    at = Signal(range(len(amounts) + 1), name=f"{name}_number")
+    moved = Signal(bits + 1, name=f"{name}_moved")
+    current = Signal(range(len(amounts) + 1), name=f"{name}_current")
+    amount = Signal(bits, name=f"{name}_amount")
     m.d.comb += current.eq(len(amounts))
     for number in reversed(range(len(amounts))):
         with m.If((at <= number) & (amounts[number] != 0)):
             m.d.comb += current.eq(number)
             m.d.comb += amount.eq(amounts[number])
-    finished = Signal()
+    finished = Signal(name=f"{name}_done")
     m.d.comb += finished.eq(current == len(amounts))
     with m.If(done):
         m.d.sync += [at.eq(0), moved.eq(0)]
     with m.Elif(going & ~finished):
-        more = Signal(bits + 1)
+        more = Signal(bits + 1, name=f"{name}_after")
         m.d.comb += more.eq(moved + per_cycle)
         with m.If(more >= amount):
             m.d.sync += [at.eq(current + 1), moved.eq(0)]

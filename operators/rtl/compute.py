@@ -137,7 +137,9 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     element_bytes, bandwidth = _placement(u, operands)
     rate = u.parameter("rate", 32)
     result_bytes, to_memory = u.parameter("result_bytes", 5), u.parameter("to_memory", 1)
-    going, fires, bare = Signal(), Signal(), heads[0].bare
+    going = Signal()
+    fires = Signal()
+    bare = heads[0].bare
     m.d.comb += going.eq(u.is_valid)
 
     result = token("result")
@@ -152,12 +154,13 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
         m.d.comb += [takes.eq(fires & ~bare), result.control.eq(Mux(bare, 0, told.control))]
     m.d.comb += result.in_memory.eq(to_memory & ~bare)
 
-    work, stored = Signal(3 * SIZE_BITS + 4), Signal(2 * SIZE_BITS + 5)
+    work = Signal(3 * SIZE_BITS + 4)
+    stored = Signal(2 * SIZE_BITS + 5)
     m.d.comb += work.eq(Mux(bare, 0, operations(*tiles) if operations else 1))
     m.d.comb += stored.eq(Mux(to_memory, result.rows * result.cols * result_bytes, 0))
-    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth)
-    computed = cycles_of(m, going, fires, [work], rate)
-    written = cycles_of(m, going, fires, [stored], bandwidth)
+    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth, "load")
+    computed = cycles_of(m, going, fires, [work], rate, "compute")
+    written = cycles_of(m, going, fires, [stored], bandwidth, "store")
     m.d.comb += fires.eq(going & loaded & computed & written & out.ready)
     m.d.comb += [out.valid.eq(fires), out.token.eq(result)]
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
@@ -252,13 +255,17 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
     rate = u.parameter("rate", 32)
     store_bytes, to_memory = u.parameter("store_bytes", 48), u.parameter("to_memory", 1)
     empty_rows, empty_cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
-    going, fires, bare = Signal(), Signal(), heads[0].bare
+    going = Signal()
+    fires = Signal()
+    bare = heads[0].bare
     m.d.comb += going.eq(emitter.free & u.is_valid)
     level = heads[0].level
     passes = bare if every else bare & (heads[0].empty >= rank)
     closes = (level >= rank) & ~passes
 
-    has_some, total, grown = Signal(), token("total"), token("grown")
+    has_some = Signal()
+    total = token("total")
+    grown = token("grown")
     begun = changed(m, total, "begun", in_memory=heads[0].in_memory if stays else to_memory)
     m.d.comb += grown.eq(total)
     with m.If(~has_some):
@@ -273,13 +280,14 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
         for name, size in zip(_SIZES, first(*tiles), strict=True):
             m.d.comb += getattr(grown, name).eq(size)
 
-    work, stored = Signal(3 * SIZE_BITS + 4), Signal(48)
+    work = Signal(3 * SIZE_BITS + 4)
+    stored = Signal(48)
     stores = Const(1) if every else closes
     m.d.comb += work.eq(Mux(bare, 0, operations(*tiles)))
     m.d.comb += stored.eq(Mux(stores & to_memory & ~bare, store_bytes, 0))
-    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth)
-    computed = cycles_of(m, going, fires, [work], rate)
-    written = cycles_of(m, going, fires, [stored], bandwidth)
+    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth, "load")
+    computed = cycles_of(m, going, fires, [work], rate, "compute")
+    written = cycles_of(m, going, fires, [stored], bandwidth, "store")
     m.d.comb += fires.eq(going & loaded & computed & written)
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
     folded = Const(0, LEVEL_BITS) if every else rank

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from fabric import Program, ProgramError, Trace, simulate
 from operators.rtl import apart, tools
-from operators.rtl.netlist import Channel, Instance, Netlist, Outside, netlist
+from operators.rtl.netlist import Netlist, Outside, netlist
 from operators.rtl.tools import Cost, cost_of
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
@@ -74,7 +74,7 @@ def write(designed: Design, folder: Path) -> Written:
     """Write modules, top and testbench into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = modules_of(designed.netlist)
-    tools.verilog_of(folder, written.rtlil)
+    (folder / "modules.sv").write_text(written.text)
     (folder / "top.sv").write_text(top(designed.netlist, written))
     bench, latencies, tokens = testbench(designed.netlist, designed.cycles + _MORE)
     (folder / "testbench.sv").write_text(bench)
@@ -111,35 +111,6 @@ def run(designed: Design, written: Written, folder: Path) -> Comparison:
             simulator = tools.compiled(folder)
         log = tools.simulate(folder, simulator)
     return compared(designed.expected, logged(log), designed.netlist, designed.cycles)
-
-
-def beside(designs: Sequence[Design]) -> Design:
-    """Combine several designs side by side, for one build and one run."""
-    units: list[Instance] = []
-    channels: list[Channel] = []
-    expected = []
-    for each in designs:
-        first, first_unit = len(channels), len(units)
-        units += [
-            replace(
-                unit,
-                inputs=[first + number for number in unit.inputs],
-                outputs=[first + number for number in unit.outputs],
-            )
-            for unit in each.netlist.units
-        ]
-        channels += [
-            channel._replace(
-                producer=channel.producer + first_unit, consumer=channel.consumer + first_unit
-            )
-            for channel in each.netlist.channels
-        ]
-        rows = each.expected.copy()
-        rows[:, 0] += first
-        expected.append(rows)
-    return Design(
-        Netlist(units, channels), np.concatenate(expected), max(each.cycles for each in designs)
-    )
 
 
 def cost(designed: Design, folder: Path, *, places: bool) -> Cost:

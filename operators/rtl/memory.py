@@ -54,7 +54,9 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
     closing = counted(u, DIMENSIONS, rank, came)
     is_last = closing == rank
 
-    is_waiting, outer, begun = Signal(), Signal(LEVEL_BITS), Signal()
+    is_waiting = Signal()
+    outer = Signal(LEVEL_BITS)
+    begun = Signal()
     tile = token("tile")
     m.d.comb += [
         tile.level.eq(Mux(is_last, closing + outer, closing)),
@@ -121,7 +123,9 @@ def random_store(outputs: int) -> Unit:
     """Write a tile for each address; both keep their slots until the acknowledgement has left."""
     u = Unit(2, outputs, off_chip=True)
     m, (address, data), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
-    is_waiting, is_written, both = Signal(), Signal(), Signal()
+    is_waiting = Signal()
+    is_written = Signal()
+    both = Signal()
     bare = address.token.bare
     m.d.comb += both.eq(address.valid & data.valid)
     m.d.comb += u.fault.eq(both & (address.token.level != data.token.level))
@@ -160,8 +164,10 @@ def bufferize() -> Unit:
     closes = (level >= rank) & ~passes
     m.d.comb += head.take.eq(head.valid & emitter.free)
 
-    kept, count = token("kept_tile"), Signal(CONTROL_BITS)
-    tile, rows = token("tile"), Signal(CONTROL_BITS)
+    kept = token("kept_tile")
+    count = Signal(CONTROL_BITS)
+    tile = token("tile")
+    rows = Signal(CONTROL_BITS)
     m.d.comb += tile.eq(Mux(bare, kept.as_value(), head.token.as_value()))
     # An element that closes every inner dimension ends an entry of the outermost one.
     m.d.comb += rows.eq(count + (~bare & (level + 1 >= rank)))
@@ -197,19 +203,25 @@ def streamify(inputs: int) -> Unit:
     u = Unit(inputs, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
     rank, ragged = u.parameter("rank", LEVEL_BITS), u.parameter("ragged", LEVEL_BITS)
-    is_empty, advances = Signal(), Signal()
+    is_empty = Signal()
+    advances = Signal()
     m.d.comb += is_empty.eq((head.token.control == 0) & (ragged < rank))
 
     def ends(number: int, place: Any, size: Any) -> Any:
         is_last = place + 1 == Mux(number == ragged, head.token.control, size)
         # A single bare stop represents an empty buffer.
-        return is_last | (is_empty & (number <= ragged))
+        is_inside = number <= ragged if number else 1
+        return is_last | (is_empty & is_inside)
 
     closing = counted(u, COUNTERS, rank, advances, ends)
     is_read = closing == rank
 
-    is_through, has_guide, kept_guide, guide = Signal(), Signal(), token("kept"), token("guide")
-    active, closes = Signal(), Signal()
+    is_through = Signal()
+    has_guide = Signal()
+    kept_guide = token("kept")
+    guide = token("guide")
+    active = Signal()
+    closes = Signal()
     if inputs > 1:
         reference, repeats = u.inputs[1], u.parameter("repeats", LEVEL_BITS)
         shown = reference.token.as_value()
@@ -265,10 +277,13 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
     ends = (level >= rank) & ~passes
 
     counts = Array(Signal(SIZE_BITS, name=f"count_{number}") for number in range(banks))
-    issued, loads = Signal(SIZE_BITS), Signal(32)
+    issued = Signal(SIZE_BITS)
+    loads = Signal(32)
     bank = Signal(range(max(2, banks)))
     m.d.comb += bank.eq(address.control[:32] % banks)
-    new_issued, new_loads, most = Signal(SIZE_BITS), Signal(32), Signal(SIZE_BITS)
+    new_issued = Signal(SIZE_BITS)
+    new_loads = Signal(32)
+    most = Signal(SIZE_BITS)
     m.d.comb += new_issued.eq(issued + ~bare)
     m.d.comb += new_loads.eq(loads + Mux(~bare & value.in_memory, load_cycles, 0))
     largest: Any = 0
@@ -282,9 +297,14 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
     m.d.comb += cost.eq(Mux(work > new_loads, work, new_loads))
 
     # A full issue is charged before its last update is taken, the rest of a group afterwards.
-    is_sending, number, spent, pause = Signal(), Signal(SIZE_BITS), Signal(32), Signal(32)
+    is_sending = Signal()
+    number = Signal(SIZE_BITS)
+    spent = Signal(32)
+    pause = Signal(32)
     is_full = ~bare & (new_issued == width)
-    going, fires, waits = Signal(), Signal(), Signal()
+    going = Signal()
+    fires = Signal()
+    waits = Signal()
     is_idle = emitter.free & ~is_sending & (pause == 0) & ~waits
     m.d.comb += going.eq(places.valid & values.valid & is_idle)
     m.d.comb += fires.eq(going & (~is_full | (spent >= cost)))
@@ -310,7 +330,8 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
         m.d.comb += word.level.eq(shown - rank + 1)
     begins = fires & ends
     m.d.sync += pause.eq(Mux(pause == 0, 0, pause - 1))
-    sends, goes_on = Signal(), Signal()
+    sends = Signal()
+    goes_on = Signal()
     is_due = is_sending & emitter.free & (pause == 0) & ~waits
     m.d.comb += sends.eq(is_due | (begins & (left_cycles == 0)))
     left = emitter.push(sends, word)

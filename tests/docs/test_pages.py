@@ -23,6 +23,7 @@ BY_HAND = [page for page in WRITTEN if GENERATED not in (PAGES / page).read_text
 LONG = (
     *("size-channels", "choose-a-design", "inspect-a-run", "own-sizes", "hardware-file"),
     *("where-the-cycles-went", "floor-plan", "test-a-program"),
+    *("build-hardware", "own-hardware"),
 )
 """Pages with commands that take seconds."""
 LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 # Any: amaranth has no types.
 from typing import Any
 
+import numpy as np
 from amaranth import Module, Signal
 from amaranth.sim import Simulator
 
-from operators.rtl import blocks
+from operators.rtl import blocks, tools
 from operators.rtl.blocks import Unit
+from operators.rtl.hardware import Design
+from operators.rtl.netlist import Channel, Instance, Netlist
 
 _TOKEN = re.compile(
     r"(?:-(?P<empty>\d+)|(?P<number>\d+)|(?P<rows>\d+)x(?P<cols>\d+)"
@@ -89,3 +95,38 @@ def _ports(unit: Unit, waiting: Sequence[list[int]]) -> Iterator[tuple[Any, int]
         yield output.ready, 1
     if unit.off_chip:
         yield unit.answer, 1
+
+
+def beside(designs: Sequence[Design]) -> Design:
+    """Combine several designs side by side, for one build and one run."""
+    units: list[Instance] = []
+    channels: list[Channel] = []
+    expected = []
+    for each in designs:
+        first, first_unit = len(channels), len(units)
+        units += [
+            replace(
+                unit,
+                inputs=[first + number for number in unit.inputs],
+                outputs=[first + number for number in unit.outputs],
+            )
+            for unit in each.netlist.units
+        ]
+        channels += [
+            channel._replace(
+                producer=channel.producer + first_unit, consumer=channel.consumer + first_unit
+            )
+            for channel in each.netlist.channels
+        ]
+        rows = each.expected.copy()
+        rows[:, 0] += first
+        expected.append(rows)
+    return Design(
+        Netlist(units, channels), np.concatenate(expected), max(each.cycles for each in designs)
+    )
+
+
+def linted(folder: Path, *files: str) -> str:
+    """Return the warnings of Verilator on files in ``folder``."""
+    command = [tools.verilator(), "--lint-only", "-Wall", "-Wno-MULTITOP", "--quiet", *files]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stderr

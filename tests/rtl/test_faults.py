@@ -12,9 +12,10 @@ import pytest
 
 from fabric import Hop
 from operators.rtl.blocks import Unit
-from operators.rtl.hardware import Comparison, Design, beside, compared, design, logged, run, write
+from operators.rtl.hardware import Comparison, Design, compared, design, logged, run, write
 from operators.rtl.netlist import Instance, Netlist
 from tests.programs.loading import program
+from tests.rtl.driving import beside
 
 # A channel that passes a selector as soon as it has a credit.
 SHORT = "flatten_2.0"

@@ -28,10 +28,11 @@ from fabric.shell.cli import main
 from operators.pieces import in_pieces
 from operators.rtl import description, sequences, tools
 from operators.rtl.blocks import packed
-from operators.rtl.hardware import Design, beside, compared, cost, design, run, write
+from operators.rtl.hardware import Design, compared, cost, design, run, write
 from operators.rtl.netlist import Channel, Instance, Netlist
 from operators.rtl.verilog import Written, modules_of
 from tests.programs.loading import PROGRAMS, program
+from tests.rtl.driving import beside, linted
 
 PROGRAM = str(PROGRAMS / "simplified_moe.py")
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
@@ -346,6 +347,7 @@ def test_shipped_programs_under_verilator_equal_their_runs(tmp_path: Path) -> No
     found = run(both, write(both, tmp_path), tmp_path)
 
     assert found.equal, found
+    assert linted(tmp_path, "modules.sv", "top.sv", "testbench.sv") == ""
 
 
 @pytest.mark.deep

@@ -11,8 +11,9 @@ from fabric import Hardware, Program, ProgramError
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
-from operators.rtl.hardware import Design, beside, design, run, write
+from operators.rtl.hardware import Design, design, run, write
 from tests.profiles import of_profile
+from tests.rtl.driving import beside
 from tests.rtl.random_programs import draw, draw_in_pieces, drawn_channels
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))

@@ -37,10 +37,12 @@ def test_imported_module_has_a_pipeline_for_each_chain() -> None:
 
 @pytest.mark.deep
 def test_hardware_of_imported_models_equals_their_runs(tmp_path: Path) -> None:
-    from operators.rtl.hardware import beside, design, run, write
+    from operators.rtl.hardware import design, run, write
+    from tests.rtl.driving import beside, linted
 
     both = beside([design(program(name, "wires.toml", **given)) for name, given in EQUAL])
 
     found = run(both, write(both, tmp_path), tmp_path)
 
     assert found.equal, found
+    assert linted(tmp_path, "modules.sv", "top.sv", "testbench.sv") == ""
