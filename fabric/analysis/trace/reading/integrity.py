@@ -62,7 +62,7 @@ class TracedMemory(msgspec.Struct, frozen=True):
     request_bytes: _Number
     peak_bytes_per_cycle: Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
     clients: list[_Number]
-    tensors: list[tuple[_Number, Annotated[list[_Number], msgspec.Meta(min_length=1)]]]
+    tensors: list[tuple[int, Annotated[list[_Number], msgspec.Meta(min_length=1)]]]
 
 
 class _OnChip(msgspec.Struct, frozen=True):
