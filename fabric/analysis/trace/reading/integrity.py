@@ -185,7 +185,7 @@ class End(msgspec.Struct, frozen=True):
     closeness: str = ""
     priced: dict[str, list[list[str]]] = {}
     links: list[LinkLoad] = []
-    on_chip_bytes: list[_Number] = []
+    on_chip_bytes: list[Annotated[int, msgspec.Meta(ge=0)]] = []
 
 
 def end_in(found: JsonObject | None, units: int) -> End | None:

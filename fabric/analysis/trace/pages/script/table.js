@@ -38,8 +38,6 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     return things.slice().sort((a, b) => (down ? -1 : 1) * compare(a, b));
   }
 
-  const lastAtEnd = (some) => some.sort((a, b) => a.isLast - b.isLast);
-
   /** Families with their rows, in the order of first rows; a row without a family is one alone. */
   function familiesOf(some) {
     const known = new Map();
@@ -112,6 +110,8 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
   });
   draw();
 }
+
+const lastAtEnd = (families) => families.sort((a, b) => a.isLast - b.isLast);
 
 /** The parts of a name such as `hardware.hbm.channels`; a line may be broken between them. */
 function breakable(name) {
