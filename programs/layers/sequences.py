@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 
 Letters: TypeAlias = NDArray[np.int64]
-"""Numbers of symbols, at least 0."""
+"""A sequence: an integer of at least 0 for each symbol."""
 
 ALPHABET = 4
 SKEW = 0.7
@@ -19,7 +19,7 @@ SKEW = 0.7
 
 
 def draw_pairs(pairs: int, longest: int, seed: int) -> list[tuple[Letters, Letters]]:
-    """Return pairs of 0 to ``longest`` symbols of four; most are short, a few are long."""
+    """Return pairs of sequences over an alphabet of 4: most short, a few almost ``longest``."""
     random = np.random.default_rng((seed, 0))
     lengths = (longest + 1) ** (random.random((pairs, 2)) ** SKEW) - 1
     return [

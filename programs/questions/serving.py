@@ -1,8 +1,8 @@
 """Do dynamic tiles, dynamic attention and shared regions keep their gain in a server?
 
 The paper compares isolated batches of 64 and 1,024. Here a server of a whole model takes the
-requests of two production services, from a load at which hardly two meet to one that it cannot
-keep up with. Each design has compute units of 1,024 FLOPs a cycle.
+requests of two production services. At the lowest load it seldom serves two requests at a time, at
+the highest it cannot keep up. Each design has compute units of 1,024 FLOPs a cycle.
 ``docs/pages/reference/results.md`` has the answer.
 
 Run: python -m fabric serve programs/questions/serving.py -o serving
@@ -20,7 +20,7 @@ from fabric.serving import FabricDescription, RequestDescription, Server, Servic
 PROGRAMS: Final = Path(__file__).parents[1]
 DATA: Final = PROGRAMS / "data"
 REQUESTS: Final = 2000
-ALL: Final = "the same, shared regions"
+ALL: Final = "the same, shared regions"  # as "dynamic tiles and attention"
 SMALL: Final = "static, small tiles"
 LARGE: Final = "static, large tiles"
 COARSE: Final = "dynamic tiles, coarse attention"
@@ -29,15 +29,15 @@ IN_TURN: Final = "dynamic tiles"
 
 @dataclass(frozen=True)
 class Model:
-    """A model on the fabric; tiles, regions and columns are as in figure 17.
+    """A model on the fabric, as in the paper's figure 17; there Mixtral's experts share no regions.
 
     Attributes:
         name: as ``decoder.py`` takes it.
         shared: regions that share the experts.
         tile_f: columns of a weight tile of an expert.
-        small, large: rows of static tiles, matched to the memory and to the time of dynamic ones.
+        small, large: rows of static tiles that need the memory, or the time, of dynamic tiles.
         key_heads, heads: of 128 columns.
-        measured: designs with one step of each run simulated with its recorded requests.
+        measured: designs for which one step of each run is also simulated, to measure errors.
         rates: requests a second, by trace.
     """
 
@@ -141,12 +141,12 @@ def _cost(model: Model, design: str) -> FabricDescription:
         decode_requests=(1, 8, 64),
         cache_tokens=(64, 4096),
         prefill_tokens=(256,),
-        # Keys and values in bfloat16; two products and two sums with each column of each head.
-        cache_bytes_per_token=2 * 2 * 128 * model.key_heads,
+        cache_bytes_per_token=2 * 2 * 128 * model.key_heads,  # keys and values in bfloat16
+        # Each column of each head takes two products and two sums.
         attention_flops_per_pair=4 * 128 * model.heads,
         # A region has a unit for scores and one for weighted sums.
         attention_flops_per_cycle=4 * 2 * 1024,
-        # Corners serve both traces.
+        # Both traces use the caches of one, and so the same simulated layers.
         spread=DATA / "published/serving/AzureLLMInferenceTrace_conv.csv.gz",
         exact_steps=1 if design in model.measured else 0,
     )

@@ -1,4 +1,4 @@
-"""Importers of users: which one is called, and results that are refused."""
+"""Importers that users register: which one is called, and results that are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN = "own.call.default"
 
 
 def no_choice(*_: object) -> NoReturn:
-    raise AssertionError("no call of these asks for a choice of experts")
+    raise AssertionError("no call in this file has a choice of experts")
 
 
 def importing_with(**options: Any) -> Importing:
@@ -47,7 +47,7 @@ class Form:
 
 
 @pytest.mark.usefixtures("_registered")
-def test_importer_of_a_form_and_latest_registration_win() -> None:
+def test_importer_of_an_opaque_form_and_latest_registration_win() -> None:
     def first(_: Importing, call: Call) -> View:
         return call.tensor()
 

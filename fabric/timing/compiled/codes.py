@@ -25,17 +25,17 @@ from fabric.timing.compiled.world import (
 )
 
 Key: TypeAlias = Hashable
-"""Nested tuples, equal for equal values."""
+"""A code, or nested tuples; equal for equal values."""
 
 _LEVELS: Final = (1 << LEVEL_BITS) - 1
 
 _MOST_KEPT: Final = 1 << 12
-"""Values in the cache; most values of a changing stream never repeat."""
+"""The most values in each cache. A full cache is cleared, since most values never repeat."""
 
 _TILES: Final = frozenset({Tile, SentTile})
 
 _KINDS: Final = _TILES | {Selector, Empty, bool, tuple}
-"""Types of values with codes; a user's own type may have further attributes."""
+"""Types of values with codes. Subclasses have none: they may have attributes that a key lacks."""
 
 
 class UncodedError(Exception):
@@ -52,7 +52,7 @@ class OpaqueTile(Tile):
     __slots__ = ("looked", "port")
 
     def __init__(self, like: Tile, port: int, looked: object = None) -> None:
-        """Replace ``like`` in input ``port``; ``looked`` identifies the peek, or is None."""
+        """Replace ``like`` in input ``port``; copies of one peeked tile have one ``looked``."""
         self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
         self.in_memory = like.in_memory
         self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
@@ -146,7 +146,7 @@ class Codes:
         return OpaqueTile(element[0], port), element[1]
 
     def key(self, tile: Tile) -> Key:
-        """Return the key of a ``tile`` in an operator's memory."""
+        """Return the key of a ``tile`` that an operator keeps from turn to turn."""
         if isinstance(tile, OpaqueTile):
             return ("any", tile.port, *_shape(tile))
         return self.code((tile, 0))

@@ -39,14 +39,14 @@ from fabric.timing.network.fair_share import advance_links, next_cycle
 def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
     """Run every ready stage until it waits.
 
-    A stage with a clock at or after ``pace`` does not send. Links and memory advance while all
-    stages wait, up to the horizon in ``control``. The loop returns after about ``budget``
+    A stage with a clock at or after ``pace`` does not spend credits. Links and memory advance while
+    all stages wait, up to the horizon in ``control``. The loop returns after about ``budget``
     operations and requests.
 
     Returns:
         Why it returns, and for which stage or channel: AT_REST if all wait; ASKS for an unknown
-        transition, in ``control``; TIRED after the budget; GROWS if a channel and CROWDS if a flow
-        needs more room; RECORDS if the ledger or the log is full; FAILS on errors.
+        transition, in ``control``; TIRED after the budget; GROWS if a channel needs more slots;
+        CROWDS if its flow needs more room; RECORDS if the ledger or log is full; FAILS on errors.
     """
     control = w.control
     while True:
@@ -263,7 +263,7 @@ def mark(w: World, stage: StageRow, port: int) -> None:
 
 
 def earliest(w: World, stage: StageRow) -> int:
-    """Return the row of the earliest arrival; in one cycle, of the arrival noted first."""
+    """Return the row of the earliest arrival; among equal cycles, the one noted first."""
     best = first = stage.first_input
     for other in range(first + 1, first + stage.marks):
         if w.inputs[other].mark_cycle < w.inputs[best].mark_cycle:
@@ -312,7 +312,7 @@ def turn(w: World, stage: StageRow, now: int) -> tuple[int, int, int]:
     stage.pc = transition.start
     stage.end = transition.stop
     stage.state = transition.next
-    # The loop may have returned above: then the element does not count as seen yet.
+    # The element counts as seen only now: above, the function may return and be called again.
     if state.kind == c.POP:
         pop(w, stage, at, now)
     elif shown >= 0:

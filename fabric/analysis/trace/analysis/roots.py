@@ -1,10 +1,10 @@
 """Root attribution: the work or memory at the end of each chain of waits.
 
-A unit that waits in cycle t for a waiting peer waits for the peer's peer, up to a unit that works
-or a memory that moves data in cycle t. The event that ends a wait is at or after the end of every
-wait further down the chain, and a hop is at least a cycle, so the chain ends. Cycles in which an
-element or a credit was in flight are charged to the hops, or to the network if shared links
-delayed it.
+In a cycle, a unit may wait for a peer that also waits. The chain of waits in that cycle leads to
+its root: a unit that works, or a memory that moves data. Chains are finite, since a peer's wait
+ends at least a hop (one cycle or more) before the wait for that peer. Cycles in which an element or
+a credit was in flight are charged to the hops, to the network if shared links delayed it, or to the
+producer if it sent the element with a later visibility.
 
 A wait that had not ended when the run stopped may lead into a loop, or to a unit that has ended:
 these cycles are charged to open waits.
@@ -89,7 +89,7 @@ class Roots:
                 under_way.add(needed[0])
 
     def _advance(self, unit: int, target: int, under_way: set[int]) -> tuple[int, int] | None:
-        """Continue with ``unit``; return the peer to resolve first, and up to which cycle."""
+        """Resolve ``unit`` to ``target``; return a peer to resolve before, and to which cycle."""
         waits = self._timelines.waits[unit]
         number = self._next[unit]
         while number < len(waits) and waits[number].start < target:

@@ -86,7 +86,7 @@ class WhatIf(Result):
 
     @property
     def exact(self) -> bool:
-        """Whether a run would give the same cycles and the same end."""
+        """Whether a run would end in the same way, with the same ``cycles``."""
         return not self.reasons
 
     def sheet(self, shown: int = ROWS) -> Sheet:
@@ -158,15 +158,15 @@ def _released(result: WhatIf, shown: int) -> Sheet:
         for each in result.loop:
             yield line(f"  {_blocked(each)}")
     yield from _exactness(result)
-    yield line("The record ends there: run it with these depths to see if it completes.")
+    yield line("The record ends there: run the program with these depths to see if it completes.")
 
 
 def _exactness(result: WhatIf) -> Sheet:
-    ends = "continue there" if result.released else "take as long" if result.cycles else "end so"
     if result.exact:
-        yield line(f"Exact: a run would {ends}.")
+        ends = "take as long" if result.cycles else "end in the same way"
+        yield line(f"Exact: a run would {'continue there' if result.released else ends}.")
         return
-    yield line(f"Estimated: a run may not {ends}, since")
+    yield line("Estimated: a run may differ, since")
     for reason in result.reasons:
         yield line(f"  {reason}")
     if not result.hbm and any(reason.startswith("the HBM ") for reason in result.reasons):
