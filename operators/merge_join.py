@@ -59,8 +59,8 @@ class _MergeJoin(Operator):
             first = value.items[0] if isinstance(value, TupleType) else value
             if not stream.rank or not is_integer(first):
                 raise ShapeError(
-                    f"{name} is given {stream}: expected rank 1 or more of coordinates, 1x1 tiles "
-                    "of integers, or of tuples that begin with one"
+                    f"{name} is given {stream}: expected rank 1 or more, and elements that are "
+                    "coordinates (1x1 tiles of integers) or tuples that begin with a coordinate"
                 )
         left, right = inputs
         outer = zip(left.shape[:-1], right.shape[:-1], strict=False)
@@ -302,7 +302,6 @@ class _Fiber(Track):
 
 
 def _item(value: Value) -> _Item:
-    """Return the coordinate and the payload of an element."""
     if isinstance(value, Tile):
         return value, value
     coordinate, *rest = items_of(value)

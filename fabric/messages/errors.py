@@ -16,7 +16,7 @@ class FabricError(Exception):
     """Base of every error the fabric raises on purpose.
 
     Attributes:
-        message: the sentence, without the place; names and texts in it are as users gave them.
+        message: the sentence, without the place and passwords; its texts are not escaped.
         file, line: of the user, if known.
     """
 
@@ -80,7 +80,7 @@ class OperatorError(FabricError):
         self.element = element
 
 
-class Refusal(Exception):  # noqa: N818 - what is done, not what went wrong
+class Refusal(Exception):  # noqa: N818 - named after the action
     """A refused action of a user's operator or function, before it becomes an OperatorError.
 
     Attributes:

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 def runs(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Complete a run folder with a trace, in ``logs`` or below the typed folder."""
-    # `logs/` completes to folders in `logs`, and `logs` to folders beside it.
+    # A text without `/` completes to runs in `logs`.
     below = Path(f"{typed.rpartition('/')[0]}/") if "/" in typed else Path("logs")
     folders = [str(trace.parent) for trace in sorted(below.glob("*/trace"))]
     # Without a match, the shell offers folders.
@@ -26,7 +26,7 @@ def parameters(
     _context: click.Context, _parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
     """Complete parameters of ``build`` in the typed program, which is not executed."""
-    # After an option without a value, click has not read the other arguments.
+    # click reads no argument of a line that ends with an option without a value.
     words = os.environ.get("COMP_WORDS", "").split()
     program = next((word for word in words if word.endswith(".py")), "")
     try:
@@ -63,7 +63,7 @@ def _last_run(words: Sequence[str]) -> Path | None:
     return None
 
 
-# Any: JSON of a run, or of another file.
+# Any: JSON of any content, since users may type a folder that is not a run's.
 def _read(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))

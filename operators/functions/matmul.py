@@ -121,7 +121,7 @@ class Matmul(Function):
 class MatmulSum(Reduction):
     """The sum of ``a @ b`` over a group, or of ``a @ b.T`` if ``transposed``.
 
-    The sum stays in float32 until it is emitted.
+    The sum is float32 until it is emitted, float64 for float64 tiles, and exact for integers.
 
     Shapes:
         a: M x K; b: K x N (N x K if transposed); result: M x N. M may be decided by data; then
@@ -210,15 +210,15 @@ def _factors(name: str, operands: tuple[ValueType, ...], transposed: bool) -> tu
     if block_format(b.dtype) is not None:
         if not transposed:
             raise ShapeError(
-                f"{name} is given {a} and {b}, with scales along the rows of the second: "
-                "expected the second transposed, so that its rows are summed"
+                f"{name} is given {a} and {b}, with blocks along the rows of the second: "
+                "expected transposed=True, and the second operand as N x K"
             )
         if block_format(a.dtype) is None and limits(a.dtype) is not None:
             raise ShapeError(f"{name} is given {a} and {b}: expected floating-point numbers")
         return a, b
     if a.dtype == b.dtype:
         return a, b
-    # A number of n bits has n bytes per eight numbers.
+    # `row_bytes(8, dtype)` is the bits of a number: eight numbers of n bits take n bytes.
     fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
     return tile_types(name, operands, 2, mixed_types=fewer)
 
@@ -233,7 +233,7 @@ class ScaledAdd(Function):
         x: R x C; y: R x C, or 1 row or 1 column that is repeated; result: R x C.
 
     Timing:
-        One operation per element, and one for each factor that is not 1.
+        One operation per element, and one more per element for each factor that is not 1.
 
     Attributes:
         alpha: factor of ``x``.
@@ -265,8 +265,8 @@ class ScaledAdd(Function):
         whole = float(self.alpha).is_integer() and float(self.beta).is_integer()
         if limits(y.dtype) is not None and (limits(x.dtype) is None or not whole):
             raise ShapeError(
-                f"{name} gives {self.alpha:g} * {x} + {self.beta:g} * {y}: expected whole numbers "
-                "and factors for a whole result"
+                f"{name} gives {self.alpha:g} * {x} + {self.beta:g} * {y}: expected integers "
+                "as x and as factors, since y has integers"
             )
         return x, y
 
@@ -413,7 +413,7 @@ def _factor(tile: Tile) -> Array:
         return data.astype(np.float64)
     factor = wide(data)
     if factor.dtype != data.dtype:
-        factor.flags.writeable = False  # so that its errors are summed once, too
+        factor.flags.writeable = False  # sums of errors are cached for read-only arrays
     return factor
 
 
@@ -512,7 +512,7 @@ class Convolved(Step):
         rank = len(self.windows.size)
         seen = self.windows.of(image.reshape(self.image))
         count = seen.shape[2 : 2 + rank]
-        # Per group, the windows by the numbers of a window, times these numbers by the outputs.
+        # Per group: (windows x numbers of a window) @ (numbers of a window x outputs).
         order = (0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank))
         rows = seen.transpose(order).reshape(groups, math.prod(count), -1)
         held = weights.reshape(groups, self.outputs, -1).transpose(0, 2, 1)

@@ -299,7 +299,8 @@ class SplitTiles(Split):
         R x C tiles: [R / rows, C / cols] of rows x cols each; R may be decided by data.
 
     Attributes:
-        rows, cols: sizes of a part: divisors of the rows and columns of the tile.
+        rows: rows of a part, a divisor of the rows of the tile.
+        cols: columns of a part, a divisor of the columns of the tile.
 
     Example:
         >>> with Program("example") as program:

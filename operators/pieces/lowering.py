@@ -84,7 +84,7 @@ def in_pieces(program: Program, rows: int, cols: int) -> Program:
 
 
 class _Grid(NamedTuple):
-    """A stream of pieces: ``outer`` dimensions of tiles, each of ``tile`` pieces.
+    """A stream of pieces: dimensions ``outer`` of tiles, and ``tile`` of the pieces in a tile.
 
     Attributes:
         by_columns: the pieces of a tile come column by column.
@@ -177,9 +177,9 @@ class _Lowering:
         *inputs: Stream,
         direct: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Stream, ...]:
-        """Add an operator as a part of the current one, named ``part`` unless it is the only part.
+        """Add an operator as a part of the current one, whose name it gets, followed by ``part``.
 
-        Its inputs are links, except single FIFOs of the depths in ``direct``.
+        Its inputs are links. An input in ``direct`` is a single FIFO of the given depth instead.
         """
         node = self._program.nodes[self._at]
         name = f"{node.name}_{part}" if part else node.name
@@ -196,7 +196,7 @@ class _Lowering:
     def _read(
         self, stream: Stream, grid: tuple[int, ...], piece: TileType, *, by_columns: bool
     ) -> Stream:
-        """Return the pieces of a load in this order, on a separate branch for each reader."""
+        """Return the pieces of a load, row by row or column by column; each reader has a branch."""
         if stream not in self._branches:
             reader, self._at = self._at, self._loads[stream]
             load = self._program.nodes[self._at].operator
@@ -216,7 +216,7 @@ class _Lowering:
         return found.stream
 
     def _buffered(self, part: str, pieces: Stream, rank: int, times: int | None) -> Stream:
-        """Return ``pieces`` from a buffer, in tokens of ``rank`` dimensions."""
+        """Buffer groups of ``rank`` dimensions of ``pieces``; return each group ``times`` times."""
         shape = tuple(int(str(each)) for each in pieces.type.shape)
         outer, inner, piece = shape[:-rank], shape[-rank:], tile_of(pieces)
         count = math.prod(inner)
@@ -249,7 +249,7 @@ class _Lowering:
         if computed:
             grid = self._taken(left, types[0])
             if grid.by_columns:
-                self._refuse("a product of a product", "operands in rows of pieces")
+                self._refuse("a first operand in columns of pieces", "rows of pieces")
             first = self._buffered("right", other, 1, rows)
             second = self._buffered("left", grid.stream, 2, cols)
             tile = (cols, rows)
@@ -357,7 +357,7 @@ class LoadPieces(Pieces):
             unit.charge(1)
 
     def _numbers(self, size: int, inner: tuple[int, ...]) -> Iterator[int]:
-        """Yield the numbers of the pieces in their order, row-major in the tensor."""
+        """Yield the row-major number in the tensor of each piece, in the order of the pieces."""
         load = self.load
         width = Tensor.of(load.tensor).shape[-1] // size
         high, wide = load.tile[0] // size, load.tile[1] // size

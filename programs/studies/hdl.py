@@ -1,4 +1,4 @@
-"""The paper's hardware on its own memory: its cycles beside the cycles of tiles and of pieces.
+"""Compare the paper's hardware with programs in tiles and in pieces, on the hardware's memory.
 
 Run: python -m fabric study programs/studies/hdl.py -o hdl
 """
@@ -36,7 +36,7 @@ def study() -> Study:
     return Study(
         program=PROGRAMS / "swiglu_in_pieces.py",
         hardware=PROGRAMS / "hardware/hdl_as_run.toml",
-        question="How far are tiles from the cycles of the paper's hardware, and how far pieces?",
+        question="Do programs in tiles and in pieces take the cycles of the paper's hardware?",
         space=grid(tile_batch=(16, 32, 64), tile_inter=geometric(16, 256), pieces=(0, 16)),
         known=tuple(
             replace(each, setting={**each.setting, "pieces": 16})
@@ -45,11 +45,11 @@ def study() -> Study:
         ),
         tables=(
             StudyTable(
-                "Beside the printed hardware",
+                "Cycles and the hardware's cycles",
                 ("tile", "hardware", "authors' simulator", *WAYS),
                 beside,
-                "Cycles, and in brackets how far they are off. Seven of fifteen printed points are "
-                "here.",
+                "Cycles, with the error in brackets. The hardware's cycles are known for seven of "
+                "the fifteen points of figure 8.",
             ),
         ),
         pictures=(
@@ -57,7 +57,7 @@ def study() -> Study:
                 "hdl",
                 "Cycles beside the hardware's",
                 draw,
-                "A tiling is its rows and its columns; 0 is the hardware.",
+                "A tiling is (rows, columns). An error of 0 % means the hardware's cycles.",
             ),
         ),
     )

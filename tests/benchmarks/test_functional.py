@@ -31,7 +31,7 @@ def test_layer_takes_less_than_twice_the_time_of_numpy(benchmark: Any) -> None:
         assert peak_bytes < 2 * _WEIGHTS_BYTES
 
 
-def test_numpy_layer_equals_the_fabric_but_for_rounding(benchmark: Any) -> None:
+def test_numpy_layer_equals_the_expected_result_of_moe_but_for_rounding(benchmark: Any) -> None:
     wired = program("moe", model="tiny", batch=24)
     from layers.models import MODELS
     from layers.routing import draw_routing

@@ -208,7 +208,7 @@ LOWERED_NOT: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: op.Accum(op.MatmulSum(), name="third")(_by_columns(), _load(1)),
-        "third: a product of a product cannot be lowered to pieces: expected operands in rows of "
+        "third: a first operand in columns of pieces cannot be lowered to pieces: expected rows of "
         "pieces",
     ),
     (

@@ -84,7 +84,7 @@ def test_contiguous_tensor_with_two_tilings_is_row_major() -> None:
     assert same(found["view"], np.arange(32).reshape(4, 1, 8))
     (tensor,) = memory_map.tensors
     assert tensor.layout.reason == (
-        "it is cut into tiles of 2x4 of rows of 8 and 1x8 of rows of 16"
+        "its operators use tiles of 2x4 in rows of 8 and 1x8 in rows of 16"
     )
 
 
@@ -103,7 +103,7 @@ def test_contiguous_placement_skips_tiles_that_data_decide() -> None:
     assert {each.nodes[0].name: each.layout.reason for each in memory_map.tensors} == {
         "load": None,
         "high": "data decide how many rows its tiles have",
-        "wide": "its operator names bytes, not tiles",
+        "wide": "its operator states no tiles",
     }
 
 

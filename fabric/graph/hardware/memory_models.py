@@ -24,7 +24,7 @@ from fabric.graph.hardware.dram import (
 from fabric.messages.errors import ConfigurationError
 
 SENT_REQUESTS: Final = 4
-"""Requests between the arbiter and the count of requests in flight: two queues of two."""
+"""Requests that the arbiter has sent and ``reads_in_flight`` does not count: two queues of two."""
 
 BytesInCycle: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
@@ -64,12 +64,12 @@ class PortDescription(OffChipDescription):
     """Readers that announce their requests, an arbiter, and one port to a memory.
 
     A reader sends one request a cycle, and receives answers in the order of the arbiter. Only
-    units that announce their reads have several bursts in flight. A burst is complete with the
-    answer that has its first byte, and the last request of several bursts is omitted, as in the
-    modelled hardware.
+    units that announce their reads have several bursts in flight. As in the modelled hardware, a
+    burst is complete with the answer that has the byte before it, and the first burst with the
+    first answer. The last of several requests is omitted if no burst begins behind its first byte.
 
     Attributes:
-        tag_bytes: stored with each burst.
+        tag_bytes: added to each burst in the memory.
         reads_in_flight: of all readers together.
         answers: buffered for one reader; at least ``reads_in_flight`` + 4.
     """
@@ -86,7 +86,7 @@ class PortDescription(OffChipDescription):
         # Answers in flight to a stalled reader must not block answers to other readers.
         least = self.reads_in_flight + SENT_REQUESTS
         if self.answers < least:
-            why = f"reads_in_flight and {SENT_REQUESTS} requests that have been sent"
+            why = f"reads_in_flight + {SENT_REQUESTS}"
             yield f"answers is {self.answers}: expected at least {least}, {why}"
 
 
@@ -304,7 +304,7 @@ def add_model(description: type[OffChipDescription]) -> None:
         _refuse(description, "is not an OffChipDescription", "a subclass of it")
     name = getattr(description, "model", None)
     if not isinstance(name, str) or not name:
-        _refuse(description, f"has the model {name!r}", "the value of [hbm] model")
+        _refuse(description, f"has the model {name!r}", "a name for [hbm] model")
     if MODELS.get(name) in _OWN:
         _refuse(description, f"has the model {name!r}, one of the fabric's own", "another name")
     open_fields = [each.name for each in fields(description) if each.default is MISSING]

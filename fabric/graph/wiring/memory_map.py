@@ -57,7 +57,7 @@ class TensorLayout(NamedTuple):
 def layout_of(
     tensors: Sequence[OffChipTensor | None], placement: PlacementDescription
 ) -> TensorLayout:
-    """Return the layout of a tensor from the descriptions by all its operators."""
+    """Return the layout of a tensor; each of its operators describes it in ``tensors``."""
     reason = None
     if placement.tiles == "contiguous":
         reason = _row_major_reason(tensors)
@@ -70,7 +70,7 @@ def _row_major_reason(tensors: Sequence[OffChipTensor | None]) -> str | None:
     tiles: set[tuple[int, int, int]] = set()
     for each in tensors:
         if each is None or each.tile is None:
-            return "its operator names bytes, not tiles"
+            return "its operator states no tiles"
         rows, cols = each.tile
         if not is_static(rows):
             return "data decide how many rows its tiles have"
@@ -84,8 +84,8 @@ def _row_major_reason(tensors: Sequence[OffChipTensor | None]) -> str | None:
         tiles.add((each.columns, rows, cols))
     if len(tiles) == 1:
         return None
-    cut = [f"{rows}x{cols} of rows of {width:,}" for width, rows, cols in sorted(tiles)]
-    return f"it is cut into tiles of {' and '.join(cut)}"
+    cut = [f"{rows}x{cols} in rows of {width:,}" for width, rows, cols in sorted(tiles)]
+    return f"its operators use tiles of {' and '.join(cut)}"
 
 
 def _padding_bytes(tensors: Sequence[OffChipTensor | None], padding_bytes: int) -> int:
@@ -107,7 +107,7 @@ class Placed(NamedTuple):
 
     Attributes:
         nodes: its readers and writers, in node order.
-        size_bytes: None if data decide.
+        size_bytes: None if data decide, or the operator does not describe the tensor.
     """
 
     nodes: tuple[Node, ...]
@@ -117,7 +117,7 @@ class Placed(NamedTuple):
     layout: TensorLayout
 
     def bytes_once(self, request_bytes: int) -> int | None:
-        """Return the bytes of the requests that read each tile once; None if data decide."""
+        """Return the bytes of the requests that read each tile once; None if unknown."""
         tensor = self.tensor
         if tensor is None or tensor.tile is None or not tensor.columns:
             return None

@@ -31,7 +31,7 @@ def parts_of(model: str) -> list[tuple[Setting, int]]:
 def total(findings: Findings, metric: str, model: str, setting: Setting) -> float | None:
     """Return the sum of a metric over all parts of a model.
 
-    None if a part did not complete, or has no such number: joules without a price for each
+    None if a part did not complete or lacks the metric. For example, joules need a price for each
     operator.
     """
     found = [(findings.value(metric, **setting, **part), times) for part, times in parts_of(model)]
