@@ -6,43 +6,34 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.transcripts import (
-    ROOT,
-    Block,
-    blocks,
-    clone,
-    happened,
-    named,
-    pictured,
-    skip_without_torch,
-)
+from tests.docs import transcripts
 from tests.profiles import spread
 
-FILE = ROOT / "README.md"
+FILE = transcripts.ROOT / "README.md"
 README = FILE.read_text(encoding="utf-8")
-FILES = [each for each in blocks(README) if each.title]
-BLOCKS = [each for each in blocks(README) if each.text.startswith(("$ ", ">>> "))]
+FILES = [each for each in transcripts.blocks(README) if each.title]
+BLOCKS = [each for each in transcripts.blocks(README) if each.text.startswith(("$ ", ">>> "))]
 
 
-def first_line(block: Block) -> str:
-    return named(block.text.splitlines()[0].lstrip("$> "), [block])
+def first_line(block: transcripts.Block) -> str:
+    return transcripts.named(block.text.splitlines()[0].lstrip("$> "), [block])
 
 
-def _marked(block: Block) -> object:
+def _marked(block: transcripts.Block) -> object:
     marks = pytest.mark.deep if "fabric study" in block.text else ()
     return pytest.param(block, marks=marks, id=first_line(block))
 
 
 @pytest.mark.parametrize("block", spread([*map(_marked, BLOCKS)], 1))
 def test_readme_commands_print_what_it_shows(
-    block: Block, tmp_path: Path, pytestconfig: pytest.Config
+    block: transcripts.Block, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    skip_without_torch([block])
-    here = clone(tmp_path)
+    transcripts.skip_without_torch([block])
+    here = transcripts.clone(tmp_path)
     for file in FILES:
-        happened(file, here, [])
-    found = happened(block, here, [])
-    pictured(FILE, here, write=pytestconfig.getoption("--write-golden"))
+        transcripts.happened(file, here, [])
+    found = transcripts.happened(block, here, [])
+    transcripts.pictured(FILE, here, write=pytestconfig.getoption("--write-golden"))
     if pytestconfig.getoption("--write-golden"):
         FILE.write_text(FILE.read_text(encoding="utf-8").replace(block.text, found), "utf-8")
     else:
@@ -63,18 +54,19 @@ def test_readme_links_lead_to_files() -> None:
     links = re.findall(r"\]\((?!https?://)([^)#]+)", README)
 
     assert "docs/pages/index.md" in links
-    assert [] == [link for link in links if not (ROOT / link).exists()]
+    assert [] == [link for link in links if not (transcripts.ROOT / link).exists()]
 
 
 @pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_documents_name_files_and_tasks_that_exist(document: str) -> None:
-    text = (ROOT / document).read_text(encoding="utf-8")
+    text = (transcripts.ROOT / document).read_text(encoding="utf-8")
     names = set(re.findall(r"`([\w./]*/[\w./]*|\w+\.(?:py|md|svg|toml))`", text))
     assert names
     assert not {
         name
         for name in names - {"golden/", "__init__.py"}
-        if not (ROOT / name).exists() and not (ROOT / "fabric" / name).exists()
+        if not (transcripts.ROOT / name).exists()
+        and not (transcripts.ROOT / "fabric" / name).exists()
     }
-    tasks = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["poe"]["tasks"]
+    tasks = tomllib.loads((transcripts.ROOT / "pyproject.toml").read_text())["tool"]["poe"]["tasks"]
     assert set(re.findall(r"`poe (\w+)", text)) <= tasks.keys()

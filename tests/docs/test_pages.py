@@ -6,16 +6,8 @@ from pathlib import Path
 import pytest
 
 from fabric.analysis.deadlock.document import KINDS
+from tests.docs import transcripts
 from tests.docs.reference import GENERATED, PAGES
-from tests.docs.transcripts import (
-    ROOT,
-    blocks,
-    clone,
-    happened,
-    named,
-    pictured,
-    skip_without_torch,
-)
 from tests.profiles import spread
 
 WRITTEN = sorted(str(file.relative_to(PAGES)) for file in PAGES.rglob("*.md"))
@@ -30,7 +22,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 
 
 def shown(page: str) -> str:
-    return named(page, blocks((PAGES / page).read_text(encoding="utf-8")))
+    return transcripts.named(page, transcripts.blocks((PAGES / page).read_text(encoding="utf-8")))
 
 
 def _told(page: str) -> object:
@@ -42,18 +34,18 @@ def _told(page: str) -> object:
 def test_page_shows_what_its_commands_print(
     page: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    here, file = clone(tmp_path), PAGES / page
+    here, file = transcripts.clone(tmp_path), PAGES / page
     text = file.read_text(encoding="utf-8")
-    skip_without_torch(blocks(text))
+    transcripts.skip_without_torch(transcripts.blocks(text))
     entered: list[str] = []
-    for block in blocks(text):
-        found = happened(block, here, entered)
+    for block in transcripts.blocks(text):
+        found = transcripts.happened(block, here, entered)
         if pytestconfig.getoption("--write-golden"):
             text = text.replace(block.text, found)
             file.write_text(text, encoding="utf-8")
         else:
             assert block.text == found
-    pictured(file, here, write=pytestconfig.getoption("--write-golden"))
+    transcripts.pictured(file, here, write=pytestconfig.getoption("--write-golden"))
 
 
 @pytest.mark.parametrize("page", WRITTEN)
@@ -83,7 +75,11 @@ def test_another_page_links_to_every_page() -> None:
 
 def test_every_program_is_listed() -> None:
     page = (PAGES / "reference" / "programs.md").read_text(encoding="utf-8")
-    programs = [file for file in (ROOT / "programs").iterdir() if file.suffix in (".py", ".ipynb")]
+    programs = [
+        file
+        for file in (transcripts.ROOT / "programs").iterdir()
+        if file.suffix in (".py", ".ipynb")
+    ]
 
     assert [] == [file.name for file in programs if f"`{file.name}`" not in page]
 

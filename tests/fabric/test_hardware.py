@@ -11,22 +11,8 @@ from pathlib import Path
 import pytest
 
 from fabric import simulate
-from fabric.graph.hardware.description import (
-    ChannelDescription,
-    ClockDescription,
-    EnergyDescription,
-    FlatDescription,
-    Hardware,
-    OffChipDescription,
-    OnChipDescription,
-    PlacementDescription,
-)
+from fabric.graph.hardware import description, memory_models
 from fabric.graph.hardware.file import load_hardware, varied_hardware
-from fabric.graph.hardware.memory_models import (
-    MODELS,
-    ArbitratedBanksDescription,
-    BankedDescription,
-)
 from fabric.messages.errors import ConfigurationError
 from tests.programs.loading import program
 
@@ -48,20 +34,22 @@ def refused(folder: Path, text: str) -> str:
 
 class TestFiles:
     def test_paper_file_is_the_default(self) -> None:
-        assert Hardware() == load_hardware(HARDWARE / "paper.toml")
+        assert description.Hardware() == load_hardware(HARDWARE / "paper.toml")
 
     def test_paper_file_states_every_key(self) -> None:
         stated = tomllib.loads((HARDWARE / "paper.toml").read_text(encoding="utf-8"))
 
-        expected = Hardware().as_dict() | {"placement": asdict(PlacementDescription())}
-        expected["channel"] = asdict(ChannelDescription())
+        expected = description.Hardware().as_dict() | {
+            "placement": asdict(description.PlacementDescription())
+        }
+        expected["channel"] = asdict(description.ChannelDescription())
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 
     def test_hdl_as_run_file_has_the_published_timing(self) -> None:
         as_run = load_hardware(HARDWARE / "hdl_as_run.toml")
         hbm = as_run.hbm
-        assert isinstance(hbm, ArbitratedBanksDescription)
+        assert isinstance(hbm, memory_models.ArbitratedBanksDescription)
         path = HARDWARE.parent / "data/published/dram/hbm_parameters.csv"
         with path.open(encoding="utf-8") as file:
             published = {row["parameter"]: list(row.values())[-1] for row in csv.DictReader(file)}
@@ -81,15 +69,17 @@ class TestFiles:
             assert int(published[f"n{theirs}"]) == getattr(hbm, f"{ours}_cycles")
 
         assert hbm.peak_bytes_per_cycle == 256
-        assert replace(as_run, hbm=FlatDescription()) == replace(
-            load_hardware(HARDWARE / "hdl_validation.toml"), hbm=FlatDescription()
+        assert replace(as_run, hbm=description.FlatDescription()) == replace(
+            load_hardware(HARDWARE / "hdl_validation.toml"), hbm=description.FlatDescription()
         )
 
     def test_paper_priced_file_prices_the_default(self) -> None:
         priced = load_hardware(HARDWARE / "paper_priced.toml")
 
-        unpriced = replace(priced, clock=ClockDescription(), energy=EnergyDescription())
-        assert Hardware() == unpriced
+        unpriced = replace(
+            priced, clock=description.ClockDescription(), energy=description.EnergyDescription()
+        )
+        assert description.Hardware() == unpriced
         report = simulate(program("swiglu", "paper_priced.toml"))
         assert report.joules is not None
         assert report.cycles is not None
@@ -98,20 +88,22 @@ class TestFiles:
     @pytest.mark.parametrize(
         "hbm",
         [
-            FlatDescription(channels=4),
-            BankedDescription(),
-            BankedDescription(preset="HBM3 6400 Mbps", cl_cycles=0, cwl_cycles=0, mapping=MAPPING),
+            description.FlatDescription(channels=4),
+            memory_models.BankedDescription(),
+            memory_models.BankedDescription(
+                preset="HBM3 6400 Mbps", cl_cycles=0, cwl_cycles=0, mapping=MAPPING
+            ),
         ],
     )
     def test_hardware_written_as_toml_is_read_back(
-        self, hbm: OffChipDescription, tmp_path: Path
+        self, hbm: description.OffChipDescription, tmp_path: Path
     ) -> None:
-        hardware = Hardware(
+        hardware = description.Hardware(
             hbm=hbm,
-            on_chip=OnChipDescription(capacity_bytes=1024),
-            clock=ClockDescription(frequency_hz=2.5e8),
-            energy=EnergyDescription(hop_picojoules_per_byte=0.5, static_watts=0),
-            placement=PlacementDescription(tiles="contiguous", stagger_bytes=256),
+            on_chip=description.OnChipDescription(capacity_bytes=1024),
+            clock=description.ClockDescription(frequency_hz=2.5e8),
+            energy=description.EnergyDescription(hop_picojoules_per_byte=0.5, static_watts=0),
+            placement=description.PlacementDescription(tiles="contiguous", stagger_bytes=256),
         )
 
         assert hardware == load_hardware(_written(hardware, tmp_path))
@@ -120,7 +112,7 @@ class TestFiles:
         assert None not in printed["hbm"].values()
 
 
-def _written(hardware: Hardware, folder: Path) -> Path:
+def _written(hardware: description.Hardware, folder: Path) -> Path:
     path = folder / "fabric.toml"
     lines = []
     for section, keys in hardware.as_dict().items():
@@ -135,7 +127,7 @@ class TestVaried:
         keys = {"model": "banked", "mapping": list(MAPPING), "cl_cycles": None, "banks": 8}
         varied = varied_hardware(None, {f"hbm.{key}": value for key, value in keys.items()})
 
-        assert varied.hbm == BankedDescription(mapping=MAPPING, banks=8)
+        assert varied.hbm == memory_models.BankedDescription(mapping=MAPPING, banks=8)
 
     def test_varied_key_that_does_not_fit_is_refused(self) -> None:
         with pytest.raises(
@@ -210,7 +202,9 @@ columns = 4
     )
     def test_unknown_memory_model_is_refused(self, tmp_path: Path, model: str, hint: str) -> None:
         shown = "the list []" if model == "[]" else model
-        expected = f"[hbm] model is {shown}: expected one of {', '.join(MODELS)}{hint}"
+        expected = (
+            f"[hbm] model is {shown}: expected one of {', '.join(memory_models.MODELS)}{hint}"
+        )
 
         found = refused(tmp_path, f"[hbm]\nmodel = {model}")
         assert f"/fabric.toml:2: {expected}" == found

@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabric.graph.hardware.description import ChannelDescription, Hardware
-from fabric.graph.loading.program_file import (
-    Loaded,
-    executed,
-    executes_still,
-    files_of,
-    load_program,
-    wired,
-)
+from fabric.graph.loading import program_file
 from fabric.messages.errors import ProgramError
 from fabric.runs.simulation import simulate
 
@@ -40,8 +33,8 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
             del sys.modules[name]
 
 
-def load(path: Path, *parameters: str) -> Loaded:
-    return load_program(path, parameters, Hardware())
+def load(path: Path, *parameters: str) -> program_file.Loaded:
+    return program_file.load_program(path, parameters, Hardware())
 
 
 def refused(path: Path, *parameters: str) -> str:
@@ -85,7 +78,7 @@ class TestBuild:
         path = write("def build():\n    return Program('p')\n")
         hardware = Hardware(channel=ChannelDescription(depth=7))
 
-        assert hardware == load_program(path, [], hardware).program.hardware
+        assert hardware == program_file.load_program(path, [], hardware).program.hardware
 
 
 class TestRefused:
@@ -171,8 +164,11 @@ def test_an_edited_helper_is_executed_as_it_is(tmp_path: Path) -> None:
     modules = []
     for name in ("one", "two"):
         (tmp_path / "beside.py").write_text(f"NAME = {name!r}\n", encoding="utf-8")
-        modules.append(executed(tmp_path / "user.py"))
-    assert [wired(each, [], Hardware()).program.name for each in modules] == ["one", "two"]
+        modules.append(program_file.executed(tmp_path / "user.py"))
+    assert [program_file.wired(each, [], Hardware()).program.name for each in modules] == [
+        "one",
+        "two",
+    ]
 
 
 def test_programs_of_one_folder_share_nothing(tmp_path: Path) -> None:
@@ -222,10 +218,10 @@ def test_executed_files_are_known_by_their_digests(tmp_path: Path) -> None:
         head = "from __future__ import annotations\n" if file.startswith("kit/deep") else ""
         head = HEAD + "import numpy\nnumpy.ones\n" if file == "user.py" else head
         (tmp_path / file).write_text(head + text, encoding="utf-8")
-    module = executed(tmp_path / "user.py")
-    begun = files_of(module)
-    assert wired(module, [], Hardware()).program.name == "PART"
-    found = files_of(module)
+    module = program_file.executed(tmp_path / "user.py")
+    begun = program_file.files_of(module)
+    assert program_file.wired(module, [], Hardware()).program.name == "PART"
+    found = program_file.files_of(module)
     assert found.keys() - begun.keys() == {"kit/late"}
     names = {"kit": "kit/__init__.py", "kit/deep": "kit/deep/__init__.py", "": "user.py"}
     digests = {
@@ -237,17 +233,17 @@ def test_executed_files_are_known_by_their_digests(tmp_path: Path) -> None:
     assert {"numpy", "fabric", "bare", "pathlib"} & found.keys() == {"numpy", "bare", "pathlib"}
 
     program = tmp_path / "user.py"
-    assert executes_still(program, found)
+    assert program_file.executes_still(program, found)
     for new in ("kit/late", "pathlib", "kit/other/__init__"):
         path = tmp_path / f"{new}.py"
         before = path.read_bytes() if path.exists() else None
         path.parent.mkdir(exist_ok=True)
         path.write_text("1\n", encoding="utf-8")
-        assert not executes_still(program, found), new
+        assert not program_file.executes_still(program, found), new
         path.unlink()
         if before is not None:
             path.write_bytes(before)
-    assert executes_still(program, found)
+    assert program_file.executes_still(program, found)
 
 
 def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
@@ -258,7 +254,7 @@ def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:
     modules = []
     for size in ("int", "str"):
         (tmp_path / "user.py").write_text(HEAD + text.format(size=size), encoding="utf-8")
-        modules.append(executed(tmp_path / "user.py"))
+        modules.append(program_file.executed(tmp_path / "user.py"))
     assert [modules[0].Box(3).size, modules[1].Box("a").size] == [3, "a"]
     with pytest.raises(ProgramError, match="size is 'a': expected an int"):
         modules[0].Box("a")

@@ -11,15 +11,8 @@ import numpy as np
 
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.timing.engine.off_chip import counters_of
+from tests.memories import traffic
 from tests.memories.replay import Answers, Request, at_rate, clients, saturated
-from tests.memories.traffic import (
-    DRAM,
-    aligned_starts,
-    published_starts,
-    random_tiles,
-    starts,
-    streams,
-)
 
 Preset: TypeAlias = Literal["HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps", "HBM3 6400 Mbps"]
 
@@ -84,7 +77,7 @@ class Compared(NamedTuple):
 
 
 def rows(table: str, **stated: str) -> list[Row]:
-    with (DRAM / f"{table}.csv").open(encoding="utf-8", newline="") as lines:
+    with (traffic.DRAM / f"{table}.csv").open(encoding="utf-8", newline="") as lines:
         return [
             row for row in csv.DictReader(lines) if all(row[key] == stated[key] for key in stated)
         ]
@@ -106,15 +99,17 @@ def requests(row: Row, seed: int) -> Iterator[Request]:
     number, tile_bytes = int(row["streams"]), int(row["tile_bytes"])
     writes = float(row["write_fraction"])
     if row["pattern"] == "stream":
-        return streams(places(row, seed), tile_bytes=tile_bytes, write_fraction=writes, seed=seed)
-    return random_tiles(number, tile_bytes, write_fraction=writes, seed=seed)
+        return traffic.streams(
+            places(row, seed), tile_bytes=tile_bytes, write_fraction=writes, seed=seed
+        )
+    return traffic.random_tiles(number, tile_bytes, write_fraction=writes, seed=seed)
 
 
 def places(row: Row, seed: int) -> list[int]:
     number = int(row["streams"])
     if row["aligned"] == "1":
-        return aligned_starts(number)
-    return published_starts(number) if seed == 1 else starts(number, seed)
+        return traffic.aligned_starts(number)
+    return traffic.published_starts(number) if seed == 1 else traffic.starts(number, seed)
 
 
 def replayed(row: Row, seed: int) -> Answers:
@@ -149,7 +144,7 @@ def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
     pattern, number = name.split("-")
     refresh = "allbank" if refreshes else "none"
     (row,) = rows("one_channel_reference", pattern=pattern, streams=number, refresh=refresh)
-    with np.load(DRAM / "one_channel_addresses.npz") as lists:
+    with np.load(traffic.DRAM / "one_channel_addresses.npz") as lists:
         addresses = lists[name].tolist()
     hbm = BankedDescription(channels=1, refreshes=refreshes)
     answers = saturated(hbm, ((address, False) for address in addresses), OUTSTANDING)

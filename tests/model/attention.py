@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tests.model import routing
 from tests.model.compute import added, elementwise, fold, map1, map2, matmul, matmul_sum, row_sum
 from tests.model.graph import Graph, Setting, Stream, Tile
 from tests.model.memory import load, random_load, random_store
-from tests.model.routing import (
-    cache_addresses,
-    consumer,
-    filter_last,
-    merge,
-    metadata,
-    parallelize,
-    partition,
-    reassemble,
-    selectors,
-)
 from tests.model.shape import expand, flatten
 
 DIM, BLOCK = 64, 16
@@ -44,8 +34,8 @@ def attention(
             _region(g, given, rows)
     elif strategy == "interleaved":
         whole = _inputs(g, lengths, rows, everything)
-        shares = [parallelize(g, flatten(g, 1, 2, each), regions, 1) for each in whole[:3]]
-        shares += [parallelize(g, flatten(g, 0, 1, each), regions) for each in whole[3:]]
+        shares = [routing.parallelize(g, flatten(g, 1, 2, each), regions, 1) for each in whole[:3]]
+        shares += [routing.parallelize(g, flatten(g, 0, 1, each), regions) for each in whole[3:]]
         for region in range(regions):
             _region(g, [share[region] for share in shares], rows)
     else:
@@ -57,16 +47,16 @@ def _dynamic(g: Graph, lengths: Sequence[int], rows: int, regions: int) -> None:
     count = len(lengths)
     started = min(regions, count)
     tokens = [Stream() for _ in range(regions)]
-    _, free = merge(g, tokens)
+    _, free = routing.merge(g, tokens)
     spare = _choose(g, [1] * (count - started) + [0] * started)
-    unused, asking = partition(g, free, flatten(g, 0, 1, spare), 2)
-    consumer(g, unused)
+    unused, asking = routing.partition(g, free, flatten(g, 0, 1, spare), 2)
+    routing.consumer(g, unused)
     first = flatten(g, 0, 1, _choose(g, range(started)))
     order = _choose(g, [0] * started + [1] * (count - started))
-    kept = flatten(g, 0, 1, reassemble(g, [first, asking], order, "kept"))
+    kept = flatten(g, 0, 1, routing.reassemble(g, [first, asking], order, "kept"))
     whole = _inputs(g, lengths, rows, range(count))
-    shares = [partition(g, each, kept, regions, 1) for each in whole[:3]]
-    shares += [partition(g, each, kept, regions) for each in whole[3:]]
+    shares = [routing.partition(g, each, kept, regions, 1) for each in whole[:3]]
+    shares += [routing.partition(g, each, kept, regions) for each in whole[3:]]
     for region in range(regions):
         loaded = _region(g, [share[region] for share in shares], rows)
         g.feed(fold(g, "ask", lambda _accumulator, _tile: (1, 0), [loaded]), tokens[region])
@@ -74,7 +64,9 @@ def _dynamic(g: Graph, lengths: Sequence[int], rows: int, regions: int) -> None:
 
 def _choose(g: Graph, numbers: Sequence[int]) -> Stream:
     """[1, n] of one-hot."""
-    return selectors(g, [([one], int(i == len(numbers) - 1)) for i, one in enumerate(numbers)])
+    return routing.selectors(
+        g, [([one], int(i == len(numbers) - 1)) for i, one in enumerate(numbers)]
+    )
 
 
 def _inputs(g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]) -> list[Stream]:
@@ -86,9 +78,9 @@ def _inputs(g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int])
 def _metadata(g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int]) -> list[Stream]:
     """Numbers, tiles and offsets of requests, [1, b]."""
     return [
-        metadata(g, members),
-        metadata(g, [-(-(lengths[each] + 1) // rows) for each in members]),
-        metadata(g, [lengths[each] % rows for each in members]),
+        routing.metadata(g, members),
+        routing.metadata(g, [-(-(lengths[each] + 1) // rows) for each in members]),
+        routing.metadata(g, [lengths[each] % rows for each in members]),
     ]
 
 
@@ -117,11 +109,13 @@ def _cache(
         assert value.cols == row.cols
         return 1, value
 
-    loaded = random_load(g, cache_addresses(g, numbers, lengths, "read"), (rows, DIM), "load")
-    place = filter_last(g, lengths)
-    last, others = partition(g, loaded, place, 2)
+    loaded = random_load(
+        g, routing.cache_addresses(g, numbers, lengths, "read"), (rows, DIM), "load"
+    )
+    place = routing.filter_last(g, lengths)
+    last, others = routing.partition(g, loaded, place, 2)
     opened = map2(g, "offset", fixed, last, offsets)
     joined = map2(g, "append", appended, opened, flatten(g, 0, 1, token))
     home = map2(g, "home", fixed, numbers, lengths)
     random_store(g, home, g.hop(joined), "store")
-    return loaded, flatten(g, 0, 1, reassemble(g, [joined, others], place, "join"))
+    return loaded, flatten(g, 0, 1, routing.reassemble(g, [joined, others], place, "join"))

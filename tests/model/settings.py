@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 
 from fabric import Hardware, Program
-from fabric.graph.hardware.description import (
-    ChannelDescription,
-    ComputeDescription,
-    DtypeName,
-    FlatDescription,
-    OnChipDescription,
-    TileDescription,
-)
+from fabric.graph.hardware import description
 from fabric.graph.loading.program_file import load_program
 from tests.model.attention import attention
 from tests.model.graph import Graph, Setting
@@ -24,7 +17,7 @@ from tests.model.moe import Layer, moe
 from tests.model.swiglu import swiglu
 from tests.programs.loading import PROGRAMS
 
-DTYPES: dict[int, DtypeName] = {1: "float8_e4m3", 2: "bfloat16", 4: "float32"}
+DTYPES: dict[int, description.DtypeName] = {1: "float8_e4m3", 2: "bfloat16", 4: "float32"}
 EXPERTS, TOP_K, HIDDEN, INTER = 8, 2, 64, 128  # of the model tiny
 
 
@@ -50,7 +43,7 @@ class Drawn:
 
 def hardware(setting: Setting) -> Hardware:
     return Hardware(
-        hbm=FlatDescription(
+        hbm=description.FlatDescription(
             channels=setting.channels,
             request_bytes=setting.request,
             latency_cycles=setting.latency,
@@ -58,10 +51,10 @@ def hardware(setting: Setting) -> Hardware:
             startup_cycles=setting.startup,
             requests_per_bundle=setting.bundle,
         ),
-        on_chip=OnChipDescription(bytes_per_cycle=setting.on_chip),
-        channel=ChannelDescription(depth=setting.depth, interval_cycles=setting.apart),
-        compute=ComputeDescription(flops_per_cycle=setting.flops),
-        tile=TileDescription(dtype=DTYPES[setting.element_bytes]),
+        on_chip=description.OnChipDescription(bytes_per_cycle=setting.on_chip),
+        channel=description.ChannelDescription(depth=setting.depth, interval_cycles=setting.apart),
+        compute=description.ComputeDescription(flops_per_cycle=setting.flops),
+        tile=description.TileDescription(dtype=DTYPES[setting.element_bytes]),
     )
 
 

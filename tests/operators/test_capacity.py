@@ -18,17 +18,7 @@ from fabric.graph.hardware.description import OnChipDescription
 from fabric.timing.engine.on_chip import OnChipMemory
 from fabric.timing.machine import assembly
 from tests import definitions
-from tests.operators.driving import (
-    FLOAT,
-    Choices,
-    Collect,
-    Emit,
-    decode,
-    draw,
-    encode,
-    number_in,
-    tile,
-)
+from tests.operators import driving
 from tests.operators.test_schedules import counted
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
@@ -54,8 +44,8 @@ def limited(tiles: int | None) -> fab.Hardware:
 
 
 def _source(tensor: Any, dims: int, *shape: int, gaps: Sequence[int] = (0,)) -> fab.Stream:
-    made = definitions.map_values(tile, dims, tensor)
-    return Emit(fab.StreamType(shape, FLOAT), encode(made, dims), gaps)()
+    made = definitions.map_values(driving.tile, dims, tensor)
+    return driving.Emit(fab.StreamType(shape, driving.FLOAT), driving.encode(made, dims), gaps)()
 
 
 def _run(
@@ -65,13 +55,14 @@ def _run(
     with fab.hardware_scope(limited(tiles)), fab.Program("limited", channel_depth=1000) as program:
         for stream in wire():
             seen: list[Element] = []
-            Collect(seen, (0,))(stream)
+            driving.Collect(seen, (0,))(stream)
             ends.append((seen, len(stream.shape)))
     with memory_made() as memories:
         # A remedy is tried with runs of their own, whose elements would be collected, too.
         report = fab.simulate(program, mode="functional", on_deadlock="describe")
     found = [
-        definitions.map_values(number_in, dims, decode(elements, dims)) for elements, dims in ends
+        definitions.map_values(driving.number_in, dims, driving.decode(elements, dims))
+        for elements, dims in ends
     ]
     return report, found, memories[0]
 
@@ -127,7 +118,7 @@ def test_a_routed_buffer_is_held_by_all_it_is_routed_to(hits: tuple[int, ...]) -
     def wire() -> list[fab.Stream]:
         buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
         chosen = fab.Selector(hits, 3)
-        selectors = Emit(fab.StreamType((3,), fab.SelectorType(3)), [(chosen, 0)] * 3)()
+        selectors = driving.Emit(fab.StreamType((3,), fab.SelectorType(3)), [(chosen, 0)] * 3)()
         return [op.Streamify()(each) for each in op.Partition(3)(buffers, selectors)]
 
     report, found, memory = _run(wire, 2)
@@ -138,7 +129,9 @@ def test_a_routed_buffer_is_held_by_all_it_is_routed_to(hits: tuple[int, ...]) -
 def test_buffers_that_are_left_over_are_given_back() -> None:
     def wire() -> list[fab.Stream]:
         buffers = op.Bufferize()(_source([[1, 2], [3, 4], [5, 6]], 2, 3, 2))
-        selectors = Emit(fab.StreamType((1,), fab.SelectorType(1)), [(fab.Selector((0,), 1), 0)])()
+        selectors = driving.Emit(
+            fab.StreamType((1,), fab.SelectorType(1)), [(fab.Selector((0,), 1), 0)]
+        )()
         return [op.Streamify()(op.Reassemble()([buffers], selectors))]
 
     report, found, memory = _run(wire, 4)
@@ -156,8 +149,8 @@ def test_accumulators_take_room_while_they_are_filled() -> None:
 
 
 def crowd(seed: int) -> tuple[Callable[[], Sequence[fab.Stream]], int]:
-    choices = Choices(random.Random(seed).randbytes(400))
-    drawn = [draw(choices, 2, tile, fixed=[None]) for _ in range(3)]
+    choices = driving.Choices(random.Random(seed).randbytes(400))
+    drawn = [driving.draw(choices, 2, driving.tile, fixed=[None]) for _ in range(3)]
     longest = sum(max((len(group) for group in each.tensor), default=0) for each in drawn)
     gaps = [choices.pick(((0,), (1,), (0, 4))) for _ in drawn]
     repeats = [1 + choices.below(3) for _ in drawn]
@@ -165,7 +158,9 @@ def crowd(seed: int) -> tuple[Callable[[], Sequence[fab.Stream]], int]:
     def wire() -> list[fab.Stream]:
         ends: list[fab.Stream] = []
         for each, gap, count in zip(drawn, gaps, repeats, strict=True):
-            source = Emit(fab.StreamType(each.shape, FLOAT), encode(each.tensor, 2), gap)()
+            source = driving.Emit(
+                fab.StreamType(each.shape, driving.FLOAT), driving.encode(each.tensor, 2), gap
+            )()
             buffers = op.Bufferize()(source)
             ends += [
                 op.Streamify((count,))(buffers),

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import fabric.extend as ext
+import operators as op
 from fabric import Layout, Program, ShapeError, Stream, simulate
-from operators import (
-    Bufferize,
-    Convert,
-    LinearOffChipLoad,
-    LinearOffChipStore,
-    Tensor,
-)
 from tests.fabric.layouts.layouts import places, streamed, tensor
 from tests.profiles import examples
 
@@ -33,8 +27,8 @@ def loaded(layout: Layout) -> Stream:
     x = tensor(layout.shape).astype(np.float32)
     size = layout.rows, layout.cols
     tiles = np.stack([tile.reshape(1, *size) for tile in streamed(x, layout)])
-    stored = Tensor(tiles.shape, tiles, dtype="float32")
-    load = LinearOffChipLoad(stored, size, (layout.count,), (1,), name="source")
+    stored = op.Tensor(tiles.shape, tiles, dtype="float32")
+    load = op.LinearOffChipLoad(stored, size, (layout.count,), (1,), name="source")
     return load().laid_out(layout)
 
 
@@ -48,17 +42,19 @@ def stacked(layout: Layout) -> NDArray[Any]:
 
 def converted(source: Layout, wanted: Layout) -> Program:
     with Program("convert", mode="functional") as program:
-        stream = Convert(wanted)(loaded(source))
+        stream = op.Convert(wanted)(loaded(source))
         assert stream.shape == (1, *wanted.trips)
         assert stream.layout == wanted
-        LinearOffChipStore("y")(stream)
+        op.LinearOffChipStore("y")(stream)
     program.expect(rtol=0, atol=0, y=lambda: stacked(wanted))
     return program
 
 
 def buffers(program: Program) -> list[str]:
     return [
-        str(node.outputs[0].type) for node in program.nodes if isinstance(node.operator, Bufferize)
+        str(node.outputs[0].type)
+        for node in program.nodes
+        if isinstance(node.operator, op.Bufferize)
     ]
 
 
@@ -87,11 +83,11 @@ def test_conversion_of_equal_orders_has_no_buffer() -> None:
     split = Layout((8, 8), (4, 2), (2, 2, 2), (4, 2, 4), (1, 1, 0))
     with Program("equal") as program:
         stream = loaded(BY_COLUMNS)
-        again = Convert(split)(stream)
+        again = op.Convert(split)(stream)
         assert again.shape == (1, 2, 2, 2)
         assert buffers(program) == []
         before = len(program.nodes)
-        same = Convert(split)(again)
+        same = op.Convert(split)(again)
         assert (same.shape, len(program.nodes)) == (again.shape, before)
     by_rows = Layout.tiled((8, 8), (4, 2))
     assert [ext.conversion(split, each).equal for each in (BY_COLUMNS, by_rows)] == [True, False]
@@ -137,14 +133,14 @@ def test_conversion_of_random_orders_is_verified(data: st.DataObject) -> None:
         return
     assert simulate(program).verified
     live = ext.live_tiles(source, wanted)
-    found = Convert(wanted).buffer(source)
+    found = op.Convert(wanted).buffer(source)
     assert found.tiles * found.rounds == source.count
     written, read = (split(places(order), found.rounds) for order in (source, wanted))
     assert live == max(map(fewest, written, read)) <= found.tiles
     if len(set(places(source))) == source.count:
         assert live == fewest(places(source), places(wanted))
     if not source.same_order(wanted):
-        (buffer,) = [n.outputs[0] for n in program.nodes if isinstance(n.operator, Bufferize)]
+        (buffer,) = [n.outputs[0] for n in program.nodes if isinstance(n.operator, op.Bufferize)]
         assert isinstance(buffer.value, ext.BufferType)
         assert ext.product(buffer.value.shape) == found.tiles
 

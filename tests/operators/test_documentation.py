@@ -14,15 +14,11 @@ import fabric
 import fabric.extend
 import operators
 from fabric.extend import Operator
+from fabric.shell import library
 from fabric.shell.cli import main
-from fabric.shell.library import (
-    Entry,
-    families,
-    installed,
-)
 from operators import Function, Reduction, Split
 
-ENTRIES = {each.name: each for each in installed()}
+ENTRIES = {each.name: each for each in library.installed()}
 TABLES = {
     "Off-chip memory (Table 3)": 4,
     "On-chip memory (Table 4)": 2,
@@ -72,14 +68,14 @@ def test_list_has_every_public_operator_and_function() -> None:
 
 
 def test_tables_of_the_paper_come_first() -> None:
-    found = {family: len(group) for family, group in families(ENTRIES.values()).items()}
+    found = {family: len(group) for family, group in library.families(ENTRIES.values()).items()}
 
     assert list(TABLES.items()) == list(found.items())[:5]
     assert not [family for family in list(found)[5:] if "Table" in family]
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
-def test_example_prints_what_it_says(entry: Entry) -> None:
+def test_example_prints_what_it_says(entry: library.Entry) -> None:
     text = entry.text.sections["Example"]
     names: dict[str, Any] = {}
     printed = io.StringIO()

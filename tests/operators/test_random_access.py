@@ -9,14 +9,9 @@ import numpy as np
 import pytest
 from typing_extensions import override
 
+import operators as op
 from fabric import Program, simulate
 from fabric.extend import Ports
-from operators import (
-    Flatten,
-    LinearOffChipLoad,
-    Metadata,
-    RandomOffChipStore,
-)
 from tests.bases import Sink
 from tests.schedules import SCHEDULES, schedule
 
@@ -27,8 +22,8 @@ def test_two_stores_may_share_an_output() -> None:
     tensor = np.zeros((64, 128), np.float32)
     with Program("store", mode="functional") as program:
         for place in (0, 1):
-            data = Flatten(0, 1)(LinearOffChipLoad(WEIGHTS[:32], (32, 128))())
-            RandomOffChipStore("y", tensor, (32, 128))(Metadata(np.array([place]))(), data)
+            data = op.Flatten(0, 1)(op.LinearOffChipLoad(WEIGHTS[:32], (32, 128))())
+            op.RandomOffChipStore("y", tensor, (32, 128))(op.Metadata(np.array([place]))(), data)
     wanted = np.concatenate([WEIGHTS[:32], WEIGHTS[:32]])
     program.expect(y=lambda: wanted)
 
@@ -43,9 +38,9 @@ def test_later_store_to_one_place_stays(places: tuple[int, ...], name: str | int
     seen: list[tuple[int, int, int, float]] = []
     with Program("places", mode="functional") as program:
         for number, first in enumerate(places):
-            data = Flatten(0, 1)(LinearOffChipLoad(np.full((3, 16), number + 1.0), (1, 16))())
+            data = op.Flatten(0, 1)(op.LinearOffChipLoad(np.full((3, 16), number + 1.0), (1, 16))())
             numbers = np.roll([0, 1, 2], -first)
-            done = RandomOffChipStore("y", tensor, (1, 16))(Metadata(numbers)(), data)
+            done = op.RandomOffChipStore("y", tensor, (1, 16))(op.Metadata(numbers)(), data)
             Acknowledged(seen, number, numbers.tolist())(done)
     program.expect(y=lambda: last_of(seen, tensor))
     with schedule(name):

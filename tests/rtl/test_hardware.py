@@ -350,19 +350,6 @@ def test_shipped_programs_under_verilator_equal_their_runs(tmp_path: Path) -> No
     assert linted(tmp_path, "modules.sv", "top.sv", "testbench.sv") == ""
 
 
-@pytest.mark.deep
-def test_command_compares_transfers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["rtl", PROGRAM, "-p", "tokens=2", "-o", str(tmp_path), "--run", "--json"])
-    found = json.loads(capsys.readouterr().out)
-
-    assert status == 0
-    assert found["status"] == "equal"
-    assert found["equal"]
-    assert found["channels"] == 31
-    assert found["hardware"]["channel"] == {"depth": 2, "interval_cycles": 1}
-    assert found["first_difference"] is None
-
-
 def test_command_names_an_operator_without_hardware(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 
 from fabric import simulate
+from fabric.explore.serving import run_costs
 from fabric.explore.serving.driver import conduct_serving
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import ServingResult
-from fabric.explore.serving.run_costs import (
-    FabricCost,
-    FabricDescription,
-    LayerRuns,
-)
 from fabric.explore.serving.server import Server
 from fabric.explore.study.evaluation import Job, known_before, outcome_of
 from fabric.explore.study.outcome import Before, Outcome
@@ -31,7 +27,7 @@ from tests.serving.validation import DATA
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 
-DESCRIBED = FabricDescription(
+DESCRIBED = run_costs.FabricDescription(
     program=PROGRAMS / "decoder.py",
     parameters={"model": "tiny", "parallelisation": "dynamic"},
     hardware=PROGRAMS / "hardware/paper_priced.toml",
@@ -88,14 +84,18 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def cost(folder: Path, described: FabricDescription = DESCRIBED) -> tuple[FabricCost, Here]:
+def cost(
+    folder: Path, described: run_costs.FabricDescription = DESCRIBED
+) -> tuple[run_costs.FabricCost, Here]:
     workers = Here()
     grid = _layer_runs(folder, workers, described).grid(requests(), SERVER)
-    return FabricCost(described, grid), workers
+    return run_costs.FabricCost(described, grid), workers
 
 
-def _layer_runs(folder: Path, workers: Here, described: FabricDescription = DESCRIBED) -> LayerRuns:
-    return LayerRuns(described, "", folder, workers, lambda _: None)
+def _layer_runs(
+    folder: Path, workers: Here, described: run_costs.FabricDescription = DESCRIBED
+) -> run_costs.LayerRuns:
+    return run_costs.LayerRuns(described, "", folder, workers, lambda _: None)
 
 
 @pytest.mark.deep
@@ -214,7 +214,7 @@ def test_routing_is_drawn_from_the_recorded_rows(kept: Path) -> None:
     ],
 )
 def test_grids_that_miss_steps_are_refused(
-    described: FabricDescription, said: str, tmp_path: Path
+    described: run_costs.FabricDescription, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigurationError) as raised:
         cost(tmp_path, described)
@@ -250,4 +250,4 @@ def test_serving_on_the_fabric_is_resumed(kept: Path, tmp_path: Path) -> None:
 def test_page_on_serving_lists_every_key_of_a_fabric() -> None:
     table = PAGE.read_text(encoding="utf-8").partition('`kind = "fabric"` | meaning')[2]
     listed = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE)))
-    assert sorted(listed) == sorted(each.name for each in fields(FabricDescription))
+    assert sorted(listed) == sorted(each.name for each in fields(run_costs.FabricDescription))

@@ -18,14 +18,7 @@ from fabric.graph.loading.program_file import load_program
 from tests.operators.driving import Choices
 from tests.profiles import examples, spread
 from tests.programs.loading import PROGRAMS, program
-from tests.symbolic.bounded import (
-    MEMORIES,
-    Bounded,
-    Memory,
-    compared,
-    drawn_hardware,
-    drawn_options,
-)
+from tests.symbolic import bounded
 
 Engine = Literal["compiled", "tasks"]
 
@@ -60,7 +53,7 @@ SHIPPED: list[tuple[str, dict[str, Any]]] = [
 def test_shipped_program_is_within_its_bounds(
     name: str, parameters: dict[str, Any], engine: Engine
 ) -> None:
-    _, report = compared(program(name, **parameters), engine=engine)
+    _, report = bounded.compared(program(name, **parameters), engine=engine)
     assert "completed" == report.status
 
 
@@ -71,16 +64,16 @@ def test_shipped_program_on_drawn_hardware_is_within_its_bounds(
     for number in range(2):
         source = random.Random(f"{name} {parameters} {number}")
         given = [f"{key}={value}" for key, value in parameters.items()]
-        hardware = drawn_hardware(Choices(source.randbytes(20)))
+        hardware = bounded.drawn_hardware(Choices(source.randbytes(20)))
         built = load_program(PROGRAMS / f"{name}.py", given, hardware).program
-        compared(built, **drawn_options(built, source))
+        bounded.compared(built, **bounded.drawn_options(built, source))
 
 
 @pytest.mark.parametrize("rows", [16, 64])
 @pytest.mark.parametrize("cols", [16, 32, 128, 256])
 def test_bound_of_published_swiglu_is_within_a_fifth_of_the_cycles(rows: int, cols: int) -> None:
     built = program("swiglu", "hdl_validation.toml", tile_batch=rows, tile_inter=cols)
-    known, report = compared(built)
+    known, report = bounded.compared(built)
     assert report.cycles is not None
     assert known.at_least["cycles"] > Fraction(4, 5) * report.cycles
 
@@ -90,18 +83,20 @@ def test_bound_of_published_swiglu_is_within_a_fifth_of_the_cycles(rows: int, co
 def test_all_figures_of_published_moe_but_cycles_are_exact(
     model: str, tiling: dict[str, Any]
 ) -> None:
-    known, report = compared(program("moe", "paper.toml", model=model, batch=2, **tiling))
+    known, report = bounded.compared(program("moe", "paper.toml", model=model, batch=2, **tiling))
     assert report.cycles is not None
     assert known.at_least["cycles"] > Fraction(9, 10) * report.cycles
     assert ["cycles"] == list(known.at_least)
     assert known.sized["channel_bytes"] == report.channel_bytes
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_bytes_that_spilling_changes_are_bounded(memory: Memory) -> None:
+@pytest.mark.parametrize("memory", bounded.MEMORIES)
+def test_bytes_that_spilling_changes_are_bounded(memory: bounded.Memory) -> None:
     on_chip = OnChipDescription(page_bytes=256, capacity_bytes=6_000, spill=True)
-    hardware = replace(drawn_hardware(Choices(b""), memory), on_chip=on_chip)
-    known, report = compared(load_program(PROGRAMS / "buffer_twice.py", [], hardware).program)
+    hardware = replace(bounded.drawn_hardware(Choices(b""), memory), on_chip=on_chip)
+    known, report = bounded.compared(
+        load_program(PROGRAMS / "buffer_twice.py", [], hardware).program
+    )
     assert report.spilled_bytes
     assert "hbm_bytes_moved" in known.at_least
     condition = Condition.parse(f"hbm_bytes_moved >= {report.hbm_bytes_moved}")
@@ -110,9 +105,9 @@ def test_bytes_that_spilling_changes_are_bounded(memory: Memory) -> None:
 
 def check_random(data: bytes) -> None:
     source = random.Random(data)
-    with hardware_scope(drawn_hardware(Choices(source.randbytes(20)))):
-        built = Bounded(Choices(data), functional=False, operators=16).program
-    compared(built, **drawn_options(built, source))
+    with hardware_scope(bounded.drawn_hardware(Choices(source.randbytes(20)))):
+        built = bounded.Bounded(Choices(data), functional=False, operators=16).program
+    bounded.compared(built, **bounded.drawn_options(built, source))
 
 
 @examples(quick=12, deep=100)

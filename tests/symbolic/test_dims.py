@@ -13,20 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric.analysis.symbolic.substitution import Substitution
-from fabric.graph.values.dims import (
-    Dim,
-    dim_text,
-    is_ragged,
-    product,
-    same,
-    short_text,
-    symbol,
-    undecided_in,
-)
+from fabric.graph.values import dims
 from fabric.graph.values.expression import at_least_one, ceil_div
 
-D, E = symbol("D"), symbol("E")
-N = symbol("n", ragged=True)
+D, E = dims.symbol("D"), dims.symbol("E")
+N = dims.symbol("n", ragged=True)
 
 
 @pytest.mark.parametrize(
@@ -42,31 +33,31 @@ N = symbol("n", ragged=True)
         (at_least_one(at_least_one(D)), "min(1, D)"),
         (at_least_one(ceil_div(D, 4)), "min(1, D)"),
         (at_least_one(3 * D), "min(1, D)"),
-        (product((at_least_one(D), D)), "D"),
-        (product((at_least_one(D), ceil_div(D, 16))), "ceil(D/16)"),
-        (product((at_least_one(D), at_least_one(D))), "min(1, D)"),
-        (product((at_least_one(D), E)), "E*min(1, D)"),
-        (product((at_least_one(D + E), D, E)), "D*E"),
-        (product((at_least_one(D + E), D + E)), "D + E"),
+        (dims.product((at_least_one(D), D)), "D"),
+        (dims.product((at_least_one(D), ceil_div(D, 16))), "ceil(D/16)"),
+        (dims.product((at_least_one(D), at_least_one(D))), "min(1, D)"),
+        (dims.product((at_least_one(D), E)), "E*min(1, D)"),
+        (dims.product((at_least_one(D + E), D, E)), "D*E"),
+        (dims.product((at_least_one(D + E), D + E)), "D + E"),
         (
-            product((at_least_one(D + D * E), at_least_one(D + D * N))),
+            dims.product((at_least_one(D + D * E), at_least_one(D + D * N))),
             "min(1, D*E + D)*min(1, D*n~ + D)",
         ),
-        (product((D, 0)), "0"),
+        (dims.product((D, 0)), "0"),
         (N, "n~"),
     ],
 )
-def test_expression_is_simplified(dim: Dim, text: str) -> None:
-    assert text == dim_text(dim)
+def test_expression_is_simplified(dim: dims.Dim, text: str) -> None:
+    assert text == dims.dim_text(dim)
 
 
 def test_long_sum_is_folded() -> None:
-    terms = [ceil_div(symbol(f"D_route[{i}]"), 4) for i in range(6)]
+    terms = [ceil_div(dims.symbol(f"D_route[{i}]"), 4) for i in range(6)]
 
-    assert "sum(ceil(D_route[0..5]/4))" == short_text(sum(terms))
-    assert "ceil(D_route[0]/4) + ceil(D_route[1]/4)" == short_text(sum(terms[:2]))
-    assert "sum(E*ceil(D_route[0..5]/4))" == short_text(product((E, sum(terms))))
-    assert ["D/E", "-D", "D - E"] == [short_text(dim) for dim in (D / E, -D, D - E)]
+    assert "sum(ceil(D_route[0..5]/4))" == dims.short_text(sum(terms))
+    assert "ceil(D_route[0]/4) + ceil(D_route[1]/4)" == dims.short_text(sum(terms[:2]))
+    assert "sum(E*ceil(D_route[0..5]/4))" == dims.short_text(dims.product((E, sum(terms))))
+    assert ["D/E", "-D", "D - E"] == [dims.short_text(dim) for dim in (D / E, -D, D - E)]
 
 
 @pytest.mark.parametrize(
@@ -94,20 +85,20 @@ def test_long_sum_is_folded() -> None:
         (at_least_one(D * (E + 1)), at_least_one(D * E + D) + 1, False),
     ],
 )
-def test_equality_is_decided_both_ways(left: Dim, right: Dim, equal: bool | None) -> None:
-    assert (equal, equal) == (same(left, right), same(right, left))
+def test_equality_is_decided_both_ways(left: dims.Dim, right: dims.Dim, equal: bool | None) -> None:
+    assert (equal, equal) == (dims.same(left, right), dims.same(right, left))
 
 
 def test_undecided_equality_is_noted() -> None:
-    with undecided_in() as pairs:
-        same(D, E)
-        same(D, D)
-        same(D + 1, D)
+    with dims.undecided_in() as pairs:
+        dims.same(D, E)
+        dims.same(D, D)
+        dims.same(D + 1, D)
 
     assert [(D, E)] == pairs
 
 
-def evaluated(dim: Dim, d: Any, e: Any = 0) -> Any:
+def evaluated(dim: dims.Dim, d: Any, e: Any = 0) -> Any:
     return Substitution({D: d, E: e}).dim(dim)
 
 
@@ -117,7 +108,7 @@ def test_simplifying_keeps_values(d: int, e: int, k: int, m: int) -> None:
     assert math.ceil(math.ceil(Fraction(d, k)) / m) == evaluated(ceil_div(ceil_div(D, k), m), d)
     assert -(-(k * d + m * e + 7) // m) == evaluated(ceil_div(k * D + m * E + 7, m), d, e)
     assert min(d, 1) * -(-d // k) * e == evaluated(
-        product((at_least_one(D), ceil_div(D, k), E)), d, e
+        dims.product((at_least_one(D), ceil_div(D, k), E)), d, e
     )
     assert -(-max(d - k + 1, 1 - k) // k) == evaluated(ceil_div(D - k + 1, k), d)
 
@@ -131,5 +122,5 @@ def test_means_are_exact() -> None:
     # A fraction stays inside of the rounding, even if the divisor divides its coefficient.
     assert 1 == evaluated(ceil_div(4 * D / E, 4), 1, 3)
     assert 3 == evaluated(ceil_div(8 * D / E + 4, 4), 2, 3)
-    assert is_ragged(4 * N + D)
-    assert not is_ragged(D)
+    assert dims.is_ragged(4 * N + D)
+    assert not dims.is_ragged(D)

@@ -5,19 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from fabric.display.terminal import plain_text
-from fabric.explore.sizing.result import (
-    Answer,
-    HeldOut,
-    Input,
-    MethodTotal,
-    SizedChannel,
-    Sizing,
-    settled,
-)
+from fabric.explore.sizing import result
 
 
-def channel(option: str, depth: int, element_bytes: int = 64, before: int = 2) -> SizedChannel:
-    return SizedChannel(
+def channel(
+    option: str, depth: int, element_bytes: int = 64, before: int = 2
+) -> result.SizedChannel:
+    return result.SizedChannel(
         option=option,
         name=f"from -> {option}",
         element_bytes=element_bytes,
@@ -30,7 +24,7 @@ def channel(option: str, depth: int, element_bytes: int = 64, before: int = 2) -
     )
 
 
-MANY = Sizing(
+MANY = result.Sizing(
     program="one",
     goal="same-cycles",
     method="search",
@@ -48,26 +42,26 @@ MANY = Sizing(
     keeps=False,
     reasons=("the memory is shared", "a merge takes what comes first"),
     inputs=(
-        Input("seed=0", None, 1_100, None, None),
-        Input("seed=1", 1_300, 1_200, 1_250, 1_260),
+        result.Input("seed=0", None, 1_100, None, None),
+        result.Input("seed=1", 1_300, 1_200, 1_250, 1_260),
     ),
     methods=(
-        MethodTotal("search", 1_000, 1_260, keeps=False, input="seed=1"),
-        MethodTotal("high-water", 1_500, None, keeps=False, input="seed=0"),
+        result.MethodTotal("search", 1_000, 1_260, keeps=False, input="seed=1"),
+        result.MethodTotal("high-water", 1_500, None, keeps=False, input="seed=0"),
     ),
     held_out=(
-        HeldOut("seed=2", 1_000, 1_000),
-        HeldOut("seed=3", 1_000, 1_001),
-        HeldOut("seed=4", 1_000, None),
-        HeldOut("seed=5", None, 9_999),
+        result.HeldOut("seed=2", 1_000, 1_000),
+        result.HeldOut("seed=3", 1_000, 1_001),
+        result.HeldOut("seed=4", 1_000, None),
+        result.HeldOut("seed=5", None, 9_999),
     ),
     repeats=4,
-    settled=settled([Answer({"a": 1}, (10 * n, 20 * n + 1)) for n in range(1, 5)]),
+    settled=result.settled([result.Answer({"a": 1}, (10 * n, 20 * n + 1)) for n in range(1, 5)]),
     is_placed=True,
 )
 
 
-def printed(sizing: Sizing, width: int) -> str:
+def printed(sizing: result.Sizing, width: int) -> str:
     return plain_text(sizing.sheet(2), width) + "\n"
 
 

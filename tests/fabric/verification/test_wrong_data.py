@@ -14,13 +14,8 @@ from fabric.extend import dtype_name
 from fabric.graph.hardware.description import TileDescription
 from fabric.graph.loading.program_file import load_program
 from operators import Add, LinearOffChipLoad, LinearOffChipStore, Map, Tensor
+from tests.fabric.verification import wrong_data
 from tests.fabric.verification.storing import Array, judged, random_numbers
-from tests.fabric.verification.wrong_data import (
-    FAULTS,
-    NEEDS_FLOATS,
-    NEEDS_NUMBERS,
-    NEEDS_SIGNS,
-)
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS, program
 
@@ -30,10 +25,10 @@ INTEGERS = ("int8", "int32", "uint64", "bool")
 CASES = [
     (name, dtype)
     for dtype in (*FLOATS, *INTEGERS)
-    for name in FAULTS
-    if (dtype in FLOATS or name not in NEEDS_FLOATS)
-    and (dtype not in ("uint64", "bool") or name not in NEEDS_SIGNS)
-    and (dtype != "bool" or name not in NEEDS_NUMBERS)
+    for name in wrong_data.FAULTS
+    if (dtype in FLOATS or name not in wrong_data.NEEDS_FLOATS)
+    and (dtype not in ("uint64", "bool") or name not in wrong_data.NEEDS_SIGNS)
+    and (dtype != "bool" or name not in wrong_data.NEEDS_NUMBERS)
 ]
 
 
@@ -66,7 +61,7 @@ BELOW_ITS_ROUNDING = {
 def test_wrong_data_are_refused(name: str, dtype: str) -> None:
     kind = dtype_named(dtype)
     for seed in range(5):
-        wanted, found = FAULTS[name](random_numbers(np.random.default_rng(seed), kind))
+        wanted, found = wrong_data.FAULTS[name](random_numbers(np.random.default_rng(seed), kind))
         if dtype == "float8_e4m3" and np.isinf(found).any():
             continue  # the type has no infinity
         if dtype not in BELOW_ITS_ROUNDING.get(name, ()):
@@ -83,7 +78,7 @@ def test_faults_below_the_rounding_pass_in_some_draws(name: str, dtype: str) -> 
     kind = dtype_named(dtype)
     passed = []
     for seed in range(5):
-        wanted, found = FAULTS[name](random_numbers(np.random.default_rng(seed), kind))
+        wanted, found = wrong_data.FAULTS[name](random_numbers(np.random.default_rng(seed), kind))
         passed.append(verified(found, wanted, kind))
     assert any(passed)
 

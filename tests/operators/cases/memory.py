@@ -12,35 +12,24 @@ import operators as op
 from fabric import SelectorType, Stream, Tile, TileType
 from operators.tiles.integers import INTEGER, integer
 from tests import definitions
-from tests.operators.driving import (
-    FLOAT,
-    NUMBER,
-    Case,
-    Choices,
-    Drawn,
-    draw,
-    number_in,
-    ragged,
-    selector,
-    tile,
-)
+from tests.operators import driving
 
 
-def _buffers(choices: Choices, rank: int, *, static: bool) -> Drawn:
+def _buffers(choices: driving.Choices, rank: int, *, static: bool) -> driving.Drawn:
     outer = 1 + choices.below(3)
     inner: list[int | None] = [
         choices.pick((2, 1, 3) if static else (2, 1, 3, 0)) for _ in range(rank)
     ]
     if not static:
         inner[0] = None
-    return draw(choices, outer + rank, tile, fixed=inner)
+    return driving.draw(choices, outer + rank, driving.tile, fixed=inner)
 
 
-def _numbers(drawn: Drawn) -> Any:
-    return definitions.map_values(number_in, drawn.dims, drawn.tensor)
+def _numbers(drawn: driving.Drawn) -> Any:
+    return definitions.map_values(driving.number_in, drawn.dims, drawn.tensor)
 
 
-def streamify(choices: Choices) -> Case:
+def streamify(choices: driving.Choices) -> driving.Case:
     rank = 1 + choices.below(2)
     affine = choices.maybe()
     drawn = _buffers(choices, rank, static=affine)
@@ -57,10 +46,12 @@ def streamify(choices: Choices) -> Case:
     def wire(source: Stream) -> Stream:
         return op.Streamify(repeats, *(pattern or ()))(op.Bufferize(rank)(source))
 
-    return Case(choices, [(drawn, FLOAT)], wire, [expected], plain=number_in)
+    return driving.Case(
+        choices, [(drawn, driving.FLOAT)], wire, [expected], plain=driving.number_in
+    )
 
 
-def streamify_referred(choices: Choices) -> Case:
+def streamify_referred(choices: driving.Choices) -> driving.Case:
     rank, extra = 1 + choices.below(2), choices.below(3)
     drawn = _buffers(choices, rank, static=False)
     outer = drawn.dims - rank
@@ -69,7 +60,9 @@ def streamify_referred(choices: Choices) -> Case:
         return [group(depth - 1) for _ in range(choices.pick((2, 1, 0, 3)))] if depth else 0
 
     guides = definitions.at_depth(lambda _: group(extra), outer, drawn.tensor)
-    reference = Drawn(guides, (*drawn.shape[:outer], *map(ragged, range(4, 4 + extra))))
+    reference = driving.Drawn(
+        guides, (*drawn.shape[:outer], *map(driving.ragged, range(4, 4 + extra)))
+    )
     expected = definitions.streamify(
         _numbers(drawn), outer, rank, (), None, reference.tensor, extra
     )
@@ -77,10 +70,16 @@ def streamify_referred(choices: Choices) -> Case:
     def wire(source: Stream, guide: Stream) -> Stream:
         return op.Streamify()(op.Bufferize(rank)(source), guide)
 
-    return Case(choices, [(drawn, FLOAT), (reference, NUMBER)], wire, [expected], plain=number_in)
+    return driving.Case(
+        choices,
+        [(drawn, driving.FLOAT), (reference, driving.NUMBER)],
+        wire,
+        [expected],
+        plain=driving.number_in,
+    )
 
 
-def _matrix(choices: Choices) -> tuple[np.ndarray[Any, Any], tuple[int, int]]:
+def _matrix(choices: driving.Choices) -> tuple[np.ndarray[Any, Any], tuple[int, int]]:
     rows, cols = 1 + choices.below(2), 1 + choices.below(3)
     shape = (rows * (1 + choices.below(3)), cols * (1 + choices.below(3)))
     return np.arange(prod(shape), dtype=np.float32).reshape(shape), (rows, cols)
@@ -91,7 +90,7 @@ def _lines(value: Tile) -> Any:
     return value.data.astype(float).tolist()
 
 
-def _strides(choices: Choices, shape: tuple[int, ...], items: int) -> tuple[int, ...]:
+def _strides(choices: driving.Choices, shape: tuple[int, ...], items: int) -> tuple[int, ...]:
     last, strides = items - 1, []
     for size in shape:
         # A dimension of 1 and an empty view may have any stride.
@@ -107,64 +106,69 @@ def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
-def load(choices: Choices) -> Case:
+def load(choices: driving.Choices) -> driving.Case:
     matrix, size = _matrix(choices)
     items = definitions.cut(matrix.tolist(), *size)
     dims = choices.below(3)
     shape = tuple(choices.pick((2, 1, 3, 0)) for _ in range(dims))
     strides = _strides(choices, shape, len(items))
     offset = choices.below(len(items) - _reach(shape, strides))
-    reference = draw(choices, 1 + choices.below(2))
+    reference = driving.draw(choices, 1 + choices.below(2))
     expected = definitions.per_reference(
         definitions.affine(items, shape, strides, offset), reference.dims, reference.tensor
     )
     operator = op.LinearOffChipLoad(matrix, size, shape, strides, offset)
-    return Case(choices, [(reference, NUMBER)], operator, [expected], plain=_lines)
+    return driving.Case(choices, [(reference, driving.NUMBER)], operator, [expected], plain=_lines)
 
 
-def random_load(choices: Choices) -> Case:
+def random_load(choices: driving.Choices) -> driving.Case:
     matrix, size = _matrix(choices)
     items = definitions.cut(matrix.tolist(), *size)
-    drawn = draw(choices, 1 + choices.below(3), lambda _: choices.below(len(items)))
-    addresses = Drawn(definitions.map_values(integer, drawn.dims, drawn.tensor), drawn.shape)
+    drawn = driving.draw(choices, 1 + choices.below(3), lambda _: choices.below(len(items)))
+    addresses = driving.Drawn(
+        definitions.map_values(integer, drawn.dims, drawn.tensor), drawn.shape
+    )
     expected = definitions.map_values(items.__getitem__, drawn.dims, drawn.tensor)
     operator = op.RandomOffChipLoad(matrix, size)
-    return Case(choices, [(addresses, INTEGER)], operator, [expected], plain=_lines)
+    return driving.Case(choices, [(addresses, INTEGER)], operator, [expected], plain=_lines)
 
 
-def expert_addresses(choices: Choices) -> Case:
+def expert_addresses(choices: driving.Choices) -> driving.Case:
     tiles = 1 + choices.below(3)
-    drawn = draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
+    drawn = driving.draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
     selectors = definitions.map_values(
-        lambda expert: selector(4)({expert}), drawn.dims, drawn.tensor
+        lambda expert: driving.selector(4)({expert}), drawn.dims, drawn.tensor
     )
     expected = definitions.expert_addresses(tiles, drawn.dims, drawn.tensor)
-    inputs = [(Drawn(selectors, drawn.shape), SelectorType(4, hits=1))]
-    return Case(choices, inputs, op.ExpertAddresses(tiles), [expected], plain=_integer_in)
+    inputs = [(driving.Drawn(selectors, drawn.shape), SelectorType(4, hits=1))]
+    return driving.Case(choices, inputs, op.ExpertAddresses(tiles), [expected], plain=_integer_in)
 
 
 def _integer_in(value: Tile) -> int:
-    return int(number_in(value))
+    return int(driving.number_in(value))
 
 
-def cache_read_addresses(choices: Choices) -> Case:
-    requests = draw(choices, 1 + choices.below(2), lambda _: choices.below(5))
+def cache_read_addresses(choices: driving.Choices) -> driving.Case:
+    requests = driving.draw(choices, 1 + choices.below(2), lambda _: choices.below(5))
     lengths = definitions.map_values(lambda _: choices.below(4), requests.dims, requests.tensor)
     expected = definitions.cache_read_addresses(4, requests.dims, requests.tensor, lengths)
     inputs = [
-        (Drawn(definitions.map_values(integer, requests.dims, each), requests.shape), INTEGER)
+        (
+            driving.Drawn(definitions.map_values(integer, requests.dims, each), requests.shape),
+            INTEGER,
+        )
         for each in (requests.tensor, lengths)
     ]
-    return Case(choices, inputs, op.CacheReadAddresses(4), [expected], plain=_integer_in)
+    return driving.Case(choices, inputs, op.CacheReadAddresses(4), [expected], plain=_integer_in)
 
 
-def filter_last_tile(choices: Choices) -> Case:
-    lengths = draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
+def filter_last_tile(choices: driving.Choices) -> driving.Case:
+    lengths = driving.draw(choices, 1 + choices.below(2), lambda _: choices.below(4))
     expected = definitions.filter_last_tile(lengths.dims, lengths.tensor)
     made = definitions.map_values(integer, lengths.dims, lengths.tensor)
-    return Case(
+    return driving.Case(
         choices,
-        [(Drawn(made, lengths.shape), INTEGER)],
+        [(driving.Drawn(made, lengths.shape), INTEGER)],
         op.FilterLastTile(),
         [expected],
         plain=lambda value: set(value.hits),
@@ -174,11 +178,13 @@ def filter_last_tile(choices: Choices) -> Case:
 _names = count()
 
 
-def store(choices: Choices) -> Case:
-    drawn = draw(choices, 1 + choices.below(3), tile, fixed=[1 + choices.below(3)])
+def store(choices: driving.Choices) -> driving.Case:
+    drawn = driving.draw(choices, 1 + choices.below(3), driving.tile, fixed=[1 + choices.below(3)])
     expected = definitions.stacked(
         drawn.dims,
-        definitions.map_values(lambda value: [[number_in(value)]], drawn.dims, drawn.tensor),
+        definitions.map_values(
+            lambda value: [[driving.number_in(value)]], drawn.dims, drawn.tensor
+        ),
     )
     name = f"y{next(_names)}"
 
@@ -187,14 +193,14 @@ def store(choices: Choices) -> Case:
         return []
 
     wanted = np.array(expected).reshape(-1, len(expected[0]) if expected else 1)
-    return Case(choices, [(drawn, FLOAT)], wire, [], stores={name: wanted})
+    return driving.Case(choices, [(drawn, driving.FLOAT)], wire, [], stores={name: wanted})
 
 
-def random_store(choices: Choices) -> Case:
+def random_store(choices: driving.Choices) -> driving.Case:
     matrix, size = _matrix(choices)
     tiles = len(definitions.cut(matrix.tolist(), *size))
     across = matrix.shape[1] // size[1]
-    drawn = draw(choices, 1 + choices.below(2), lambda _: choices.below(tiles))
+    drawn = driving.draw(choices, 1 + choices.below(2), lambda _: choices.below(tiles))
     numbers = iter(range(100, 1 << 20))
     wanted = matrix.copy()
 
@@ -203,14 +209,16 @@ def random_store(choices: Choices) -> Case:
         for row in range(size[0]):
             for col in range(size[1]):
                 wanted[address // across * size[0] + row, address % across * size[1] + col] = number
-        return Tile(*size, FLOAT.dtype, np.full(size, number, FLOAT.dtype))
+        return Tile(*size, driving.FLOAT.dtype, np.full(size, number, driving.FLOAT.dtype))
 
-    blocks = Drawn(definitions.map_values(block, drawn.dims, drawn.tensor), drawn.shape)
-    addresses = Drawn(definitions.map_values(integer, drawn.dims, drawn.tensor), drawn.shape)
+    blocks = driving.Drawn(definitions.map_values(block, drawn.dims, drawn.tensor), drawn.shape)
+    addresses = driving.Drawn(
+        definitions.map_values(integer, drawn.dims, drawn.tensor), drawn.shape
+    )
     name = f"y{next(_names)}"
-    return Case(
+    return driving.Case(
         choices,
-        [(addresses, INTEGER), (blocks, TileType(*size, FLOAT.dtype))],
+        [(addresses, INTEGER), (blocks, TileType(*size, driving.FLOAT.dtype))],
         op.RandomOffChipStore(name, matrix, size),
         [definitions.map_values(lambda _: True, drawn.dims, drawn.tensor)],
         stores={name: wanted},

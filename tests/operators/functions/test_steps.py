@@ -11,90 +11,71 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import TileType, dtype_named
+from operators.functions import ordering, steps
 from operators.functions.choosing import TakenAlong, TopPlaces
 from operators.functions.matmul import Convolved, Windows
-from operators.functions.ordering import (
-    Along,
-    ExtremePlace,
-    Extremes,
-    OnAxes,
-    Picked,
-    Put,
-    Running,
-    SortedPlaces,
-    Taken,
-    Tap,
-    Weighed,
-    WindowPlaces,
-)
 from operators.functions.row_functions import LayerNorm, Reduced, RMSNorm, Softmax, Variance
-from operators.functions.steps import (
-    Chain,
-    Columns,
-    ComplexProduct,
-    Cut,
-    Joined,
-    Placed,
-    Pointwise,
-    Step,
-)
-from tests.operators.functions.test_integers import (
-    SEEDS,
-    TYPES,
-    computed,
-    matrix_of,
-    outcome,
-    tile_of,
-)
+from tests.operators.functions import test_integers
 from tests.profiles import examples
 
 FLOAT, INT64 = dtype_named("float32"), dtype_named("int64")
 
 
 TAPS = (
-    (Tap((0, 1), (0.5, 0.5)), Tap((2,), (1.0,))),
-    (Tap((0, 1, 2), (1.0, 2.0, 3.0)), Tap((), ())),
+    (ordering.Tap((0, 1), (0.5, 0.5)), ordering.Tap((2,), (1.0,))),
+    (ordering.Tap((0, 1, 2), (1.0, 2.0, 3.0)), ordering.Tap((), ())),
 )
 WINDOWS = (((0, 1), (1, 2), (2,)), ((0, 1, 2), (3,)))
 
 
-def along(function: OnAxes, *sizes: tuple[int, ...], result: tuple[int, ...]) -> Along:
+def along(
+    function: ordering.OnAxes, *sizes: tuple[int, ...], result: tuple[int, ...]
+) -> ordering.Along:
     grids = tuple((5, *size) if len(size) > 1 else (5, 2, *size) for size in sizes)
     rank = len(grids[0])
     axes = tuple(range(rank - len(result), rank))
-    return Along(tuple(range(len(sizes))), FLOAT, function, grids, axes, result)
+    return ordering.Along(tuple(range(len(sizes))), FLOAT, function, grids, axes, result)
 
 
 # Step, shapes of its operands, shape of its result, operations.
-COUNTED: list[tuple[Step, list[tuple[int, int]], tuple[int, int], int]] = [
-    (along(Taken((0, 0)), (4,), result=(2,)), [(10, 4)], (10, 2), 0),
+COUNTED: list[tuple[steps.Step, list[tuple[int, int]], tuple[int, int], int]] = [
+    (along(ordering.Taken((0, 0)), (4,), result=(2,)), [(10, 4)], (10, 2), 0),
     # Of 3 x 4 numbers first 2 x 4 are made: 3 operations of two numbers, 1 of one; then 2 x 2: 5
     # of three numbers, none of none.
-    (along(Weighed(TAPS), (3, 4), result=(2, 2)), [(15, 4)], (10, 2), 5 * (4 * (3 + 1) + 2 * 5)),
-    (along(Running("max"), (4,), result=(4,)), [(10, 4)], (10, 4), 10 * 4),
-    (along(SortedPlaces(), (1,), result=(1,)), [(10, 1)], (10, 1), 10 * 1),
-    (along(SortedPlaces(), (4,), result=(4,)), [(10, 4)], (10, 4), 10 * 4 * 2),
-    (along(SortedPlaces(), (5,), result=(5,)), [(10, 5)], (10, 5), 10 * 5 * 3),
-    (along(ExtremePlace(True), (4,), result=(1,)), [(10, 4)], (10, 1), 10 * 4),
+    (
+        along(ordering.Weighed(TAPS), (3, 4), result=(2, 2)),
+        [(15, 4)], (10, 2), 5 * (4 * (3 + 1) + 2 * 5),
+    ),
+    (along(ordering.Running("max"), (4,), result=(4,)), [(10, 4)], (10, 4), 10 * 4),
+    (along(ordering.SortedPlaces(), (1,), result=(1,)), [(10, 1)], (10, 1), 10 * 1),
+    (along(ordering.SortedPlaces(), (4,), result=(4,)), [(10, 4)], (10, 4), 10 * 4 * 2),
+    (along(ordering.SortedPlaces(), (5,), result=(5,)), [(10, 5)], (10, 5), 10 * 5 * 3),
+    (along(ordering.ExtremePlace(True), (4,), result=(1,)), [(10, 4)], (10, 1), 10 * 4),
     # 3 windows of 2, 2 and 1 numbers for each of 4 columns, then 2 of 3 and 1 for each of 3 rows.
-    (along(Extremes(WINDOWS), (3, 4), result=(3, 2)), [(15, 4)], (15, 2), 5 * (4 * 2 + 3 * 2)),
+    (
+        along(ordering.Extremes(WINDOWS), (3, 4), result=(3, 2)),
+        [(15, 4)], (15, 2), 5 * (4 * 2 + 3 * 2),
+    ),
     # The products of 2, 2 and 1 with 3 and 1, less 1 each.
     (
-        along(WindowPlaces(WINDOWS), (3, 4), result=(3, 2)),
+        along(ordering.WindowPlaces(WINDOWS), (3, 4), result=(3, 2)),
         [(15, 4)],
         (15, 2),
         5 * (5 + 5 + 2 + 1 + 1 + 0),
     ),
-    (along(Picked(), (4,), (3,), result=(3,)), [(10, 4), (10, 3)], (10, 3), 10 * 3),
-    (along(Put(), (4,), (3,), (3,), result=(4,)), [(10, 4), (10, 3), (10, 3)], (10, 4), 10 * 3),
+    (along(ordering.Picked(), (4,), (3,), result=(3,)), [(10, 4), (10, 3)], (10, 3), 10 * 3),
+    (
+        along(ordering.Put(), (4,), (3,), (3,), result=(4,)),
+        [(10, 4), (10, 3), (10, 3)], (10, 4), 10 * 3,
+    ),
     (TopPlaces((0,), INT64, 3), [(5, 8)], (5, 3), 3 * 5 * 8),
     (TakenAlong((0, 1), FLOAT), [(5, 8), (5, 3)], (5, 3), 5 * 3),
-    (ComplexProduct((0, 1), FLOAT), [(5, 8), (1, 8)], (5, 8), 6 * 5 * 4),
-    (Pointwise((0, 1), FLOAT, "pow"), [(5, 1), (1, 8)], (5, 8), 9 * 5 * 8),
-    (Cut((0,), FLOAT, 1, 3), [(5, 8)], (5, 3), 0),
-    (Columns((0,), FLOAT, (1, 1)), [(5, 8)], (5, 2), 0),
-    (Joined((0, 1), FLOAT), [(5, 8), (1, 3)], (5, 11), 0),
-    (Placed((0,), FLOAT, 8, 5), [(5, 8)], (8, 5), 0),
+    (steps.ComplexProduct((0, 1), FLOAT), [(5, 8), (1, 8)], (5, 8), 6 * 5 * 4),
+    (steps.Pointwise((0, 1), FLOAT, "pow"), [(5, 1), (1, 8)], (5, 8), 9 * 5 * 8),
+    (steps.Cut((0,), FLOAT, 1, 3), [(5, 8)], (5, 3), 0),
+    (steps.Columns((0,), FLOAT, (1, 1)), [(5, 8)], (5, 2), 0),
+    (steps.Joined((0, 1), FLOAT), [(5, 8), (1, 3)], (5, 11), 0),
+    (steps.Placed((0,), FLOAT, 8, 5), [(5, 8)], (8, 5), 0),
     (Reduced((0,), FLOAT), [(5, 8)], (5, 1), 5 * 8),
     (Reduced((0,), FLOAT, name="mean"), [(5, 8)], (5, 1), 5 * (8 + 1)),
     (Reduced((0,), FLOAT, (5, 2, 4), (0, 2), "mean"), [(10, 4)], (2, 1), 2 * (5 * 4 + 1)),
@@ -111,11 +92,11 @@ COUNTED: list[tuple[Step, list[tuple[int, int]], tuple[int, int], int]] = [
 
 @pytest.mark.parametrize(("step", "shapes", "shape", "operations"), COUNTED)
 def test_shape_and_operations_of_steps(
-    step: Step, shapes: list[tuple[int, int]], shape: tuple[int, int], operations: int
+    step: steps.Step, shapes: list[tuple[int, int]], shape: tuple[int, int], operations: int
 ) -> None:
     tiles = [TileType(*each, FLOAT) for each in shapes]
-    once = Chain(len(tiles), (step,))
-    twice = Chain(len(tiles), (step, step))
+    once = steps.Chain(len(tiles), (step,))
+    twice = steps.Chain(len(tiles), (step, step))
 
     assert (*shape, step.dtype) == (once.infer(*tiles).rows, once.infer(*tiles).cols, step.dtype)
     assert (operations, 2 * operations) == (once.flops(*tiles), twice.flops(*tiles))
@@ -129,15 +110,21 @@ PUTTING: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", RUNNING)
 @examples(quick=12)
-@given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS, count=st.integers(1, 5))
+@given(
+    dtype=st.sampled_from(list(test_integers.TYPES.values())),
+    random=test_integers.SEEDS,
+    count=st.integers(1, 5),
+)
 def test_running_integers_are_exact_or_refused(
     name: Any, dtype: Any, random: Random, count: int
 ) -> None:
-    rows = matrix_of(random, dtype, 2, count)
-    step = Along((0,), dtype, Running(name), ((2, count),), (1,), (count,))
+    rows = test_integers.matrix_of(random, dtype, 2, count)
+    step = ordering.Along((0,), dtype, ordering.Running(name), ((2, count),), (1,), (count,))
     wanted = [list(accumulate(row, RUNNING[name])) for row in rows]
-    outcome(
-        lambda: computed(Chain(1, (step,)), [[tile_of(rows, dtype)]], dtype),
+    test_integers.outcome(
+        lambda: test_integers.computed(
+            steps.Chain(1, (step,)), [[test_integers.tile_of(rows, dtype)]], dtype
+        ),
         wanted,
         dtype,
         "Running",
@@ -146,13 +133,19 @@ def test_running_integers_are_exact_or_refused(
 
 @pytest.mark.parametrize("name", PUTTING)
 @examples(quick=12)
-@given(dtype=st.sampled_from(list(TYPES.values())), random=SEEDS, count=st.integers(1, 4))
+@given(
+    dtype=st.sampled_from(list(test_integers.TYPES.values())),
+    random=test_integers.SEEDS,
+    count=st.integers(1, 4),
+)
 def test_integers_put_to_places_are_exact_or_refused(
     name: Any, dtype: Any, random: Random, count: int
 ) -> None:
-    rows, more = (matrix_of(random, dtype, 2, each) for each in (3, count))
+    rows, more = (test_integers.matrix_of(random, dtype, 2, each) for each in (3, count))
     places = [[random.randrange(3) for _ in range(count)] for _ in rows]
-    step = Along((0, 1, 2), dtype, Put(name), ((2, 3), (2, count), (2, count)), (1,), (3,))
+    step = ordering.Along(
+        (0, 1, 2), dtype, ordering.Put(name), ((2, 3), (2, count), (2, count)), (1,), (3,)
+    )
     wanted = [
         [
             reduce(PUTTING[name], [n for p, n in zip(at, new, strict=True) if p == place], first)
@@ -160,8 +153,17 @@ def test_integers_put_to_places_are_exact_or_refused(
         ]
         for row, at, new in zip(rows, places, more, strict=True)
     ]
-    tiles = [tile_of(rows, dtype), tile_of(places, INT64), tile_of(more, dtype)]
-    outcome(lambda: computed(Chain(3, (step,)), [tiles], dtype), wanted, dtype, "Put")
+    tiles = [
+        test_integers.tile_of(rows, dtype),
+        test_integers.tile_of(places, INT64),
+        test_integers.tile_of(more, dtype),
+    ]
+    test_integers.outcome(
+        lambda: test_integers.computed(steps.Chain(3, (step,)), [tiles], dtype),
+        wanted,
+        dtype,
+        "Put",
+    )
 
 
 def test_convolution_of_large_integers_is_exact_or_refused() -> None:
@@ -169,13 +171,20 @@ def test_convolution_of_large_integers_is_exact_or_refused() -> None:
     windows = Windows((1, 2), ones, (0, 0), (0, 0), ones, ones)
     step = Convolved((0, 1, 2), INT64, windows, (1, 1, 1, 3), 1)
     most = 2**62
-    tiles = [tile_of(each, INT64) for each in ([[most, most, -most]], [[3, 3]], [[-7]])]
-    outcome(
-        lambda: computed(Chain(3, (step,)), [tiles], INT64),
+    tiles = [
+        test_integers.tile_of(each, INT64) for each in ([[most, most, -most]], [[3, 3]], [[-7]])
+    ]
+    test_integers.outcome(
+        lambda: test_integers.computed(steps.Chain(3, (step,)), [tiles], INT64),
         [[6 * most - 7, -7]],
         INT64,
         "Convolved",
     )
-    tiles[1] = tile_of([[2, 2]], INT64)
-    tiles[0] = tile_of([[most, -most, most]], INT64)
-    outcome(lambda: computed(Chain(3, (step,)), [tiles], INT64), [[-7, -7]], INT64, "Convolved")
+    tiles[1] = test_integers.tile_of([[2, 2]], INT64)
+    tiles[0] = test_integers.tile_of([[most, -most, most]], INT64)
+    test_integers.outcome(
+        lambda: test_integers.computed(steps.Chain(3, (step,)), [tiles], INT64),
+        [[-7, -7]],
+        INT64,
+        "Convolved",
+    )

@@ -6,17 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Layout, Program, simulate
+from operators.kernels import recurrence
 from operators.kernels.kernel import Operand
 from operators.kernels.model import Model, OutOfStepError, check_loops, wire
 from operators.kernels.off_chip import Store
-from operators.kernels.recurrence import (
-    Behind,
-    Entrance,
-    Recurrence,
-    Reversed,
-    States,
-    is_by_steps,
-)
 from operators.kernels.tensors import Computed, Stored, View
 from tests.fabric.layouts.layouts import layouts, places
 from tests.operators.kernels.test_realise import Added
@@ -32,7 +25,7 @@ def stored(array: np.ndarray) -> View:
 @given(layouts(), st.sampled_from([2, 3, 4]))
 @examples(quick=20, deep=2_000)
 def test_layouts_by_steps_hold_whole_steps(layout: Layout, steps: int) -> None:
-    if not is_by_steps(layout, steps):
+    if not recurrence.is_by_steps(layout, steps):
         return
     each, walk = layout.shape[0] // steps, places(layout)
     count = len(walk) // steps
@@ -44,9 +37,9 @@ def test_layouts_by_steps_hold_whole_steps(layout: Layout, steps: int) -> None:
 
 def looped(w: np.ndarray, first: np.ndarray, across: str = "") -> Model:
     steps, *shape = w.shape
-    states = States("states", stored(first), steps, 2)
-    coming = Entrance("coming", stored(w), steps, 2)
-    backwards = Reversed("backwards", View.of(coming.results[0]), 2)
+    states = recurrence.States("states", stored(first), steps, 2)
+    coming = recurrence.Entrance("coming", stored(w), steps, 2)
+    backwards = recurrence.Reversed("backwards", View.of(coming.results[0]), 2)
     layout = states.result.layout
     sums = Added("sums", [View.of(states.result), View.of(backwards.results[0])], layout)
     made: View = View.of(sums.results[0])
@@ -56,8 +49,8 @@ def looped(w: np.ndarray, first: np.ndarray, across: str = "") -> Model:
         given = of_all if "gives" in across else layout
         late.results = (Computed("late", w.shape, FLOAT, given),)
         made = View.of(late.results[0])
-    behind = Behind("behind", states, made)
-    loop = Recurrence(steps, "model.py", 7, {0: states}, {0: behind})
+    behind = recurrence.Behind("behind", states, made)
+    loop = recurrence.Recurrence(steps, "model.py", 7, {0: states}, {0: behind})
     extra = [late] if across else []
     model = Model([coming, backwards, states, sums, *extra, behind], {}, {0: loop})
     result = View.of(behind.result)

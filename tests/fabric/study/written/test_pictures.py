@@ -23,15 +23,7 @@ from fabric.explore.study.written.pictures import (
     draw_parallel,
     drawn,
 )
-from tests.fabric.study.written.made import (
-    BOTH,
-    RESULTS,
-    completed,
-    design,
-    hostile,
-    paper,
-    three_metrics,
-)
+from tests.fabric.study.written import made
 
 DRAWN = {
     "design": ["front", "parallel"],
@@ -53,7 +45,7 @@ def figure() -> Figure:
 @pytest.mark.parametrize("name", DRAWN)
 def test_study_has_the_pictures_of_its_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "render", lambda _, **__: ("", b""))
-    assert [each.name for each in drawn(RESULTS[name]()).made] == DRAWN[name]
+    assert [each.name for each in drawn(made.RESULTS[name]()).made] == DRAWN[name]
 
 
 @pytest.mark.parametrize(("count", "most"), [(4, 4), (30, 30), (120, 40)])
@@ -80,13 +72,13 @@ def test_tick_labels_do_not_overlap(count: int, most: int) -> None:
 
 
 def test_picture_follows_the_theme() -> None:
-    picture = drawn(three_metrics()).made[0]
+    picture = drawn(made.three_metrics()).made[0]
     assert "@media screen and (prefers-color-scheme:dark){svg{filter:invert(" in picture.svg
     ET.fromstring(picture.svg)
 
 
 def test_picture_of_the_front_has_its_points(figure: Figure) -> None:
-    result = design()
+    result = made.design()
     draw_front(result, figure)
     axes = figure.axes[0]
     found = {
@@ -112,7 +104,7 @@ def test_picture_of_the_front_has_its_points(figure: Figure) -> None:
 
 
 def test_picture_of_effects_has_medians_and_extremes(figure: Figure) -> None:
-    result = three_metrics()
+    result = made.three_metrics()
     draw_effects(result, figure)
     assert len(figure.axes) == 4 * 3
     axes = figure.axes[3]  # cycles over scale
@@ -133,7 +125,7 @@ def test_picture_of_effects_has_medians_and_extremes(figure: Figure) -> None:
 
 
 def test_parallel_picture_has_a_line_for_each_run(figure: Figure) -> None:
-    result = three_metrics()
+    result = made.three_metrics()
     draw_parallel(result, figure)
     others, front = figure.axes[0].collections
     assert len(others.get_segments()) + len(front.get_segments()) == len(result.outcomes)  # type: ignore[attr-defined]
@@ -150,9 +142,9 @@ def test_parallel_picture_has_a_line_for_each_run(figure: Figure) -> None:
 
 def test_run_without_a_parameter_has_a_line_and_an_empty_cell(figure: Figure) -> None:
     space = zipped(tiling=["static", "static"], tile_n=[8, 16]) + grid(tiling=["dynamic"])
-    study = Study(program=Path("programs/moe.py"), space=space, minimize=BOTH)
-    numbers = [dict(zip(BOTH, each, strict=True)) for each in ((9, 1), (8, 2), (7, 3))]
-    found = StudyResult(study, tuple(completed(n, study, **x) for n, x in enumerate(numbers)))
+    study = Study(program=Path("programs/moe.py"), space=space, minimize=made.BOTH)
+    numbers = [dict(zip(made.BOTH, each, strict=True)) for each in ((9, 1), (8, 2), (7, 3))]
+    found = StudyResult(study, tuple(made.completed(n, study, **x) for n, x in enumerate(numbers)))
     draw_parallel(found, figure)
     _, front = figure.axes[0].collections
     heights = [segment[1][1] for segment in front.get_segments()]  # type: ignore[attr-defined]
@@ -165,14 +157,14 @@ def test_run_without_a_parameter_has_a_line_and_an_empty_cell(figure: Figure) ->
 
 
 def test_own_picture_that_fails_is_reported() -> None:
-    found = drawn(paper())
+    found = drawn(made.paper())
     assert len(found.troubles) == 1
     pattern = r"picture wrong: .*made\.py:\d+: ZeroDivisionError: on purpose"
     assert re.fullmatch(pattern, found.troubles[0])
 
 
 def test_pictures_with_hostile_names_are_well_formed() -> None:
-    found = drawn(hostile())
+    found = drawn(made.hostile())
     assert not found.troubles
     assert len(found.made) == 3
     for picture in found.made:
