@@ -86,13 +86,8 @@ def _delayed(m: Any, signal: Any, hops: int, cycles: Any, name: str) -> Any:
 
 
 LEVEL_BITS: Final = 5
-
-
 SIZE_BITS: Final = 20
-
-
 CONTROL_BITS: Final = 128
-
 
 FIELDS: Final = {
     "level": LEVEL_BITS,
