@@ -9,12 +9,7 @@ import pytest
 
 import operators as op
 from fabric import ConfigurationError, Hardware, Hop, Program, hardware_scope, simulate
-from fabric.extend import (
-    BankedDescription,
-    FixedDescription,
-    FlatDescription,
-    OffChipDescription,
-)
+from fabric.extend import BankedDescription, FixedDescription, FlatDescription, OffChipDescription
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
 from fabric.timing.memories.arbitrated import ArbitratedMemory, Request, behind_arbiter

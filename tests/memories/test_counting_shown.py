@@ -5,13 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fabric.analysis.trace.opened import Trace
-from fabric.extend import (
-    BusCycles,
-    ChannelTraffic,
-    ClientTraffic,
-    MemoryCounters,
-    Stalls,
-)
+from fabric.extend import BusCycles, ChannelTraffic, ClientTraffic, MemoryCounters, Stalls
 from tests.fabric.trace.recording import record
 from tests.memories.counting import CountingDescription, loads
 

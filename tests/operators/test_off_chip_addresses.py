@@ -16,13 +16,7 @@ from typing_extensions import override
 
 import fabric.extend as ext
 import operators as op
-from fabric import (
-    Program,
-    Report,
-    Stream,
-    StreamType,
-    simulate,
-)
+from fabric import Program, Report, Stream, StreamType, simulate
 from fabric.graph.hardware.description import PlacementDescription
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.memory_map import Placed

@@ -378,22 +378,6 @@ def _small(folder: Path) -> str:
     return str(file)
 
 
-@pytest.mark.deep
-def test_command_without_options_only_writes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "built"
-    status = main(["rtl", _small(tmp_path), "-o", str(folder), "--json"])
-    found = json.loads(capsys.readouterr().out)
-
-    assert status == 0
-    assert ("written", 2, 2) == (found["status"], found["units"], found["modules"])
-    assert found["cost"] is found["equal"] is None
-    assert {"modules.sv", "top.sv"} <= {path.name for path in folder.rglob("*.sv")}
-    status = main(["rtl", _small(tmp_path), "-o", str(folder)])
-    assert (0, f"written: 2 units of 2 kinds in {folder}\n") == (status, capsys.readouterr().out)
-
-
 @pytest.mark.parametrize(("equal", "status"), [(True, "equal"), (False, "different")])
 def test_command_exits_with_1_if_transfers_differ(
     equal: bool,

@@ -12,7 +12,6 @@ import operators as op
 from fabric import Hardware, Program, ProgramError
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
-from operators.rtl.blocks import packed
 from operators.rtl.hardware import design
 from operators.rtl.netlist import Instance
 
@@ -113,9 +112,3 @@ def test_operators_of_the_largest_rank_and_width_have_modules() -> None:
     for name in ("linear_off_chip_load_1", "streamify_1", "initial_1"):
         assert units[name].parameters["rank"] == 6
     assert units["selectors_1"].module == "Source"
-
-
-@pytest.mark.parametrize("number", [-1, 1 << 20])
-def test_token_field_beyond_its_bits_is_refused(number: int) -> None:
-    with pytest.raises(ValueError, match=f"^cols is {number}: expected 0 to 1048575$"):
-        packed(cols=number)

@@ -7,17 +7,6 @@ import pytest
 
 from fabric import ConfigurationError
 from operators.rtl import tools
-from operators.rtl.tools import Cost, ModuleCost
-
-
-def test_costs_are_printed_as_a_table() -> None:
-    costs = [ModuleCost("Consumer", 1, 3, 1, 0, 0), ModuleCost("Channel_2_1", 31, 1000, 1024, 7, 2)]
-
-    assert str(Cost(tuple(costs))) == (
-        "module      instances  LUTs flip-flops multipliers block RAMs\n"
-        "Consumer            1     3          1           0          0\n"
-        "Channel_2_1        31 1,000      1,024           7          2"
-    )
 
 
 @pytest.mark.parametrize("descriptor", ["1", "2"])

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 import fabric
 import operators
-from fabric import (
-    Program,
-    hardware_scope,
-)
-from fabric.extend import (
-    ComputeOperator,
-    Operator,
-)
+from fabric import Program, hardware_scope
+from fabric.extend import ComputeOperator, Operator
 from tests.operators.driving import Choices
 from tests.profiles import examples, spread
 from tests.symbolic.bounded import compared, drawn_hardware, drawn_options

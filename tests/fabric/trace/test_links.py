@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import (
-    Hardware,
-    Program,
-    hardware_scope,
-    simulate,
-)
+from fabric import Hardware, Program, hardware_scope, simulate
 from fabric.graph.hardware.description import FlatDescription
 from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program

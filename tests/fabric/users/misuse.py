@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from fabric import (
-    Stream,
-    StreamType,
-    Tile,
-    TileType,
-)
+from fabric import Stream, StreamType, Tile, TileType
 from fabric.extend import BoolType, Operator, Ports, ValueType, Wiring
 from tests.fabric.users.raised import RAISED
 

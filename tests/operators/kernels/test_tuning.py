@@ -9,11 +9,7 @@ from operators.kernels.model import Model
 from operators.kernels.off_chip import Store
 from operators.kernels.product import linear
 from operators.kernels.realise import realised
-from operators.kernels.schedule import (
-    Schedule,
-    candidates,
-    tuned,
-)
+from operators.kernels.schedule import Schedule, candidates, tuned
 from operators.kernels.tensors import Stored, View
 from tests.profiles import spread
 

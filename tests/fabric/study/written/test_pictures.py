@@ -17,12 +17,7 @@ from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written import pictures
 from fabric.explore.study.written.answer import best_table
 from fabric.explore.study.written.painting import render, shown_labels
-from fabric.explore.study.written.pictures import (
-    draw_effects,
-    draw_front,
-    draw_parallel,
-    drawn,
-)
+from fabric.explore.study.written.pictures import draw_effects, draw_front, draw_parallel, drawn
 from tests.fabric.study.written import made
 
 DRAWN = {
