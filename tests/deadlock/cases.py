@@ -8,9 +8,21 @@ from typing import TypeVar
 
 import numpy as np
 
-import operators as op
 from fabric import Hardware, Program, Stream, hardware_scope
 from fabric.graph.hardware.description import OnChipDescription
+from operators import (
+    Bufferize,
+    EagerMerge,
+    Flatten,
+    Initial,
+    LinearOffChipLoad,
+    LinearOffChipStore,
+    Partition,
+    Reassemble,
+    Selectors,
+    Streamify,
+    Tensor,
+)
 from tests.deadlock.parts import Leak, Rows, Script, feedback, gather, relay, sink, source
 
 
@@ -142,13 +154,13 @@ def long_tail() -> Program:
 def packed_experts() -> Program:
     choice = np.array([[0], [1], [1], [1], [0], [1], [0], [0]])
     with Program("packed-experts") as program:
-        route = op.Flatten(0, 1)(op.Selectors(choice, width=2)())
+        route = Flatten(0, 1)(Selectors(choice, width=2)())
         packed = []
-        for number, stream in enumerate(op.Partition(2)(tokens_of(8), route)):
+        for number, stream in enumerate(Partition(2)(tokens_of(8), route)):
             steps = ("r0",) * 4 + ("s0",) * 4
             again = Script(steps, counts=(4,), name=f"expert_{number}")(stream)
             packed.append(again[0])
-        sink("y", op.Reassemble()(packed, route))
+        sink("y", Reassemble()(packed, route))
     return program
 
 
@@ -156,7 +168,7 @@ def packed_experts() -> Program:
 def merge_in_a_loop() -> Program:
     with Program("merge-in-a-loop", channel_depth=1) as program:
         back = feedback(24)
-        data, _ = op.EagerMerge()([back, source("work", 3)])
+        data, _ = EagerMerge()([back, source("work", 3)])
         steps = ("r0", *["s0"] * 8, *["r0"] * 8, "s1")
         again, done = Script(steps, rounds=3, counts=(24, 3), name="unit")(data)
         back.connect(relay("return", again))
@@ -168,7 +180,7 @@ def merge_in_a_loop() -> Program:
 
 
 def tokens_of(count: int) -> Stream:
-    return op.Flatten(0, 2)(op.LinearOffChipLoad(op.Tensor((count, 64)), tile=(1, 64))())
+    return Flatten(0, 2)(LinearOffChipLoad(Tensor((count, 64)), tile=(1, 64))())
 
 
 def ring(name: str, size: int, begun: int = 0) -> None:
@@ -177,7 +189,7 @@ def ring(name: str, size: int, begun: int = 0) -> None:
     for number in range(size):
         stream = relay(f"{name}_{number}", stream)
     if begun:
-        stream = op.Initial(True, begun, keep_length=True)(stream)
+        stream = Initial(True, begun, keep_length=True)(stream)
     loop.connect(stream)
 
 
@@ -213,7 +225,7 @@ def gather_in_a_ring(begun: int = 0) -> Program:
         tiles = gather("pack", started, 3)
         (stream,) = Script(("r0", "s0", "s0", "s0"), counts=(9,), name="unpack")(tiles)
         if begun:
-            stream = op.Initial(True, begun, keep_length=True)(stream)
+            stream = Initial(True, begun, keep_length=True)(stream)
         loop.connect(stream)
     return program
 
@@ -225,7 +237,7 @@ def rounds_of_a_loop(begun: int, *, wanted: int = 1) -> None:
     again, done = Script(steps, rounds=rounds, counts=(12, rounds), name="turn")(
         source("x", rounds), loop
     )
-    loop.connect(op.Initial(True, begun, keep_length=True)(again) if begun else again)
+    loop.connect(Initial(True, begun, keep_length=True)(again) if begun else again)
     sink("y", done)
 
 
@@ -255,8 +267,8 @@ def attention_without_selectors() -> Program:
     with Program("attention-without-selectors") as program:
         requests = tokens_of(8)
         free = [feedback(4), feedback(4)]
-        _, selectors = op.EagerMerge()(free)
-        regions = op.Partition(2)(requests, selectors)
+        _, selectors = EagerMerge()(free)
+        regions = Partition(2)(requests, selectors)
         for number, (stream, signal) in enumerate(zip(regions, free, strict=True)):
             steps = ("r0", "c9", "s0", "s1")
             counts = (*stream.shape, *stream.shape)
@@ -272,18 +284,18 @@ def attention_without_selectors() -> Program:
 @case("FAB-D003", loops=(1,))
 def cut_off_sub_tensor() -> Program:
     with Program("cut-off-sub-tensor") as program:
-        route = op.Flatten(0, 1)(op.Selectors(np.zeros((2, 1), int), width=1)())
+        route = Flatten(0, 1)(Selectors(np.zeros((2, 1), int), width=1)())
         rows = Rows((0, 1, 0, 2, 0, 1, 0), name="rows")()
-        sink("y", op.Reassemble(rank=2)([rows], route))
+        sink("y", Reassemble(rank=2)([rows], route))
     return program
 
 
 @case("FAB-D003", loops=(1,))
 def ended_behind_a_chain() -> Program:
     with Program("ended-behind-a-chain") as program:
-        route = op.Flatten(0, 1)(op.Selectors(np.zeros((4, 1), int), width=1)())
+        route = Flatten(0, 1)(Selectors(np.zeros((4, 1), int), width=1)())
         (short,) = Script(("s0", "c5"), rounds=3, counts=(4,), name="short")()
-        merged = op.Reassemble()([relay("between", short)], route)
+        merged = Reassemble()([relay("between", short)], route)
         sink("y", relay("behind", Script(("r0", "s0"), counts=(4,), name="next")(merged)[0]))
     return program
 
@@ -294,8 +306,8 @@ def no_depth_is_enough() -> Program:
         rows = source("rows", 6)
         tiles = gather("pack", rows, 4)
         (both,) = Script(("r0",) + ("r1",) * 4 + ("s0",), counts=(1,), name="join")(tiles, rows)
-        route = op.Flatten(0, 1)(op.Selectors(np.zeros((2, 1), int), width=1)())
-        sink("y", op.Reassemble()([both], route))
+        route = Flatten(0, 1)(Selectors(np.zeros((2, 1), int), width=1)())
+        sink("y", Reassemble()([both], route))
     return program
 
 
@@ -312,10 +324,10 @@ def leaking_slots() -> Program:
 @case("FAB-D005", loops=(2,))
 def lost_buffer() -> Program:
     with on_a_small_chip(11 * 2048, "lost-buffer") as program:
-        small = op.Bufferize(rank=2)(op.LinearOffChipLoad(op.Tensor((64, 64)), tile=(16, 64))())
+        small = Bufferize(rank=2)(LinearOffChipLoad(Tensor((64, 64)), tile=(16, 64))())
         sink("forgetful", small)
-        large = op.Bufferize(rank=2)(op.LinearOffChipLoad(op.Tensor((128, 64)), tile=(16, 64))())
-        op.LinearOffChipStore("y")(op.Streamify()(large))
+        large = Bufferize(rank=2)(LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))())
+        LinearOffChipStore("y")(Streamify()(large))
     return program
 
 
@@ -332,8 +344,8 @@ TWO_BUFFERS_BYTES = (8 + 8 + 1) * 2048
 def two_buffers(capacity_bytes: int = 10 * 2048) -> Program:
     with on_a_small_chip(capacity_bytes, "two-buffers") as program:
         for name in "ab":
-            tiles = op.LinearOffChipLoad(op.Tensor((128, 64)), tile=(16, 64))()
-            op.LinearOffChipStore(name)(op.Streamify()(op.Bufferize(rank=2)(tiles)))
+            tiles = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
+            LinearOffChipStore(name)(Streamify()(Bufferize(rank=2)(tiles)))
     return program
 
 
