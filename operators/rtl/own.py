@@ -57,14 +57,14 @@ class OwnModules:
             built = build()
         if not isinstance(built, Unit):
             raise ProgramError(f"{unit}: its hardware is {built!r}: expected a Unit")
-        text, _ = module_text("own", built.m, built.ports)
+        base = f"Own_{_NO_LETTER.sub('_', module)}"
+        text, _ = module_text(base, built.m, built.ports)
         found = len(built.inputs), len(built.outputs)
         if found != ends:
             raise ProgramError(
                 f"{unit}: inputs and outputs of its hardware are {found[0]} and {found[1]}: "
                 f"expected {ends[0]} and {ends[1]}, those with a channel"
             )
-        base = f"Own_{_NO_LETTER.sub('_', module)}"
         others = (f"{base}_{number}" for number in itertools.count(2))
         names = itertools.chain([base], others)
         return next(each for each in names if self._texts.setdefault(each, text) == text)

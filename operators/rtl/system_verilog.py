@@ -61,14 +61,12 @@ def _kind(bits: int) -> str:
     return "logic" if bits == 1 else f"logic [{bits - 1}:0]"
 
 
-_FIELDS: Final = {
+_MEANINGS: Final = {
     "level": "stop: dimensions that this element closes, from the inside",
     "bare": "a stop without a tile",
     "empty": "of a bare stop: the dimension that has no element",
     "rows": "of the tile",
-    "cols": "",
     "valid_rows": "the part that is not padding",
-    "valid_cols": "",
     "in_memory": "a unit has to load the tile from on-chip memory first",
     "control": "selector, one bit per consumer; or number; or second tile of a tuple",
 }
@@ -80,8 +78,8 @@ TYPES: Final = "\n".join(
         "// A consumer is shown the first token while valid, and dequeues it in the cycle of take.",
         "typedef struct packed {",
         *(
-            f"  {_kind(FIELDS[name])} {name};{f' // {text}' if text else ''}"
-            for name, text in reversed(_FIELDS.items())
+            f"  {_kind(bits)} {name}; // {_MEANINGS.get(name, '')}".removesuffix(" // ")
+            for name, bits in reversed(FIELDS.items())
         ),
         "} token_t;",
         "",
@@ -147,10 +145,10 @@ class _Writer:
         for each in ports:
             self._name(each)
         drivers, registers = self._driven_from(ports)
-        has_clock = bool(registers or any(" always_ff " in line for line in drivers))
         inner = [each for each in self._used.values() if not any(each is port for port in ports)]
         tokens = [each for each in inner if len(each) == BITS]
         memories = [each for each in self._memories if self._is_read(each)]
+        has_clock = bool(registers or memories)
         clocked = self._clocked(registers)
         lines = [
             *(f"// {line.replace('``', '`')}".rstrip() for line in comment.splitlines()),
