@@ -265,8 +265,8 @@ class ScaledAdd(Function):
         whole = float(self.alpha).is_integer() and float(self.beta).is_integer()
         if limits(y.dtype) is not None and (limits(x.dtype) is None or not whole):
             raise ShapeError(
-                f"{name} gives {self.alpha:g} * {x} + {self.beta:g} * {y}: expected integers "
-                "as x and as factors, since y has integers"
+                f"{name} gives {self.alpha:g} * {x} + {self.beta:g} * {y}: expected whole numbers "
+                "as x and as factors, since y has whole numbers"
             )
         return x, y
 
