@@ -31,6 +31,7 @@ from operators.streams.reading import (
     Orders,
     Types,
     check_inputs,
+    known,
     load_cycles,
     placed,
     send,
@@ -132,7 +133,7 @@ class Accumulator:
         self._last = values
         load = sum([load_cycles(unit, value) for value in values])
         compute = self._cycles(unit, *values)
-        unit.charge(max(load, compute, self._store_cycles if stored else 0))
+        unit.charge(known(unit, max(load, compute, self._store_cycles if stored else 0)))
 
     @property
     def memory(self) -> tuple[object, int]:

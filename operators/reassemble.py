@@ -176,10 +176,12 @@ class Reassemble(Operator):
                 load = load_cycles(unit, value)
                 if load:
                     value = placed(value, in_memory=False)
+                    unit.charge(unit.registers.cost_cycles)
                 arrivals.busy_until(self.switch_cycles + load)
                 source.take()
                 await sink.send((value, level))
             if ended:
+                unit.charge(unit.registers.choice_cycles)
                 return
             ports.turn(closing, left, source, stop)
 
@@ -305,6 +307,7 @@ class EagerMerge(Operator):
                 await data.send(element)
                 occupied_cycles = 1
             if stop >= rank:
+                unit.charge(unit.registers.choice_cycles)
                 return
             unit.charge(occupied_cycles)
 

@@ -137,6 +137,11 @@ def load_cycles(unit: Unit, value: Value) -> int:
     return 0
 
 
+def known(unit: Unit, cycles: int) -> int:
+    """Return the cycles of an element that costs ``cycles``, with those until that is known."""
+    return cycles + unit.registers.cost_cycles if cycles else 0
+
+
 def placed(value: Value, *, in_memory: bool) -> Value:
     """Return ``value`` with the flag ``in_memory`` of all its tiles as given."""
     if isinstance(value, Tile):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from fabric import Hardware, Program
 from fabric.explore.sizing import running
-from fabric.extend import ChannelDescription
+from fabric.graph.hardware.file import load_hardware
 from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.options import Options
 from fabric.timing.engine import log as e
@@ -21,46 +20,41 @@ from tests.compiled.both import both
 from tests.compiled.test_both_engines import SHIPPED, check_network, check_program, hopped
 from tests.deadlock.test_random import Network, networks
 from tests.profiles import examples, spread
+from tests.programs.loading import PROGRAMS
 from tests.programs.loading import program as shipped
 
-WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
-
-
-@pytest.fixture(autouse=True)
-def wires() -> Iterator[None]:
-    with hardware_scope(WIRES):
-        yield
-
-
-def program(name: str, **parameters: object) -> Program:
-    return shipped(name, "wires.toml", **parameters)
+FILES = "wires.toml", "registered.toml"
+WIRES = [load_hardware(PROGRAMS / "hardware" / file) for file in FILES]
 
 
 @pytest.mark.parametrize(("name", "parameters"), spread(SHIPPED[::3], 2))
+@pytest.mark.parametrize("file", FILES)
 def test_shipped_programs_on_wires_are_equal_in_both_engines(
-    name: str, parameters: dict[str, Any], tmp_path: Path
+    name: str, parameters: dict[str, Any], file: str, tmp_path: Path
 ) -> None:
-    found = both(lambda: program(name, **parameters), tmp_path)
+    with hardware_scope(load_hardware(PROGRAMS / "hardware" / file)):
+        found = both(lambda: shipped(name, file, **parameters), tmp_path)
 
     assert found.compiled
     assert found.said["report"].hardware["channel"]["interval_cycles"] == 1
 
 
 @examples(quick=4, deep=60)
-@given(data=st.binary(min_size=300, max_size=300))
+@given(data=st.binary(min_size=300, max_size=300), hardware=st.sampled_from(WIRES))
 def test_random_programs_on_wires_are_equal_in_both_engines(
-    data: bytes, tmp_path_factory: pytest.TempPathFactory
+    data: bytes, hardware: Hardware, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with hardware_scope(WIRES):
+    with hardware_scope(hardware):
         check_program(data, tmp_path_factory.mktemp("programs"))
 
 
 @examples(quick=4, deep=60)
-@given(network=networks(merging=True))
+@given(network=networks(merging=True), hardware=st.sampled_from(WIRES))
 def test_random_networks_on_wires_are_equal_in_both_engines(
-    network: Network, tmp_path_factory: pytest.TempPathFactory
+    network: Network, hardware: Hardware, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    check_network(network, tmp_path_factory.mktemp("networks"))
+    with hardware_scope(hardware):
+        check_network(network, tmp_path_factory.mktemp("networks"))
 
 
 def apart(stamps: np.ndarray, base: np.ndarray) -> bool:
@@ -71,9 +65,10 @@ def apart(stamps: np.ndarray, base: np.ndarray) -> bool:
     "name", ["simplified_moe", pytest.param("top2_moe", marks=pytest.mark.deep)]
 )
 @pytest.mark.parametrize("seed", spread(range(5), 2))
-def test_record_on_wires_timed_again_equals_the_run(name: str, seed: int) -> None:
+@pytest.mark.parametrize("file", FILES)
+def test_record_on_wires_timed_again_equals_the_run(name: str, seed: int, file: str) -> None:
     def build() -> Program:
-        return program(name)
+        return shipped(name, file)
 
     drawn = hopped(build, random.Random(f"{name} {seed}"))
     depths = dict.fromkeys(drawn["depths"], 12)

@@ -43,6 +43,7 @@ class TestFiles:
             "placement": asdict(description.PlacementDescription())
         }
         expected["channel"] = asdict(description.ChannelDescription())
+        expected["registers"] = asdict(description.RegisterDescription())
         del expected["on_chip"]["capacity_bytes"]
         assert expected == stated
 
@@ -156,8 +157,8 @@ class TestRefused:
             ),
             (
                 "[hmb]\nchannels = 3",
-                "[hmb] is not a section: expected one of hbm, on_chip, channel, compute, tile, "
-                "clock, energy, area, placement, network (did you mean hbm?)",
+                "[hmb] is not a section: expected one of hbm, on_chip, channel, registers, "
+                "compute, tile, clock, energy, area, placement, network (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
         ],

@@ -23,6 +23,8 @@ class Process:
     Attributes:
         t: its clock.
         polls: it is woken when something is sent, not when that is visible, and after the others.
+        look: the earliest cycle in which it looks at its inputs.
+        least_end: the earliest cycle in which it ends.
         epoch: counts its steps; wake-ups of an earlier step are void.
         done: it has ended.
     """
@@ -30,7 +32,7 @@ class Process:
     def __init__(self, simulation: Simulation, name: str, *, polls: bool = False) -> None:
         self.simulation = simulation
         self.name = name
-        self.t = 0
+        self.t = self.look = self.least_end = 0
         self.polls = polls
         self.epoch = 0
         self.done = False
@@ -43,16 +45,30 @@ class Process:
 
 
 class Channel:
-    """A FIFO of ``depth`` elements, cycles long there and back."""
+    """A FIFO of ``depth`` elements, cycles long there and back.
 
-    def __init__(self, depth: int, there: int = 1, back: int = 1, apart: int = 0) -> None:
+    With ``rests`` a unit that waited for room looks at its inputs a cycle later, and with
+    ``spaced`` the end comes a cycle after the last element.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        there: int = 1,
+        back: int = 1,
+        apart: int = 0,
+        rests: int = 0,
+        spaced: int = 0,
+    ) -> None:
         self.depth = depth
         self.there, self.back, self.apart = there, back, apart
+        self.rests, self.spaced = rests, spaced
         self.put_at: int | None = None
         self.items: deque[tuple[int, Any, int]] = deque()
         self.taken: list[int] = []
         self.sent = 0
         self.closed_at: int | None = None
+        self.seen = False  # the next element
         self.reader: Process | None = None
         self.writer: Process | None = None
 
@@ -103,7 +119,7 @@ def _wake_reader(channel: Channel, time: int) -> None:
 def close(p: Process, channels: list[Channel]) -> None:
     for channel in channels:
         if channel.closed_at is None:
-            channel.closed_at = p.t + (channel.there if channel.apart else 0)
+            channel.closed_at = max(p.t, p.least_end) + (channel.there if channel.apart else 0)
             _wake_reader(channel, p.t)
 
 
@@ -114,14 +130,21 @@ def peek(p: Process, channel: Channel) -> Steps[Element | None]:
         yield None
     if channel.items:
         _, value, stop = channel.items[0]
-        stamp = shown(channel)
+        stamp = shown(channel) if channel.seen else max(shown(channel), p.look)
         if stamp > p.t:
             p.t = stamp
             yield stamp
+        channel.seen = True
         return value, stop
     assert channel.closed_at is not None
-    if channel.closed_at > p.t:
-        p.t = channel.closed_at
+    if channel.seen:  # the end, which is seen once
+        return None
+    channel.seen = True
+    stamp = max(channel.closed_at, p.look)
+    if channel.spaced and channel.taken:
+        stamp = max(stamp, channel.taken[-1] + 1)
+    if stamp > p.t:
+        p.t = stamp
         yield p.t
     return None
 
@@ -135,9 +158,12 @@ def shown(channel: Channel) -> int:
 
 def take(p: Process, channel: Channel) -> Steps[Element | None]:
     """Return the next element and free its slot; None when the channel is closed."""
-    element = yield from peek(p, channel)
+    element = (
+        channel.items[0][1:] if channel.seen and channel.items else (yield from peek(p, channel))
+    )
     if element is not None:
         channel.items.popleft()
+        channel.seen = False
         channel.taken.append(p.t)
         writer, channel.writer = channel.writer, None
         if writer is not None:
@@ -146,6 +172,13 @@ def take(p: Process, channel: Channel) -> Steps[Element | None]:
 
 
 def slot(p: Process, channel: Channel) -> Steps[None]:
+    before = p.t
+    yield from _slot(p, channel)
+    if channel.rests and p.t > before:
+        p.look = p.t + 1
+
+
+def _slot(p: Process, channel: Channel) -> Steps[None]:
     if channel.apart and channel.put_at is not None and channel.put_at + channel.apart > p.t:
         p.t = channel.put_at + channel.apart
         yield p.t
@@ -172,6 +205,8 @@ def send(
 def put(p: Process, channel: Channel, value: Any, stop: int, requested: int) -> None:
     stamp = max(requested, p.t + channel.there)
     channel.put_at = p.t
+    if channel.spaced:
+        p.least_end = p.t + 1
     channel.items.append((stamp, value, stop))
     channel.sent += 1
     if channel.reader is not None:

@@ -18,6 +18,7 @@ class Setting:
         depth: of every channel.
         hop: cycles that every channel is long, there and back.
         apart: cycles between two elements at either end of a channel; 0 or 1.
+        registers: of waits, choices and ends, 0 or 1 each; and cycles until a cost is known.
         flops: per cycle of every compute unit.
         channels, request, latency, interval, startup, bundle: of the HBM.
         early: whether EagerMerge's selector may leave when every input has shown a head.
@@ -28,6 +29,7 @@ class Setting:
     depth: int = 2
     hop: tuple[int, int] = (1, 1)
     apart: int = 0
+    registers: tuple[int, int, int, int] = (0, 0, 0, 0)
     flops: int = 4096
     channels: int = 32
     request: int = 64
@@ -108,7 +110,8 @@ class Graph:
 
     def run(self) -> Outcome:
         simulation = Simulation()
-        hop = (*self.setting.hop, self.setting.apart)
+        rests, _, spaced, _ = self.setting.registers
+        hop = (*self.setting.hop, self.setting.apart, rests, spaced)
         arriving: dict[tuple[int, int], Channel] = {}
         firsts: list[Channel] = []  # to inferred broadcasts
         leaving: list[list[Channel]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.model.compute import paid
+from tests.model.compute import known, paid
 from tests.model.engine import Channel, Process, Steps, close, end, peek, send, shown, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
@@ -49,7 +49,7 @@ def partition(
                 peeked = yield from peek(p, inputs[0])
                 assert peeked is not None, name
                 value, stop = peeked
-                yield from wait(p, paid(g, value))
+                yield from wait(p, known(g, paid(g, value)))
                 yield from take(p, inputs[0])
                 yield from wait(p, switch if indices else 0)
                 going_on = rank > 0 and stop < rank
@@ -88,7 +88,7 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
                 assert element is not None
                 yield from send(p, outputs[0], *element)
                 going_on = element[1] < rank
-                yield from wait(p, int(going_on))
+                yield from wait(p, int(going_on) or g.setting.registers[1])
         # Over wires the end of an input takes a hop, too.
         for each in inputs:
             yield from end(p, each)
@@ -99,7 +99,7 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
 def _winner(p: Process, inputs: list[Channel], *, early: bool) -> Steps[int | None]:
     """Wait for a choice, and return the input; None when all inputs have ended."""
     while True:
-        p.t = max(p.t, p.simulation.now)
+        p.t = max(p.t, p.look, p.simulation.now)
         if p.t > p.simulation.now:
             yield p.t
         heads = [(shown(each), i) for i, each in enumerate(inputs) if each.items]
@@ -133,6 +133,8 @@ def reassemble(
                     head = yield from peek(p, inputs[index])
                     assert head is not None, name
                     value, stop = head
+                    if paid(g, value):
+                        yield from wait(p, g.setting.registers[3])
                     ready = stamp + switch + paid(g, value)
                     yield from wait(p, max(ready - p.t, 0))
                     yield from take(p, inputs[index])
@@ -141,6 +143,7 @@ def reassemble(
                         stop += choice[1] + 1
                     sent = value._replace(mu=False) if isinstance(value, Tile) else value
                     yield from send(p, outputs[0], sent, stop)
+                yield from wait(p, g.setting.registers[1])
         # In a loop the ends of the data come after its own, so its readers must see that first.
         close(p, outputs)
         yield from end(p, *inputs[:-1])

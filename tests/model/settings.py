@@ -18,6 +18,7 @@ from tests.model.swiglu import swiglu
 from tests.programs.loading import PROGRAMS
 
 DTYPES: dict[int, description.DtypeName] = {1: "float8_e4m3", 2: "bfloat16", 4: "float32"}
+REGISTERS = ("wait_cycles", "choice_cycles", "end_cycles", "cost_cycles")
 EXPERTS, TOP_K, HIDDEN, INTER = 8, 2, 64, 128  # of the model tiny
 
 
@@ -53,6 +54,9 @@ def hardware(setting: Setting) -> Hardware:
         ),
         on_chip=description.OnChipDescription(bytes_per_cycle=setting.on_chip),
         channel=description.ChannelDescription(depth=setting.depth, interval_cycles=setting.apart),
+        registers=description.RegisterDescription(
+            **dict(zip(REGISTERS, setting.registers, strict=True))
+        ),
         compute=description.ComputeDescription(flops_per_cycle=setting.flops),
         tile=description.TileDescription(dtype=DTYPES[setting.element_bytes]),
     )

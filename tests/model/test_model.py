@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -60,16 +61,17 @@ def test_workload_with_longer_channels_has_the_clocks_of_the_model(
     assert model.run() == found, drawn
 
 
-@pytest.mark.parametrize("seed", spread(range(12), 2))
+@pytest.mark.parametrize("seed", spread(range(24), 4))
 @pytest.mark.parametrize("name", DRAWN)
 def test_workload_on_wires_has_the_clocks_of_the_model(
     tmp_path: Path, name: str, seed: int
 ) -> None:
     drawn = DRAWN[name](Random(f"{name} {seed}"))
-    drawn = replace(drawn, setting=replace(drawn.setting, apart=1))
+    registers = draw_registers(seed)
+    drawn = replace(drawn, setting=replace(drawn.setting, apart=1, registers=registers))
     hop = (1, 1) if seed % 2 else (3, 2)
     model = drawn.model()
-    model.setting = replace(model.setting, apart=1, hop=hop)
+    model.setting = replace(model.setting, apart=1, registers=registers, hop=hop)
 
     assert model.run() == outcome(drawn.program(tmp_path), hop), drawn
 
@@ -114,11 +116,11 @@ def test_kernel_with_longer_channels_has_the_clocks_of_the_model(
     assert model.run() == outcome(program, hop)
 
 
-@pytest.mark.parametrize("seed", spread(range(8), 2))
+@pytest.mark.parametrize("seed", spread(range(16), 4))
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_on_wires_has_the_clocks_of_the_model(name: str, seed: int) -> None:
     hop = (1, 1) if seed % 2 else (2, 3)
-    program, model = kernel(name, seed, apart=1)
+    program, model = kernel(name, seed, apart=1, registers=draw_registers(seed))
     model.setting = replace(model.setting, hop=hop)
 
     assert model.run() == outcome(program, hop)
@@ -133,11 +135,18 @@ def test_thousand_kernels_have_the_clocks_of_the_model(name: str) -> None:
         assert model.run() == outcome(program), seed
 
 
-def kernel(name: str, seed: int, apart: int = 0) -> tuple[Program, Graph]:
+def kernel(name: str, seed: int, **changed: Any) -> tuple[Program, Graph]:
     random = Random(f"{name} {seed}")
-    setting = replace(draw_setting(random), apart=apart)
+    setting = replace(draw_setting(random), **changed)
     with hardware_scope(hardware(setting)):
         return draw_kernel(name, random, setting)
+
+
+def draw_registers(seed: int) -> tuple[int, int, int, int]:
+    """Draw no registers, all, or some."""
+    random = Random(seed)
+    some = (*(random.randint(0, 1) for _ in range(3)), random.randint(0, 2))
+    return random.choice(((0, 0, 0, 0), (1, 1, 1, 2), (1, 1, 1, 2), some))
 
 
 def test_model_of_swiglu_has_the_published_cycles() -> None:

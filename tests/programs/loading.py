@@ -10,6 +10,7 @@ from fabric.graph.loading.program_file import load_program
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 DATA = PROGRAMS / "data"
+REGISTERED = load_hardware(PROGRAMS / "hardware" / "registered.toml")
 OF_TORCH = {"own_module", "torch_model"}
 """Programs that need the extra torch: ``tests/torch`` is theirs."""
 

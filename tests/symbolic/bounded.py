@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -20,6 +20,7 @@ from fabric.graph.values.expression import Symbol
 from fabric.graph.wiring.elaborate import elaborate
 from tests import definitions
 from tests.operators.random_programs import Meant, Random
+from tests.programs.loading import REGISTERED
 
 _DTYPE = "float32"
 
@@ -44,11 +45,12 @@ _AREA = ext.AreaDescription(
 
 def drawn_hardware(choices: Any, memory: Memory | None = None) -> Hardware:
     drawn = choices.pick((_flat, *MEMORIES))
-    return Hardware(
+    on_wires = choices.pick((Hardware(), Hardware().of_wires(), REGISTERED))
+    return replace(
+        on_wires,
         hbm=(memory or drawn)(choices),
         on_chip=ext.OnChipDescription(bytes_per_cycle=choices.pick((64, 1, 8))),
         area=choices.pick((ext.AreaDescription(), _AREA)),
-        channel=ext.ChannelDescription(interval_cycles=choices.pick((0, 1))),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from numbers import Rational
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import override
 
@@ -314,6 +314,31 @@ class ChannelDescription(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegisterDescription(Section):
+    """Registers in the control of units; 0 for none. They need channels with an interval of 1.
+
+    Attributes:
+        wait_cycles: from the cycle in which a unit sent an element that had waited for room, until
+            it looks at its inputs.
+        choice_cycles: after each sub-tensor of Reassemble and EagerMerge.
+        end_cycles: from the last element at either end of a channel until the end of the stream.
+        cost_cycles: until the cost of an element is known, unless it costs nothing.
+    """
+
+    wait_cycles: Annotated[int, Bounds(0, 1)] = 0
+    choice_cycles: Annotated[int, Bounds(0, 1)] = 0
+    end_cycles: Annotated[int, Bounds(0, 1)] = 0
+    cost_cycles: Annotated[int, Bounds(0, 2)] = 0
+
+    @override
+    def _stated(self) -> dict[str, object]:
+        return super()._stated() if self != NO_REGISTERS else {}
+
+
+NO_REGISTERS: Final = RegisterDescription()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComputeDescription(Section):
     """Compute units, for operators without a throughput in the program.
 
@@ -345,6 +370,7 @@ class Hardware(Section):
     hbm: OffChipDescription = FlatDescription()
     on_chip: OnChipDescription = OnChipDescription()
     channel: ChannelDescription = ChannelDescription()
+    registers: RegisterDescription = NO_REGISTERS
     compute: ComputeDescription = ComputeDescription()
     tile: TileDescription = TileDescription()
     clock: ClockDescription = ClockDescription()
@@ -352,6 +378,11 @@ class Hardware(Section):
     area: AreaDescription = AreaDescription()
     placement: PlacementDescription = PlacementDescription()
     network: Mesh | None = None
+
+    @override
+    def _faults(self) -> Iterator[str]:
+        if self.registers != NO_REGISTERS and not self.channel.interval_cycles:
+            yield "channel.interval_cycles is 0: expected 1, since registers is not 0"
 
     def placed(self, placement: PlacementDescription | None) -> Hardware:
         """Return this hardware with another placement of tensors, unchanged for None."""

@@ -133,6 +133,8 @@ class Arrays:
         rows["forward"] = [channel.forward_cycles for channel in channels]
         rows["backward"] = [channel.backward_cycles for channel in channels]
         rows["interval"] = [channel.interval_cycles for channel in channels]
+        rows["wait"] = [channel.producer.registers.wait_cycles for channel in channels]
+        rows["end"] = [channel.producer.registers.end_cycles for channel in channels]
         rows["closed"] = rows["counted"] = rows["flow"] = c.OUTSIDE
         rows["peak"] = 1
         rows["number"] = [joint.number for joint in joints]

@@ -319,13 +319,13 @@ def turn(w: World, stage: StageRow, now: int) -> tuple[int, int, int]:
         w.inputs[at].seen = shown
         now = see_next(w, stage, w.channels[w.inputs[at].channel], now)
     else:
-        now = see_end(w, stage.unit, w.channels[w.inputs[at].channel], now)
+        now = see_end(w, stage, w.channels[w.inputs[at].channel], now)
     return now, c.READY, c.AT_REST
 
 
 def see_next(w: World, stage: StageRow, channel: ChannelRow, now: int) -> int:
     """See the next element, which the next operation may dequeue; return the clock."""
-    shown = see(w, stage.unit, channel, now)
+    shown = see(w, stage, channel, now)
     stage.waited = shown - now
     if stage.pc < stage.end:
         operation = w.operations[stage.pc]
@@ -380,7 +380,7 @@ def drain(w: World, stage: StageRow) -> bool:
         for at in range(first, end):
             if is_full(w):
                 return False
-            stage.now = see_end(w, stage.unit, w.channels[w.inputs[at].channel], stage.now)
+            stage.now = see_end(w, stage, w.channels[w.inputs[at].channel], stage.now)
         stage.status = c.FINISHED
         stage.wait = c.OUTSIDE
         w.control.live -= 1
@@ -392,7 +392,7 @@ def finish(w: World, stage: StageRow, now: int) -> None:
     for at in range(stage.first_output, stage.first_output + stage.outputs):
         ch = w.outputs[at]
         if ch >= 0:
-            close(w.channels[ch], now)
+            close(stage, w.channels[ch], now)
             wake_reader(w, ch)
     stage.drain = now
     write(w, stage.unit, log.FINISH, c.OUTSIDE, 0, 0, now, 0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from fabric.timing.compiled import world as c
-from fabric.timing.compiled.world import ChannelRow, Slot, World
+from fabric.timing.compiled.world import ChannelRow, Slot, StageRow, World
 from fabric.timing.engine.channel_rule import (
     closed_from,
     credit_part,
     dropped_at,
     links_part,
     next_from,
+    next_look_from,
+    seen_at,
     set_out_at,
     shown_from,
     spent_at,
@@ -104,27 +106,29 @@ def look(w: World, channel: ChannelRow) -> tuple[int, int]:
     return (c.NO_ELEMENT if is_open(channel) else c.READY), c.ENDED_CODE
 
 
-def see(w: World, unit: int, channel: ChannelRow, now: int) -> int:
+def see(w: World, stage: StageRow, channel: ChannelRow, now: int) -> int:
     """See the next element, which has arrived; return the clock."""
-    shown = max(now, head_shown(w, channel))
+    next_look = 0 if channel.seen > 0 else stage.next_look
+    shown = seen_at(now, head_shown(w, channel), next_look)
     if channel.flow >= 0:
         slot = slot_of(w, channel, channel.taken)
         links = links_part(now, shown, slot.visible, slot.late)
         channel.links += links
         if links > 0:
-            write(w, unit, LINKS, channel.number, links, 0, shown, 0)
+            write(w, stage.unit, LINKS, channel.number, links, 0, shown, 0)
     channel.empty += shown - now
     return shown
 
 
-def see_end(w: World, unit: int, channel: ChannelRow, now: int) -> int:
+def see_end(w: World, stage: StageRow, channel: ChannelRow, now: int) -> int:
     """See the end, which has arrived; return the clock."""
     if channel.ended > 0:
         return now
     channel.ended = 1
-    shown = max(now, channel.closed)
+    closed = shown_from(channel.closed, channel.next_take) if channel.end else channel.closed
+    shown = seen_at(now, closed, stage.next_look)
     channel.empty += shown - now
-    write(w, unit, END, channel.number, 0, 0, shown, shown - now)
+    write(w, stage.unit, END, channel.number, 0, 0, shown, shown - now)
     return shown
 
 
@@ -182,7 +186,6 @@ def send(  # noqa: PLR0911 - one rule, in the order in which it is followed
         return now, c.READY, c.AT_REST
     if what == c.PUT:
         channel.reserved -= 1
-    channel.next_send = next_from(now, channel.interval)
     append(w, channel, code, now, requested)
     count(w, channel, code)
     return now, c.READY, c.AT_REST
@@ -196,11 +199,16 @@ def spend(w: World, channel: ChannelRow, now: int) -> int:
     returning = credit_part(spent - now, channel.backward)
     channel.full += spent - now - returning
     channel.credit += returning
+    if spent > now:
+        w.stages[channel.producer].next_look = next_look_from(spent, channel.wait)
     return spent
 
 
 def append(w: World, channel: ChannelRow, code: int, now: int, requested: int) -> None:
     """Append an element, or send it over links."""
+    channel.next_send = next_from(now, channel.interval)
+    if channel.end:
+        w.stages[channel.producer].next_end = channel.next_send
     slot = slot_of(w, channel, channel.sent)
     slot.code = code
     channel.sent += 1
@@ -257,9 +265,10 @@ def count(w: World, channel: ChannelRow, code: int) -> None:
             w.dimensions[channel.counted + number + 1].size += 1
 
 
-def close(channel: ChannelRow, now: int) -> None:
-    """End a channel at clock ``now``."""
-    channel.closed = closed_from(now, channel.forward, channel.interval)
+def close(stage: StageRow, channel: ChannelRow, now: int) -> None:
+    """End a channel at clock ``now``, or later with registers."""
+    ended = max(now, stage.next_end)
+    channel.closed = closed_from(ended, channel.forward, channel.interval)
 
 
 def arrive(w: World) -> bool:

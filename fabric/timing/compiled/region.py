@@ -293,7 +293,9 @@ def region_of(
             ports = views[index]
             turns = likeness.keeps(operator, behaving[kind]) and _is_fit(ports)
             is_known = is_ours(behaving[kind]) and likeness.is_plain(operator)
-            options = ports.interval_cycles, ports.repeats, ports.region is None
+            options = (
+                ports.interval_cycles, unit.registers, ports.repeats, ports.region is None
+            )  # fmt: skip
             of_all_runs = (key, *options) if is_known else None
             automata[key] = tables.automaton(of_all_runs, operator, ports) if turns else None
         automaton = automata[key]

@@ -269,6 +269,7 @@ class _RecordedUnit(ComputeUnit):
             unit.place,
             flops_per_cycle=rate,
             bytes_per_cycle=unit.bytes_per_cycle,
+            registers=unit.registers,
         )
 
     @property

@@ -41,6 +41,8 @@ class StageRow(Row):
     client: int  # Its port at the memory in the loop, or OUTSIDE
     off_chip_cycles: int
     off_chip_bytes: int
+    next_look: int
+    next_end: int
 
 
 # Status of a stage.
@@ -90,6 +92,8 @@ class ChannelRow(Row):
     counted: int  # Its first dimension, or OUTSIDE
     rank: int
     interval: int
+    wait: int  # 1 if a unit that has waited for a slot looks at its inputs a cycle later
+    end: int  # 1 if the end is sent and seen like an element
     next_send: int
     next_take: int
     flow: int

@@ -28,6 +28,8 @@ from fabric.timing.engine.channel_rule import (
     dropped_at,
     links_part,
     next_from,
+    next_look_from,
+    seen_at,
     set_out_at,
     shown_from,
     spent_at,
@@ -66,6 +68,7 @@ class Channel:
         full_cycles: cycles the producer waited for the consumer to take an element.
         credit_cycles: cycles the producer then waited while the credit was on its way back.
         closed_cycle: the producer's final clock; one hop later with an interval.
+        seen: the consumer has looked at the next element.
         left_over: values that came after the consumer's operator had ended.
         log: receives the operations of tasks; None if the run has no log.
         way: its elements on shared links; None without shared links.
@@ -101,6 +104,7 @@ class Channel:
         "producer",
         "queue",
         "reader",
+        "seen",
         "way",
         "writer",
     )
@@ -138,6 +142,7 @@ class Channel:
         self._last_usable_cycle = 0
         self._spent = 0
         self._bare_stops = 0
+        self.seen = False
         self.left_over = 0
         self.empty_cycles = 0
         self.full_cycles = 0
@@ -181,12 +186,15 @@ class Channel:
             self.full_cycles += waited - returning
             self.credit_cycles += returning
             unit.now = spent_cycle
+            unit.next_look_cycle = next_look_from(spent_cycle, unit.registers.wait_cycles)
         return waited
 
     def _append(self, element: Element, requested_cycle: int = 0) -> None:
         now = self.producer.now
         if self.interval_cycles:
             self.next_send_cycle = next_from(now, self.interval_cycles)
+            if self.producer.registers.end_cycles:
+                self.producer.next_end_cycle = self.next_send_cycle
         if self.way is not None:
             self._send_over_links(self.way, element, requested_cycle)
             return
@@ -265,13 +273,10 @@ class Channel:
                 self.see_end()
                 return None
         visible, element = queue.popleft()
-        unit = self.consumer
-        waited = shown_from(visible, self.next_take_cycle) - unit.now
-        if waited > 0:
-            self._starve(waited, visible)
-        self._free(visible, unit.now)
+        waited = self._look(visible)
+        self._free(visible, self.consumer.now)
         if self.log is not None:
-            self.log.took(max(0, waited))
+            self.log.took(waited)
         return element
 
     async def peek(self) -> Element | None:
@@ -283,11 +288,12 @@ class Channel:
                 self.see_end()
                 return None
         visible, element = queue[0]
-        waited = shown_from(visible, self.next_take_cycle) - self.consumer.now
-        if waited > 0:
-            self._starve(waited, visible)
+        if self.seen:
+            return element
+        waited = self._look(visible)
+        self.seen = True
         if self.log is not None:
-            self.log.peeked(max(0, waited))
+            self.log.peeked(waited)
         return element
 
     def take(self) -> Element:
@@ -311,6 +317,15 @@ class Channel:
             self.log.heard(cycle)
         return element
 
+    def _look(self, visible_cycle: int) -> int:
+        """Let the consumer see the next element; return the cycles that it waited."""
+        unit = self.consumer
+        shown = shown_from(visible_cycle, self.next_take_cycle)
+        waited = seen_at(unit.now, shown, 0 if self.seen else unit.next_look_cycle) - unit.now
+        if waited:
+            self._starve(waited, visible_cycle)
+        return waited
+
     def _starve(self, waited: int, visible_cycle: int) -> None:
         """Let the consumer wait ``waited`` cycles for an element with this visible cycle."""
         way, before_cycle = self.way, self.consumer.now
@@ -324,6 +339,7 @@ class Channel:
 
     def _free(self, visible_cycle: int, now: int) -> None:
         """Free at ``now`` the slot of an element that was visible at ``visible_cycle``."""
+        self.seen = False
         if self.way is not None:
             # On shared links, the slot is in use from the sending on.
             visible_cycle = visible_from(self.way.arrived.popleft()[0], self.forward_cycles, 0)
@@ -352,7 +368,9 @@ class Channel:
 
     def close(self) -> None:
         """End the stream at the producer's clock."""
-        closed_cycle = closed_from(self.producer.now, self.forward_cycles, self.interval_cycles)
+        unit = self.producer
+        ended_cycle = max(unit.now, unit.next_end_cycle)
+        closed_cycle = closed_from(ended_cycle, self.forward_cycles, self.interval_cycles)
         if self.way is not None and self.way.sent:
             self.way.closed_cycle = closed_cycle
             return
@@ -367,7 +385,10 @@ class Channel:
             return
         self.ended = True
         unit = self.consumer
-        waited = max(0, self.closed_cycle - unit.now)
+        shown = self.closed_cycle
+        if unit.registers.end_cycles:
+            shown = shown_from(shown, self.next_take_cycle)
+        waited = seen_at(unit.now, shown, unit.next_look_cycle) - unit.now
         self.empty_cycles += waited
         unit.now += waited
         if self.log is not None:
@@ -375,7 +396,8 @@ class Channel:
 
     def idle(self, cycle: int) -> None:
         """Let the consumer wait for an element until ``cycle``."""
-        waited = max(0, cycle - self.consumer.now)
+        unit = self.consumer
+        waited = seen_at(unit.now, cycle, unit.next_look_cycle) - unit.now
         if waited:
             self._starve(waited, self.queue[0][0] if self.queue else cycle)
         if self.log is not None:

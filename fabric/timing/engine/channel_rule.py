@@ -12,6 +12,10 @@ With an interval of I cycles, p is at least I later than when element n-1 was se
 shown from d[n-1] + I on. The consumer sees the end of the stream F cycles after the producer's end.
 Without an interval, it sees the end in the same cycle.
 
+With registers, c is also at least one cycle later than when the consumer last sent an element that
+had waited (w): it looks at its inputs from w + 1 on. An end is sent and seen like an element, from
+I cycles after the last element of the producer, and after that of the channel.
+
 The stamp of an element is v, and the stamp of a credit is d + B. Tasks call these functions,
 compiled loops compile them, and traces translate some to SQL. ``tests/model`` states them anew.
 """
@@ -50,6 +54,16 @@ def set_out_at(visible_cycle: int, forward_cycles: int) -> int:
 def shown_from(visible_cycle: int, next_take_cycle: int) -> int:
     """Return the first cycle in which the consumer can see and dequeue a visible element."""
     return max(visible_cycle, next_take_cycle)
+
+
+def seen_at(now: int, shown_cycle: int, next_look_cycle: int) -> int:
+    """Return the consumer's clock after it has seen an element or the end of the stream."""
+    return max(now, shown_cycle, next_look_cycle)
+
+
+def next_look_from(sent_cycle: int, wait_cycles: int) -> int:
+    """Return when a unit looks at its inputs, after it sent an element that had waited."""
+    return sent_cycle + wait_cycles if wait_cycles else 0
 
 
 def usable_from(taken_cycle: int, backward_cycles: int) -> int:

@@ -217,7 +217,6 @@ class ChannelLog:
         self.producer: Final = producer
         self.consumer: Final = consumer
         self._log: Final = log
-        self._has_seen = False
 
     def sent(self, element: Element, waited: int, operation: int = SEND) -> None:
         """``element`` was sent, or put."""
@@ -246,18 +245,14 @@ class ChannelLog:
 
     def peeked(self, waited: int) -> None:
         """The consumer sees the next element."""
-        if not self._has_seen:
-            self._has_seen = True
-            self._log.add(self.consumer, SEE, self.number, waited=waited)
+        self._log.add(self.consumer, SEE, self.number, waited=waited)
 
     def took(self, waited: int = 0) -> None:
         """An element was dequeued."""
-        self._has_seen = False
         self._log.add(self.consumer, TAKE, self.number, waited=waited)
 
     def heard(self, cycle: int) -> None:
         """An element was dequeued at ``cycle``, before the consumer's clock."""
-        self._has_seen = False
         self._log.add(self.consumer, HEAR, self.number, cycle)
 
     def idled(self, waited: int, until_cycle: int) -> None:
@@ -276,7 +271,6 @@ class ChannelLog:
 
     def left_over(self, cycle: int) -> None:
         """An element was discarded at ``cycle``."""
-        self._has_seen = False
         self._log.write(self.consumer.index, DROP, self.number, 0, 0, cycle, 0)
 
     def sent_over_links(self, size_bytes: int) -> None:

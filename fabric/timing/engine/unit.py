@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, SupportsIndex
 
 from typing_extensions import override
 
+from fabric.graph.hardware.description import NO_REGISTERS, RegisterDescription
 from fabric.timing.engine.conductor import Strand
 
 if TYPE_CHECKING:
@@ -66,7 +67,10 @@ class Unit:
         index: the node's place in the order that breaks ties.
         place: where the operator was wired.
         bytes_per_cycle: on-chip bandwidth of each load and store port.
+        registers: of its control.
         now: the local clock, in cycles; it only moves forward.
+        next_look_cycle: the earliest cycle in which it looks at an input.
+        next_end_cycle: the earliest cycle in which it ends; 0 without registers for ends.
         busy_cycles: cycles charged for work.
         off_chip_cycles: cycles waited for the HBM.
         capacity_cycles: cycles waited for room in a memory unit.
@@ -92,20 +96,33 @@ class Unit:
         "guard",
         "index",
         "name",
+        "next_end_cycle",
+        "next_look_cycle",
         "now",
         "off_chip_bytes",
         "off_chip_cycles",
         "place",
+        "registers",
         "strand",
         "wait",
     )
 
-    def __init__(self, name: str, index: int, place: Place, *, bytes_per_cycle: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        index: int,
+        place: Place,
+        *,
+        bytes_per_cycle: int,
+        registers: RegisterDescription = NO_REGISTERS,
+    ) -> None:
         self.name: Final = name
         self.index: Final = index
         self.place: Final = place
         self.bytes_per_cycle: Final = bytes_per_cycle
+        self.registers: Final = registers
         self.now = 0
+        self.next_look_cycle = self.next_end_cycle = 0
         self.busy_cycles = 0
         self.off_chip_cycles = 0
         self.off_chip_bytes = 0
@@ -148,9 +165,16 @@ class ComputeUnit(Unit):
     __slots__ = ("flops_per_cycle",)
 
     def __init__(
-        self, name: str, index: int, place: Place, *, flops_per_cycle: int, bytes_per_cycle: int
+        self,
+        name: str,
+        index: int,
+        place: Place,
+        *,
+        flops_per_cycle: int,
+        bytes_per_cycle: int,
+        registers: RegisterDescription = NO_REGISTERS,
     ) -> None:
-        super().__init__(name, index, place, bytes_per_cycle=bytes_per_cycle)
+        super().__init__(name, index, place, bytes_per_cycle=bytes_per_cycle, registers=registers)
         self.flops_per_cycle: Final = flops_per_cycle
 
     def compute(self, flops: int) -> int:

@@ -177,8 +177,8 @@ def _open(
 
 def _unit(node: Node, plan: Plan) -> Unit:
     program = plan.program
-    bytes_per_cycle = program.hardware.on_chip.bytes_per_cycle
-    operator = node.operator
+    hardware, operator = program.hardware, node.operator
+    bytes_per_cycle = hardware.on_chip.bytes_per_cycle
     if isinstance(operator, ComputeOperator):
         flops_per_cycle = operator.flops_per_cycle or program.flops_per_cycle
         return ComputeUnit(
@@ -187,9 +187,16 @@ def _unit(node: Node, plan: Plan) -> Unit:
             node.place,
             flops_per_cycle=flops_per_cycle if operator.has_arithmetic else 0,
             bytes_per_cycle=bytes_per_cycle,
+            registers=hardware.registers,
         )
     of_kind = MemoryUnit if operator.kind == "memory" else Unit
-    return of_kind(node.name, node.index, node.place, bytes_per_cycle=bytes_per_cycle)
+    return of_kind(
+        node.name,
+        node.index,
+        node.place,
+        bytes_per_cycle=bytes_per_cycle,
+        registers=hardware.registers,
+    )
 
 
 def _channels(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fabric.graph.hardware.description import NO_REGISTERS, RegisterDescription
 from fabric.graph.hardware.least_cycles import least_burst_cycles
 from fabric.messages.text import families
 from fabric.timing.engine import log as e
@@ -71,7 +72,7 @@ class Record:
         shares_off_chip: bursts were served, and other depths may change which bursts contend.
         shares_on_chip: the on-chip capacity is limited.
         unread: units with requests relative neither to a clock reading nor to cycle 0.
-        interval_cycles: of all channels; see ``fabric.timing.engine.channel_rule``.
+        interval_cycles, registers: of the hardware; see ``fabric.timing.engine.channel_rule``.
         shares_links: elements may have waited for links.
         links: None if not shared or not recorded: timings then have no waits for links.
     """
@@ -89,6 +90,7 @@ class Record:
     shares_on_chip: bool = False
     unread: tuple[str, ...] = ()
     interval_cycles: int = 0
+    registers: RegisterDescription = NO_REGISTERS
     shares_links: bool = False
     links: RecordedLinks | None = field(default=None, repr=False)
 

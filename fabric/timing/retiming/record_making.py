@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec import structs
 
+from fabric.graph.hardware.description import NO_REGISTERS, RegisterDescription
 from fabric.timing.engine import log
 from fabric.timing.log.transfers import KeptRows
 from fabric.timing.machine.machine import cycles_of, shutdown_cycles_of
@@ -39,6 +40,7 @@ class About(NamedTuple):
     shutdown_cycles: int
     shares_on_chip: bool
     interval_cycles: int = 0
+    registers: RegisterDescription = NO_REGISTERS
     shares_links: bool = False
     links: RecordedLinks | None = None
 
@@ -70,6 +72,7 @@ def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
         shutdown_cycles_of(machine),
         machine.on_chip.capacity_bytes is not None,
         machine.plan.program.hardware.channel.interval_cycles,
+        machine.plan.program.hardware.registers,
         machine.plan.shares_links,
     )
 
@@ -116,6 +119,7 @@ def record_of(rows: Entries, about: About) -> Record:
         about.shares_on_chip,
         _names(rows["unit"][unknown], about),
         about.interval_cycles,
+        about.registers,
         about.shares_links,
         links,
     )

@@ -78,6 +78,8 @@ class Retimer:
         timed.rows["forward"] = [channel.forward_cycles for channel in channels]
         timed.rows["backward"] = [channel.backward_cycles for channel in channels]
         timed.rows["interval"] = record.interval_cycles
+        timed.rows["wait"] = record.registers.wait_cycles
+        timed.rows["end"] = record.registers.end_cycles
         timed.rows["base"] = self.base[:-1]
         timed.rows["producer"] = [channel.producer for channel in channels]
         timed.rows["consumer"] = [channel.consumer for channel in channels]

@@ -16,6 +16,8 @@ from fabric.timing.engine.channel_rule import (
     closed_from,
     dropped_at,
     next_from,
+    next_look_from,
+    seen_at,
     shown_from,
     spent_at,
     usable_from,
@@ -43,6 +45,8 @@ class TimedUnit(Row):
     arrived: int
     requested: int
     last: int
+    next_look: int
+    next_end: int
 
 
 class TimedChannel(Row):
@@ -60,8 +64,11 @@ class TimedChannel(Row):
     producer: int
     consumer: int
     interval: int
+    wait: int
+    end: int
     next_send: int
     next_take: int
+    seen: int  # 1 if the consumer has looked at the next element
     come: int  # Elements with a known visible cycle
     flow: int  # The flow on shared links, or NONE
 
@@ -130,11 +137,19 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                         break
                     slot = channel.base + channel.taken
                     seen = shown_from(w.visible[slot], channel.next_take)
-                    now = max(now, seen + amount) if kind == e.IDLE else max(now + amount, seen)
+                    if kind == e.IDLE:
+                        now = seen_at(now, seen + amount, unit.next_look)
+                    elif kind == e.HEAR:
+                        now = max(now + amount, seen)
+                    else:
+                        next_look = 0 if channel.seen > 0 else unit.next_look
+                        now = seen_at(now + amount, seen, next_look)
+                        channel.seen = 1
                     if kind in (e.TAKE, e.HEAR):
                         dequeued = seen if kind == e.HEAR else now
                         w.usable[slot] = usable_from(dequeued, channel.backward)
                         channel.taken += 1
+                        channel.seen = 0
                         channel.next_take = next_from(dequeued, channel.interval)
                         count = wake(w, channel.producer, ch, count)
                 elif kind <= e.PUT:
@@ -145,7 +160,10 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                             waits = ch
                             break
                         credit = w.usable[channel.base + before] if before >= 0 else 0
-                        now = spent_at(now + amount, credit, channel.next_send)
+                        spent = spent_at(now + amount, credit, channel.next_send)
+                        if spent > now + amount:
+                            unit.next_look = next_look_from(spent, channel.wait)
+                        now = spent
                         w.issued[channel.base + element] = now
                     else:
                         now += amount
@@ -154,6 +172,8 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                         channel.reserved += 1
                     else:
                         channel.next_send = next_from(now, channel.interval)
+                        if channel.end:
+                            unit.next_end = channel.next_send
                         slot = channel.base + channel.sent
                         channel.sent += 1
                         requested = unit.requested
@@ -168,7 +188,10 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                     if channel.closed < 0:
                         waits = ch
                         break
-                    now = max(now + amount, channel.closed)
+                    closed = channel.closed
+                    if channel.end:
+                        closed = shown_from(closed, channel.next_take)
+                    now = seen_at(now + amount, closed, unit.next_look)
                 elif kind == e.FINISH:
                     now += amount
                     count = finish(w, number, now, count)
@@ -222,7 +245,8 @@ def finish(w: Timing, unit: int, now: int, count: int) -> int:
     """Close the outputs of a unit, and drain its inputs; return the number of ready units."""
     for place in range(w.first_output[unit], w.first_output[unit + 1]):
         channel = w.channels[w.outputs[place]]
-        channel.closed = closed_from(now, channel.forward, channel.interval)
+        ended = max(now, w.units[unit].next_end)
+        channel.closed = closed_from(ended, channel.forward, channel.interval)
         count = wake(w, channel.consumer, w.outputs[place], count)
     for place in range(w.first_input[unit], w.first_input[unit + 1]):
         channel = w.channels[w.inputs[place]]
@@ -296,6 +320,10 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             pc -= 1
             continue
         elif kind == e.END:
+            if w.clocks[pc] > channel.closed:
+                # Registers delayed it: the unit took or sent an element in the cycle before.
+                pc -= 1
+                continue
             unit = channel.producer
             pc = p.finish[unit]
             continue

@@ -25,6 +25,7 @@ from tests.fabric.retiming import real
 from tests.fabric.retiming.real import Run
 from tests.operators.driving import Choices, Emit, encode, selector
 from tests.operators.random_programs import Meant, Random, twice
+from tests.programs.loading import REGISTERED
 
 
 @dataclass(frozen=True)
@@ -231,5 +232,5 @@ def _with_hops(draw: st.DrawFn, program: Program, seen: tuple[list[Element], ...
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
-    with hardware_scope(draw(st.sampled_from((Hardware(), Hardware().of_wires())))):
+    with hardware_scope(draw(st.sampled_from((Hardware(), Hardware().of_wires(), REGISTERED)))):
         return draw(st.one_of(of_steps(), of_steps(), of_scripts(), of_operators()))

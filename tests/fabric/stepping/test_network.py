@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from fabric.timing.state.run_state import RunState
 from tests.fabric.trace.recording import record
 from tests.network.placed import TileStage
 from tests.profiles import of_profile, spread
-from tests.programs.loading import PROGRAMS
+from tests.programs.loading import PROGRAMS, REGISTERED
 
 SMALL = {
     "swiglu": ("batch=32", "hidden=64", "inter=64"),
@@ -27,11 +28,11 @@ def _compared(state: RunState) -> tuple[object, ...]:
     return state.units, channels, state.on_chip.requests
 
 
-@pytest.mark.parametrize("interval", [0, 1])
+@pytest.mark.parametrize("profile", [Hardware(), Hardware().of_wires(), REGISTERED])
 @pytest.mark.parametrize("name", spread(SMALL, 1))
-def test_held_run_on_a_mesh_equals_the_trace(name: str, interval: int, tmp_path: Path) -> None:
+def test_held_run_on_a_mesh_equals_the_trace(name: str, profile: Hardware, tmp_path: Path) -> None:
     hardware = load_hardware("mesh_paper")
-    hardware = hardware.of_wires() if interval else hardware
+    hardware = replace(hardware, channel=profile.channel, registers=profile.registers)
     wired = load_program(PROGRAMS / f"{name}.py", SMALL[name], hardware).program
     report, trace = record(wired, tmp_path)
     assert report.cycles is not None

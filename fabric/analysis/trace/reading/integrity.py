@@ -75,6 +75,14 @@ class _Channel(msgspec.Struct, frozen=True):
     interval_cycles: _Number = 0
 
 
+_OneCycle = Annotated[int, msgspec.Meta(ge=0, le=1)]
+
+
+class _Registers(msgspec.Struct, frozen=True):
+    wait_cycles: _OneCycle = 0
+    end_cycles: _OneCycle = 0
+
+
 class MeshSize(msgspec.Struct, frozen=True):
     """The size of a network."""
 
@@ -85,6 +93,7 @@ class MeshSize(msgspec.Struct, frozen=True):
 class _Hardware(msgspec.Struct, frozen=True):
     on_chip: _OnChip = _OnChip()
     channel: _Channel = _Channel()
+    registers: _Registers = _Registers()
     network: MeshSize = MeshSize()
 
 

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from fabric.analysis.trace.reading.query_tables import CHANNELS
 from fabric.analysis.trace.reading.reader import RecordedRun, refused
+from fabric.graph.hardware.description import RegisterDescription
 from fabric.messages.causes import Operation
 from fabric.messages.errors import ConfigurationError
 from fabric.timing.engine import log as e
@@ -127,6 +128,7 @@ def _about(trace: RecordedRun) -> About:
         shutdown_cycles=trace.end.shutdown_cycles or 0,
         shares_on_chip=head.hardware.on_chip.capacity_bytes is not None,
         interval_cycles=head.hardware.channel.interval_cycles,
+        registers=RegisterDescription(**structs.asdict(head.hardware.registers)),
         shares_links=bool(trace.shared_channels),
         links=RecordedLinks(links.capacities, flows) if flows else None,
     )
