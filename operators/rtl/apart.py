@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from operators.rtl import tools
-from operators.rtl.blocks import BITS, LEVEL_BITS
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import Written, channel_module
-
-_WORDS: Final = -(-BITS // 32)
 
 _LONG: Final = 10_000_000
 """Evaluations of modules above which compiler optimisation pays."""
@@ -91,10 +88,10 @@ template <std::size_t N> void bind_to(VlWide<N>& port, const std::string& hexade
   }
 }
 template <typename Port> void put(Port& port, const Token& token) {
-  std::memcpy(port.data(), token.words, sizeof token.words);
+  std::memcpy(&port, token.words, sizeof port);
 }
 template <typename Port> void get(Token& token, const Port& port) {
-  std::memcpy(token.words, port.data(), sizeof token.words);
+  std::memcpy(token.words, &port, sizeof port);
 }
 """
 
@@ -304,7 +301,7 @@ def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) ->
 
     yield f"{cycles} {len(netlist.channels)} {len(netlist.units)}"
     for unit in netlist.units:
-        tokens = [f"{bits:x}" for bits in unit.given or []]
+        tokens = [f"{netlist.widths.packed(**fields):x}" for fields in unit.given or []]
         parts: list[Sequence[object]] = [
             unit.inputs,
             unit.outputs,
@@ -326,11 +323,12 @@ def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) ->
 def simulator(netlist: Netlist, written: Written, folder: Path, cycles: int) -> Path:
     """Build and return a simulator that runs ``netlist`` for ``cycles`` cycles."""
     kinds = sorted(written.ports)
-    (folder / "instances.h").write_text(_HEADER.replace("@WORDS@", str(_WORDS)))
+    words, level_bits = str(-(-netlist.widths.bits // 32)), str(netlist.widths.level)
+    (folder / "instances.h").write_text(_HEADER.replace("@WORDS@", words))
     declared = "\n".join(f"{_MAKE.format(kind, '', '')};" for kind in kinds)
     loop = _LOOP.replace("@DECLARATIONS@", declared)
     loop = loop.replace("@MAKERS@", ", ".join(f"make_{kind}" for kind in kinds))
-    loop = loop.replace("@WORDS@", str(_WORDS)).replace("@LEVEL_BITS@", str(LEVEL_BITS))
+    loop = loop.replace("@WORDS@", words).replace("@LEVEL_BITS@", level_bits)
     (folder / "loop.cpp").write_text(loop)
     (folder / "netlist.txt").write_text("\n".join([*_table(netlist, written, kinds, cycles), ""]))
     for kind in kinds:

@@ -41,7 +41,6 @@ from operators.pieces.units import (
 )
 from operators.reassemble import EagerMerge, Reassemble
 from operators.rtl import chains, compute, description, memory, pieces, routing, sequences
-from operators.rtl.blocks import CONTROL_BITS
 from operators.rtl.own import Binding, Place, is_tile, stated
 from operators.scatter import Scatter
 from operators.shape import Flatten, Promote, Reshape
@@ -233,7 +232,6 @@ def _bind_initial(place: Place) -> Binding:
         parameters |= {"kept": outer - operator.count, "groups": outer}
     value = stream.value
     if isinstance(value, SelectorType):
-        steered(place, value.width)
         hits = np.atleast_1d(operator.value).tolist()
         parameters["control"] = sum(1 << hit for hit in set(hits))
     elif isinstance(value, TileType):
@@ -294,15 +292,7 @@ def broadcast(place: Place) -> Binding:
     return _by_count("Broadcast", sequences.broadcast, place.outputs)
 
 
-def steered(place: Place, count: int) -> int:
-    """Return ``count``, the outputs that a selector may name, if a token has room for them."""
-    if count > CONTROL_BITS:
-        raise place.refused(f" that steers {count}: expected at most {CONTROL_BITS} ways")
-    return count
-
-
 def _bind_partition(place: Place) -> Binding:
-    steered(place, len(place.outputs))
     return _by_count("Partition", routing.partition, place.outputs, **_switched(place))
 
 
@@ -324,12 +314,11 @@ def _bind_parallelize(place: Place) -> Binding:
 
 def _bind_reassemble(place: Place) -> Binding:
     streams = place.inputs[:-1]
-    steered(place, len(streams))
     return _by_count("Reassemble", routing.reassemble, streams, **_switched(place))
 
 
 def _bind_eager_merge(place: Place) -> Binding:
-    producers = steered(place, len(place.inputs))
+    producers = len(place.inputs)
     reads = "".join("ds"[port] for port in place.read)
     parameters = {"rank": place.operator.rank}
     build = partial(routing.eager_merge, producers, reads)

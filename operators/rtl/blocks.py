@@ -5,14 +5,16 @@ A token has the fields of an element that affect timing; the data of tiles stay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import reduce
 from operator import and_, or_
 
 # Any: amaranth has no types; a token is a view of a signal.
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
@@ -39,7 +41,7 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
     m.d.comb += ready.eq(used < depth)
     m.d.sync += used.eq(used + send - back)
 
-    m.submodules.memory = memory = Memory(shape=BITS, depth=slots, init=[])
+    m.submodules.memory = memory = Memory(shape=widths().bits, depth=slots, init=[])
     write = memory.write_port()
     read = memory.read_port(domain="comb")
     arrives = _delayed(m, send, hops, forward, "arrives")
@@ -70,14 +72,14 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
 
 def _delayed(m: Any, signal: Any, hops: int, cycles: Any, name: str) -> Any:
     """Return ``signal`` delayed by one cycle less than ``cycles``; a register follows."""
-    shape = 1 if isinstance(signal, Signal) else Token
+    like = Signal if isinstance(signal, Signal) else token
     stages = [signal]
     for number in range(1, hops):
-        stages.append(Signal(shape, name=f"{name}_after_{number}"))
+        stages.append(like(name=f"{name}_after_{number}"))
         m.d.sync += stages[-1].eq(stages[-2])
     if hops == 1:
         return signal
-    result = Signal(shape, name=name)
+    result = like(name=name)
     with m.Switch(cycles):
         for number, stage in enumerate(stages):
             with m.Case(number + 1):
@@ -85,62 +87,109 @@ def _delayed(m: Any, signal: Any, hops: int, cycles: Any, name: str) -> Any:
     return result
 
 
-LEVEL_BITS: Final = 5
-SIZE_BITS: Final = 20
-CONTROL_BITS: Final = 128
+class Widths(NamedTuple):
+    """Bits of the largest values in a program and its run.
 
-FIELDS: Final = {
-    "level": LEVEL_BITS,
-    "bare": 1,
-    "empty": LEVEL_BITS,
-    "rows": SIZE_BITS,
-    "cols": SIZE_BITS,
-    "valid_rows": SIZE_BITS,
-    "valid_cols": SIZE_BITS,
-    "in_memory": 1,
-    "control": CONTROL_BITS,
-}
-"""Bits of each field, lowest first.
+    The defaults are for modules that are built outside of a netlist.
 
-``level`` is the level of the stop. ``bare`` is a stop without a value, and ``empty`` its empty
-dimension. ``control`` is a selector, one bit for each of its consumers; or a number; or the second
-tile of a tuple of two; or the tiles in a buffer's outermost dimension.
-"""
+    Attributes:
+        level: of stops and dimensions.
+        size: of rows and columns.
+        number: of numbers in tiles, and of the tiles in a buffer's outermost dimension.
+        control: of selectors, with one bit for each consumer; of numbers; of two or three numbers
+            in a tuple; of the second tile in a tuple.
+        cycles: of the run.
+        parameters: by name, for the parameters that the netlist has. None outside of a netlist.
+    """
+
+    level: int = 5
+    size: int = 20
+    number: int = 42
+    control: int = 128
+    cycles: int = 40
+    parameters: Mapping[str, int] | None = None
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """The fields of a token, lowest first.
+
+        ``level`` is the level of the stop. ``bare`` is a stop without a value, and ``empty`` its
+        empty dimension.
+        """
+        start = {"level": self.level, "bare": 1, "empty": self.level}
+        sizes = dict.fromkeys(SIZES, self.size)
+        return {**start, **sizes, "in_memory": 1, "control": self.control}
+
+    @property
+    def bits(self) -> int:
+        return sum(self.fields.values())
+
+    def packed(self, **fields: int) -> int:
+        """Return a token as one number; other fields are 0. Negative values are complements of 2.
+
+        Raises:
+            ValueError: a field has no room for its value.
+        """
+        bits, at = 0, 0
+        for name, width in self.fields.items():
+            value = fields.pop(name, 0)
+            if bits_of(value) > width:
+                raise ValueError(f"{name} is {value}: expected a number of at most {width} bits")
+            bits |= value % (1 << width) << at
+            at += width
+        assert not fields, fields
+        return bits
 
 
-Token: Final = data.StructLayout(FIELDS)
+SIZES: Final = ("rows", "cols", "valid_rows", "valid_cols")
+TILE: Final = (*SIZES, "in_memory")
+"""The fields of a tile."""
+
+_widths: Final = ContextVar("widths", default=Widths())  # noqa: B039 - a tuple
 
 
-Second: Final = data.StructLayout(
-    {name: FIELDS[name] for name in ("rows", "cols", "valid_rows", "valid_cols", "in_memory")}
-)
-"""The second tile of a tuple, in ``control``."""
+def widths() -> Widths:
+    """Return the widths of the modules that are being built."""
+    return _widths.get()
 
 
-BITS: Final = sum(FIELDS.values())
+@contextmanager
+def building(widths: Widths) -> Iterator[None]:
+    """Build modules with ``widths``."""
+    before = _widths.set(widths)
+    try:
+        yield
+    finally:
+        _widths.reset(before)
+
+
+def bits_of(number: int) -> int:
+    """Return the bits that a number takes, at least 1; a negative one has a bit for its sign."""
+    return max(1, number.bit_length() + (number < 0))
 
 
 def token(name: str) -> Any:
     """Return a signal that is a token."""
-    return Signal(Token, name=name)
+    return Signal(data.StructLayout(widths().fields), name=name, attrs={"token": 1})
 
 
 def second(of: Any) -> Any:
-    """Return the second tile of a tuple."""
-    return data.View(Second, of.control[: Second.size])
+    """Return the second tile of a tuple, in ``control``."""
+    layout = data.StructLayout({name: widths().fields[name] for name in TILE})
+    return data.View(layout, of.control[: layout.size])
 
 
-def packed(**fields: int) -> int:
-    """Return the bits of a token; other fields are 0."""
-    bits, at = 0, 0
-    for name, width in FIELDS.items():
-        value = fields.pop(name, 0)
-        if not 0 <= value < 1 << width:
-            raise ValueError(f"{name} is {value}: expected 0 to {(1 << width) - 1}")
-        bits |= value << at
-        at += width
-    assert not fields, fields
-    return bits
+def wire(m: Any, name: str, value: Any) -> Any:
+    """Return a signal of ``value``, as wide as its largest result."""
+    result = Signal(len(Value.cast(value)), name=name)
+    m.d.comb += result.eq(value)
+    return result
+
+
+def overflows(values: Iterable[Any], bits: int) -> Any:
+    """Return whether any of ``values`` takes more than ``bits``."""
+    wide = [each for each in map(Value.cast, values) if len(each) > bits]
+    return any_of(each[bits:].any() for each in wide)
 
 
 def changed(m: Module, source: Any, name: str, **fields: Any) -> Any:
@@ -216,8 +265,11 @@ class Unit:
         self.m.d.comb += self.fault.eq(0)
         self.given: list[Any] = []
 
-    def parameter(self, name: str, bits: int) -> Any:
-        """Return a constant that each instance sets."""
+    def parameter(self, name: str, bits: int | None = None) -> Any:
+        """Return a constant that each instance sets, by default as wide as its largest value."""
+        known = widths().parameters
+        if bits is None:
+            bits = 20 if known is None else known.get(name, 1)
         self.parameters[name] = Signal(bits, name=f"p_{name}")
         return self.parameters[name]
 
@@ -302,15 +354,12 @@ class Emitter:
             with m.If(fires[at]):
                 m.d.comb += self._outputs[at].valid.eq(1)
                 m.d.comb += self._outputs[at].token.eq(parts[at])
-        used = Signal(len(self._outputs), name=f"used_{number}")
-        m.d.comb += used.eq(fires if self._used is None else self._used | fires)
-        self._used = used
+        used = fires if self._used is None else self._used | fires
+        self._used = wire(m, f"used_{number}", used)
         left = Signal(len(self._outputs), name=f"left_{number}")
         m.d.comb += left.eq(mask & ~fires)
         self._next.append((left, what))
-        gone = Signal(name=f"gone_{number}")
-        m.d.comb += gone.eq(left == 0)
-        return gone
+        return wire(m, f"gone_{number}", left == 0)
 
     def push(self, enable: Any, what: Any, mask: Any = 1) -> Any:
         """Send ``what`` if ``enable``; return whether everything up to it has left.
@@ -342,26 +391,28 @@ def counted(
     rank: Any,
     advances: Any,
     is_last: Callable[[int, Any, Any], Any] = _is_last,
+    bits: int = 1,
 ) -> Any:
     """Count through ``rank`` nested dimensions, at most ``count``.
 
     The sizes are parameters, ``size_0`` for the innermost dimension. ``is_last`` takes the number,
-    place and size of a dimension. The place advances after a cycle with ``advances``.
+    place and size of a dimension. The place advances after a cycle with ``advances``. It has at
+    least ``bits`` bits in each dimension.
 
     Returns:
         The number of dimensions that end at the current place, from the inside.
     """
     m = u.m
-    sizes = [u.parameter(f"size_{number}", SIZE_BITS) for number in range(count)]
-    at = [Signal(SIZE_BITS, name=f"at_{number}") for number in range(count)]
-    closing = Signal(LEVEL_BITS, name="closing")
+    known = widths().parameters
+    names = [f"size_{number}" for number in range(count)]
+    sizes = [u.parameter(each) for each in names if known is None or each in known]
+    at = [Signal(max(bits, len(size)), name=f"at_{at}") for at, size in enumerate(sizes)]
+    closing = Signal(widths().level, name="closing")
     ends: Any = 1
     for number, (place, size) in enumerate(zip(at, sizes, strict=True)):
-        ended = Signal(name=f"ended_{number}")
-        m.d.comb += ended.eq(ends & is_last(number, place, size) & (number < rank))
-        with m.If(ended):
+        ends = wire(m, f"ended_{number}", ends & is_last(number, place, size) & (number < rank))
+        with m.If(ends):
             m.d.comb += closing.eq(number + 1)
-        ends = ended
     with m.If(advances):
         for number, place in enumerate(at):
             with m.If(number < closing):
@@ -391,13 +442,10 @@ def older(m: Any, ages: Sequence[Any], among: Any) -> Any:
     found: Any = 0
     for number, each in enumerate(ages):
         is_better = among[number] & (~found | (each > age)) if number else among[0]
-        new_age = Signal(len(each), name=f"oldest_age_{number}")
-        new_found = Signal(name=f"oldest_found_{number}")
-        m.d.comb += new_age.eq(Mux(is_better, each, age))
-        m.d.comb += new_found.eq(found | among[number])
+        age = wire(m, f"oldest_age_{number}", Mux(is_better, each, age))
+        found = wire(m, f"oldest_found_{number}", found | among[number])
         with m.If(is_better):
             m.d.comb += best.eq(number)
-        age, found = new_age, new_found
     return best
 
 
@@ -409,9 +457,9 @@ def cycles_of(
     It starts in the first cycle with ``going``, and again after ``done``. An amount of 0 takes no
     time, other amounts whole cycles.
     """
-    bits = max(len(each) for each in amounts)
+    bits = max(len(each) for each in (*amounts, per_cycle))
     at = Signal(range(len(amounts) + 1), name=f"{name}_number")
-    moved = Signal(bits + 1, name=f"{name}_moved")
+    moved = Signal(bits, name=f"{name}_moved")
     current = Signal(range(len(amounts) + 1), name=f"{name}_current")
     amount = Signal(bits, name=f"{name}_amount")
     m.d.comb += current.eq(len(amounts))
@@ -419,8 +467,7 @@ def cycles_of(
         with m.If((at <= number) & (amounts[number] != 0)):
             m.d.comb += current.eq(number)
             m.d.comb += amount.eq(amounts[number])
-    finished = Signal(name=f"{name}_done")
-    m.d.comb += finished.eq(current == len(amounts))
+    finished = wire(m, f"{name}_done", current == len(amounts))
     with m.If(done):
         m.d.sync += [at.eq(0), moved.eq(0)]
     with m.Elif(going & ~finished):

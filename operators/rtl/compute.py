@@ -10,20 +10,20 @@ from typing import Any, Final
 from amaranth import Const, Mux, Signal
 
 from operators.rtl.blocks import (
-    LEVEL_BITS,
-    SIZE_BITS,
+    SIZES,
     Emitter,
     Unit,
     any_of,
     changed,
     cycles_of,
     largest,
+    overflows,
     second,
     token,
+    widths,
+    wire,
 )
 from operators.rtl.description import NUMBER, Accumulation, Function, Sizes, sizes_of, whole
-
-_SIZES: Final = ("rows", "cols", "valid_rows", "valid_cols")
 
 
 def _product(a: Any, b: Any) -> Sizes:
@@ -111,18 +111,15 @@ def _operands(heads: Sequence[Any], items: Sequence[int]) -> list[Any]:
 
 def _placement(u: Unit, operands: int) -> tuple[list[Any], Any]:
     """Return the bytes per number of each operand, and a memory port's bytes per cycle."""
-    return [u.parameter(f"bytes_{number}", 5) for number in range(operands)], u.parameter(
-        "bandwidth", 32
-    )
+    sizes = [u.parameter(f"bytes_{number}") for number in range(operands)]
+    return sizes, u.parameter("bandwidth")
 
 
 def _loads(m: Any, tiles: Sequence[Any], bare: Any, element_bytes: Sequence[Any]) -> list[Any]:
-    found = []
-    for number, (tile, size) in enumerate(zip(tiles, element_bytes, strict=True)):
-        amount = Signal(2 * SIZE_BITS + 5, name=f"load_bytes_{number}")
-        m.d.comb += amount.eq(Mux(tile.in_memory & ~bare, tile.rows * tile.cols * size, 0))
-        found.append(amount)
-    return found
+    return [
+        wire(m, f"load_bytes_{at}", Mux(tile.in_memory & ~bare, tile.rows * tile.cols * size, 0))
+        for at, (tile, size) in enumerate(zip(tiles, element_bytes, strict=True))
+    ]
 
 
 def map_(function: Function, items: Sequence[int]) -> Unit:
@@ -135,8 +132,8 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     m, out, heads = u.m, u.outputs[0], [each.token for each in u.inputs]
     tiles = _operands(heads, items)
     element_bytes, bandwidth = _placement(u, operands)
-    rate = u.parameter("rate", 32)
-    result_bytes, to_memory = u.parameter("result_bytes", 5), u.parameter("to_memory", 1)
+    rate = u.parameter("rate")
+    result_bytes, to_memory = u.parameter("result_bytes"), u.parameter("to_memory")
     going = Signal()
     fires = Signal()
     bare = heads[0].bare
@@ -145,26 +142,26 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     result = token("result")
     m.d.comb += [result.level.eq(heads[0].level), result.bare.eq(bare)]
     m.d.comb += result.empty.eq(heads[0].empty)
-    for name, size in zip(_SIZES, sizes(*tiles), strict=True):
+    new_sizes = sizes(*tiles)
+    for name, size in zip(SIZES, new_sizes, strict=True):
         m.d.comb += getattr(result, name).eq(Mux(bare, 0, size))
     if number is not None:
-        m.d.comb += result.control.eq(Mux(bare, 0, number(u.parameter("stride", 32), *tiles)))
+        m.d.comb += result.control.eq(Mux(bare, 0, number(u.parameter("stride"), *tiles)))
     if is_told:
         told, takes = u.told()
         m.d.comb += [takes.eq(fires & ~bare), result.control.eq(Mux(bare, 0, told.control))]
     m.d.comb += result.in_memory.eq(to_memory & ~bare)
 
-    work = Signal(3 * SIZE_BITS + 4)
-    stored = Signal(2 * SIZE_BITS + 5)
-    m.d.comb += work.eq(Mux(bare, 0, operations(*tiles) if operations else 1))
-    m.d.comb += stored.eq(Mux(to_memory, result.rows * result.cols * result_bytes, 0))
+    work = wire(m, "work", Mux(bare, 0, operations(*tiles) if operations else 1))
+    stored = wire(m, "stored", Mux(to_memory, result.rows * result.cols * result_bytes, 0))
     loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth, "load")
     computed = cycles_of(m, going, fires, [work], rate, "compute")
     written = cycles_of(m, going, fires, [stored], bandwidth, "store")
     m.d.comb += fires.eq(going & loaded & computed & written & out.ready)
     m.d.comb += [out.valid.eq(fires), out.token.eq(result)]
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
-    m.d.comb += u.fault.eq(going & any_of(each.level != heads[0].level for each in heads))
+    differs = any_of(each.level != heads[0].level for each in heads)
+    m.d.comb += u.fault.eq(going & (differs | (~bare & overflows(new_sizes, widths().size))))
     m.d.comb += u.done.eq(u.over)
     return u
 
@@ -250,11 +247,11 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
     u = Unit(len(items), 1)
     m, heads, emitter = u.m, [each.token for each in u.inputs], Emitter(u.m, u.outputs)
     tiles = _operands(heads, items)
-    rank = u.parameter("rank", LEVEL_BITS)
+    rank = u.parameter("rank")
     element_bytes, bandwidth = _placement(u, operands)
-    rate = u.parameter("rate", 32)
-    store_bytes, to_memory = u.parameter("store_bytes", 48), u.parameter("to_memory", 1)
-    empty_rows, empty_cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    rate = u.parameter("rate")
+    store_bytes, to_memory = u.parameter("store_bytes"), u.parameter("to_memory")
+    empty_rows, empty_cols = u.parameter("rows"), u.parameter("cols")
     going = Signal()
     fires = Signal()
     bare = heads[0].bare
@@ -268,33 +265,32 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
     grown = token("grown")
     begun = changed(m, total, "begun", in_memory=heads[0].in_memory if stays else to_memory)
     m.d.comb += grown.eq(total)
+    first_sizes, grown_sizes = first(*tiles), more(total, *tiles)
     with m.If(~has_some):
         m.d.comb += [grown.rows.eq(empty_rows), grown.cols.eq(empty_cols)]
         m.d.comb += [grown.valid_rows.eq(empty_rows), grown.valid_cols.eq(empty_cols)]
         m.d.comb += grown.in_memory.eq(0 if stays else to_memory)
     with m.If(~bare & has_some):
-        for name, size in zip(_SIZES, more(total, *tiles), strict=True):
+        for name, size in zip(SIZES, grown_sizes, strict=True):
             m.d.comb += getattr(grown, name).eq(size)
     with m.Elif(~bare):
         m.d.comb += grown.in_memory.eq(begun.in_memory)
-        for name, size in zip(_SIZES, first(*tiles), strict=True):
+        for name, size in zip(SIZES, first_sizes, strict=True):
             m.d.comb += getattr(grown, name).eq(size)
 
-    work = Signal(3 * SIZE_BITS + 4)
-    stored = Signal(48)
     stores = Const(1) if every else closes
-    m.d.comb += work.eq(Mux(bare, 0, operations(*tiles)))
-    m.d.comb += stored.eq(Mux(stores & to_memory & ~bare, store_bytes, 0))
+    work = wire(m, "work", Mux(bare, 0, operations(*tiles)))
+    stored = wire(m, "stored", Mux(stores & to_memory & ~bare, store_bytes, 0))
     loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth, "load")
     computed = cycles_of(m, going, fires, [work], rate, "compute")
     written = cycles_of(m, going, fires, [stored], bandwidth, "store")
     m.d.comb += fires.eq(going & loaded & computed & written)
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
-    folded = Const(0, LEVEL_BITS) if every else rank
+    folded = Const(0) if every else rank
     result = changed(m, grown, "result", level=level - folded, bare=passes, empty=0)
     m.d.comb += result.control.eq(number)
     if beside is not None:
-        for name, size in zip(_SIZES, beside(grown), strict=True):
+        for name, size in zip(SIZES, beside(grown), strict=True):
             m.d.comb += getattr(second(result), name).eq(size)
         m.d.comb += second(result).in_memory.eq(grown.in_memory)
     with m.If(passes):
@@ -307,6 +303,8 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
         m.d.sync += has_some.eq(0)
     with m.Elif(fires & ~bare):
         m.d.sync += [has_some.eq(1), total.eq(grown)]
-    m.d.comb += u.fault.eq(going & any_of(each.level != level for each in heads))
+    differs = any_of(each.level != level for each in heads)
+    are_large = [overflows(each, widths().size) for each in (grown_sizes, first_sizes)]
+    m.d.comb += u.fault.eq(going & (differs | (~bare & Mux(has_some, *are_large))))
     m.d.comb += u.done.eq(emitter.empty & u.over)
     return u

@@ -57,17 +57,17 @@ def design(program: Program, **options: Any) -> Design:
             "without limits, since the hardware has a private link for each channel"
         )
     outside = Outside(program)
-    if outside.is_needed:
-        options["observers"] = [outside]
     with tempfile.TemporaryDirectory() as folder:
-        report = simulate(program, mode="timing", trace="events", log_dir=folder, **options)
+        options |= {"observers": [outside], "log_dir": folder}
+        report = simulate(program, mode="timing", trace="events", **options)
         if report.status != "completed" or report.cycles is None:
             raise ProgramError(
                 f"program {program.name!r} ends with status {report.status}: expected a run that "
                 "completes"
             )
         trace = report.trace()
-        return Design(netlist(program, trace, outside), transfers_of(trace), report.cycles)
+        hardware = netlist(program, trace, outside, report.cycles + _MORE)
+        return Design(hardware, transfers_of(trace), report.cycles)
 
 
 def write(designed: Design, folder: Path) -> Written:

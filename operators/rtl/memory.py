@@ -12,15 +12,15 @@ from typing import Any, Final
 from amaranth import Array, Mux, Signal
 
 from operators.rtl.blocks import (
-    CONTROL_BITS,
-    LEVEL_BITS,
-    SIZE_BITS,
+    TILE,
     Emitter,
     Unit,
     any_of,
     changed,
     counted,
     token,
+    widths,
+    wire,
 )
 
 DIMENSIONS: Final = 6
@@ -31,7 +31,7 @@ def source() -> Unit:
     """Send elements from outside, one per cycle."""
     u = Unit(0, 1)
     m, out = u.m, u.outputs[0]
-    charges = u.parameter("charges", 1)
+    charges = u.parameter("charges")
     valid, last = Signal(name="given_valid"), Signal(name="given_last")
     given, takes = u.told()
     u.given += [valid, last]
@@ -48,14 +48,14 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
     """
     u = Unit(inputs, 1, off_chip=True)
     m, emitter = u.m, Emitter(u.m, u.outputs)
-    rank = u.parameter("rank", LEVEL_BITS)
-    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    rank = u.parameter("rank")
+    rows, cols = u.parameter("rows"), u.parameter("cols")
     came = Signal()
     closing = counted(u, DIMENSIONS, rank, came)
     is_last = closing == rank
 
     is_waiting = Signal()
-    outer = Signal(LEVEL_BITS)
+    outer = Signal(widths().level)
     begun = Signal()
     tile = token("tile")
     m.d.comb += [
@@ -74,10 +74,8 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
 
     # Whether tiles of the current reading remain after this one.
     is_reading = Signal()
-    still = Signal()
-    m.d.comb += still.eq(is_reading & ~(came & is_last))
-    goes_on = Signal()
-    m.d.comb += goes_on.eq(emitter.free & left & (~is_waiting | came))
+    still = wire(m, "still", is_reading & ~(came & is_last))
+    goes_on = wire(m, "goes_on", emitter.free & left & (~is_waiting | came))
     if inputs:
         head = u.inputs[0]
         m.d.comb += head.take.eq(head.valid & goes_on & ~still)
@@ -136,8 +134,7 @@ def random_store(outputs: int) -> Unit:
     m.d.comb += acknowledged.empty.eq(address.token.empty)
     left = emitter.push(both & ~is_written & (bare | came), acknowledged)
     emitter.close()
-    takes = Signal()
-    m.d.comb += takes.eq(both & Mux(is_written, emitter.free, (bare | came) & left))
+    takes = wire(m, "takes", both & Mux(is_written, emitter.free, (bare | came) & left))
     m.d.comb += [address.take.eq(takes), data.take.eq(takes)]
     with m.If(u.request):
         m.d.sync += is_waiting.eq(1)
@@ -151,26 +148,23 @@ def random_store(outputs: int) -> Unit:
 COUNTERS: Final = 6
 """Dimensions of a buffer and of its repetitions, at most."""
 
-_SIZE_FIELDS: Final = ("rows", "cols", "valid_rows", "valid_cols", "in_memory")
-
 
 def bufferize() -> Unit:
     """Take groups of ``rank`` dimensions, one tile a cycle; send a reference with the last one."""
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    rank = u.parameter("rank", LEVEL_BITS)
+    rank = u.parameter("rank")
     level, bare, empty = head.token.level, head.token.bare, head.token.empty
     passes = bare & (empty >= rank)
     closes = (level >= rank) & ~passes
     m.d.comb += head.take.eq(head.valid & emitter.free)
 
     kept = token("kept_tile")
-    count = Signal(CONTROL_BITS)
+    count = Signal(widths().number)
     tile = token("tile")
-    rows = Signal(CONTROL_BITS)
     m.d.comb += tile.eq(Mux(bare, kept.as_value(), head.token.as_value()))
     # An element that closes every inner dimension ends an entry of the outermost one.
-    m.d.comb += rows.eq(count + (~bare & (level + 1 >= rank)))
+    rows = wire(m, "rows", count + (~bare & (level + 1 >= rank)))
     reference = changed(
         m, tile, "reference", level=level - rank, bare=passes, empty=0, control=rows
     )
@@ -184,11 +178,11 @@ def bufferize() -> Unit:
         m.d.sync += [kept.eq(tile), count.eq(rows)]
         with m.If(closes):
             m.d.sync += [kept.eq(0), count.eq(0)]
-    differs = any_of(getattr(kept, each) != getattr(head.token, each) for each in _SIZE_FIELDS)
+    differs = any_of(getattr(kept, each) != getattr(head.token, each) for each in TILE)
     has_some = Signal()
     with m.If(head.take & ~passes):
         m.d.sync += has_some.eq(~closes & (has_some | ~bare))
-    m.d.comb += u.fault.eq(head.take & has_some & ~bare & differs)
+    m.d.comb += u.fault.eq(head.take & ((has_some & ~bare & differs) | rows[-1]))
     m.d.comb += u.done.eq(emitter.empty & head.over)
     return u
 
@@ -202,7 +196,7 @@ def streamify(inputs: int) -> Unit:
     """
     u = Unit(inputs, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
-    rank, ragged = u.parameter("rank", LEVEL_BITS), u.parameter("ragged", LEVEL_BITS)
+    rank, ragged = u.parameter("rank"), u.parameter("ragged")
     is_empty = Signal()
     advances = Signal()
     m.d.comb += is_empty.eq((head.token.control == 0) & (ragged < rank))
@@ -213,7 +207,7 @@ def streamify(inputs: int) -> Unit:
         is_inside = number <= ragged if number else 1
         return is_last | (is_empty & is_inside)
 
-    closing = counted(u, COUNTERS, rank, advances, ends)
+    closing = counted(u, COUNTERS, rank, advances, ends, widths().number)
     is_read = closing == rank
 
     is_through = Signal()
@@ -223,7 +217,7 @@ def streamify(inputs: int) -> Unit:
     active = Signal()
     closes = Signal()
     if inputs > 1:
-        reference, repeats = u.inputs[1], u.parameter("repeats", LEVEL_BITS)
+        reference, repeats = u.inputs[1], u.parameter("repeats")
         shown = reference.token.as_value()
         m.d.comb += guide.eq(Mux(has_guide, kept_guide.as_value(), shown))
         m.d.comb += active.eq(head.valid & ~is_through & (has_guide | reference.valid))
@@ -249,8 +243,7 @@ def streamify(inputs: int) -> Unit:
         m.d.comb += [sent.bare.eq(1), sent.empty.eq(ragged)]
         m.d.comb += sent.level.eq(Mux(is_read, rank + guide.level, closing))
     m.d.comb += [out.valid.eq(active & out.ready), out.token.eq(sent)]
-    is_last = Signal()
-    m.d.comb += is_last.eq(out.valid & (guide.bare | is_read))
+    is_last = wire(m, "is_last", out.valid & (guide.bare | is_read))
     # A tile takes a cycle; a bare stop takes none.
     m.d.comb += head.take.eq(is_through | (is_last & closes & sent.bare))
     m.d.sync += is_through.eq(is_last & closes & ~sent.bare)
@@ -267,40 +260,34 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
     """
     u = Unit(2, 1)
     m, (places, values), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
-    rank, words = u.parameter("rank", LEVEL_BITS), u.parameter("words", SIZE_BITS)
-    width, word_cycles = u.parameter("width", SIZE_BITS), u.parameter("word_cycles", SIZE_BITS)
-    load_cycles = u.parameter("load_cycles", SIZE_BITS)
-    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    rank, words = u.parameter("rank"), u.parameter("words")
+    width, word_cycles = u.parameter("width"), u.parameter("word_cycles")
+    load_cycles = u.parameter("load_cycles")
+    rows, cols = u.parameter("rows"), u.parameter("cols")
     address, value = places.token, values.token
     level, bare = address.level, address.bare
     passes = bare & (address.empty >= rank)
     ends = (level >= rank) & ~passes
 
-    counts = Array(Signal(SIZE_BITS, name=f"count_{number}") for number in range(banks))
-    issued = Signal(SIZE_BITS)
-    loads = Signal(32)
-    bank = Signal(range(max(2, banks)))
-    m.d.comb += bank.eq(address.control[:32] % banks)
-    new_issued = Signal(SIZE_BITS)
-    new_loads = Signal(32)
-    most = Signal(SIZE_BITS)
-    m.d.comb += new_issued.eq(issued + ~bare)
-    m.d.comb += new_loads.eq(loads + Mux(~bare & value.in_memory, load_cycles, 0))
+    most_cycles = len(width) + len(word_cycles)
+    counts = Array(Signal(len(width), name=f"count_{number}") for number in range(banks))
+    issued = Signal(len(width))
+    loads = Signal(most_cycles)
+    bank = wire(m, "bank", address.control[: widths().number] % banks)
+    new_issued = wire(m, "new_issued", issued + ~bare)
+    new_loads = wire(m, "new_loads", loads + Mux(~bare & value.in_memory, load_cycles, 0))
     largest: Any = 0
     for number in range(banks):
-        now = Signal(SIZE_BITS, name=f"now_{number}")
-        m.d.comb += now.eq(counts[number] + (~bare & (bank == number)))
+        now = wire(m, f"now_{number}", counts[number] + (~bare & (bank == number)))
         largest = Mux(now > largest, now, largest)
-    m.d.comb += most.eq(largest)
-    cost = Signal(32)
-    work = most * word_cycles
-    m.d.comb += cost.eq(Mux(work > new_loads, work, new_loads))
+    work = wire(m, "most", largest) * word_cycles
+    cost = wire(m, "cost", Mux(work > new_loads, work, new_loads))
 
     # A full issue is charged before its last update is taken, the rest of a group afterwards.
     is_sending = Signal()
-    number = Signal(SIZE_BITS)
-    spent = Signal(32)
-    pause = Signal(32)
+    number = Signal(len(words))
+    spent = Signal(most_cycles)
+    pause = Signal(most_cycles)
     is_full = ~bare & (new_issued == width)
     going = Signal()
     fires = Signal()
@@ -311,7 +298,7 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
     m.d.sync += spent.eq(Mux(going & ~fires, spent + 1, 0))
     m.d.comb += [places.take.eq(fires), values.take.eq(fires)]
     m.d.comb += u.fault.eq(going & ((level != value.level) | (bare != value.bare)))
-    left_cycles = Signal(32)
+    left_cycles = Signal(most_cycles)
     m.d.comb += left_cycles.eq(Mux(is_full | (new_issued == 0), 0, cost))
     with m.If(fires):
         m.d.sync += [issued.eq(new_issued), loads.eq(new_loads)]
@@ -321,7 +308,7 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
             m.d.sync += [issued.eq(0), loads.eq(0)]
             m.d.sync += [each.eq(0) for each in counts]
 
-    closing = Signal(LEVEL_BITS)
+    closing = Signal(widths().level)
     shown = Mux(is_sending, closing, level)
     word = token("word")
     m.d.comb += [word.rows.eq(rows), word.cols.eq(cols), word.valid_rows.eq(rows)]

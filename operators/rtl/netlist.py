@@ -8,64 +8,89 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # Any: operators and values of all kinds are looked at.
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from typing_extensions import override
 
-from fabric import Program, ProgramError, Selector, Trace
-from fabric.extend import Element, Empty, Observer, Watched, number_in
+from fabric import Program, ProgramError, Selector, SelectorType, Tile, Trace, TupleType
+from fabric.extend import BufferReference, Element, Empty, Observer, Watched, number_in
 from operators.flat_map import FlatMap
-from operators.rtl.bindings import binding_of, broadcast, is_told, steered
-from operators.rtl.blocks import CONTROL_BITS, Unit, packed
-from operators.rtl.own import OwnModules, Place, is_own
+from operators.merge_join import Intersect
+from operators.rtl.bindings import binding_of, broadcast, is_told
+from operators.rtl.blocks import Unit, Widths, bits_of
+from operators.rtl.own import OwnModules, Place, is_own, is_tile
 from operators.sources import Metadata, Selectors
+
+Fields: TypeAlias = dict[str, int]
+"""The fields of a token; others are 0."""
 
 
 class Outside(Observer):
-    """Records the numbers that hardware gets from outside, while the program runs.
-
-    Attributes:
-        is_needed: whether any unit gets numbers from outside.
-    """
+    """Records the numbers that hardware gets from outside, and the largest values in channels."""
 
     def __init__(self, program: Program) -> None:
-        told = {
+        self._nodes: Final = program.nodes
+        self._told: Final = {
             node.name: node.operator
             for node in program.nodes
             if is_told(node.operator, node.output_types)
         }
-        self._told: Final = told
         self._channels: Final[dict[int, list[Callable[[Element], None]]]] = {}
-        self._numbers: Final[dict[str, list[int]]] = {name: [] for name in told}
-        self.is_needed: Final = bool(told)
+        self._numbers: Final[dict[str, list[int]]] = {name: [] for name in self._told}
+        self._size = self._number_bits = 1
 
-    def tokens(self, unit: str) -> list[int] | None:
-        """Return the numbers for ``unit`` as bits of tokens; None if it gets none."""
+    def tokens(self, unit: str) -> list[Fields] | None:
+        """Return the numbers for ``unit`` as fields of tokens; None if it gets none."""
         numbers = self._numbers.get(unit)
-        if numbers is None:
-            return None
-        return [packed(control=number % (1 << CONTROL_BITS)) for number in numbers]
+        return None if numbers is None else [{"control": each} for each in numbers]
+
+    def widths(self, units: Sequence[Instance], cycles: int) -> Widths:
+        """Return the widths for ``units`` in a run of ``cycles``."""
+        types = [each for node in self._nodes for each in node.output_types]
+        told = [bits_of(each) for numbers in self._numbers.values() for each in numbers]
+        size, number = bits_of(self._size), max([self._number_bits, *told])
+        controls = [bits_of(each.get("control", 0)) for unit in units for each in unit.given or ()]
+        for value in (each.value for each in types):
+            if isinstance(value, SelectorType):
+                controls.append(value.width)
+            elif isinstance(value, TupleType):
+                controls.append(4 * size + 1 if any(map(is_tile, value.items)) else 2 * number)
+        if any(isinstance(node.operator, Intersect) for node in self._nodes):
+            controls.append(3 * number)
+        # A Reassemble keeps the level above its selector's.
+        level = 1 + max((len(each.shape) for each in types), default=0)
+        return Widths(bits_of(level), size, number, max([number, *controls]), bits_of(cycles + 1))
+
+    def _keep_largest(self, value: object) -> None:
+        match value:
+            case Tile():
+                self._size = max(self._size, value.rows, value.cols)
+                if value.data is not None and value.data.size == 1 and value.dtype.kind in "iu":
+                    self._number_bits = max(self._number_bits, bits_of(number_in(value)))
+            case BufferReference():
+                self._number_bits = max(self._number_bits, bits_of(len(value.elements)))
+            case tuple():
+                for item in value:
+                    self._keep_largest(item)
 
     @override
-    def watch(self, channel: Watched) -> Callable[..., object] | None:
-        keeping = []
+    def watch(self, channel: Watched) -> Callable[..., object]:
+        keeping: list[Callable[[Element], None]] = [self._keep_largest]
         for unit, is_reader in ((channel.producer, False), (channel.consumer, True)):
             operator = self._told.get(unit.name)
             # A FlatMap's number of parts follows from its input, all other numbers from outputs.
             if operator is not None and isinstance(operator, FlatMap) == is_reader:
                 keeping.append(self._keeping(unit.name, operator))
-        if not keeping:
-            return None
         self._channels[channel.number] = keeping
         return lambda element, *_: self._keep(keeping, element)
 
     @override
     def left_over(self, channel: Watched, element: Element, *_: object) -> None:
-        self._keep(self._channels.get(channel.number, []), element)
+        self._keep(self._channels[channel.number], element)
 
     def _keeping(self, unit: str, operator: Any) -> Callable[[Element], None]:
         numbers = self._numbers[unit]
@@ -106,7 +131,7 @@ class Instance:
         module, build: the name of its module, and the builder of the module.
         parameters: tied to its ports.
         inputs, outputs: numbers of channels, in port order.
-        given: numbers from outside that it sends or uses, as the bits of tokens.
+        given: numbers from outside that it sends or uses, as fields of tokens.
         latencies_cycles: of its bursts, in their order; None for a unit without bursts.
     """
 
@@ -116,16 +141,29 @@ class Instance:
     parameters: dict[str, int]
     inputs: list[int]
     outputs: list[int]
-    given: list[int] | None = None
+    given: list[Fields] | None = None
     latencies_cycles: list[int] | None = None
 
 
 @dataclass(frozen=True)
 class Netlist:
-    """Units and channels of a program, or of several that run side by side."""
+    """Units and channels of a program, or of several that run side by side.
+
+    Attributes:
+        widths: of its tokens and counters, apart from parameters.
+    """
 
     units: list[Instance]
     channels: list[Channel]
+    widths: Widths = field(default_factory=Widths)
+
+    def parameter_bits(self) -> dict[str, int]:
+        """Return the bits of the largest parameter of each name."""
+        found: dict[str, int] = {}
+        for unit in self.units:
+            for name, value in unit.parameters.items():
+                found[name] = max(found.get(name, 1), bits_of(value))
+        return found
 
 
 _MOST_SLOTS: Final = 1 << 16
@@ -143,15 +181,14 @@ def _levels(shape: Sequence[int]) -> Iterator[int]:
         yield level
 
 
-def _sent(place: Place) -> list[int]:
+def _sent(place: Place) -> list[Fields]:
     operator = place.operator
     size = {"rows": 1, "cols": 1, "valid_rows": 1, "valid_cols": 1}
     if isinstance(operator, Selectors):
         *shape, _ = operator.choice.shape
         rows = operator.choice.reshape(math.prod(shape), -1).tolist()
         controls = [sum(1 << hit for hit in set(row)) for row in rows]
-        steered(place, operator.width)
-        fields: list[dict[str, int]] = [{"control": control} for control in controls]
+        fields: list[Fields] = [{"control": control} for control in controls]
     elif isinstance(operator, Metadata):
         shape = list(operator.values.shape)
         fields = [{"control": int(each), **size} for each in operator.values.reshape(-1).tolist()]
@@ -159,26 +196,27 @@ def _sent(place: Place) -> list[int]:
         return _lists(operator.lists, size)
     if 0 in shape:
         raise place.refused(" for streams that are empty")
-    return [packed(level=level, **each) for level, each in zip(_levels(shape), fields, strict=True)]
+    return [{"level": level, **each} for level, each in zip(_levels(shape), fields, strict=True)]
 
 
-def _lists(lists: Any, size: dict[str, int]) -> list[int]:
-    tokens = []
+def _lists(lists: Any, size: Fields) -> list[Fields]:
+    tokens: list[Fields] = []
     for number, each in enumerate(lists):
         closing = 2 if number == len(lists) - 1 else 1
         if not len(each):
-            tokens.append(packed(bare=1, level=closing, empty=0))
+            tokens.append({"bare": 1, "level": closing})
         for at, control in enumerate(each):
             level = closing if at == len(each) - 1 else 0
-            tokens.append(packed(level=level, control=int(control), **size))
-    return tokens or [packed(bare=1, level=2, empty=1)]
+            tokens.append({"level": level, "control": int(control), **size})
+    return tokens or [{"bare": 1, "level": 2, "empty": 1}]
 
 
-def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
+def netlist(program: Program, trace: Trace, outside: Outside, most_cycles: int) -> Netlist:
     """Return the hardware of ``program``; its run in timing mode left ``trace``.
 
-    ``outside`` has watched that run. The trace provides the channels, their depths and hops, the
-    units of inferred Broadcasts, and the latency of every burst.
+    ``outside`` has watched that run, and the hardware may run for ``most_cycles``. The trace
+    provides the channels, their depths and hops, the units of inferred Broadcasts, and the latency
+    of every burst.
 
     Raises:
         ProgramError: an operator has no module, or none for its inputs.
@@ -231,7 +269,7 @@ def netlist(program: Program, trace: Trace, outside: Outside) -> Netlist:
             raise ProgramError(
                 f"{each.name} is {each.depth:,} deep: expected at most {_MOST_SLOTS:,} in hardware"
             )
-    return Netlist(found, channels)
+    return Netlist(found, channels, outside.widths(found, most_cycles))
 
 
 def _channels(

@@ -13,8 +13,6 @@ from typing import Any, Final
 from amaranth import Array, Mux, Signal
 
 from operators.rtl.blocks import (
-    LEVEL_BITS,
-    SIZE_BITS,
     Output,
     Unit,
     all_of,
@@ -22,6 +20,8 @@ from operators.rtl.blocks import (
     changed,
     counted,
     token,
+    widths,
+    wire,
 )
 
 DIMENSIONS: Final = 8
@@ -48,8 +48,7 @@ def map_(
     """Take a piece of every input and send one to every output, with the stop ``level``."""
     u = Unit(inputs, outputs)
     m, first = u.m, u.inputs[0].token
-    fires = Signal()
-    m.d.comb += fires.eq(u.is_valid & all_of(sink.ready for sink in u.outputs))
+    fires = wire(m, "fires", u.is_valid & all_of(sink.ready for sink in u.outputs))
     piece = changed(m, first, "piece", level=level(u, first.level))
     for source in u.inputs:
         m.d.comb += source.take.eq(fires)
@@ -63,7 +62,7 @@ def map_(
 
 def promote() -> Unit:
     """Raise stops of ``level`` and above by one."""
-    return map_(1, 1, lambda u, level: level + (level >= u.parameter("level", LEVEL_BITS)))
+    return map_(1, 1, lambda u, level: level + (level >= u.parameter("level")))
 
 
 def accumulate() -> Unit:
@@ -82,10 +81,9 @@ def repeat() -> Unit:
     """Send each token ``times`` times, and dequeue it in a later cycle."""
     u = Unit(1, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
-    times = u.parameter("times", SIZE_BITS)
-    given = Signal(SIZE_BITS)
-    sends = Signal()
-    m.d.comb += sends.eq(head.valid & out.ready & (given != times))
+    times = u.parameter("times")
+    given = Signal(len(times))
+    sends = wire(m, "sends", head.valid & out.ready & (given != times))
     m.d.comb += head.take.eq(head.valid & (given == times))
     level = Mux(given + 1 == times, head.token.level + 1, 0)
     _sends(u, out, sends, changed(m, head.token, "copy", level=level))
@@ -167,8 +165,7 @@ class _Sets:
         for at in range(_SETS):
             with m.If(now_free[at]):
                 m.d.comb += choice.eq(at)
-        chooses = Signal()
-        m.d.comb += chooses.eq(works & ~self.is_ready & (now_free != 0))
+        chooses = wire(m, "chooses", works & ~self.is_ready & (now_free != 0))
         m.d.sync += free.eq(Mux(chooses, now_free & ~(1 << choice), now_free))
         m.d.sync += self.is_ready.eq(chooses | (self.is_ready & ~begins))
         with m.If(chooses):
@@ -189,7 +186,7 @@ def token_store() -> Unit:
     """
     u = Unit(2, 1)
     m, (data, freed), out = u.m, u.inputs, u.outputs[0]
-    rank = u.parameter("rank", LEVEL_BITS)
+    rank = u.parameter("rank")
     idle = Signal(range(_IDLE_CYCLES + 1))
     works = Signal()
     is_first = Signal(init=1)
@@ -215,7 +212,7 @@ def token_store() -> Unit:
 
 
 def _sized(u: Unit, name: str, level: Any) -> Any:
-    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    rows, cols = u.parameter("rows"), u.parameter("cols")
     tile = token(name)
     u.m.d.comb += [tile.rows.eq(rows), tile.cols.eq(cols), tile.valid_rows.eq(rows)]
     u.m.d.comb += [tile.valid_cols.eq(cols), tile.level.eq(level)]
@@ -229,10 +226,10 @@ def read() -> Unit:
     """
     u = Unit(1, 2)
     m, head, (out, freed) = u.m, u.inputs[0], u.outputs
-    rank, times = u.parameter("rank", LEVEL_BITS), u.parameter("times", SIZE_BITS)
+    rank, times = u.parameter("rank"), u.parameter("times")
     is_reading = Signal()
-    outer = Signal(LEVEL_BITS)
-    number = Signal(SIZE_BITS)
+    outer = Signal(widths().level)
+    number = Signal(len(times))
     gives = Signal()
     left = Signal()
     frees = Signal()
@@ -266,7 +263,7 @@ def load() -> Unit:
     """
     u = Unit(0, 1, off_chip=True)
     m, out = u.m, u.outputs[0]
-    rank = u.parameter("rank", LEVEL_BITS)
+    rank = u.parameter("rank")
     is_waiting = Signal()
     is_through = Signal()
     came = Signal()
@@ -288,7 +285,7 @@ def store() -> Unit:
     """
     u = Unit(1, 0, off_chip=True)
     m, head = u.m, u.inputs[0]
-    top = u.parameter("top", LEVEL_BITS)
+    top = u.parameter("top")
     asks = Signal()
     is_waiting = Signal()
     came = Signal()

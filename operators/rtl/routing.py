@@ -7,27 +7,25 @@ tuples, or find their common coordinates.
 from __future__ import annotations
 
 # Any: amaranth has no types.
-from typing import Any, Final
+from typing import Any
 
 from amaranth import Cat, Const, Mux, Signal
 
 from operators.rtl.blocks import (
-    LEVEL_BITS,
-    SIZE_BITS,
     Emitter,
     Unit,
     any_of,
     changed,
     cycles_of,
     older,
+    overflows,
     token,
+    widths,
+    wire,
 )
 
-_AGE_BITS: Final = 40
-"""Bits of a counter of cycles."""
 
-
-def partition(consumers: int) -> Unit:  # noqa: PLR0915 - one unit
+def partition(consumers: int) -> Unit:
     """Send each sub-tensor of input 0 to the consumers that the selector in input 1 names.
 
     An element takes its loading and, if the selector names a consumer, ``switch`` cycles. An
@@ -36,42 +34,37 @@ def partition(consumers: int) -> Unit:  # noqa: PLR0915 - one unit
     """
     u = Unit(2, consumers)
     m, (data, steering), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
-    rank, switch = u.parameter("rank", LEVEL_BITS), u.parameter("switch", 8)
-    element_bytes, bandwidth = u.parameter("bytes_0", 5), u.parameter("bandwidth", 32)
+    rank, switch = u.parameter("rank"), u.parameter("switch")
+    element_bytes, bandwidth = u.parameter("bytes_0"), u.parameter("bandwidth")
 
     # An element on its way through the switch.
     is_moving = Signal()
-    left_cycles = Signal(8)
+    left_cycles = Signal(len(switch))
     moving = token("moving")
     moving_to = Signal(consumers)
-    is_due = Signal()
-    m.d.comb += is_due.eq(is_moving & (left_cycles == 0))
+    is_due = wire(m, "is_due", is_moving & (left_cycles == 0))
     left = emitter.push(is_due & emitter.free, moving, moving_to)
-    going = Signal()
-    m.d.comb += going.eq(emitter.free & left & (~is_moving | is_due))
+    going = wire(m, "going", emitter.free & left & (~is_moving | is_due))
 
     has_selector = Signal()
     kept_selector = token("kept_selector")
     selector = token("selector")
     m.d.comb += selector.eq(Mux(has_selector, kept_selector.as_value(), steering.token.as_value()))
-    begins = Signal()
-    m.d.comb += begins.eq(going & ~has_selector & steering.valid)
+    begins = wire(m, "begins", going & ~has_selector & steering.valid)
     hits = Signal(consumers)
     m.d.comb += hits.eq(Mux(selector.bare, 0, selector.control))
-    looks = Signal()
-    m.d.comb += looks.eq(going & (has_selector | steering.valid) & data.valid)
+    looks = wire(m, "looks", going & (has_selector | steering.valid) & data.valid)
 
-    load_bytes = Signal(2 * SIZE_BITS + 5)
     shown = data.token
     is_loaded = shown.in_memory & ~shown.bare
-    m.d.comb += load_bytes.eq(Mux(is_loaded, shown.rows * shown.cols * element_bytes, 0))
+    tile_bytes = shown.rows * shown.cols * element_bytes
+    load_bytes = wire(m, "load_bytes", Mux(is_loaded, tile_bytes, 0))
     loaded = cycles_of(m, looks, data.take, [load_bytes], bandwidth, "load")
     m.d.comb += data.take.eq(looks & loaded)
     routed = changed(
         m, shown, "routed", level=Mux(shown.level < rank, shown.level, rank), in_memory=0
     )
-    passes_switch = Signal()
-    m.d.comb += passes_switch.eq(data.take & ~shown.bare & (hits != 0) & (switch != 0))
+    passes_switch = wire(m, "passes_switch", data.take & ~shown.bare & (hits != 0) & (switch != 0))
     m.d.sync += left_cycles.eq(Mux(left_cycles == 0, 0, left_cycles - 1))
     with m.If(passes_switch):
         m.d.sync += [is_moving.eq(1), left_cycles.eq(switch - 1)]
@@ -82,14 +75,12 @@ def partition(consumers: int) -> Unit:  # noqa: PLR0915 - one unit
     emitter.close()
 
     # The next selector is taken in the same cycle if the switch is empty.
-    ends = Signal()
-    m.d.comb += ends.eq(data.take & (selector.bare | (shown.level >= rank)))
+    ends = wire(m, "ends", data.take & (selector.bare | (shown.level >= rank)))
     follows = ends & ~passes_switch & left_at_once & has_selector & steering.valid
     m.d.comb += steering.take.eq(begins | follows)
     with m.If(steering.take):
         m.d.sync += kept_selector.eq(steering.token)
-    stays_open = Signal()
-    m.d.comb += stays_open.eq(follows | ((has_selector | begins) & ~ends))
+    stays_open = wire(m, "stays_open", follows | ((has_selector | begins) & ~ends))
     m.d.sync += has_selector.eq(stays_open)
     m.d.comb += u.fault.eq(data.take & selector.bare & ~shown.bare)
     is_through = going & ~passes_switch & emitter.empty
@@ -101,7 +92,7 @@ def parallelize(consumers: int) -> Unit:
     """Send sub-tensors to the consumers in turn."""
     u = Unit(1, consumers)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    rank = u.parameter("rank", LEVEL_BITS)
+    rank = u.parameter("rank")
     turn = Signal(consumers, init=1)
     m.d.comb += head.take.eq(head.valid & emitter.free)
     left = emitter.push(head.take, head.token, turn)
@@ -117,7 +108,7 @@ def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
     """Return the cycles for which each input has shown its element."""
     ages = []
     for number, each in enumerate(unit.inputs[:inputs]):
-        age = Signal(_AGE_BITS, name=f"age_{number}")
+        age = Signal(widths().cycles, name=f"age_{number}")
         with m.If(each.take | ~each.valid):
             m.d.sync += age.eq(0)
         with m.Else():
@@ -135,39 +126,36 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     u = Unit(producers + 1, 1)
     m, emitter = u.m, Emitter(u.m, u.outputs)
     streams, steering = u.inputs[:-1], u.inputs[-1]
-    rank, switch = u.parameter("rank", LEVEL_BITS), u.parameter("switch", 8)
-    element_bytes, bandwidth = u.parameter("bytes_0", 5), u.parameter("bandwidth", 32)
+    rank, switch = u.parameter("rank"), u.parameter("switch")
+    element_bytes, bandwidth = u.parameter("bytes_0"), u.parameter("bandwidth")
     ages = _ages(m, u, producers)
-    valid = Signal(producers)
-    m.d.comb += valid.eq(Cat(each.valid for each in streams))
+    valid = wire(m, "valid", Cat(each.valid for each in streams))
 
     # The remaining sub-tensors of a selector, whether all have arrived, and the current one.
     left = Signal(producers)
-    closing = Signal(LEVEL_BITS)
+    closing = Signal(widths().level)
     has_come = Signal()
     is_open = Signal()
     source = Signal(range(max(2, producers)))
-    waited = Signal(_AGE_BITS)
+    waited = Signal(widths().cycles)
 
     def step(number: int, enable: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
         """Take at most one element; return the pushed element, and the state after it."""
         left, closing, has_come, is_open, source, waited, used = before
-        begins = Signal(name=f"begins_{number}")
-        m.d.comb += begins.eq(enable & (left == 0) & ~is_open & steering.valid & ~used[producers])
+        may_begin = (left == 0) & ~is_open & ~used[producers]
+        begins = wire(m, f"begins_{number}", enable & may_begin & steering.valid)
         selector = steering.token
         named = Signal(producers, name=f"named_{number}")
         m.d.comb += named.eq(Mux(begins, Mux(selector.bare, 0, selector.control), left))
-        last_level = Signal(LEVEL_BITS, name=f"closing_{number}")
+        last_level = Signal(widths().level, name=f"closing_{number}")
         m.d.comb += last_level.eq(Mux(begins, selector.level + 1, closing))
         is_empty = begins & (named == 0)
-        shown = Signal(producers, name=f"shown_{number}")
-        m.d.comb += shown.eq(valid & ~used[:producers])
-        came = Signal(name=f"came_{number}")
-        m.d.comb += came.eq((has_come & ~begins) | ((named & ~shown) == 0))
+        shown = wire(m, f"shown_{number}", valid & ~used[:producers])
+        came = wire(m, f"came_{number}", (has_come & ~begins) | ((named & ~shown) == 0))
         chosen = older(m, ages, named)
         now_from = Signal(range(max(2, producers)), name=f"from_{number}")
         m.d.comb += now_from.eq(Mux(is_open, source, chosen))
-        since = Signal(_AGE_BITS, name=f"since_{number}")
+        since = Signal(widths().cycles, name=f"since_{number}")
         head = token(f"head_{number}")
         is_shown = Signal(name=f"is_shown_{number}")
         with m.Switch(now_from):
@@ -176,18 +164,15 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
                     m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
                     m.d.comb += since.eq(Mux(is_open, waited, ages[port]))
         is_passing = is_open | ((named != 0) & came)
-        load_bytes = Signal(2 * SIZE_BITS + 5, name=f"load_bytes_{number}")
-        m.d.comb += load_bytes.eq(
-            Mux(head.in_memory & ~head.bare, head.rows * head.cols * element_bytes, 0)
-        )
+        tile_bytes = Mux(head.in_memory & ~head.bare, head.rows * head.cols * element_bytes, 0)
+        load_bytes = wire(m, f"load_bytes_{number}", tile_bytes)
         # The bytes that a port has moved since the switch was free; an element takes whole cycles.
-        loading = Signal(_AGE_BITS, name=f"loading_{number}")
+        loading = Signal(widths().cycles, name=f"loading_{number}")
         m.d.comb += loading.eq(since - switch)
         is_switched = since >= switch
         is_loaded = loading * bandwidth >= load_bytes
-        takes = Signal(name=f"takes_{number}")
         is_in_time = head.bare | (is_switched & is_loaded)
-        m.d.comb += takes.eq(enable & is_passing & is_shown & is_in_time)
+        takes = wire(m, f"takes_{number}", enable & is_passing & is_shown & is_in_time)
         ends = takes & (head.level >= rank)
         after = Signal(producers, name=f"after_{number}")
         m.d.comb += after.eq(named & ~(Mux(is_open, 0, takes) << now_from))
@@ -233,6 +218,7 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     m.d.comb += used.eq(after[6])
     m.d.comb += [each.take.eq(used[port]) for port, each in enumerate(u.inputs)]
     is_through = emitter.empty & (after[0] == 0) & ~after[3]
+    m.d.comb += u.fault.eq((is_open & waited.all()) | any_of(age.all() for age in ages))
     m.d.comb += u.done.eq(is_through & steering.over)
     return u
 
@@ -245,10 +231,9 @@ def eager_merge(producers: int, reads: str) -> Unit:
     outputs = len(reads)
     u = Unit(producers, outputs)
     m, emitter = u.m, Emitter(u.m, u.outputs)
-    rank = u.parameter("rank", LEVEL_BITS)
+    rank = u.parameter("rank")
     ages = _ages(m, u, producers)
-    valid = Signal(producers)
-    m.d.comb += valid.eq(Cat(each.valid for each in u.inputs))
+    valid = wire(m, "valid", Cat(each.valid for each in u.inputs))
     is_open = Signal()
     source = Signal(range(max(2, producers)))
     to_data, to_selectors = (1 << reads.index(each) if each in reads else 0 for each in "ds")
@@ -256,8 +241,7 @@ def eager_merge(producers: int, reads: str) -> Unit:
     def step(number: int, enable: Any, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
         """Take at most one element; return whether it has left, and the state after it."""
         is_open, source, used = before
-        shown = Signal(producers, name=f"shown_{number}")
-        m.d.comb += shown.eq(valid & ~used)
+        shown = wire(m, f"shown_{number}", valid & ~used)
         begins = enable & ~is_open & (shown != 0)
         winner = older(m, ages, shown)
         named = token(f"named_{number}")
@@ -270,8 +254,7 @@ def eager_merge(producers: int, reads: str) -> Unit:
             for port, each in enumerate(u.inputs):
                 with m.Case(port):
                     m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
-        takes = Signal(name=f"takes_{number}")
-        m.d.comb += takes.eq(enable & told & (is_open | begins) & is_shown)
+        takes = wire(m, f"takes_{number}", enable & told & (is_open | begins) & is_shown)
         left = emitter.push(takes, head, Const(to_data, outputs))
         stays_open = Mux(takes, head.level < rank, is_open | begins)
         return takes & left, stays_open, now_from, used | (takes << now_from)
@@ -284,29 +267,24 @@ def eager_merge(producers: int, reads: str) -> Unit:
     m.d.comb += taken.eq(used)
     m.d.comb += [each.take.eq(taken[port]) for port, each in enumerate(u.inputs)]
     m.d.sync += [is_open.eq(stays_open), source.eq(last_source)]
+    m.d.comb += u.fault.eq(any_of(age.all() for age in ages))
     m.d.comb += u.done.eq(emitter.empty & ~stays_open & u.over)
     return u
-
-
-_HALF: Final = 64
-"""Bits of each number in a tuple of two, which share ``control``."""
-
-_THIRD: Final = 42
-"""Bits of each number of what an Intersect sends, which waits in one token."""
 
 
 def zip_numbers() -> Unit:
     """Put the numbers of two streams into tuples."""
     u = Unit(2, 1)
     m, (a, b), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
-    takes = Signal()
-    m.d.comb += takes.eq(a.valid & b.valid & emitter.free)
+    takes = wire(m, "takes", a.valid & b.valid & emitter.free)
     m.d.comb += [a.take.eq(takes), b.take.eq(takes)]
-    both = Cat(a.token.control[:_HALF], b.token.control[:_HALF])
+    bits = widths().number
+    both = Cat(a.token.control[:bits], b.token.control[:bits])
     emitter.push(takes, changed(m, a.token, "pair", control=both))
     emitter.close()
     differs = (a.token.level != b.token.level) | (a.token.bare != b.token.bare)
-    m.d.comb += u.fault.eq(takes & differs)
+    is_large = overflows([a.token.control, b.token.control], bits)
+    m.d.comb += u.fault.eq(takes & (differs | is_large))
     m.d.comb += u.done.eq(emitter.empty & a.over & b.over)
     return u
 
@@ -319,11 +297,11 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     payload.
     """
     u = Unit(2, len(read))
-    m, (left, right) = u.m, u.inputs
+    m, (left, right), bits = u.m, u.inputs, widths().number
 
     def third(number: int) -> Any:
         def shown(what: Any) -> Any:
-            part = what.control[number * _THIRD : (number + 1) * _THIRD]
+            part = what.control[number * bits : (number + 1) * bits]
             return changed(m, what, f"shown_{number}", control=part)
 
         return shown
@@ -333,9 +311,9 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     waits = Signal()
     closed = [Signal(name=f"closed_{side}") for side in range(2)]
     stops = [Signal(len(each.token.level), name=f"stop_{at}") for at, each in enumerate(u.inputs)]
-    coordinates = [each.token.control[:_HALF] for each in u.inputs]
+    coordinates = [each.token.control[:bits] for each in u.inputs]
     payloads = [
-        each.token.control[_HALF:] if count == 2 else each.token.control[:_HALF]
+        each.token.control[(count - 1) * bits : count * bits]
         for each, count in zip(u.inputs, items, strict=True)
     ]
 
@@ -344,8 +322,7 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     goes_on = Signal()
     inside = Signal()
     m.d.comb += going.eq(emitter.free & ~waits)
-    ends_first = Signal()
-    m.d.comb += ends_first.eq(going & is_inside & closed[0] & closed[1])
+    ends_first = wire(m, "ends_first", going & is_inside & closed[0] & closed[1])
     ended = token("ended")
     m.d.comb += [ended.bare.eq(1), ended.level.eq(stops[0])]
     every = (1 << len(read)) - 1
@@ -391,26 +368,27 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     m.d.comb += sent.bare.eq(~matches)
     m.d.comb += sent.level.eq(Mux(outside, left.token.level, Mux(ends_both, stop, 0)))
     m.d.comb += sent.empty.eq(Mux(outside, left.token.empty, 0))
-    numbers = [coordinates[0], *payloads]
     with m.If(matches):
         m.d.comb += sent.rows.eq(1), sent.cols.eq(1), sent.valid_rows.eq(1), sent.valid_cols.eq(1)
-        m.d.comb += sent.control.eq(Cat(each[:_THIRD] for each in numbers))
+        m.d.comb += sent.control.eq(Cat(coordinates[0], *payloads))
     pushes = outside | ends | matches
     has_left = emitter.push(pushes, sent, every)
     emitter.close()
 
     # A comparison takes a cycle, from the cycle in which its match has left.
     m.d.sync += waits.eq((matches & ~has_left) | (waits & ~emitter.free))
-    stays = Signal()
-    m.d.comb += stays.eq((inside | begins) & ~ends_both)
+    stays = wire(m, "stays", (inside | begins) & ~ends_both)
     m.d.sync += is_inside.eq(stays)
     for side in range(2):
         m.d.sync += closed[side].eq(after[side] & stays)
     m.d.sync += [stops[0].eq(stop), stops[1].eq(other_stop)]
-    is_large = any_of(each[_THIRD:] != 0 for each in numbers)
+    is_large = any_of(
+        used & overflows([each.token.control], count * bits)
+        for used, each, count in zip(uses, u.inputs, items, strict=True)
+    )
     differs = (outside | begins) & (are_empty[0] != are_empty[1])
     differs |= (ends_both & (stop != other_stop)) | (ends_first & (stops[0] != stops[1]))
-    m.d.comb += u.fault.eq(differs | (matches & is_large))
+    m.d.comb += u.fault.eq(differs | is_large)
     is_through = emitter.empty & ~stays & ~compares & ~waits
     m.d.comb += u.done.eq(is_through & left.over & right.over)
     return u

@@ -10,15 +10,15 @@ from typing import Any, Final, NamedTuple
 from amaranth import Const, Mux, Signal
 
 from operators.rtl.blocks import (
-    CONTROL_BITS,
-    LEVEL_BITS,
-    SIZE_BITS,
+    TILE,
     Emitter,
     Unit,
     changed,
     counted,
     second,
     token,
+    widths,
+    wire,
 )
 from operators.rtl.description import Parts
 from operators.rtl.memory import DIMENSIONS
@@ -28,14 +28,14 @@ def flatten() -> Unit:
     """Merge dimensions ``inner`` to ``outer``; stops inside the merged dimension are dropped."""
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    inner, outer = u.parameter("inner", LEVEL_BITS), u.parameter("outer", LEVEL_BITS)
+    inner, outer = u.parameter("inner"), u.parameter("outer")
 
     def merged(number: Any) -> Any:
         low = Mux(number < inner, number, inner)
-        return Mux(number > outer, number - (outer - inner), low)[:LEVEL_BITS]
+        return Mux(number > outer, number - (outer - inner), low)
 
-    level = Signal(LEVEL_BITS)
-    empty = Signal(LEVEL_BITS)
+    level = Signal(widths().level)
+    empty = Signal(widths().level)
     m.d.comb += [level.eq(merged(head.token.level)), empty.eq(merged(head.token.empty))]
     m.d.comb += head.take.eq(head.valid & emitter.free)
     is_left = ~head.token.bare | (level > empty)
@@ -52,7 +52,7 @@ def promote() -> Unit:
     """
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    inside, outermost = u.parameter("inside", LEVEL_BITS), u.parameter("outermost", 1)
+    inside, outermost = u.parameter("inside"), u.parameter("outermost")
     is_held = Signal()
     held = token("held")
     level = head.token.level
@@ -71,8 +71,7 @@ def promote() -> Unit:
     last = changed(m, held, "last", level=Mux(head.valid, held.level, inside))
     left = emitter.push(known & emitter.free, last)
     # Take an element if no other stays held or waits for a credit after this cycle.
-    goes_on = Signal()
-    m.d.comb += goes_on.eq(emitter.free & (~is_held | known) & left)
+    goes_on = wire(m, "goes_on", emitter.free & (~is_held | known) & left)
     m.d.comb += head.take.eq(head.valid & goes_on)
     emitter.push(head.take & ~waits, new)
     emitter.close()
@@ -92,21 +91,20 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     """
     u = Unit(1, outputs)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    chunk = u.parameter("chunk", SIZE_BITS)
-    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
+    chunk = u.parameter("chunk")
+    rows, cols = u.parameter("rows"), u.parameter("cols")
     every = Const((1 << outputs) - 1, outputs)
-    count = Signal(SIZE_BITS)
-    missing = Signal(SIZE_BITS)
-    level = Signal(LEVEL_BITS)
-    outermost = u.parameter("outermost", 1)
+    count = Signal(len(chunk))
+    missing = Signal(len(chunk))
+    level = Signal(widths().level)
+    outermost = u.parameter("outermost")
     is_filling = missing != 0
     is_held = Signal()
     held = token("held")
     known = is_held & (head.valid | head.end)
     waited = changed(m, held, "waited", level=Mux(head.valid, 1, 2))
     was_left = emitter.push(known & emitter.free, waited, every)
-    going = Signal()
-    m.d.comb += going.eq(emitter.free & ~is_filling & (~is_held | known) & was_left)
+    going = wire(m, "going", emitter.free & ~is_filling & (~is_held | known) & was_left)
     ends = going & ~head.valid & head.end & (count != 0)
     bare, stop = head.token.bare, head.token.level
     m.d.comb += head.take.eq(head.valid & going)
@@ -114,8 +112,8 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     fills_first = ends | (head.take & bare & (count != 0))
 
     # The first element of this cycle, and the number of padding elements after it.
-    behind = Signal(SIZE_BITS)
-    closing = Signal(LEVEL_BITS)
+    behind = Signal(len(chunk))
+    closing = Signal(widths().level)
     m.d.comb += closing.eq(Mux(ends, outermost + 1, stop + 1))
     with m.If(is_filling):
         m.d.comb += [behind.eq(missing - 1), closing.eq(level)]
@@ -149,12 +147,10 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     with m.Elif(known & emitter.free):
         m.d.sync += is_held.eq(0)
     left = emitter.push(pushes, first, every)
-    second = Signal()
-    m.d.comb += second.eq(pushes & left & (behind != 0))
+    second = wire(m, "second", pushes & left & (behind != 0))
     emitter.push(second, padding("pad_second", behind == 1), every)
     emitter.close()
-    is_inside = Signal()
-    m.d.comb += is_inside.eq(head.take & ~bare & ~is_full & (stop == 0))
+    is_inside = wire(m, "is_inside", head.take & ~bare & ~is_full & (stop == 0))
     with m.If(pushes):
         m.d.sync += [missing.eq(behind - second), level.eq(closing)]
         m.d.sync += count.eq(Mux(is_inside, count + 1, 0))
@@ -167,12 +163,11 @@ def reshape_outer(outputs: int) -> Unit:
     """Split dimension ``dimension`` into chunks that need no padding."""
     u = Unit(1, outputs)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    chunk, dimension = u.parameter("chunk", SIZE_BITS), u.parameter("dimension", LEVEL_BITS)
-    count = Signal(SIZE_BITS)
+    chunk, dimension = u.parameter("chunk"), u.parameter("dimension")
+    count = Signal(len(chunk))
     level, bare = head.token.level, head.token.bare
     is_outside = bare & (head.token.empty >= dimension)
-    after = Signal(SIZE_BITS)
-    m.d.comb += after.eq(count + (~is_outside & (level >= dimension)))
+    after = wire(m, "after", count + (~is_outside & (level >= dimension)))
     new = changed(m, head.token, "split")
     closes = level > dimension
     with m.If(closes):
@@ -195,8 +190,8 @@ def repeat() -> Unit:
     """Send each element ``count`` times, one copy per cycle; the last copy frees its slot."""
     u = Unit(1, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
-    count = u.parameter("count", SIZE_BITS)
-    number = Signal(SIZE_BITS)
+    count = u.parameter("count")
+    number = Signal(len(count))
     is_last = head.token.bare | (number + 1 == count)
     bare, level = head.token.bare, head.token.level
     copy = changed(
@@ -238,11 +233,10 @@ def expand() -> Unit:
     """Send each element of input 0 once for every element of its group in input 1."""
     u = Unit(2, 1)
     m, (head, guide), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
-    rank = u.parameter("rank", LEVEL_BITS)
+    rank = u.parameter("rank")
     # The value stays until its last copy has left.
     is_closing = Signal()
-    going = Signal()
-    m.d.comb += going.eq(emitter.free & ~is_closing & head.valid & guide.valid)
+    going = wire(m, "going", emitter.free & ~is_closing & head.valid & guide.valid)
     m.d.comb += [guide.take.eq(going), u.fault.eq(going & head.token.bare)]
     ends = guide.token.level >= rank
     copy = changed(m, head.token, "copy", level=guide.token.level)
@@ -263,11 +257,10 @@ def zip_() -> Unit:
     """Put the tiles of two streams into tuples."""
     u = Unit(2, 1)
     m, (a, b), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
-    takes = Signal()
-    m.d.comb += takes.eq(a.valid & b.valid & emitter.free)
+    takes = wire(m, "takes", a.valid & b.valid & emitter.free)
     m.d.comb += [a.take.eq(takes), b.take.eq(takes)]
     pair = changed(m, a.token, "pair", control=0)
-    for name in ("rows", "cols", "valid_rows", "valid_cols", "in_memory"):
+    for name in TILE:
         m.d.comb += getattr(second(pair), name).eq(getattr(b.token, name))
     emitter.push(takes, pair)
     emitter.close()
@@ -285,18 +278,18 @@ def initial() -> Unit:
     """
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
-    rank, count = u.parameter("rank", LEVEL_BITS), u.parameter("count", SIZE_BITS)
+    rank, count = u.parameter("rank"), u.parameter("count")
     pushes = Signal()
     front = token("front")
-    m.d.comb += front.rows.eq(u.parameter("rows", SIZE_BITS))
-    m.d.comb += front.cols.eq(u.parameter("cols", SIZE_BITS))
+    m.d.comb += front.rows.eq(u.parameter("rows"))
+    m.d.comb += front.cols.eq(u.parameter("cols"))
     m.d.comb += [front.valid_rows.eq(front.rows), front.valid_cols.eq(front.cols)]
-    m.d.comb += front.control.eq(u.parameter("control", CONTROL_BITS))
+    m.d.comb += front.control.eq(u.parameter("control"))
     m.d.comb += front.level.eq(counted(u, DIMENSIONS, rank, pushes))
 
     # One front element leaves per cycle. In the cycle of the last one, the first input element
     # may leave too.
-    made = Signal(SIZE_BITS)
+    made = Signal(len(count))
     begun = Signal()
     is_front = made != count
     m.d.comb += pushes.eq(emitter.free & is_front)
@@ -306,9 +299,9 @@ def initial() -> Unit:
         m.d.sync += made.eq(made + is_whole)
     m.d.comb += begun.eq(Mux(pushes, is_whole & (made + 1 == count) & left, ~is_front))
 
-    kept, groups = u.parameter("kept", SIZE_BITS), u.parameter("groups", SIZE_BITS)
-    passed = Signal(SIZE_BITS)
-    after = Signal(SIZE_BITS)
+    kept, groups = u.parameter("kept"), u.parameter("groups")
+    passed = Signal(len(groups))
+    after = Signal(len(groups))
     is_over = (groups != 0) & (passed == groups)
     m.d.comb += head.take.eq(head.valid & emitter.free & begun & ~is_over)
     m.d.comb += after.eq(passed + (head.take & (head.token.level >= rank) & (groups != 0)))
@@ -341,7 +334,6 @@ class _Part(NamedTuple):
 def _sequence(u: Unit, part: _Part) -> Unit:
     m, inputs, emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
     is_going = Signal()
-    number = Signal(SIZE_BITS)
     shown = []
     new = Signal()
     for port, each in enumerate(inputs):
@@ -350,12 +342,12 @@ def _sequence(u: Unit, part: _Part) -> Unit:
         with m.If(new):
             m.d.sync += held.eq(each.token)
         shown.append(now)
-    takes = Signal()
-    m.d.comb += takes.eq(u.is_valid & emitter.free & ~is_going)
+    takes = wire(m, "takes", u.is_valid & emitter.free & ~is_going)
     m.d.comb += [each.take.eq(takes) for each in inputs]
     stop, bare = shown[0].level, shown[0].bare
-    count = Signal(SIZE_BITS)
-    m.d.comb += [count.eq(part.count(*shown)), new.eq(takes & ~bare)]
+    count = wire(m, "count", part.count(*shown))
+    number = Signal(len(count))
+    m.d.comb += new.eq(takes & ~bare)
     is_none = new & (count == 0)
 
     def of(name: str, at: Any) -> Any:
@@ -378,13 +370,12 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     left = emitter.push(pushes, first)
     is_part = (is_going & emitter.free) | (new & ~is_none)
     second = Signal()
-    after = Signal(SIZE_BITS)
+    after = Signal(len(count))
     m.d.comb += second.eq(is_part & left & (number + 1 < count))
     emitter.push(second, of("part_second", number + 1))
     emitter.close()
     m.d.comb += after.eq(number + 1 + second)
-    goes_on = Signal()
-    m.d.comb += goes_on.eq(Mux(is_part, after < count, is_going))
+    goes_on = wire(m, "goes_on", Mux(is_part, after < count, is_going))
     m.d.sync += is_going.eq(goes_on)
     with m.If(is_part):
         m.d.sync += number.eq(Mux(after < count, after, 0))
@@ -403,7 +394,7 @@ def flat_map_told(parts: Parts) -> Unit:
     size = {"rows": parts.rows, "cols": parts.cols}
     valid = {"valid_rows": parts.rows, "valid_cols": parts.cols}
     # The number is requested in the cycle that takes the tile, and kept until the next tile.
-    kept = Signal(SIZE_BITS)
+    kept = Signal(widths().number)
     head = u.inputs[0]
     begins = head.take & ~head.token.bare
     u.m.d.comb += uses.eq(begins)
@@ -411,7 +402,7 @@ def flat_map_told(parts: Parts) -> Unit:
         u.m.d.sync += kept.eq(told.control)
 
     def count(_: Any) -> Any:
-        return Mux(begins, told.control[:SIZE_BITS], kept)
+        return Mux(begins, told.control[: widths().number], kept)
 
     return _sequence(u, _Part(count, lambda *_: {**size, **valid}, level=0, adds=0, skips=True))
 
@@ -423,7 +414,7 @@ SPLITS: Final = frozenset({"SplitRows", "SplitCols", "SplitTiles"})
 def flat_map(function: str) -> Unit:
     """Send the rows or columns of each tile; ``valid_only`` skips padding."""
     u = Unit(1, 1)
-    valid_only = u.parameter("valid_only", 1)
+    valid_only = u.parameter("valid_only")
 
     def lines(tile: Any) -> Sequence[Any]:
         if function == "SplitCols":
@@ -450,8 +441,8 @@ def flat_map(function: str) -> Unit:
 def split_tiles() -> Unit:
     """Send each tile as ``rows`` x ``cols`` parts, row by row; ``across`` parts end a dimension."""
     u = Unit(1, 1)
-    rows, cols = u.parameter("rows", SIZE_BITS), u.parameter("cols", SIZE_BITS)
-    across = u.parameter("across", SIZE_BITS)
+    rows, cols = u.parameter("rows"), u.parameter("cols")
+    across = u.parameter("across")
 
     def clipped(valid: Any, before: Any, size: Any) -> Any:
         left = Mux(valid > before, valid - before, 0)
@@ -482,11 +473,11 @@ _NUMBER: Final = {"rows": 1, "cols": 1, "valid_rows": 1, "valid_cols": 1}
 def read_addresses() -> Unit:
     """Send the addresses of a request's tiles: input 0 has requests, input 1 their lengths."""
     u = Unit(2, 1)
-    stride = u.parameter("stride", 32)
+    stride = u.parameter("stride")
     return _sequence(
         u,
         _Part(
-            lambda _, length: length.control,
+            lambda _, length: length.control[: widths().number],
             lambda at, request, _: {"control": request.control * stride + at, **_NUMBER},
             level=0,
             adds=1,
@@ -500,7 +491,7 @@ def filter_last() -> Unit:
     return _sequence(
         u,
         _Part(
-            lambda length: length.control,
+            lambda length: length.control[: widths().number],
             lambda at, length: {"control": Mux(at + 1 == length.control, 1, 2)},
             level=0,
             adds=1,
@@ -511,7 +502,7 @@ def filter_last() -> Unit:
 def expert_addresses() -> Unit:
     """Send the addresses of the tiles of the expert that a selector names."""
     u = Unit(1, 1)
-    tiles = u.parameter("tiles", SIZE_BITS)
+    tiles = u.parameter("tiles")
 
     def first(selector: Any) -> Any:
         number: Any = 0

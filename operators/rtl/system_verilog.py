@@ -15,7 +15,7 @@ from amaranth.hdl import Fragment, MemoryInstance, Signal, Value
 from amaranth.hdl._ast import Assign, Concat, Operator, Slice, Switch, SwitchValue
 
 from fabric import ProgramError
-from operators.rtl.blocks import BITS, FIELDS
+from operators.rtl.blocks import widths
 from operators.rtl.expressions import Expressions, constant
 
 _RESERVED: Final = """
@@ -56,9 +56,11 @@ _GROUPS: Final = {
 
 
 def _kind(bits: int) -> str:
-    if bits == BITS:
-        return "token_t"
     return "logic" if bits == 1 else f"logic [{bits - 1}:0]"
+
+
+def _kind_of(signal: Any) -> str:
+    return "token_t" if "token" in signal.attrs else _kind(len(signal))
 
 
 _MEANINGS: Final = {
@@ -70,21 +72,26 @@ _MEANINGS: Final = {
     "in_memory": "a unit has to load the tile from on-chip memory first",
     "control": "selector, one bit per consumer; or number; or second tile of a tuple",
 }
-TYPES: Final = "\n".join(
-    [
+
+
+def types_text() -> str:
+    """Return the text before the modules: the type of tokens."""
+    fields = [
+        f"  {_kind(bits)} {name}; // {_MEANINGS.get(name, '')}".removesuffix(" // ")
+        for name, bits in reversed(widths().fields.items())
+    ]
+    lines = [
         "/* verilator lint_off DECLFILENAME */ // All modules of a program are in this file.",
         "// Channels carry tokens: what decides cycles. Tiles and arithmetic stay outside.",
         "// A producer may send while its channel is ready; it sends in the cycle of valid.",
         "// A consumer is shown the first token while valid, and dequeues it in the cycle of take.",
+        "// Fields and counters hold the largest values of the run from which this was written.",
         "typedef struct packed {",
-        *(
-            f"  {_kind(bits)} {name}; // {_MEANINGS.get(name, '')}".removesuffix(" // ")
-            for name, bits in reversed(FIELDS.items())
-        ),
+        *fields,
         "} token_t;",
         "",
     ]
-)
+    return "\n".join(lines)
 
 
 def module_text(
@@ -146,7 +153,7 @@ class _Writer:
             self._name(each)
         drivers, registers = self._driven_from(ports)
         inner = [each for each in self._used.values() if not any(each is port for port in ports)]
-        tokens = [each for each in inner if len(each) == BITS]
+        tokens = [each for each in inner if "token" in each.attrs]
         memories = [each for each in self._memories if self._is_read(each)]
         has_clock = bool(registers or memories)
         clocked = self._clocked(registers)
@@ -159,7 +166,7 @@ class _Writer:
             *_declared(tokens, self._name),
             *(f"  {_kind(bits)} {name};" for (_, bits), name in self._wires.items()),
             "  /* verilator lint_on UNUSEDSIGNAL */",
-            *_declared((each for each in inner if len(each) != BITS), self._name),
+            *_declared((each for each in inner if "token" not in each.attrs), self._name),
             *(self._stored(each) for each in memories),
             *drivers,
             *(f"  assign {name} = {text};" for (text, _), name in self._wires.items()),
@@ -235,9 +242,9 @@ class _Writer:
         name = self._name(signal)
         if (start, stop) == (0, len(signal)):
             return name
-        if len(signal) == BITS:
+        if "token" in signal.attrs:
             at = 0
-            for field, bits in FIELDS.items():
+            for field, bits in widths().fields.items():
                 if at <= start and stop <= at + bits:
                     name, start, stop = f"{name}.{field}", start - at, stop - at
                     if (start, stop) == (0, bits):
@@ -260,7 +267,7 @@ class _Writer:
         yield from lines
 
     def _direction(self, port: Any) -> tuple[str, str]:
-        return ("output" if self._is_driven(port) else "input "), _kind(len(port))
+        return ("output" if self._is_driven(port) else "input "), _kind_of(port)
 
     # Drivers.
 
@@ -388,7 +395,7 @@ class _Writer:
 def _declared(signals: Iterable[Any], name: Any) -> Iterator[str]:
     kinds = defaultdict(list)
     for each in signals:
-        kinds[_kind(len(each))].append(name(each))
+        kinds[_kind_of(each)].append(name(each))
     for kind, names in sorted(kinds.items()):
         yield f"  {kind} {', '.join(names)};"
 

@@ -9,9 +9,9 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from fabric import ProgramError
-from operators.rtl.blocks import BITS, LEVEL_BITS, Unit, channel
+from operators.rtl.blocks import Unit, building, channel
 from operators.rtl.netlist import Instance, Netlist
-from operators.rtl.system_verilog import TYPES, module_text, wrapped
+from operators.rtl.system_verilog import module_text, types_text, wrapped
 
 _IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -42,20 +42,21 @@ def modules_of(netlist: Netlist) -> Written:
     """
     parts: dict[str, tuple[Any, Sequence[Any], str]] = {}
     built: dict[str, Unit] = {}
-    for each in netlist.channels:
-        hops = max(each.forward_cycles, each.backward_cycles)
-        name, slots, longest = channel_module(each.depth, hops)
-        if name not in parts:
-            parts[name] = *channel(slots, longest), inspect.getdoc(channel) or ""
-    for unit in netlist.units:
-        if unit.module not in built:
-            built[unit.module] = unit.build()
-            comment = inspect.getdoc(getattr(unit.build, "func", unit.build)) or ""
-            parts[unit.module] = built[unit.module].m, built[unit.module].ports, comment
-    texts, ports = [TYPES], {}
-    for name, (module, signals, comment) in sorted(parts.items()):
-        text, ports[name] = module_text(name, module, signals, comment)
-        texts.append(text)
+    with building(netlist.widths._replace(parameters=netlist.parameter_bits())):
+        for each in netlist.channels:
+            hops = max(each.forward_cycles, each.backward_cycles)
+            name, slots, longest = channel_module(each.depth, hops)
+            if name not in parts:
+                parts[name] = *channel(slots, longest), inspect.getdoc(channel) or ""
+        for unit in netlist.units:
+            if unit.module not in built:
+                built[unit.module] = unit.build()
+                comment = inspect.getdoc(getattr(unit.build, "func", unit.build)) or ""
+                parts[unit.module] = built[unit.module].m, built[unit.module].ports, comment
+        texts, ports = [types_text()], {}
+        for name, (module, signals, comment) in sorted(parts.items()):
+            text, ports[name] = module_text(name, module, signals, comment)
+            texts.append(text)
     for unit in netlist.units:
         _check_room(unit, built[unit.module])
     return Written("\n".join(texts), ports)
@@ -79,6 +80,7 @@ def top(netlist: Netlist, written: Written) -> str:
     """Return the module that joins channels and units, with ports to the outside."""
     clients = [each for each in netlist.units if each.latencies_cycles is not None]
     sources = [each for each in netlist.units if each.given is not None]
+    bits, level_bits = netlist.widths.bits, netlist.widths.level
     count = {
         "channels": len(netlist.channels),
         "units": len(netlist.units),
@@ -95,10 +97,10 @@ def top(netlist: Netlist, written: Written) -> str:
         "  /* verilator lint_off UNUSEDSIGNAL */ // Only sources use these.",
         f"  input  logic [{count['sources'] - 1}:0] given_valid, given_last,",
         "  /* verilator lint_on UNUSEDSIGNAL */",
-        f"  input  logic [{count['sources'] * BITS - 1}:0] given_token,",
+        f"  input  logic [{count['sources'] * bits - 1}:0] given_token,",
         f"  output logic [{count['sources'] - 1}:0] given_next,",
         f"  output logic [{count['channels'] - 1}:0] sent, sent_bare, taken,",
-        f"  output logic [{count['channels'] * LEVEL_BITS - 1}:0] sent_level,",
+        f"  output logic [{count['channels'] * level_bits - 1}:0] sent_level,",
         f"  output logic [{count['units'] - 1}:0] done, fault",
         ");",
         *([] if clients else ["  assign request = 0;"]),
@@ -132,7 +134,8 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
             "out_final": f"{wire}_final",
         }
         yield f"  {module} {wire} ({_connected(ends, written.ports[module])});"
-        level = f"sent_level[{number * LEVEL_BITS} +: {LEVEL_BITS}]"
+        bits = netlist.widths.level
+        level = f"sent_level[{number * bits} +: {bits}]"
         yield f"  assign taken[{number}] = {wire}_take;"
         yield f"  assign {level} = {wire}_sent.level;"
         yield f"  assign sent_bare[{number}] = {wire}_sent.bare;"
@@ -168,7 +171,8 @@ def _joined_units(netlist: Netlist, written: Written) -> Iterator[str]:
             ends |= {
                 f"given_{what}": f"given_{what}[{source}]" for what in ("valid", "last", "next")
             }
-            ends["given_token"] = f"given_token[{source * BITS} +: {BITS}]"
+            bits = netlist.widths.bits
+            ends["given_token"] = f"given_token[{source * bits} +: {bits}]"
             source += 1
         module = unit.module
         yield f"  {module} {_name(number, unit.name)} ({_connected(ends, written.ports[module])});"
@@ -189,7 +193,8 @@ def testbench(netlist: Netlist, cycles: int) -> tuple[str, str, str]:
     sources = [each.given for each in netlist.units if each.given is not None]
     bounds = {"clients": max(1, len(clients)), "sources": max(1, len(sources))}
     latencies = [cycles for each in clients for cycles in each] or [0]
-    tokens = [bits for each in sources for bits in each] or [0]
+    tokens = [netlist.widths.packed(**fields) for each in sources for fields in each] or [0]
+    bits, level_bits = netlist.widths.bits, netlist.widths.level
     starts = "\n".join(
         f"  localparam int {name} [{len(parts) + 1}] = '{{{', '.join(map(str, _starts(parts)))}}};"
         for name, parts in (("CLIENT_START", clients or [[]]), ("GIVEN_START", sources or [[]]))
@@ -205,9 +210,9 @@ module testbench (input logic clk, rst, output logic finished);
   logic [CLIENTS-1:0] answer;
   /* verilator lint_on UNOPTFLAT */
   logic [SOURCES-1:0] given_valid, given_last, given_next;
-  logic [SOURCES*{BITS}-1:0] given_token;
+  logic [SOURCES*{bits}-1:0] given_token;
   logic [CHANNELS-1:0] sent, sent_bare, taken;
-  logic [CHANNELS*{LEVEL_BITS}-1:0] sent_level;
+  logic [CHANNELS*{level_bits}-1:0] sent_level;
   /* verilator lint_off UNUSEDSIGNAL */ // To look at in a waveform.
   logic [UNITS-1:0] done;
   /* verilator lint_on UNUSEDSIGNAL */
@@ -215,7 +220,7 @@ module testbench (input logic clk, rst, output logic finished);
   fabric_top dut (.*);
 
   logic [31:0] latency [0:{len(latencies) - 1}];
-  logic [{BITS - 1}:0] tokens [0:{len(tokens) - 1}];
+  logic [{bits - 1}:0] tokens [0:{len(tokens) - 1}];
 {starts}
   int client_at [CLIENTS], left [CLIENTS], given_at [SOURCES];
   longint cycle;
@@ -235,7 +240,7 @@ module testbench (input logic clk, rst, output logic finished);
     for (int i = 0; i < SOURCES; i++) begin
       given_valid[i] = given_at[i] < GIVEN_START[i + 1];
       given_last[i] = given_at[i] + 1 == GIVEN_START[i + 1];
-      given_token[i*{BITS} +: {BITS}] = given_valid[i] ? tokens[given_at[i]] : '0;
+      given_token[i*{bits} +: {bits}] = given_valid[i] ? tokens[given_at[i]] : '0;
     end
   end
 
@@ -256,8 +261,8 @@ module testbench (input logic clk, rst, output logic finished);
     for (int i = 0; i < SOURCES; i++) if (given_next[i]) given_at[i] <= given_at[i] + 1;
     for (int i = 0; i < CHANNELS; i++) begin
       if (sent[i]) $fwrite(log, "0 %0d %0d %0d\\n", i, cycle,
-        sent_bare[i] ? -1 - int'(sent_level[i*{LEVEL_BITS} +: {LEVEL_BITS}])
-                     : int'(sent_level[i*{LEVEL_BITS} +: {LEVEL_BITS}]));
+        sent_bare[i] ? -1 - int'(sent_level[i*{level_bits} +: {level_bits}])
+                     : int'(sent_level[i*{level_bits} +: {level_bits}]));
       if (taken[i]) $fwrite(log, "1 %0d %0d 0\\n", i, cycle);
     end
     for (int i = 0; i < UNITS; i++) if (fault[i]) $fwrite(log, "2 %0d %0d 0\\n", i, cycle);
@@ -269,6 +274,6 @@ endmodule
     return text, hexadecimal, "\n".join(f"{each:x}" for each in tokens) + "\n"
 
 
-def _starts(parts: list[list[int]]) -> list[int]:
+def _starts(parts: Sequence[Sequence[object]]) -> list[int]:
     """Return the first place of each part in a list of all, and the place after the last."""
     return list(accumulate(map(len, parts), initial=0))

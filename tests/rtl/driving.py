@@ -15,8 +15,8 @@ import numpy as np
 from amaranth import Module, Signal
 from amaranth.sim import Simulator
 
-from operators.rtl import blocks, tools
-from operators.rtl.blocks import Unit
+from operators.rtl import tools
+from operators.rtl.blocks import Unit, Widths, widths
 from operators.rtl.hardware import Design
 from operators.rtl.netlist import Channel, Instance, Netlist
 
@@ -51,7 +51,7 @@ def tokens(text: str) -> list[int]:
             "in_memory": said["memory"] == "m",
             "control": said["number"] or said["control"] or 0,
         }
-        found.append(blocks.packed(**{name: int(value) for name, value in fields.items()}))
+        found.append(widths().packed(**{name: int(value) for name, value in fields.items()}))
     return found
 
 
@@ -121,9 +121,11 @@ def beside(designs: Sequence[Design]) -> Design:
         rows = each.expected.copy()
         rows[:, 0] += first
         expected.append(rows)
-    return Design(
-        Netlist(units, channels), np.concatenate(expected), max(each.cycles for each in designs)
-    )
+    widest = Widths(*map(max, *(each.netlist.widths[:-1] for each in designs)))
+    # The second tile of a tuple, or three numbers.
+    control = max(widest.control, 4 * widest.size + 1, 3 * widest.number)
+    netlist = Netlist(units, channels, widest._replace(control=control))
+    return Design(netlist, np.concatenate(expected), max(each.cycles for each in designs))
 
 
 def linted(folder: Path, *files: str) -> str:

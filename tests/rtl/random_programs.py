@@ -19,19 +19,11 @@ def draw(random: Random) -> Program:
     with Program(f"random-{random.randrange(10**6)}", mode="timing") as program:
         stream = _source(random)
         for _ in range(random.randint(1, 5)):
-            stream = random.choice(
-                (
-                    _reshaped,
-                    _repeated,
-                    _computed,
-                    _routed,
-                    _dealt,
-                    _retiled,
-                    _guided,
-                    _promoted,
-                    _looped,
-                )
-            )(random, stream)
+            steps = (
+                _reshaped, _repeated, _computed, _routed, _dealt, _retiled, _guided, _promoted,
+                _looped,
+            )  # fmt: skip
+            stream = random.choice(steps)(random, stream)
         op.Consumer()(stream)
     return program
 

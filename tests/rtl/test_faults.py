@@ -13,7 +13,7 @@ import pytest
 from fabric import Hop
 from operators.rtl.blocks import Unit
 from operators.rtl.hardware import Comparison, Design, compared, design, logged, run, write
-from operators.rtl.netlist import Instance, Netlist
+from operators.rtl.netlist import Instance
 from tests.programs.loading import program
 from tests.rtl.driving import beside
 
@@ -32,12 +32,12 @@ def changed_channel(right: Design, **fields: Any) -> Design:
         each._replace(**fields) if each.name.endswith(f" -> {SHORT}") else each
         for each in right.netlist.channels
     ]
-    return replace(right, netlist=Netlist(right.netlist.units, channels))
+    return replace(right, netlist=replace(right.netlist, channels=channels))
 
 
 def changed_unit(right: Design, name: str, change: Callable[[Instance], Instance]) -> Design:
     units = [change(each) if each.name == name else each for each in right.netlist.units]
-    return replace(right, netlist=Netlist(units, right.netlist.channels))
+    return replace(right, netlist=replace(right.netlist, units=units))
 
 
 def freeing_store() -> Unit:

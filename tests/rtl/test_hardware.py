@@ -27,7 +27,6 @@ from fabric.shell import library
 from fabric.shell.cli import main
 from operators.pieces import in_pieces
 from operators.rtl import description, sequences, tools
-from operators.rtl.blocks import packed
 from operators.rtl.hardware import Design, compared, cost, design, run, write
 from operators.rtl.netlist import Channel, Instance, Netlist
 from operators.rtl.verilog import Written, modules_of
@@ -90,21 +89,6 @@ class TestRefused:
             op.Consumer()(op.Map(own())(op.LinearOffChipLoad(np.zeros((4, 4)), tile=(2, 4))()))
         with pytest.raises(ProgramError, match=f"Map has no hardware module for {name}"):
             design(built)
-
-    @pytest.mark.parametrize(
-        ("cols", "rate", "message"),
-        [
-            (1 << 20, 1, "linear_off_chip_load_1: cols is 1,048,576: expected 0 to 1,048,575"),
-            (8, 1 << 40, "exp_1: rate is 1,099,511,627,776: expected 0 to 4,294,967,295"),
-            (0, 1, "LinearOffChipLoad has no hardware module for tensors that are empty"),
-        ],
-    )
-    def test_number_beyond_a_port_is_refused(self, cols: int, rate: int, message: str) -> None:
-        with hardware_scope(WIRES), Program("large", mode="timing") as built:
-            tiles = op.LinearOffChipLoad(op.Tensor((2, cols)), tile=(1, cols or 1))()
-            op.Consumer()(op.Map(op.Exp(), flops_per_cycle=rate)(tiles))
-        with pytest.raises(ProgramError, match=message):
-            modules_of(design(built).netlist)
 
     def test_channel_deeper_than_memory_is_refused(self) -> None:
         with pytest.raises(ProgramError, match=r"flatten_2.0 is 65,537 deep: expected at most"):
@@ -266,10 +250,23 @@ def test_numbers_computed_outside_are_listed_in_order() -> None:
     given = {each.name: each.given for each in design(built).netlist.units}
     numbers = table[places, 0]
 
-    assert given["load"] == [packed(control=int(each)) for each in numbers]
-    assert given["third"] == [packed(control=int(each) // 3) for each in numbers]
+    assert given["load"] == [{"control": int(each)} for each in numbers]
+    assert given["third"] == [{"control": int(each) // 3} for each in numbers]
     assert given["copies"] == given["third"]
     assert given["consumer_1"] is None
+
+
+def test_widths_hold_the_largest_values_of_the_run() -> None:
+    with hardware_scope(WIRES), Program("wide", mode="timing") as built:
+        tiles = op.LinearOffChipLoad(op.Tensor((2, 1 << 20)), tile=(1, 1 << 20))()
+        op.Consumer()(op.Map(op.Exp(), flops_per_cycle=1 << 40)(tiles))
+        op.Consumer()(op.RaggedIntegers([[7], [], [300]])())
+        op.Consumer()(op.Selectors(np.array([[0], [1]]), width=70)())
+    made = design(built)
+
+    # Three dimensions and one above; 1 << 20 columns; 300; a bit for each way.
+    assert made.netlist.widths[:4] == (3, 21, 9, 70)
+    assert "[40:0] p_rate" in modules_of(made.netlist).text
 
 
 def test_run_does_not_import_hardware(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from fabric import FabricError, Hardware, Program, Tile, TileType
 from fabric.extend import ChannelDescription
 from fabric.graph.wiring.program import hardware_scope
 from operators import Exp, Function, LinearOffChipLoad, LinearOffChipStore, Map
-from operators.rtl import description, sequences
+from operators.rtl import blocks, description, sequences
 from operators.rtl.hardware import design
 from operators.rtl.netlist import Netlist
 from operators.rtl.verilog import modules_of
@@ -77,6 +77,12 @@ def raises() -> Any:
     raise KeyError("no")
 
 
+def limited() -> blocks.Unit:
+    unit = blocks.Unit(1, 1)
+    unit.parameter("limit", 3)
+    return unit
+
+
 @pytest.mark.parametrize(
     ("hardware", "message"),
     [
@@ -84,6 +90,7 @@ def raises() -> Any:
         (lambda *_: ("A", 2, {}), r"hardware returns \('A', 2, \{\}\): expected a name"),
         (lambda *_: raises(), "EverySecond.hardware raised KeyError: 'no'"),
         (lambda *_: ("A", raises, {}), "the hardware of every_second_1 raised KeyError: 'no'"),
+        (lambda *_: ("A", limited, {"limit": 8}), "every_second_1: limit is 8: expected 0 to 7, "),
         (lambda *_: ("A", int, {}), "every_second_1: its hardware is 0: expected a Unit"),
         (
             lambda *_: ("A", sequences.zip_, {}),
@@ -99,7 +106,7 @@ def test_wrong_hardware_is_reported_at_its_operator(
     monkeypatch.setattr(type(operator), "hardware", hardware)
 
     with pytest.raises(FabricError, match=message):
-        design(built)
+        modules_of(design(built).netlist)
 
 
 def test_module_named_as_a_keyword_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
