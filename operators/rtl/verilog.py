@@ -15,6 +15,11 @@ from operators.rtl.system_verilog import module_text, types_text, wrapped
 
 _IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9_]")
 
+_OFF_CHIP: Final = """\
+/* verilator lint_off UNOPTFLAT */ // An answer in the cycle of its request leads to no other one.
+{}/* verilator lint_on UNOPTFLAT */
+"""
+
 
 class Written(NamedTuple):
     """The text of all modules of a netlist.
@@ -56,7 +61,7 @@ def modules_of(netlist: Netlist) -> Written:
         texts, ports = [types_text()], {}
         for name, (module, signals, comment) in sorted(parts.items()):
             text, ports[name] = module_text(name, module, signals, comment)
-            texts.append(text)
+            texts.append(_OFF_CHIP.format(text) if "request" in ports[name] else text)
     for unit in netlist.units:
         _check_room(unit, built[unit.module])
     return Written("\n".join(texts), ports)
@@ -96,8 +101,8 @@ def top(netlist: Netlist, written: Written) -> str:
         f"  input  logic [{count['clients'] - 1}:0] answer,",
         "  /* verilator lint_off UNUSEDSIGNAL */ // Only sources use these.",
         f"  input  logic [{count['sources'] - 1}:0] given_valid, given_last,",
-        "  /* verilator lint_on UNUSEDSIGNAL */",
         f"  input  logic [{count['sources'] * bits - 1}:0] given_token,",
+        "  /* verilator lint_on UNUSEDSIGNAL */",
         f"  output logic [{count['sources'] - 1}:0] given_next,",
         f"  output logic [{count['channels'] - 1}:0] sent, sent_bare, taken,",
         f"  output logic [{count['channels'] * level_bits - 1}:0] sent_level,",

@@ -338,13 +338,15 @@ def test_shipped_programs_under_verilator_equal_their_runs(tmp_path: Path) -> No
         ).program
         designs.append(design(in_pieces(built, 16, 16)))
     both = beside(designs)
+    for number, each in enumerate([both, *designs]):
+        write(each, tmp_path / str(number))
+        assert linted(tmp_path / str(number), "modules.sv", "top.sv", "testbench.sv") == ""
     # A tile that was read ahead is answered in the cycle of its request.
     assert 0 in {cycles for each in both.netlist.units for cycles in each.latencies_cycles or []}
 
     found = run(both, write(both, tmp_path), tmp_path)
 
     assert found.equal, found
-    assert linted(tmp_path, "modules.sv", "top.sv", "testbench.sv") == ""
 
 
 def test_command_names_an_operator_without_hardware(
