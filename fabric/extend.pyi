@@ -25,6 +25,7 @@ from .graph.hardware.description import FlatDescription as FlatDescription
 from .graph.hardware.description import OffChipDescription as OffChipDescription
 from .graph.hardware.description import OnChipDescription as OnChipDescription
 from .graph.hardware.description import PlacementDescription as PlacementDescription
+from .graph.hardware.description import RegisterDescription as RegisterDescription
 from .graph.hardware.description import TileDescription as TileDescription
 from .graph.hardware.latency import Site as Site
 from .graph.hardware.memory_models import ArbitratedBanksDescription as ArbitratedBanksDescription

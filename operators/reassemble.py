@@ -150,6 +150,7 @@ class Reassemble(Operator):
         for source in selected:
             if not await arrivals.show(source):
                 await ports.starve(source, seen_stop=0, awaited_stop=0)
+        ports.unit.charge(ports.unit.registers.choice_cycles)
         for left in reversed(range(len(selected))):
             ports.turn(closing, left)
             source = await arrivals.earliest()

@@ -66,8 +66,8 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
     m.d.sync += has_ended.eq(_delayed(m, closing, hops, forward, "ends"))
     final = Signal(name="out_final")
     m.d.comb += [ended.eq(has_ended), final.eq(has_ended & (held == 1))]
-    parameters = [depth, forward, backward]
-    return m, [*parameters, ready, send, sent, closing, valid, shown, take, ended, final]
+    ports = [depth, forward, backward, ready, send, sent, closing, valid, shown, take, ended]
+    return m, ports if widths().registers else [*ports, final]
 
 
 def _delayed(m: Any, signal: Any, hops: int, cycles: Any, name: str) -> Any:
@@ -99,6 +99,7 @@ class Widths(NamedTuple):
         control: of selectors, with one bit for each consumer; of numbers; of two or three numbers
             in a tuple; of the second tile in a tuple.
         cycles: of the run.
+        registers: units have the registers of the hardware file ``registered``.
         parameters: by name, for the parameters that the netlist has. None outside of a netlist.
     """
 
@@ -107,6 +108,7 @@ class Widths(NamedTuple):
     number: int = 42
     control: int = 128
     cycles: int = 40
+    registers: bool = False
     parameters: Mapping[str, int] | None = None
 
     @property
@@ -207,9 +209,9 @@ class Input:
     Attributes:
         valid, token: an element is shown.
         end: the stream has ended, apart from a shown element.
-        final: the shown element is the last one.
+        final: the shown element is the last one; unused by units with registers.
         take: the unit dequeues it in this cycle.
-        over: the stream has no element left after this cycle.
+        over: the stream has no element left after this cycle, or with registers before it.
     """
 
     def __init__(self, number: int) -> None:
@@ -218,7 +220,8 @@ class Input:
         self.end: Any = Signal(name=f"in{number}_end")
         self.final: Any = Signal(name=f"in{number}_final")
         self.take: Any = Signal(name=f"in{number}_take")
-        self.over: Any = self.end & (~self.valid | (self.take & self.final))
+        takes_last = 0 if widths().registers else self.take & self.final
+        self.over: Any = self.end & (~self.valid | takes_last)
 
 
 class Output:
@@ -287,11 +290,11 @@ class Unit:
     def ports(self) -> list[Any]:
         """All signals of the module's interface but clock and reset."""
         found = [
-            part
-            for each in self.inputs
-            for part in (each.valid, each.token, each.end, each.final, each.take)
+            part for each in self.inputs for part in (each.valid, each.token, each.end, each.take)
         ]
         found += [part for each in self.outputs for part in (each.ready, each.valid, each.token)]
+        if not widths().registers:
+            found += [each.final for each in self.inputs]
         found += [self.done, self.fault, *self.parameters.values(), *self.given]
         return [*found, self.request, self.answer] if self.off_chip else found
 
@@ -299,12 +302,13 @@ class Unit:
 class Emitter:
     """The output stage of a unit: sends in order, and keeps an element that has to wait.
 
-    A unit may proceed in a cycle in which all earlier elements have left. The kept element leaves
-    first (``free``). A pushed element leaves in the same cycle if credits are available and the
-    wires are unused; the first one that cannot leave is kept.
+    A unit may proceed in a cycle in which all earlier elements have left; with registers, if they
+    have left before. The kept element leaves first. A pushed element leaves in the same cycle if
+    credits are available and the wires are unused; the first one that cannot leave is kept.
 
     Attributes:
-        free: the kept element has left.
+        leaves: no element is kept, or it leaves in this cycle.
+        free: the unit may proceed.
         empty: the kept and all pushed elements have left.
     """
 
@@ -331,7 +335,9 @@ class Emitter:
         self._count = 0
         self._next: list[tuple[Any, Any]] = []
         self.empty: Any = Signal(name="empty")
-        self.free: Any = self._fire(self._kept_mask, self._kept)
+        self.leaves: Any = self._fire(self._kept_mask, self._kept)
+        self.free: Any = self._kept_mask == 0 if widths().registers else self.leaves
+        self._pushed: Any = 0
 
     def _fire(self, mask: Any, what: Any) -> Any:
         """Send ``what`` to the outputs in ``mask``; return whether it has left completely."""
@@ -368,12 +374,14 @@ class Emitter:
         """
         given = Signal(len(self._outputs), name=f"given_{self._count}")
         self._m.d.comb += given.eq(Mux(enable, mask, 0))
+        self._pushed = self._pushed | (given != 0)
         return self._fire(given, what)
 
     def close(self) -> None:
         """Keep the element that has not left."""
         m = self._m
-        m.d.comb += self.empty.eq(Cat(left for left, _ in self._next) == 0)
+        all_left = Cat(left for left, _ in self._next) == 0
+        m.d.comb += self.empty.eq(self.free & ~self._pushed if widths().registers else all_left)
         m.d.sync += self._kept_mask.eq(0)
         for left, what in self._next:
             with m.If(left != 0):
@@ -447,34 +455,3 @@ def older(m: Any, ages: Sequence[Any], among: Any) -> Any:
         with m.If(is_better):
             m.d.comb += best.eq(number)
     return best
-
-
-def cycles_of(
-    m: Any, going: Any, done: Any, amounts: Sequence[Any], per_cycle: Any, name: str
-) -> Any:
-    """Return whether a port has moved ``amounts``, one after the other, at ``per_cycle``.
-
-    It starts in the first cycle with ``going``, and again after ``done``. An amount of 0 takes no
-    time, other amounts whole cycles.
-    """
-    bits = max(len(each) for each in (*amounts, per_cycle))
-    at = Signal(range(len(amounts) + 1), name=f"{name}_number")
-    moved = Signal(bits, name=f"{name}_moved")
-    current = Signal(range(len(amounts) + 1), name=f"{name}_current")
-    amount = Signal(bits, name=f"{name}_amount")
-    m.d.comb += current.eq(len(amounts))
-    for number in reversed(range(len(amounts))):
-        with m.If((at <= number) & (amounts[number] != 0)):
-            m.d.comb += current.eq(number)
-            m.d.comb += amount.eq(amounts[number])
-    finished = wire(m, f"{name}_done", current == len(amounts))
-    with m.If(done):
-        m.d.sync += [at.eq(0), moved.eq(0)]
-    with m.Elif(going & ~finished):
-        more = Signal(bits + 1, name=f"{name}_after")
-        m.d.comb += more.eq(moved + per_cycle)
-        with m.If(more >= amount):
-            m.d.sync += [at.eq(current + 1), moved.eq(0)]
-        with m.Else():
-            m.d.sync += moved.eq(more)
-    return finished

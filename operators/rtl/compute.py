@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from amaranth import Const, Mux, Signal
+from amaranth.hdl import Value
 
 from operators.rtl.blocks import (
     SIZES,
@@ -15,14 +16,13 @@ from operators.rtl.blocks import (
     Unit,
     any_of,
     changed,
-    cycles_of,
     largest,
     overflows,
     second,
     token,
     widths,
-    wire,
 )
+from operators.rtl.costs import Port, are_done
 from operators.rtl.description import NUMBER, Accumulation, Function, Sizes, sizes_of, whole
 
 
@@ -115,10 +115,10 @@ def _placement(u: Unit, operands: int) -> tuple[list[Any], Any]:
     return sizes, u.parameter("bandwidth")
 
 
-def _loads(m: Any, tiles: Sequence[Any], bare: Any, element_bytes: Sequence[Any]) -> list[Any]:
+def _loads(tiles: Sequence[Any], bare: Any, element_bytes: Sequence[Any]) -> list[tuple[Any, Any]]:
     return [
-        wire(m, f"load_bytes_{at}", Mux(tile.in_memory & ~bare, tile.rows * tile.cols * size, 0))
-        for at, (tile, size) in enumerate(zip(tiles, element_bytes, strict=True))
+        (tile.in_memory & ~bare, tile.rows * tile.cols * size)
+        for tile, size in zip(tiles, element_bytes, strict=True)
     ]
 
 
@@ -152,12 +152,14 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
         m.d.comb += [takes.eq(fires & ~bare), result.control.eq(Mux(bare, 0, told.control))]
     m.d.comb += result.in_memory.eq(to_memory & ~bare)
 
-    work = wire(m, "work", Mux(bare, 0, operations(*tiles) if operations else 1))
-    stored = wire(m, "stored", Mux(to_memory, result.rows * result.cols * result_bytes, 0))
-    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth, "load")
-    computed = cycles_of(m, going, fires, [work], rate, "compute")
-    written = cycles_of(m, going, fires, [stored], bandwidth, "store")
-    m.d.comb += fires.eq(going & loaded & computed & written & out.ready)
+    work = Value.cast(operations(*tiles) if operations else 1)
+    stored = result.rows * result.cols * result_bytes
+    ports = [
+        Port("load", bandwidth, _loads(tiles, bare, element_bytes)),
+        Port("compute", rate, [(~bare, work)]),
+        Port("store", bandwidth, [(to_memory & ~bare, stored)]),
+    ]
+    m.d.comb += fires.eq(going & are_done(m, going, fires, ports) & out.ready)
     m.d.comb += [out.valid.eq(fires), out.token.eq(result)]
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
     differs = any_of(each.level != heads[0].level for each in heads)
@@ -279,12 +281,12 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
             m.d.comb += getattr(grown, name).eq(size)
 
     stores = Const(1) if every else closes
-    work = wire(m, "work", Mux(bare, 0, operations(*tiles)))
-    stored = wire(m, "stored", Mux(stores & to_memory & ~bare, store_bytes, 0))
-    loaded = cycles_of(m, going, fires, _loads(m, tiles, bare, element_bytes), bandwidth, "load")
-    computed = cycles_of(m, going, fires, [work], rate, "compute")
-    written = cycles_of(m, going, fires, [stored], bandwidth, "store")
-    m.d.comb += fires.eq(going & loaded & computed & written)
+    ports = [
+        Port("load", bandwidth, _loads(tiles, bare, element_bytes)),
+        Port("compute", rate, [(~bare, Value.cast(operations(*tiles)))]),
+        Port("store", bandwidth, [(stores & to_memory & ~bare, store_bytes)]),
+    ]
+    m.d.comb += fires.eq(going & are_done(m, going, fires, ports))
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
     folded = Const(0) if every else rank
     result = changed(m, grown, "result", level=level - folded, bare=passes, empty=0)

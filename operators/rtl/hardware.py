@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fabric import Program, ProgramError, Trace, simulate
+from fabric.extend import RegisterDescription
 from operators.rtl import apart, tools
 from operators.rtl.netlist import Netlist, Outside, netlist
 from operators.rtl.tools import Cost, cost_of
@@ -20,6 +21,8 @@ from operators.rtl.verilog import Written, modules_of, testbench, top
 
 _MORE = 64
 """Cycles that the testbench runs beyond the fabric's run."""
+
+_REGISTERS: Final = RegisterDescription(wait_cycles=1, choice_cycles=1, end_cycles=1, cost_cycles=2)
 
 _TOGETHER: Final = 50
 """The most channels for one build with top and testbench; more take Verilator minutes."""
@@ -49,6 +52,11 @@ def design(program: Program, **options: Any) -> Design:
         raise ProgramError(
             f"program {program.name!r} has channels with interval_cycles = 0: expected 1, which is "
             "what wires can do, as in --hardware wires"
+        )
+    if program.hardware.registers not in (RegisterDescription(), _REGISTERS):
+        raise ProgramError(
+            f"program {program.name!r} has some registers: expected none, or those of --hardware "
+            "registered"
         )
     mesh = program.hardware.network
     if mesh is not None and mesh.limits:

@@ -36,7 +36,8 @@ def source() -> Unit:
     given, takes = u.told()
     u.given += [valid, last]
     m.d.comb += [out.valid.eq(valid & out.ready), out.token.eq(given), takes.eq(out.valid)]
-    m.d.comb += u.done.eq(~valid | (takes & last & ~(charges & ~given.bare)))
+    ends = takes & last & ~(charges & ~given.bare)
+    m.d.comb += u.done.eq(~valid if widths().registers else ~valid | ends)
     return u
 
 
@@ -75,10 +76,10 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
     # Whether tiles of the current reading remain after this one.
     is_reading = Signal()
     still = wire(m, "still", is_reading & ~(came & is_last))
-    goes_on = wire(m, "goes_on", emitter.free & left & (~is_waiting | came))
+    goes_on = wire(m, "goes_on", emitter.leaves & left & (~is_waiting | came))
     if inputs:
         head = u.inputs[0]
-        m.d.comb += head.take.eq(head.valid & goes_on & ~still)
+        m.d.comb += head.take.eq(head.valid & goes_on & emitter.free & ~still)
         begins = head.take & ~head.token.bare
         with m.If(begins):
             m.d.sync += outer.eq(head.token.level)
@@ -134,7 +135,7 @@ def random_store(outputs: int) -> Unit:
     m.d.comb += acknowledged.empty.eq(address.token.empty)
     left = emitter.push(both & ~is_written & (bare | came), acknowledged)
     emitter.close()
-    takes = wire(m, "takes", both & Mux(is_written, emitter.free, (bare | came) & left))
+    takes = wire(m, "takes", both & Mux(is_written, emitter.leaves, (bare | came) & left))
     m.d.comb += [address.take.eq(takes), data.take.eq(takes)]
     with m.If(u.request):
         m.d.sync += is_waiting.eq(1)
@@ -334,8 +335,8 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
         with m.If(number + 1 == words):
             m.d.sync += is_sending.eq(0)
     # The port is busy from the cycle in which a word has left.
-    m.d.sync += waits.eq((sends & ~left) | (waits & ~emitter.free))
-    with m.If((sends & left) | (waits & emitter.free)):
+    m.d.sync += waits.eq((sends & ~left) | (waits & ~emitter.leaves))
+    with m.If((sends & left) | (waits & emitter.leaves)):
         m.d.sync += pause.eq(word_cycles - 1)
     m.d.comb += goes_on.eq(is_sending | begins | (pause != 0) | waits | (sends & left))
     m.d.comb += u.done.eq(emitter.empty & ~goes_on & places.over & values.over)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from typing_extensions import override
 
-from fabric import Program, ProgramError, Selector, SelectorType, Tile, Trace, TupleType
+from fabric import Hardware, Program, ProgramError, Selector, SelectorType, Tile, Trace, TupleType
 from fabric.extend import BufferReference, Element, Empty, Observer, Watched, number_in
 from operators.flat_map import FlatMap
 from operators.merge_join import Intersect
@@ -48,8 +48,8 @@ class Outside(Observer):
         numbers = self._numbers.get(unit)
         return None if numbers is None else [{"control": each} for each in numbers]
 
-    def widths(self, units: Sequence[Instance], cycles: int) -> Widths:
-        """Return the widths for ``units`` in a run of ``cycles``."""
+    def widths(self, units: Sequence[Instance], cycles: int, hardware: Hardware) -> Widths:
+        """Return the widths for ``units`` in a run of ``cycles`` on ``hardware``."""
         types = [each for node in self._nodes for each in node.output_types]
         told = [bits_of(each) for numbers in self._numbers.values() for each in numbers]
         size, number = bits_of(self._size), max([self._number_bits, *told])
@@ -63,7 +63,8 @@ class Outside(Observer):
             controls.append(3 * number)
         # A Reassemble keeps the level above its selector's.
         level = 1 + max((len(each.shape) for each in types), default=0)
-        return Widths(bits_of(level), size, number, max([number, *controls]), bits_of(cycles + 1))
+        control, has_registers = max([number, *controls]), hardware.registers.end_cycles > 0
+        return Widths(bits_of(level), size, number, control, bits_of(cycles + 1), has_registers)
 
     def _keep_largest(self, value: object) -> None:
         match value:
@@ -269,7 +270,7 @@ def netlist(program: Program, trace: Trace, outside: Outside, most_cycles: int) 
             raise ProgramError(
                 f"{each.name} is {each.depth:,} deep: expected at most {_MOST_SLOTS:,} in hardware"
             )
-    return Netlist(found, channels, outside.widths(found, most_cycles))
+    return Netlist(found, channels, outside.widths(found, most_cycles, program.hardware))
 
 
 def _channels(

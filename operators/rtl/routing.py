@@ -9,20 +9,20 @@ from __future__ import annotations
 # Any: amaranth has no types.
 from typing import Any
 
-from amaranth import Cat, Const, Mux, Signal
+from amaranth import Array, Cat, Const, Mux, Signal
 
 from operators.rtl.blocks import (
     Emitter,
     Unit,
     any_of,
     changed,
-    cycles_of,
     older,
     overflows,
     token,
     widths,
     wire,
 )
+from operators.rtl.costs import Port, are_done, known_later, registered
 
 
 def partition(consumers: int) -> Unit:
@@ -56,11 +56,9 @@ def partition(consumers: int) -> Unit:
     looks = wire(m, "looks", going & (has_selector | steering.valid) & data.valid)
 
     shown = data.token
-    is_loaded = shown.in_memory & ~shown.bare
     tile_bytes = shown.rows * shown.cols * element_bytes
-    load_bytes = wire(m, "load_bytes", Mux(is_loaded, tile_bytes, 0))
-    loaded = cycles_of(m, looks, data.take, [load_bytes], bandwidth, "load")
-    m.d.comb += data.take.eq(looks & loaded)
+    load = Port("load", bandwidth, [(shown.in_memory & ~shown.bare, tile_bytes)])
+    m.d.comb += data.take.eq(looks & are_done(m, looks, data.take, [load]))
     routed = changed(
         m, shown, "routed", level=Mux(shown.level < rank, shown.level, rank), in_memory=0
     )
@@ -129,6 +127,14 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     rank, switch = u.parameter("rank"), u.parameter("switch")
     element_bytes, bandwidth = u.parameter("bytes_0"), u.parameter("bandwidth")
     ages = _ages(m, u, producers)
+    # The bytes that a port could have moved for each input, since its switch was free.
+    bits = widths().cycles + len(bandwidth)
+    moved = [Signal(bits, name=f"moved_{at}") for at in range(producers)]
+    for at, (age, each) in enumerate(zip(ages, streams, strict=True)):
+        is_new = each.take | ~each.valid
+        m.d.sync += moved[at].eq(Mux(is_new | (age < switch), 0, moved[at] + bandwidth))
+    if widths().registers:
+        return _reassemble_registered(u, emitter, ages, moved)
     valid = wire(m, "valid", Cat(each.valid for each in streams))
 
     # The remaining sub-tensors of a selector, whether all have arrived, and the current one.
@@ -138,10 +144,11 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     is_open = Signal()
     source = Signal(range(max(2, producers)))
     waited = Signal(widths().cycles)
+    moved_open = Signal(bits)
 
     def step(number: int, enable: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
         """Take at most one element; return the pushed element, and the state after it."""
-        left, closing, has_come, is_open, source, waited, used = before
+        left, closing, has_come, is_open, source, waited, moved_open, used = before
         may_begin = (left == 0) & ~is_open & ~used[producers]
         begins = wire(m, f"begins_{number}", enable & may_begin & steering.valid)
         selector = steering.token
@@ -156,6 +163,7 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
         now_from = Signal(range(max(2, producers)), name=f"from_{number}")
         m.d.comb += now_from.eq(Mux(is_open, source, chosen))
         since = Signal(widths().cycles, name=f"since_{number}")
+        moved_now = Signal(len(moved_open), name=f"moved_now_{number}")
         head = token(f"head_{number}")
         is_shown = Signal(name=f"is_shown_{number}")
         with m.Switch(now_from):
@@ -163,14 +171,10 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
                 with m.Case(port):
                     m.d.comb += [head.eq(each.token), is_shown.eq(shown[port])]
                     m.d.comb += since.eq(Mux(is_open, waited, ages[port]))
+                    m.d.comb += moved_now.eq(Mux(is_open, moved_open, moved[port]))
         is_passing = is_open | ((named != 0) & came)
-        tile_bytes = Mux(head.in_memory & ~head.bare, head.rows * head.cols * element_bytes, 0)
-        load_bytes = wire(m, f"load_bytes_{number}", tile_bytes)
-        # The bytes that a port has moved since the switch was free; an element takes whole cycles.
-        loading = Signal(widths().cycles, name=f"loading_{number}")
-        m.d.comb += loading.eq(since - switch)
         is_switched = since >= switch
-        is_loaded = loading * bandwidth >= load_bytes
+        is_loaded = ~head.in_memory | (moved_now >= head.rows * head.cols * element_bytes)
         is_in_time = head.bare | (is_switched & is_loaded)
         takes = wire(m, f"takes_{number}", enable & is_passing & is_shown & is_in_time)
         ends = takes & (head.level >= rank)
@@ -200,26 +204,90 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
             came & (after != 0),
             Mux(takes, ~ends, is_open),
             now_from,
-            since,
+            since + 1,
+            Mux(is_switched, moved_now + bandwidth, 0),
             used | taken,
         )
         return result, takes | is_empty, now
 
-    begun = (left, closing, has_come, is_open, source, waited, Const(0, producers + 1))
-    first, pushes, between = step(0, emitter.free, begun)
+    state = (left, closing, has_come, is_open, source, waited, moved_open)
+    first, pushes, after = step(0, emitter.free, (*state, Const(0, producers + 1)))
     gone = emitter.push(pushes, first)
-    second, pushes_second, after = step(1, pushes & gone, between)
+    second, pushes_second, after = step(1, pushes & gone, after)
     emitter.push(pushes_second, second)
     emitter.close()
-    names = (left, closing, has_come, is_open, source)
-    m.d.sync += [signal.eq(value) for signal, value in zip(names, after, strict=False)]
-    m.d.sync += waited.eq(after[5] + 1)
+    m.d.sync += [signal.eq(value) for signal, value in zip(state, after, strict=False)]
     used = Signal(producers + 1)
-    m.d.comb += used.eq(after[6])
+    m.d.comb += used.eq(after[-1])
     m.d.comb += [each.take.eq(used[port]) for port, each in enumerate(u.inputs)]
     is_through = emitter.empty & (after[0] == 0) & ~after[3]
     m.d.comb += u.fault.eq((is_open & waited.all()) | any_of(age.all() for age in ages))
     m.d.comb += u.done.eq(is_through & steering.over)
+    return u
+
+
+def _reassemble_registered(u: Unit, emitter: Emitter, ages: list[Any], moved: list[Any]) -> Unit:
+    """Choose a sub-tensor in one cycle, while the one before may end; pass it on from the next."""
+    m, streams, steering = u.m, u.inputs[:-1], u.inputs[-1]
+    producers, selector = len(streams), steering.token
+    rank, switch, bandwidth = (u.parameters[each] for each in ("rank", "switch", "bandwidth"))
+    valid = Cat(each.valid for each in streams)
+
+    # The current sub-tensor, its first element's age and bytes, and the ones left to choose.
+    is_open = Signal()
+    source = Signal(range(max(2, producers)))
+    waited = Signal(widths().cycles)
+    moved_open = Signal(len(moved[0]))
+    left = Signal(producers)
+    closing = Signal(widths().level)
+
+    head = token("head")
+    is_shown = Signal()
+    with m.Switch(source):
+        for port, each in enumerate(streams):
+            with m.Case(port):
+                m.d.comb += [head.eq(each.token), is_shown.eq(each.valid)]
+    looks = wire(m, "looks", emitter.free & is_open & is_shown)
+    takes = Signal()
+    tile_bytes = head.rows * head.cols * u.parameters["bytes_0"]
+    is_known = known_later(m, looks, takes)
+    is_loaded = is_known & (moved_open >= registered(m, "tile_bytes", tile_bytes))
+    is_in_time = (waited >= switch) & (~head.in_memory | is_loaded)
+    m.d.comb += takes.eq(looks & (head.bare | is_in_time))
+    ends = wire(m, "ends", takes & (head.level >= rank))
+
+    begins = wire(m, "begins", emitter.free & ~is_open & (left == 0) & steering.valid)
+    named = Signal(producers)
+    m.d.comb += named.eq(Mux(begins, Mux(selector.bare, 0, selector.control), left))
+    chosen = older(m, ages, named)
+    is_next = ends | (~is_open & ((named & ~valid) == 0))
+    chooses = wire(m, "chooses", is_next & (named != 0))
+    age, moved_before = Signal(len(waited)), Signal(len(moved_open))
+    m.d.comb += [age.eq(waited), moved_before.eq(moved_open)]
+    with m.If(chooses):
+        m.d.comb += [age.eq(Array(ages)[chosen]), moved_before.eq(Array(moved)[chosen])]
+        m.d.sync += source.eq(chosen)
+    m.d.sync += [
+        is_open.eq(chooses | (is_open & ~ends)),
+        left.eq(named & ~(chooses << chosen)),
+        waited.eq(age + 1),
+        moved_open.eq(Mux(age >= switch, moved_before + bandwidth, 0)),
+    ]
+    with m.If(begins):
+        m.d.sync += closing.eq(selector.level + 1)
+
+    level = Mux(ends & (left == 0), head.level + closing, head.level)
+    sent = changed(m, head, "sent", level=level, in_memory=0)
+    is_empty = begins & (named == 0)
+    with m.If(is_empty):
+        m.d.comb += [sent.eq(0), sent.bare.eq(1), sent.level.eq(rank + selector.level + 1)]
+        m.d.comb += sent.empty.eq(Mux(selector.bare, selector.empty + rank + 1, rank))
+    emitter.push(takes | is_empty, sent)
+    emitter.close()
+    m.d.comb += [each.take.eq(takes & (source == port)) for port, each in enumerate(streams)]
+    m.d.comb += steering.take.eq(begins)
+    m.d.comb += u.fault.eq((is_open & waited.all()) | any_of(age.all() for age in ages))
+    m.d.comb += u.done.eq(emitter.empty & ~is_open & (left == 0) & steering.over)
     return u
 
 
@@ -259,9 +327,11 @@ def eager_merge(producers: int, reads: str) -> Unit:
         stays_open = Mux(takes, head.level < rank, is_open | begins)
         return takes & left, stays_open, now_from, used | (takes << now_from)
 
-    # After a sub-tensor has left, the next one may be chosen and started in the same cycle.
-    goes_on, *between = step(0, emitter.free, (is_open, source, Const(0, producers)))
-    _, stays_open, last_source, used = step(1, goes_on, (between[0], between[1], between[2]))
+    goes_on, *after = step(0, emitter.free, (is_open, source, Const(0, producers)))
+    if not widths().registers:
+        # After a sub-tensor has left, the next one may be chosen and started in the same cycle.
+        _, *after = step(1, goes_on, (after[0], after[1], after[2]))
+    stays_open, last_source, used = after
     emitter.close()
     taken = Signal(producers)
     m.d.comb += taken.eq(used)
@@ -376,7 +446,7 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     emitter.close()
 
     # A comparison takes a cycle, from the cycle in which its match has left.
-    m.d.sync += waits.eq((matches & ~has_left) | (waits & ~emitter.free))
+    m.d.sync += waits.eq((matches & ~has_left) | (waits & ~emitter.leaves))
     stays = wire(m, "stays", (inside | begins) & ~ends_both)
     m.d.sync += is_inside.eq(stays)
     for side in range(2):

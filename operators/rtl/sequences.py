@@ -58,20 +58,22 @@ def promote() -> Unit:
     level = head.token.level
     closes = level >= inside
     is_last = outermost & ~closes & (level + 1 == inside)
-    waits = is_last & ~head.final
+    final = Const(0) if widths().registers else head.final
+    waits = is_last & ~final
     new = changed(
         m,
         head.token,
         "promoted",
-        level=Mux(closes, level + 1, Mux(is_last & head.final, inside, level)),
+        level=Mux(closes, level + 1, Mux(is_last & final, inside, level)),
         empty=Mux(head.token.bare & (head.token.empty >= inside), head.token.empty + 1,
                   head.token.empty),
     )  # fmt: skip
     known = is_held & (head.valid | head.end)
     last = changed(m, held, "last", level=Mux(head.valid, held.level, inside))
     left = emitter.push(known & emitter.free, last)
+    follows = _follows(m, emitter, known & head.valid & emitter.free & ~left)
     # Take an element if no other stays held or waits for a credit after this cycle.
-    goes_on = wire(m, "goes_on", emitter.free & (~is_held | known) & left)
+    goes_on = wire(m, "goes_on", (emitter.free & (~is_held | known) & left) | follows)
     m.d.comb += head.take.eq(head.valid & goes_on)
     emitter.push(head.take & ~waits, new)
     emitter.close()
@@ -81,6 +83,15 @@ def promote() -> Unit:
         m.d.sync += is_held.eq(0)
     m.d.comb += u.done.eq(emitter.empty & (~is_held | known) & head.over)
     return u
+
+
+def _follows(m: Any, emitter: Emitter, is_seen: Any) -> Any:
+    """Return whether an element leaves behind which the next one was seen, and is taken now."""
+    if not widths().registers:
+        return Const(0)
+    seen = Signal(name="seen")
+    m.d.sync += seen.eq(is_seen | (seen & ~emitter.leaves))
+    return seen & emitter.leaves
 
 
 def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
@@ -104,7 +115,10 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     known = is_held & (head.valid | head.end)
     waited = changed(m, held, "waited", level=Mux(head.valid, 1, 2))
     was_left = emitter.push(known & emitter.free, waited, every)
-    going = wire(m, "going", emitter.free & ~is_filling & (~is_held | known) & was_left)
+    follows = _follows(m, emitter, known & head.valid & emitter.free & ~was_left)
+    is_next = emitter.free & ~is_filling & (~is_held | known) & was_left
+    going = wire(m, "going", is_next | follows)
+    final = Const(0) if widths().registers else head.final
     ends = going & ~head.valid & head.end & (count != 0)
     bare, stop = head.token.bare, head.token.level
     m.d.comb += head.take.eq(head.valid & going)
@@ -132,7 +146,7 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
         m,
         head.token,
         "chunked",
-        level=Mux(bare | is_full, Mux(~bare & outermost & head.final, 2, stop + 1), 0),
+        level=Mux(bare | is_full, Mux(~bare & outermost & final, 2, stop + 1), 0),
         empty=Mux(bare, head.token.empty + 1, 0),
     )
     first = token("first")
@@ -140,15 +154,17 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     with m.If(is_filling | fills_first):
         m.d.comb += first.eq(padding("pad_first", behind == 0))
     pushes = Signal()
-    waits = head.take & ~bare & is_full & outermost & ~head.final
+    waits = head.take & ~bare & is_full & outermost & ~final
     m.d.comb += pushes.eq((emitter.free & is_filling) | ends | (head.take & ~waits))
     with m.If(waits):
         m.d.sync += [is_held.eq(1), held.eq(head.token), count.eq(0)]
     with m.Elif(known & emitter.free):
         m.d.sync += is_held.eq(0)
     left = emitter.push(pushes, first, every)
-    second = wire(m, "second", pushes & left & (behind != 0))
-    emitter.push(second, padding("pad_second", behind == 1), every)
+    second = Signal()
+    if not widths().registers:
+        m.d.comb += second.eq(pushes & left & (behind != 0))
+        emitter.push(second, padding("pad_second", behind == 1), every)
     emitter.close()
     is_inside = wire(m, "is_inside", head.take & ~bare & ~is_full & (stop == 0))
     with m.If(pushes):
@@ -244,10 +260,10 @@ def expand() -> Unit:
         m.d.comb += copy.eq(guide.token)
     left = emitter.push(going, copy)
     emitter.close()
-    m.d.comb += head.take.eq((going & ends & left) | (is_closing & emitter.free))
+    m.d.comb += head.take.eq((going & ends & left) | (is_closing & emitter.leaves))
     with m.If(going & ends & ~left):
         m.d.sync += is_closing.eq(1)
-    with m.Elif(emitter.free):
+    with m.Elif(emitter.leaves):
         m.d.sync += is_closing.eq(0)
     m.d.comb += u.done.eq(emitter.empty & head.over & guide.over)
     return u
@@ -297,7 +313,8 @@ def initial() -> Unit:
     is_whole = front.level == rank
     with m.If(pushes):
         m.d.sync += made.eq(made + is_whole)
-    m.d.comb += begun.eq(Mux(pushes, is_whole & (made + 1 == count) & left, ~is_front))
+    leaves_last = 0 if widths().registers else is_whole & (made + 1 == count) & left
+    m.d.comb += begun.eq(Mux(pushes, leaves_last, ~is_front))
 
     kept, groups = u.parameter("kept"), u.parameter("groups")
     passed = Signal(len(groups))
@@ -371,8 +388,10 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     is_part = (is_going & emitter.free) | (new & ~is_none)
     second = Signal()
     after = Signal(len(count))
-    m.d.comb += second.eq(is_part & left & (number + 1 < count))
-    emitter.push(second, of("part_second", number + 1))
+    if not widths().registers:
+        # The next part waits for the wires, so that another element follows the last part at once.
+        m.d.comb += second.eq(is_part & left & (number + 1 < count))
+        emitter.push(second, of("part_second", number + 1))
     emitter.close()
     m.d.comb += after.eq(number + 1 + second)
     goes_on = wire(m, "goes_on", Mux(is_part, after < count, is_going))

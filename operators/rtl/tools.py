@@ -265,8 +265,18 @@ def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
         if places:
             _check_room(found[-1])
     if places:
+        # With a goal out of reach, or the default router, routing the whole takes too long.
+        whole = ["--freq", "60" if netlist.widths.registers else "15", "--router", "router2"]
         found = [
-            each._replace(clock_mhz=_clock_mhz(folder, each.module, sources)) for each in found
+            each._replace(
+                clock_mhz=_clock_mhz(
+                    folder,
+                    each.module,
+                    sources,
+                    whole if each.module == _WHOLE else ["--freq", "100"],
+                )
+            )
+            for each in found
         ]
     return Cost(tuple(sorted(found, key=lambda each: (each.luts, each.module))))
 
@@ -289,7 +299,7 @@ def _cost(module: str, instances: int, cells: Mapping[str, int]) -> ModuleCost:
     )
 
 
-def _clock_mhz(folder: Path, module: str, sources: str) -> float | None:
+def _clock_mhz(folder: Path, module: str, sources: str, goal: Sequence[str]) -> float | None:
     """Place and route a module between registers; return its clock, None without a path."""
     netlist = json.loads((folder / f"synthesised-{module}.json").read_text())["modules"][module]
     ports = {
@@ -303,8 +313,6 @@ def _clock_mhz(folder: Path, module: str, sources: str) -> float | None:
     )
     report = f"report-{module}.json"
     options = ["--json", f"wrapped-{module}.json", "--report", report]
-    # With the default router, or a goal out of reach, routing the whole takes too long.
-    goal = ["--freq", "15", "--router", "router2"] if module == _WHOLE else ["--freq", "100"]
     nextpnr(folder, [*options, "--timing-allow-fail", *goal, "--seed", "1"])
     clocks = json.loads((folder / report).read_text())["fmax"]
     return min((float(each["achieved"]) for each in clocks.values()), default=None)

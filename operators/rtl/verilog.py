@@ -122,7 +122,9 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
         module, _, _ = channel_module(each.depth, hops)
         wire = f"c{number}"
         yield f"  // {each.name}"
-        yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended, {wire}_final;"
+        yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended;"
+        if not netlist.widths.registers:
+            yield f"  logic {wire}_final;"
         yield f"  token_t {wire}_sent, {wire}_token;"
         ends = {
             "p_depth": each.depth,

@@ -127,6 +127,7 @@ def reassemble(
                 assert (yield from peek(p, inputs[index])) is not None, name
                 arrived.append((shown(inputs[index]), index))
             arrived.sort()
+            yield from wait(p, g.setting.registers[1] if arrived else 0)
             for stamp, index in arrived:
                 going_on = True
                 while going_on:

@@ -18,7 +18,7 @@ import pytest
 
 import operators as op
 from fabric import ConfigurationError, Hardware, Program, ProgramError, Tile, TileType
-from fabric.extend import ChannelDescription, number_in
+from fabric.extend import ChannelDescription, RegisterDescription, number_in
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.hardware.latency import Mesh
 from fabric.graph.loading.program_file import load_program
@@ -106,6 +106,14 @@ class TestRefused:
             with Program("line") as wired:
                 op.LinearOffChipLoad(np.eye(32), tile=(1, 32))()
             with pytest.raises(ProgramError, match="a mesh with link limits"):
+                design(wired)
+
+    def test_design_refuses_some_registers(self) -> None:
+        some = replace(WIRES, registers=RegisterDescription(end_cycles=1))
+        with hardware_scope(some):
+            with Program("line") as wired:
+                op.LinearOffChipLoad(np.eye(32), tile=(1, 32))()
+            with pytest.raises(ProgramError, match="has some registers: expected none, or those"):
                 design(wired)
 
     @pytest.mark.parametrize(
@@ -328,13 +336,17 @@ EQUAL: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.deep
-def test_shipped_programs_under_verilator_equal_their_runs(tmp_path: Path) -> None:
-    designs = [design(program(name, "wires.toml", **given)) for name, given in EQUAL]
+@pytest.mark.parametrize(("on", "some"), [("wires.toml", EQUAL), ("registered.toml", EQUAL[::2])])
+def test_shipped_programs_under_verilator_equal_their_runs(
+    on: str, some: list[tuple[str, dict[str, Any]]], tmp_path: Path
+) -> None:
+    designs = [design(program(name, on, **given)) for name, given in some]
+    hardware = load_hardware(PROGRAMS / "hardware" / "hdl_ideal.toml").of_wires()
     for columns in ("false", "true"):
         built = load_program(
             PROGRAMS / "swiglu.py",
             [f"by_columns={columns}", "batch=32", "tile_batch=32", "inter=64", "tile_inter=32"],
-            load_hardware(PROGRAMS / "hardware" / "hdl_ideal.toml").of_wires(),
+            replace(hardware, registers=load_hardware(PROGRAMS / "hardware" / on).registers),
         ).program
         designs.append(design(in_pieces(built, 16, 16)))
     both = beside(designs)

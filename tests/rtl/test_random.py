@@ -13,17 +13,18 @@ from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.program import hardware_scope
 from operators.rtl.hardware import Design, design, run, write
 from tests.profiles import of_profile
+from tests.programs.loading import REGISTERED
 from tests.rtl.driving import beside
 from tests.rtl.random_programs import draw, draw_in_pieces, drawn_channels
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 
 
-def designs(drawing: Callable[[Random], Program], seed: int, count: int) -> list[Design]:
-    random = Random(seed)
+def designs(drawing: Callable[[Random], Program], on: Hardware, count: int) -> list[Design]:
+    random = Random(0)
     found: list[Design] = []
     while len(found) < count:
-        with hardware_scope(WIRES):
+        with hardware_scope(on):
             program = drawing(random)
         keys = [edge.key for edge in elaborate(program).edges]
         try:
@@ -33,13 +34,13 @@ def designs(drawing: Callable[[Random], Program], seed: int, count: int) -> list
     return found
 
 
-@pytest.mark.deep
+@pytest.mark.parametrize("on", [pytest.param(WIRES, marks=pytest.mark.deep), REGISTERED])
 @pytest.mark.skipif(
     not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler is installed"
 )
-def test_random_programs_under_verilator_equal_their_runs(tmp_path: Path) -> None:
-    pieces = designs(draw_in_pieces, 0, of_profile(quick=2, deep=100))
-    drawn = [*pieces, *designs(draw, 0, of_profile(quick=12, deep=500))]
+def test_random_programs_under_verilator_equal_their_runs(on: Hardware, tmp_path: Path) -> None:
+    pieces = designs(draw_in_pieces, on, of_profile(quick=2, deep=100))
+    drawn = [*pieces, *designs(draw, on, of_profile(quick=25, deep=500))]
     both = beside(drawn)
     channels = both.netlist.channels
     # All depths and hops are drawn.
@@ -48,7 +49,7 @@ def test_random_programs_under_verilator_equal_their_runs(tmp_path: Path) -> Non
     assert {each.backward_cycles for each in channels} == {1, 2, 3}
 
     # Alone, a program has the widths that it needs.
-    for number, each in enumerate([both, *drawn[1 : of_profile(quick=5, deep=25)]]):
+    for number, each in enumerate([both, *drawn[1 : of_profile(quick=3, deep=15)]]):
         folder = tmp_path / str(number)
         found = run(each, write(each, folder), folder)
         assert found.equal, found
