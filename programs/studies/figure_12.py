@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from paper import camera_ready
 from paper.claims import Found, claim, mean, number
 from paper.drawing import COLOURS, found, named, published
-from paper.multiplexing import overhead_percent, ratio
+from paper.multiplexing import CLAIMS, ratio
 from paper.published import known, multiplexing, newest
 from paper.tables import PROGRAMS
 from paper.workloads import REGIONS, multiplexed
@@ -25,22 +25,7 @@ def study() -> Study:
         space=multiplexed("static") + multiplexed("dynamic"),
         known=known(camera_ready.multiplexing(), multiplexing()),
         claims=(
-            claim(
-                "Static tiling: compute utilisation gain at 32 regions",
-                lambda findings: ratio(findings, "compute_utilization", "static"),
-            ),
-            claim(
-                "Static tiling: overhead at 32 regions",
-                lambda findings: overhead_percent(findings, "static", 32),
-            ),
-            claim(
-                "Dynamic tiling: utilisation gain at 32 regions",
-                lambda findings: ratio(findings, "compute_utilization", "dynamic"),
-            ),
-            claim(
-                "Dynamic tiling: overhead at 32 regions",
-                lambda findings: overhead_percent(findings, "dynamic", 32),
-            ),
+            *(claim(text, compute) for text, compute in CLAIMS.items()),
             claim("Static has x more total FLOPs than dynamic", more_flops),
             claim("utilisation", both_gains),
         ),

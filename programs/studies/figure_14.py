@@ -5,6 +5,8 @@ Run: python -m fabric study programs/studies/figure_14.py -o figure_14
 
 from __future__ import annotations
 
+from functools import partial
+
 from matplotlib.figure import Figure
 from paper.attention import published_attention, speedups
 from paper.claims import Found, claim
@@ -25,9 +27,9 @@ def study() -> Study:
         question="How much does dynamic parallelisation gain, by how much the lengths vary?",
         space=grid(kv=[each.path for each in TRACES], strategy=STRATEGIES),
         known=known(published_attention(TRACES, STRATEGIES)),
-        claims=(
-            claim("Dynamic over interleave, low variation (range)", low),
-            claim("Dynamic over interleave, high variation (range)", high),
+        claims=tuple(
+            claim(f"Dynamic over interleave, {each} variation (range)", partial(of_class, each))
+            for each in ("low", "high")
         ),
         pictures=(
             Picture(
@@ -40,14 +42,8 @@ def study() -> Study:
     )
 
 
-def low(findings: Findings) -> Found:
-    """Return the speed-ups for caches of low variation."""
-    return Found(tuple(speedups(findings, "interleaved", cache_traces(64, "low"))))
-
-
-def high(findings: Findings) -> Found:
-    """Return the speed-ups for caches of high variation."""
-    return Found(tuple(speedups(findings, "interleaved", cache_traces(64, "high"))))
+def of_class(kv_class: str, findings: Findings) -> Found:
+    return Found(tuple(speedups(findings, "interleaved", cache_traces(64, kv_class))))
 
 
 def draw(findings: Findings, figure: Figure) -> None:

@@ -17,10 +17,10 @@ Run: python -m fabric study programs/studies/real_memory.py -o real_memory
 
 from __future__ import annotations
 
-from paper.memories import space
+from paper.comparisons import by_workload, rows
+from paper.memories import BANKED, FLAT, space
 from paper.memory_pictures import draw_ratios, draw_regions
-from paper.memory_ratios import COLUMNS, rows
-from paper.memory_tables import BESIDE, by_regions, by_variation, by_workload
+from paper.memory_tables import BESIDE, beside, by_regions, by_variation
 from paper.tables import PROGRAMS
 
 from fabric import Picture, Study, StudyTable
@@ -34,8 +34,8 @@ def study() -> Study:
         tables=(
             StudyTable(
                 "What the paper compares, on both memories",
-                COLUMNS,
-                rows,
+                ("figure", "what", "published", "flat", "banked", "result"),
+                lambda findings: rows(findings, (FLAT, BANKED)),
                 "What differs by less than 2 % holds. Ratios of memory alone "
                 "are as in figures 9 and 10; there a dynamic tile has 6400 FLOPs per cycle, a "
                 "static one 4096.",
@@ -43,7 +43,7 @@ def study() -> Study:
             StudyTable(
                 "The workloads, in cycles",
                 ("workload", "design", *BESIDE),
-                by_workload,
+                lambda findings: by_workload(findings, beside),
                 "The static tiles are the fastest ones on the flat memory; all with 4096 FLOPs "
                 "per cycle, shared regions with 1024 and attention with 2048. Causes of lost bus "
                 "cycles are listed from 5 % on.",

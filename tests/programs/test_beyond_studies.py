@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from fabric import Study
 from fabric.explore.study.evaluation import Job, known_before, run_point
-from fabric.explore.study.opening import StudyOptions, open_study
 from tests.profiles import spread
-from tests.programs.loading import PROGRAMS
+from tests.programs.studies.made import opened
 
 NAMES = [
     "chosen_tiles",
@@ -33,13 +31,9 @@ METRICS = (
 )
 
 
-def opened(name: str) -> Study:
-    return open_study(PROGRAMS / "questions" / f"{name}.py", StudyOptions())
-
-
 @pytest.mark.parametrize("name", spread(NAMES, 1))
 def test_first_and_last_point_keep_their_bounds(name: str) -> None:
-    study = opened(name)
+    study = opened(name, "questions")
     for index in (0, len(study.space) - 1):
         point = study.point(index)
         before, outcome = known_before(Job.of(study, point)), run_point(study, point)

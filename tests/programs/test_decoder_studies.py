@@ -8,31 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from decoders.factorial import effects
+from decoders.matching import ARTIFACT, PAPER, compared
+from decoders.points import DECODERS
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabric import Outcome, Study, Verdict
-from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult
 from fabric.graph.loading.program_file import executed
-from tests.programs.loading import PROGRAMS
+from tests.programs.studies.made import opened
 
-STUDIES = PROGRAMS / "studies"
 FILES = ("figure_17", "long/optimisations", "long/figure_17_assumptions", "long/whole_models")
 
 CYCLES: Mapping[str, Mapping[str, int]] = {
     "mixtral-8x7b": {"8": 400, "16": 300, "32": 210, "64": 190, "ours": 200},
     "qwen3-30b-a3b": {"8": 900, "16": 700, "32": 610, "64": 660, "ours": 600, "unshared": 500},
 }
-
-
-@pytest.fixture(autouse=True)
-def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(STUDIES))
-
-
-def opened(name: str) -> Study:
-    return open_study(STUDIES / f"{name}.py", StudyOptions())
 
 
 def ended(study: Study, cycles: Mapping[str, Mapping[str, int]] = CYCLES) -> StudyResult:
@@ -66,9 +58,6 @@ def test_points_name_parameters_of_the_program(name: str) -> None:
 
 
 def test_static_designs_are_matched_by_memory_and_cycles() -> None:
-    from decoders.matching import ARTIFACT, PAPER, compared
-    from decoders.points import DECODERS
-
     mixtral, qwen = (compared(ended(opened("figure_17")), each) for each in DECODERS)
     assert mixtral is not None
     assert qwen is not None
@@ -112,8 +101,6 @@ def test_claims_of_made_up_points() -> None:
 
 @given(st.lists(st.floats(0.1, 10), min_size=8, max_size=8))
 def test_effects_equal_their_definition(values: list[float]) -> None:
-    from decoders.factorial import effects
-
     combinations = list(itertools.product((False, True), repeat=3))
     of = dict(zip(combinations, values, strict=True))
     found = effects(of)

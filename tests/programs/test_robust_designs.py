@@ -5,23 +5,19 @@ import pytest
 
 from fabric import Outcome, Study, grid
 from fabric.explore.study.evaluation import Job, ProgramQuestion, known_before
-from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult, design_outcome
 from fabric.explore.study.written.words import varying
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
+from tests.programs.studies.made import opened
 
 QUESTIONS = ("robust_design", "robust_design_mixtral", "one_batch", "one_batch_mixtral")
 TRACES = PROGRAMS / "data/traces/expert_routing"
 
 
-def opened(name: str) -> Study:
-    return open_study(PROGRAMS / "questions" / f"{name}.py", StudyOptions())
-
-
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_recorded_batches_of_64_are_all_inputs(name: str) -> None:
-    study = opened(name)
+    study = opened(name, "questions")
     model = "mixtral" if "mixtral" in name else "qwen"
     found = [
         np.load(str(each["routing"]))["data"][int(str(each["first_token"])) :][:64]
@@ -38,7 +34,7 @@ def test_recorded_batches_of_64_are_all_inputs(name: str) -> None:
 
 @pytest.mark.parametrize("name", spread(["robust_design", "robust_design_mixtral"], 1))
 def test_designs_can_run_on_the_first_and_last_batch(name: str) -> None:
-    study = opened(name)
+    study = opened(name, "questions")
     for index in (0, len(study.runs) - 1):
         before = known_before(Job.of(study, study.point(index)))
         assert before.refused is None
@@ -63,7 +59,7 @@ BYTES = {
 
 def _made() -> StudyResult:
     program = PROGRAMS / "moe.py"
-    tables = opened("one_batch").tables
+    tables = opened("one_batch", "questions").tables
     space = grid(tiling=("static",), tile_n=(8, 16)) + grid(tiling=("dynamic",))
     study = Study(
         program=program,
@@ -107,7 +103,7 @@ def test_tables_of_made_up_batches() -> None:
 
 
 def test_pairs_in_another_order_on_banks_are_counted() -> None:
-    study = opened("banks")
+    study = opened("banks", "questions")
     cycles = [each for n in range(12) for each in (100 + n, 1000 + {0: 3, 3: 0}.get(n, n))]
     outcomes = (
         Outcome(index=n, setting=study.space[n], status="completed", numbers={"cycles": each})

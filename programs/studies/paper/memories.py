@@ -43,8 +43,8 @@ ones."""
 TRACES_14: Final = cache_traces(64)
 
 
-def space() -> Space:
-    """Return the points of figures 9, 10 and 12 to 15 on both memories, and the variations."""
+def workloads() -> Space:
+    """Return the points of figures 9, 10 and 12 to 15."""
     moe = grid(part=("moe",))
     alone = sum((each.space for each in LAYERS), Space(()))
     shared = multiplexed("static") + multiplexed("dynamic")
@@ -54,12 +54,16 @@ def space() -> Space:
     )
     # This trace with all of its requests is also a trace of figure 14.
     blocks = zipped(requests=(16, 16, 64), strategy=("coarse", "dynamic", "coarse"))
-    workloads = (
+    return (
         moe * zipped(tile_f=(64,)) * alone
         + moe * zipped(tile_f=(48,), flops_per_cycle=(1024,)) * shared
         + attention * (traces + grid(kv=[TRACE_15.path]) * blocks)
     )
-    return sum(map(_varied, VARIATIONS), listed([FLAT, BANKED]) * workloads)
+
+
+def space() -> Space:
+    """Return the workloads on both memories, and the variations."""
+    return sum(map(_varied, VARIATIONS), listed([FLAT, BANKED]) * workloads())
 
 
 def _varied(each: Variation) -> Space:
@@ -131,7 +135,7 @@ VARIATIONS: Final = (
 
 @dataclass(frozen=True)
 class View:
-    """The findings of a study on one memory.
+    """The findings of a study on one hardware.
 
     Attributes:
         keys: all hardware keys of the selected points.
@@ -166,6 +170,8 @@ class View:
         found = self.matching(**setting)
         if len(found) != 1:
             told = ", ".join(f"{name}={value}" for name, value in setting.items())
-            raise ConfigurationError(f"{len(found)} points have {told} on this memory: expected 1")
+            raise ConfigurationError(
+                f"{len(found)} points have {told} on this hardware: expected 1"
+            )
         value = found[0].numbers.get(metric) if found[0].status == "completed" else None
         return value if isinstance(value, int | float) else None

@@ -7,9 +7,9 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from fabric import Findings
+from paper.comparisons import RATIOS
 from paper.drawing import COLOURS, found, named, published
 from paper.memories import BANKED, FLAT, View
-from paper.memory_ratios import RATIOS
 from paper.workloads import REGIONS
 
 _MEMORIES: Final = {"flat": (FLAT, COLOURS["static"]), "banked": (BANKED, COLOURS["dynamic"])}

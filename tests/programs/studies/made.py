@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from fabric import Outcome, Study
@@ -12,18 +11,16 @@ from fabric.explore.study.opening import StudyOptions, open_study
 from fabric.explore.study.result import StudyResult
 from tests.programs.loading import PROGRAMS
 
-STUDIES = tuple(
-    sorted(
-        path.stem
-        for path in (PROGRAMS / "studies").glob("*.py")
-        if path.stem.startswith("figure_") or path.stem == "equal_resources"
-    )
+STUDIES = sorted(
+    path.stem
+    for path in (PROGRAMS / "studies").glob("*.py")
+    if path.stem.startswith(("figure_", "equal_resources"))
 )
 
 
 @cache
-def opened(name: str) -> Study:
-    return open_study(Path(PROGRAMS / f"studies/{name}.py"), StudyOptions())
+def opened(name: str, folder: str = "studies") -> Study:
+    return open_study(PROGRAMS / folder / f"{name}.py", StudyOptions())
 
 
 def made(
