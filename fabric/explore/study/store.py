@@ -131,14 +131,17 @@ class Store(BaseStore):
             return
         same = self._identities.executed_still(stored.executed)
         own = row.study == self._study.name
-        for index in self._study.runs.indices(stored.setting):
+        indices = list(self._study.runs.indices(stored.setting))
+        is_used = not indices or not own or stored.status in PROVED
+        for index in indices:
             outcome = replace(stored, index=index, setting=self._study.runs[index])
             if same and self._identity(outcome) == row.identity:
                 if own and row.drawn:
                     self.drawn.add(index)
                 yield outcome
-            elif own and stored.status not in PROVED:
-                self.ignored += 1
+                is_used = True
+        # Points of other products, with fewer names, are other points.
+        self.ignored += not is_used
 
     def _identity(self, outcome: Outcome) -> str:
         identity = self._identities.of(outcome.setting)

@@ -117,6 +117,15 @@ def test_larger_space_runs_only_new_points(url: str) -> None:
     assert session.outcomes[1].setting == {"times": 1, "rows": 8}
 
 
+def test_points_with_fewer_names_are_not_reported_as_unused(url: str) -> None:
+    study = _study(space=grid(rows=(24,)) + grid(rows=(24,), times=(2,)), minimize=(), fixed={})
+    _worked(study, Store(study, url))
+    store = Store(study, url)
+
+    assert [each.index for each in store.known()] == [0, 1]
+    assert store.ignored == 0
+
+
 def test_other_metrics_reuse_runs_but_no_proofs(url: str) -> None:
     study = _study()
     session, ran = _worked(study, Store(study, url))
