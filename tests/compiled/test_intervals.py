@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from fabric.explore.sizing import running
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.wiring.program import hardware_scope
 from fabric.runs.options import Options
-from fabric.timing.engine import log as e
 from fabric.timing.retiming.retimer import Retimer
 from tests.compiled.both import both
 from tests.compiled.test_both_engines import SHIPPED, check_network, check_program, hopped
@@ -57,10 +55,6 @@ def test_random_networks_on_wires_are_equal_in_both_engines(
         check_network(network, tmp_path_factory.mktemp("networks"))
 
 
-def apart(stamps: np.ndarray, base: np.ndarray) -> bool:
-    return all((np.diff(each) >= 1).all() for each in np.split(stamps, base[1:-1]))
-
-
 @pytest.mark.parametrize(
     "name", ["simplified_moe", pytest.param("top2_moe", marks=pytest.mark.deep)]
 )
@@ -73,17 +67,6 @@ def test_record_on_wires_timed_again_equals_the_run(name: str, seed: int, file: 
     drawn = hopped(build, random.Random(f"{name} {seed}"))
     depths = dict.fromkeys(drawn["depths"], 12)
     ran = running.recorded(build(), depths, Options(hops=drawn["hops"]))
-    record = ran.record
-    assert record is not None
-    retimer = Retimer(record)
+    assert ran.record is not None
 
-    assert retimer.time(record.depths).cycles == record.cycles
-    sent = (record.events[:, 0] & e.KIND) == e.SEND
-    taken = (record.events[:, 0] & e.KIND) == e.TAKE
-    for kind in (sent, taken):
-        clocks = retimer.clocks[: len(record.events)][kind]
-        channel = (record.events[:, 0] >> e.SHIFT)[kind]
-        order = np.argsort(channel, kind="stable")
-        first = np.flatnonzero(np.diff(channel[order], prepend=-1))
-        assert apart(clocks[order], np.append(first, len(order)))
-    assert retimer.blamed(retimer.time(record.depths)) is not None
+    assert Retimer(ran.record).time(ran.record.depths).cycles == ran.record.cycles
