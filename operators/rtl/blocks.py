@@ -20,11 +20,10 @@ from amaranth.lib.memory import Memory
 
 
 def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
-    """A channel with credits; return its module and its ports.
+    """A channel with credits, for ``p_depth`` elements.
 
-    An element that is sent in cycle s is shown from s + ``forward`` on; a slot that is taken in
-    cycle d is free from d + ``backward`` on. The module has room for ``slots`` elements and
-    ``hops`` cycles; ``depth``, ``forward`` and ``backward`` are constants of an instance.
+    An element that is sent in cycle s is shown from s + ``p_forward`` on; a slot that is taken in
+    cycle d is free from d + ``p_backward`` on. Both are 1 if they are no ports.
     """
     m = Module()
     depth = Signal(slots.bit_length(), name="p_depth")
@@ -431,11 +430,11 @@ def counted(
 
 
 def all_of(bits: Iterable[Any]) -> Any:
-    return reduce(and_, bits, Const(1))
+    return reduce(and_, [*bits] or [Const(1)])
 
 
 def any_of(bits: Iterable[Any]) -> Any:
-    return reduce(or_, bits, Const(0))
+    return reduce(or_, [*bits] or [Const(0)])
 
 
 def largest(a: Any, b: Any) -> Any:

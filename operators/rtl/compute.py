@@ -162,7 +162,7 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     m.d.comb += fires.eq(going & are_done(m, going, fires, ports) & out.ready)
     m.d.comb += [out.valid.eq(fires), out.token.eq(result)]
     m.d.comb += [each.take.eq(fires) for each in u.inputs]
-    differs = any_of(each.level != heads[0].level for each in heads)
+    differs = any_of(each.level != heads[0].level for each in heads[1:])
     m.d.comb += u.fault.eq(going & (differs | (~bare & overflows(new_sizes, widths().size))))
     m.d.comb += u.done.eq(u.over)
     return u
@@ -305,7 +305,7 @@ def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit: 
         m.d.sync += has_some.eq(0)
     with m.Elif(fires & ~bare):
         m.d.sync += [has_some.eq(1), total.eq(grown)]
-    differs = any_of(each.level != level for each in heads)
+    differs = any_of(each.level != level for each in heads[1:])
     are_large = [overflows(each, widths().size) for each in (grown_sizes, first_sizes)]
     m.d.comb += u.fault.eq(going & (differs | (~bare & Mux(has_some, *are_large))))
     m.d.comb += u.done.eq(emitter.empty & u.over)

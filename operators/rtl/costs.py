@@ -103,6 +103,8 @@ def _multiplies(value: Any) -> bool:
 def _is_done(m: Any, going: Any, done: Any, port: Port) -> Any:
     """Return whether a port has moved its amounts."""
     name, per_cycle, amounts = port
+    if not amounts:
+        return Const(1)
     bits = 1 + max(len(per_cycle), *(len(amount) for _, amount in amounts), 0)
     at = Signal(range(len(amounts) + 1), name=f"{name}_number")
     # The amount that is moved after this cycle.

@@ -135,7 +135,9 @@ class Expressions:
             # A Mux lists its value for 0 first.
             test = f"{'' if len(value.test) == 1 else '|'}{self._unary(value.test)}"
             yes, no = (self._branch(each, width) for each in (last, cases[0][1]))
-            return yes if yes == no else f"{test} ? {yes} : {no}"
+            if test == "(1'b0)" or yes == no:
+                return no
+            return f"{test} ? {yes} : {no}"
         if patterns is not None:
             cases, last = value.cases, Const(0, width)
         text = self._branch(last, width)
@@ -166,8 +168,10 @@ class Expressions:
         # Synthesis cannot know that the upper bits of a wider product are 0.
         is_narrow = sign == "*" and width > own and not value.shape().signed
         wide = own if is_narrow else width
-        text = f" {sign} ".join(self._operand(each, wide) for each in value.operands)
-        return self._fitted(text, wide, width)
+        sides = [self._operand(each, wide) for each in value.operands]
+        if sign in ("+", "-") and sides[1] == constant(0, wide):
+            return self._fitted(self.text(first, wide), wide, width)
+        return self._fitted(f" {sign} ".join(sides), wide, width)
 
     def _unary_operation(self, value: Any, width: int) -> str:
         sign, first, own = value.operator, value.operands[0], len(value)
@@ -217,7 +221,10 @@ class Expressions:
             return constant(neutral, width)
         if len(parts) == 1:
             return self.text(parts[0], width)
-        return f" {sign} ".join(self._operand(each, width) for each in parts)
+        sides = [self._operand(each, width) for each in parts]
+        # A signal without a driver is a constant, too.
+        kept = [each for each in sides if each != constant(neutral, width)]
+        return f" {sign} ".join(kept or sides[:1])
 
     def _comparison(self, sign: str, a: Any, b: Any) -> str:
         signed = a.shape().signed or b.shape().signed

@@ -74,6 +74,12 @@ _MEANINGS: Final = {
 }
 
 
+_OF_REGISTERS: Final = (
+    "// A unit with registers proceeds when all it has sent has left before. It knows products of",
+    "// sizes two cycles after it looks at an element, and counts their cycles from then on.",
+)
+
+
 def types_text() -> str:
     """Return the text before the modules: the type of tokens."""
     fields = [
@@ -86,6 +92,7 @@ def types_text() -> str:
         "// A producer may send while its channel is ready; it sends in the cycle of valid.",
         "// A consumer is shown the first token while valid, and dequeues it in the cycle of take.",
         "// Fields and counters hold the largest values of the run from which this was written.",
+        *(_OF_REGISTERS if widths().registers else ()),
         "typedef struct packed {",
         *fields,
         "} token_t;",
@@ -152,14 +159,19 @@ class _Writer:
         for each in ports:
             self._name(each)
         drivers, registers = self._driven_from(ports)
+        clocked = self._clocked(registers)
+        ports = [
+            port
+            for port in ports
+            if id(port) in self._used or not self._name(port).startswith("p_")
+        ]
         inner = [each for each in self._used.values() if not any(each is port for port in ports)]
         tokens = [each for each in inner if "token" in each.attrs]
         memories = [each for each in self._memories if self._is_read(each)]
         has_clock = bool(registers or memories)
-        clocked = self._clocked(registers)
         lines = [
             *(f"// {line.replace('``', '`')}".rstrip() for line in comment.splitlines()),
-            "/* verilator lint_off UNUSEDSIGNAL */ // Not all bits of a token are needed.",
+            "/* verilator lint_off UNUSEDSIGNAL */ // Some fields of tokens are not needed.",
             f"module {self._module} (",
             *self._header(ports, has_clock=has_clock),
             ");",
