@@ -60,7 +60,7 @@ class TestException:
 
 class TestFiles:
     @pytest.mark.parametrize(
-        "name", spread(["pack_rows", "long_tail", "loop_of_40", "ring_of_1", "three_rings"], 1)
+        "name", spread(["slots_and_room", "pack_rows", "long_tail", "loop_of_40", "ring_of_1"], 1)
     )
     def test_pictures_of_a_deadlock_have_every_stuck_unit(self, name: str, tmp_path: Path) -> None:
         report = simulate(CASES[name].build(), log_dir=tmp_path)
@@ -76,6 +76,7 @@ class TestFiles:
         dot = (folder / "deadlock.dot").read_text(encoding="utf-8")
         assert report.deadlock == written
         assert names == names & set(boxes)
+        assert ("on-chip capacity" in boxes) == (name == "slots_and_room")
         text = (folder / "deadlock.svg").read_text(encoding="utf-8")
         assert [] == list(clashes(drawn(text)))
         (graph,) = pydot.graph_from_dot_data(dot) or []

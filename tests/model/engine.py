@@ -51,18 +51,9 @@ class Channel:
     ``spaced`` the end comes a cycle after the last element.
     """
 
-    def __init__(
-        self,
-        depth: int,
-        there: int = 1,
-        back: int = 1,
-        apart: int = 0,
-        rests: int = 0,
-        spaced: int = 0,
-    ) -> None:
+    def __init__(self, depth: int, *cycles: int) -> None:
         self.depth = depth
-        self.there, self.back, self.apart = there, back, apart
-        self.rests, self.spaced = rests, spaced
+        self.there, self.back, self.apart, self.rests, self.spaced = cycles
         self.put_at: int | None = None
         self.items: deque[tuple[int, Any, int]] = deque()
         self.taken: list[int] = []

@@ -57,6 +57,7 @@ def test_size_json_has_all_and_run_takes_its_depths(
     ("arguments", "told"),
     [
         (["--goal", "fast"], "expected deadlock-free, same-cycles"),
+        (["--goal", "cycles=0"], "expected deadlock-free, same-cycles"),
         (["--goal", "cycles=10"], "keep cycles=10: the nearest is cycles=1,474"),
         (["--depth", "nobody.0=3"], "no channel has that name"),
         (["--share", "nobody*"], "no channel has such a name"),
