@@ -161,6 +161,10 @@ class TestRefused:
                 "compute, tile, clock, energy, area, placement, network (did you mean hbm?)",
             ),
             ("hbm = 3", "hbm is 3: expected a section, [hbm] with keys"),
+            (
+                "[registers]\nend_cycles = 1",
+                "[registers] end_cycles is 1: expected 0, or [channel] interval_cycles = 1",
+            ),
         ],
     )
     def test_wrong_value_is_refused_with_its_line(

@@ -24,7 +24,6 @@ def paid(g: Graph, value: Any) -> int:
 
 
 def known(g: Graph, cost: int) -> int:
-    """Return a cost, which is known after some cycles."""
     return cost + g.setting.registers[3] if cost else 0
 
 

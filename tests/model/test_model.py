@@ -112,13 +112,11 @@ def kernel(name: str, seed: int, **changed: Any) -> tuple[Program, Graph]:
 
 
 def draw_channels(seed: int) -> dict[str, Any]:
-    """Draw channels, of wires in two of three cases; then no registers, all, or some."""
     random = Random(seed)
     hop = random.choice(((1, 1), (1, 1), (2, 1), (1, 3), (3, 2), (7, 7)))
     if not random.randrange(3):
         return {"hop": hop}
-    wait, choice, end = random.choices((0, 1), k=3)
-    some = (wait, choice, end, random.randint(0, 2))
+    some = (*random.choices((0, 1), k=3), random.randint(0, 2))
     registers = random.choice(((0, 0, 0, 0), (1, 1, 1, 2), some))
     return {"hop": hop, "apart": 1, "registers": registers}
 
