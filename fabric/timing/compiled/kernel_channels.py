@@ -10,7 +10,6 @@ from fabric.timing.engine.channel_rule import (
     dropped_at,
     links_part,
     next_from,
-    next_look_from,
     seen_at,
     set_out_at,
     shown_from,
@@ -200,7 +199,7 @@ def spend(w: World, channel: ChannelRow, now: int) -> int:
     channel.full += spent - now - returning
     channel.credit += returning
     if spent > now:
-        w.stages[channel.producer].next_look = next_look_from(spent, channel.wait)
+        w.stages[channel.producer].next_look = next_from(spent, channel.wait)
     return spent
 
 

@@ -28,7 +28,6 @@ from fabric.timing.engine.channel_rule import (
     dropped_at,
     links_part,
     next_from,
-    next_look_from,
     seen_at,
     set_out_at,
     shown_from,
@@ -186,7 +185,7 @@ class Channel:
             self.full_cycles += waited - returning
             self.credit_cycles += returning
             unit.now = spent_cycle
-            unit.next_look_cycle = next_look_from(spent_cycle, unit.registers.wait_cycles)
+            unit.next_look_cycle = next_from(spent_cycle, unit.registers.wait_cycles)
         return waited
 
     def _append(self, element: Element, requested_cycle: int = 0) -> None:

@@ -12,9 +12,9 @@ With an interval of I cycles, p is at least I later than when element n-1 was se
 shown from d[n-1] + I on. The consumer sees the end of the stream F cycles after the producer's end.
 Without an interval, it sees the end in the same cycle.
 
-With registers, c is also at least one cycle later than when the consumer last sent an element that
-had waited (w): it looks at its inputs from w + 1 on. An end is sent and seen like an element, from
-I cycles after the last element of the producer, and after that of the channel.
+With registers, a unit that sent an element in cycle w, after a wait, looks at its inputs from w + 1
+on. An end takes a turn like an element: the producer ends at least I cycles after its last element,
+and the consumer sees the end at least I cycles after it has dequeued the last element.
 
 The stamp of an element is v, and the stamp of a credit is d + B. Tasks call these functions,
 compiled loops compile them, and traces translate some to SQL. ``tests/model`` states them anew.
@@ -61,11 +61,6 @@ def seen_at(now: int, shown_cycle: int, next_look_cycle: int) -> int:
     return max(now, shown_cycle, next_look_cycle)
 
 
-def next_look_from(sent_cycle: int, wait_cycles: int) -> int:
-    """Return when a unit looks at its inputs, after it sent an element that had waited."""
-    return sent_cycle + wait_cycles if wait_cycles else 0
-
-
 def usable_from(taken_cycle: int, backward_cycles: int) -> int:
     """Return the first cycle in which the producer can use the credit of a dequeue."""
     return taken_cycle + backward_cycles
@@ -77,7 +72,7 @@ def taken_at(usable_cycle: int, backward_cycles: int) -> int:
 
 
 def next_from(cycle: int, interval_cycles: int) -> int:
-    """Return the first cycle in which an end of a channel, used in ``cycle``, can be used again."""
+    """Return the first cycle of the next use after one in ``cycle``; 0 without an interval."""
     return cycle + interval_cycles if interval_cycles else 0
 
 

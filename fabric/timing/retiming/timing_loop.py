@@ -16,7 +16,6 @@ from fabric.timing.engine.channel_rule import (
     closed_from,
     dropped_at,
     next_from,
-    next_look_from,
     seen_at,
     shown_from,
     spent_at,
@@ -162,7 +161,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
                         credit = w.usable[channel.base + before] if before >= 0 else 0
                         spent = spent_at(now + amount, credit, channel.next_send)
                         if spent > now + amount:
-                            unit.next_look = next_look_from(spent, channel.wait)
+                            unit.next_look = next_from(spent, channel.wait)
                         now = spent
                         w.issued[channel.base + element] = now
                     else:
