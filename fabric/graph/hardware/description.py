@@ -382,8 +382,9 @@ class Hardware(Section):
 
     @override
     def _faults(self) -> Iterator[str]:
-        if self.registers != NO_REGISTERS and not self.channel.interval_cycles:
-            yield "channel.interval_cycles is 0: expected 1, since registers is not 0"
+        for key, cycles in vars(self.registers).items():
+            if cycles and not self.channel.interval_cycles:
+                yield f"[registers] {key} is {cycles}: expected 0, or [channel] interval_cycles = 1"
 
     def placed(self, placement: PlacementDescription | None) -> Hardware:
         """Return this hardware with another placement of tensors, unchanged for None."""

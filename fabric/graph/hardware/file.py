@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
 from fabric.graph.arguments.described import Section, checked, described_section, refuse_key
-from fabric.graph.hardware.description import NO_REGISTERS, Hardware, OffChipDescription
+from fabric.graph.hardware.description import Hardware, OffChipDescription
 from fabric.graph.hardware.memory_models import MODELS
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.files import hardware_file, read_toml
@@ -72,12 +72,11 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
             read[name] = described_section(_model(table, file), name, table, file, ["model"])
         else:
             read[name] = described_section(kinds[name], name, table, file)
-    interval_cycles = Hardware(**{**read, "registers": NO_REGISTERS}).channel.interval_cycles
-    for key, cycles in vars(read.get("registers", NO_REGISTERS)).items():
-        if cycles and not interval_cycles:
-            what = f"[registers] {key} is {cycles}: expected 0, or [channel] interval_cycles = 1"
-            refuse_key(what, file, "registers", key)
-    return Hardware(**read)
+    try:
+        return Hardware(**read)
+    except ConfigurationError as error:
+        what = error.message.removeprefix("Hardware: ")  # "[registers]", a key, and its fault
+        refuse_key(what, file, "registers", what.split()[1])
 
 
 def _sections() -> dict[str, type[Section]]:
