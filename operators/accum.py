@@ -30,8 +30,8 @@ from operators.streams.reading import (
     Lockstep,
     Orders,
     Types,
+    charged,
     check_inputs,
-    known,
     load_cycles,
     placed,
     send,
@@ -133,7 +133,7 @@ class Accumulator:
         self._last = values
         load = sum([load_cycles(unit, value) for value in values])
         compute = self._cycles(unit, *values)
-        unit.charge(known(unit, max(load, compute, self._store_cycles if stored else 0)))
+        unit.charge(charged(unit, max(load, compute, self._store_cycles if stored else 0)))
 
     @property
     def memory(self) -> tuple[object, int]:

@@ -16,8 +16,8 @@ from operators.streams.reading import (
     Lockstep,
     Orders,
     Types,
+    charged,
     check_inputs,
-    known,
     load_cycles,
     placed,
     size_bytes,
@@ -137,7 +137,7 @@ class Map(ComputeOperator):
             result = placed(tracked_as(apply(*values), values), in_memory=self.to_memory)
             load = sum([load_cycles(unit, value) for value in values])
             store = unit.transfer(size_bytes(result)) if self.to_memory else 0
-            unit.charge(known(unit, max(load, cycles(unit, *values), store)))
+            unit.charge(charged(unit, max(load, cycles(unit, *values), store)))
             await sink.send((result, stop))
             inputs.take()
             ports.turn()

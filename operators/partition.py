@@ -33,7 +33,7 @@ from fabric.extend import (
 )
 from operators.shape import Flatten, Promote
 from operators.sources import Selectors
-from operators.streams.reading import Guided, Track, Types, differ, known, load_cycles, placed
+from operators.streams.reading import Guided, Track, Types, charged, differ, load_cycles, placed
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Partition(Operator):
                 continue
             load = load_cycles(unit, value)
             if load:
-                unit.charge(known(unit, load))
+                unit.charge(charged(unit, load))
                 value = placed(value, in_memory=False)
             source.take()
             unit.charge(switch)

@@ -208,7 +208,7 @@ class Input:
     Attributes:
         valid, token: an element is shown.
         end: the stream has ended, apart from a shown element.
-        final: the shown element is the last one; unused by units with registers.
+        final: the shown element is the last one; 0 with registers.
         take: the unit dequeues it in this cycle.
         over: the stream has no element left after this cycle, or with registers before it.
     """
@@ -217,10 +217,9 @@ class Input:
         self.valid: Any = Signal(name=f"in{number}_valid")
         self.token = token(f"in{number}_token")
         self.end: Any = Signal(name=f"in{number}_end")
-        self.final: Any = Signal(name=f"in{number}_final")
+        self.final: Any = Const(0) if widths().registers else Signal(name=f"in{number}_final")
         self.take: Any = Signal(name=f"in{number}_take")
-        takes_last = 0 if widths().registers else self.take & self.final
-        self.over: Any = self.end & (~self.valid | takes_last)
+        self.over: Any = self.end & (~self.valid | (self.take & self.final))
 
 
 class Output:

@@ -58,13 +58,12 @@ def promote() -> Unit:
     level = head.token.level
     closes = level >= inside
     is_last = outermost & ~closes & (level + 1 == inside)
-    final = Const(0) if widths().registers else head.final
-    waits = is_last & ~final
+    waits = is_last & ~head.final
     new = changed(
         m,
         head.token,
         "promoted",
-        level=Mux(closes, level + 1, Mux(is_last & final, inside, level)),
+        level=Mux(closes, level + 1, Mux(is_last & head.final, inside, level)),
         empty=Mux(head.token.bare & (head.token.empty >= inside), head.token.empty + 1,
                   head.token.empty),
     )  # fmt: skip
@@ -86,7 +85,7 @@ def promote() -> Unit:
 
 
 def _follows(m: Any, emitter: Emitter, is_seen: Any) -> Any:
-    """Return whether an element leaves behind which the next one was seen, and is taken now."""
+    """Return whether a kept element leaves now, and the next one, seen before, is taken with it."""
     if not widths().registers:
         return Const(0)
     seen = Signal(name="seen")
@@ -118,7 +117,6 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     follows = _follows(m, emitter, known & head.valid & emitter.free & ~was_left)
     is_next = emitter.free & ~is_filling & (~is_held | known) & was_left
     going = wire(m, "going", is_next | follows)
-    final = Const(0) if widths().registers else head.final
     ends = going & ~head.valid & head.end & (count != 0)
     bare, stop = head.token.bare, head.token.level
     m.d.comb += head.take.eq(head.valid & going)
@@ -146,7 +144,7 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
         m,
         head.token,
         "chunked",
-        level=Mux(bare | is_full, Mux(~bare & outermost & final, 2, stop + 1), 0),
+        level=Mux(bare | is_full, Mux(~bare & outermost & head.final, 2, stop + 1), 0),
         empty=Mux(bare, head.token.empty + 1, 0),
     )
     first = token("first")
@@ -154,7 +152,7 @@ def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
     with m.If(is_filling | fills_first):
         m.d.comb += first.eq(padding("pad_first", behind == 0))
     pushes = Signal()
-    waits = head.take & ~bare & is_full & outermost & ~final
+    waits = head.take & ~bare & is_full & outermost & ~head.final
     m.d.comb += pushes.eq((emitter.free & is_filling) | ends | (head.take & ~waits))
     with m.If(waits):
         m.d.sync += [is_held.eq(1), held.eq(head.token), count.eq(0)]

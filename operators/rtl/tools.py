@@ -266,18 +266,12 @@ def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
             _check_room(found[-1])
     if places:
         # With a goal out of reach, or the default router, routing the whole takes too long.
-        whole = ["--freq", "60" if netlist.widths.registers else "15", "--router", "router2"]
-        found = [
-            each._replace(
-                clock_mhz=_clock_mhz(
-                    folder,
-                    each.module,
-                    sources,
-                    whole if each.module == _WHOLE else ["--freq", "100"],
-                )
-            )
-            for each in found
-        ]
+        whole_mhz = "60" if netlist.widths.registers else "15"
+        goals = {_WHOLE: ["--freq", whole_mhz, "--router", "router2"]}
+        for number, each in enumerate(found):
+            goal = goals.get(each.module, ["--freq", "100"])
+            clock_mhz = _clock_mhz(folder, each.module, sources, goal)
+            found[number] = each._replace(clock_mhz=clock_mhz)
     return Cost(tuple(sorted(found, key=lambda each: (each.luts, each.module))))
 
 

@@ -137,8 +137,8 @@ def load_cycles(unit: Unit, value: Value) -> int:
     return 0
 
 
-def known(unit: Unit, cycles: int) -> int:
-    """Return the cycles of an element that costs ``cycles``, with those until that is known."""
+def charged(unit: Unit, cycles: int) -> int:
+    """Return the cycles to charge for an element that costs ``cycles``: its cost is known later."""
     return cycles + unit.registers.cost_cycles if cycles else 0
 
 
