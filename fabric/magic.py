@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Cell(Protocol):
-    """The result of a cell."""
-
-    def raise_error(self) -> None:
-        """Raise the error of the cell, if it has failed."""
+    def raise_error(self) -> None: ...
 
 
 class _Shell(Protocol):
@@ -37,19 +34,14 @@ class _Shell(Protocol):
 
     user_ns: dict[str, Any]
 
-    def run_cell(self, raw_cell: str) -> _Cell:
-        """Execute a cell."""
-        ...
+    def run_cell(self, raw_cell: str) -> _Cell: ...
 
     def register_magic_function(
         self, function: Callable[[str, str], object], magic_kind: str, magic_name: str
-    ) -> None:
-        """Register a magic."""
+    ) -> None: ...
 
 
 def load(ipython: _Shell) -> None:
-    """Register ``%%fabric``."""
-
     def fabric(line: str, cell: str) -> Report | None:
         """Execute the cell, run its program and show the report.
 
@@ -86,7 +78,6 @@ def load(ipython: _Shell) -> None:
 @click.option("-p", "parameters", metavar="NAME=VALUE", multiple=True)
 @click.pass_obj
 def _run(assigned: dict[str, Any], parameters: tuple[str, ...], options: dict[str, Any]) -> Report:
-    """Run the program of a cell, which has assigned variables."""
     loaded = _program(assigned, parameters)
     return simulate(loaded.program, parameters=loaded.parameters, **options)
 

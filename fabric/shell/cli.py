@@ -14,7 +14,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
@@ -123,67 +123,62 @@ def _main(arguments: Sequence[str] | None) -> int:
     # Products of tiles are small, so that threads of OpenBLAS mostly wait for each other: up to 35
     # times the time if other processes need the cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    known: dict[str, object] = {}
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    fields: dict[str, object] = {}  # of the JSON object, as far as they are known
     one_object()
-    ended = Terminations()
+    terminations = Terminations()
     try:
-        with ended.handled(), users_values():
-            status: int | None = command_line.main(given, standalone_mode=False, obj=known)
+        with terminations.handled(), users_values():
+            status: int | None = command_line.main(arguments, standalone_mode=False, obj=fields)
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
         tell(shown.getvalue().rstrip())
-        return _fail(given, known, ExitStatus.USAGE, error.format_message(), say=False)
+        return _fail(arguments, fields, ExitStatus.USAGE, error.format_message(), say=False)
     except BaseException as error:  # noqa: BLE001 - the last place that can still print the object
         cause = error.__cause__ if isinstance(error, click.exceptions.Abort) else None
         error = cause or error
         if isinstance(error, KeyboardInterrupt | click.exceptions.Abort):
-            number = error.number if isinstance(error, Interrupted) else ended.number
-            return _interrupted(given, known, number)
+            number = error.number if isinstance(error, Interrupted) else terminations.number
+            status = ExitStatus.interrupted(number)
+            outcome = {"status": "interrupted", "error": None}
+            return _fail(arguments, fields, status, "interrupted", outcome=outcome)
         if isinstance(error, SystemExit) and raising_place(error) is None:
             return 1  # click ends this way if standard output is closed
-        return _fail_with(error, given, known)
+        return _fail_with(error, arguments, fields)
     return status or 0
 
 
-def _interrupted(arguments: list[str], known: dict[str, object], number: int) -> int:
-    status = ExitStatus.interrupted(number)
-    return _fail(
-        arguments, known, status, "interrupted", outcome={"status": "interrupted", "error": None}
-    )
-
-
-def _fail_with(error: BaseException, arguments: list[str], known: dict[str, object]) -> int:
+def _fail_with(error: BaseException, arguments: list[str], fields: dict[str, object]) -> int:
     if isinstance(error, FabricError):
         status = ExitStatus.DEADLOCK if isinstance(error, Deadlock) else ExitStatus.USAGE
         cause = error.__cause__
         extra = _EXTRAS.get(cause.name or "") if isinstance(cause, ModuleNotFoundError) else None
         if extra is not None:
             error.message += f": expected the extra {extra}, as in {installing(extra)}"
-        return _fail(arguments, known, status, error.message, error.file, error.line)
+        return _fail(arguments, fields, status, error.message, error.file, error.line)
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         status = ExitStatus.UNWRITTEN if error.errno in _NO_ROOM else ExitStatus.USAGE
-        return _fail(arguments, known, status, reason, error.filename)
+        return _fail(arguments, fields, status, reason, error.filename)
     if not isinstance(error, Exception):
         file, line = raising_place(error) or (None, None)
-        return _fail(arguments, known, ExitStatus.USAGE, f"raised {said(error)}", file, line)
+        return _fail(arguments, fields, ExitStatus.USAGE, f"raised {said(error)}", file, line)
     tell("".join(traceback.format_exception(error)).rstrip())
     message = without_passwords(f"a fault of the fabric: {type(error).__name__}: {error}")
-    return _fail(arguments, known, ExitStatus.WRONG, message)
+    return _fail(arguments, fields, ExitStatus.WRONG, message)
 
 
 def _fail(
     arguments: list[str],
-    known: dict[str, object],
+    fields: dict[str, object],
     status: int,
     message: str,
     file: str | None = None,
     line: int | None = None,
     *,
     say: bool = True,
-    outcome: dict[str, object] | None = None,
+    outcome: Mapping[str, object] | None = None,
 ) -> int:
     if say:
         tell(f"fabric: {FabricError(message, file=file, line=line)}")
@@ -192,5 +187,5 @@ def _fail(
             error = {"message": message, "file": file, "line": line}
             outcome = {"status": "error", "error": error}
         with contextlib.suppress(OSError):  # a full disk has been reported
-            print_json(known | outcome)
+            print_json({**fields, **outcome})
     return status

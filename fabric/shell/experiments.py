@@ -26,35 +26,31 @@ if TYPE_CHECKING:
 STUDY_MODULES: Final = ("optuna", "sqlalchemy", "matplotlib", "distributed")
 """Modules of the extra ``study``."""
 
-
 Q = TypeVar("Q", bound="Study | Serving")
 R = TypeVar("R", bound="StudyResult | ServingResult")
 
 
 def shown_command(arguments: Sequence[str]) -> str:
-    """Return a command line of this program as a shell takes it."""
+    """Return a command of this program, quoted for a shell and without passwords."""
     shown = (shown_address(each) if "://" in each else each for each in arguments)
     return shlex.join(["python", "-m", "fabric", *shown])
 
 
 def workers_of(dask: str | None, jobs: int | None, timeout_seconds: float | None) -> Workers:
-    """Return the workers: a Dask cluster or processes, not both."""
-    if dask is not None:
-        from fabric.explore.study.workers import DaskWorkers
+    from fabric.explore.study.workers import DaskWorkers, LocalWorkers, available_cores
 
-        if jobs is not None:
-            raise ConfigurationError("--jobs and --dask: expected one of the two")
-        return DaskWorkers(dask, timeout_seconds)
-    from fabric.explore.study.workers import LocalWorkers, available_cores
-
-    return LocalWorkers(jobs or available_cores(), timeout_seconds)
+    if dask is None:
+        return LocalWorkers(jobs or available_cores(), timeout_seconds)
+    if jobs is not None:
+        raise ConfigurationError("--jobs and --dask: expected one of the two")
+    return DaskWorkers(dask, timeout_seconds)
 
 
 class Experiments(Generic[Q, R]):
     """Questions of one command, and their results.
 
-    With several questions, each result has a subfolder of ``folder``. ``write`` writes a result
-    into its folder, and returns a sentence for each failure.
+    Each of several questions has a subfolder of ``folder``. ``write`` writes a result into its
+    folder, and returns a sentence for each failure.
     """
 
     def __init__(

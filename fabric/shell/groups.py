@@ -7,8 +7,6 @@ from typing_extensions import override
 
 
 class Group(click.Group):
-    """Lists each sub-command with the complete first sentence of its help."""
-
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from fabric.display.parts import Block, Sheet, Title, line
@@ -91,18 +91,17 @@ def families(entries: Iterable[Entry]) -> Mapping[str, list[Entry]]:
     return {family: members[family] for family in sorted(members, key=_order)}
 
 
-def found(name: str, entries: Iterable[Entry]) -> Entry:
+def entry_named(name: str, entries: Iterable[Entry]) -> Entry:
     """Return the entry called ``name``, ignoring case, or raise an error with similar names."""
-    known = {each.name: each for each in entries}
-    by_small = {each.lower(): each for each in known}
-    if name.lower() in by_small:
-        return known[by_small[name.lower()]]
-    near = [by_small[each] for each in difflib.get_close_matches(name.lower(), by_small, _SHOWN)]
+    lower = name.lower()
+    by_name = {entry.name.lower(): entry for entry in entries}
+    if lower in by_name:
+        return by_name[lower]
+    near = [by_name[text].name for text in difflib.get_close_matches(lower, by_name, _SHOWN)]
     near += [
-        each.name
-        for each in known.values()
-        if each.name not in near
-        and (name.lower() in each.name.lower() or name.lower() in each.text.summary.lower())
+        entry.name
+        for text, entry in by_name.items()
+        if entry.name not in near and (lower in text or lower in entry.text.summary.lower())
     ]
     hint = f"did you mean {', '.join(near[:_SHOWN])}?" if near else "see python -m fabric operators"
     raise ProgramError(f"{name}: there is no operator or function of that name: {hint}")
@@ -126,20 +125,14 @@ def _entries(offered: Iterable[object]) -> list[Entry]:
     return [Entry(each, family, documentation(each)) for each, family in families if family]
 
 
-def _packages() -> Iterator[ModuleType]:
-    yield importlib.import_module("fabric")
-    yield importlib.import_module("fabric.extend")
-    yield importlib.import_module("operators")
+def _packages() -> list[ModuleType]:
+    return list(map(importlib.import_module, ("fabric", "fabric.extend", "operators")))
 
 
 @cache
 def _homes() -> Mapping[str, str]:
-    # The first of the packages that exports each name.
-    homes: dict[str, str] = {}
-    for module in _packages():
-        for name in module.__all__:
-            homes.setdefault(name, module.__name__)
-    return MappingProxyType(homes)
+    # If several packages export a name, its home is the first of them.
+    return {name: module.__name__ for module in reversed(_packages()) for name in module.__all__}
 
 
 def lowered(program: Program, rows: int, cols: int) -> Program:
@@ -157,18 +150,16 @@ def hardware_modules() -> ModuleType:
 SECTIONS = ("Shapes", "Timing", "Memory")
 _WIDEST = 100
 _LEAST = 24
-"""A text with less room beside its name is printed below the name; in characters."""
+"""Least room for a text beside its name, in characters; with less, it is printed below."""
 
 
 def families_sheet(entries: Iterable[Entry]) -> Sheet:
-    """Yield each family with its members and summaries."""
     for family, group in families(entries).items():
         yield Title(family)
         yield _named([(each.name, each.text.summary) for each in group])
 
 
 def entry_sheet(entry: Entry) -> Sheet:
-    """Yield the documentation, parameters and example of an operator or a function."""
     call = f"{entry.name}{inspect.signature(entry.cls)}{entry.call or ''}"
     yield Block(lambda _: [call, f"{entry.family}: {entry.origin}"])
     for text in (entry.text.summary, *entry.text.details.split("\n\n")):
@@ -190,7 +181,6 @@ def entry_sheet(entry: Entry) -> Sheet:
 
 
 def parameter_text(parameter: Parameter) -> str:
-    """Return the kind, the default and the meaning of a parameter."""
     default = "" if parameter.default is None else f", by default {parameter.default}"
     if parameter.kind == "anything" and parameter.meaning:
         return f"{parameter.meaning}{default}"

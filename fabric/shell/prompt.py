@@ -43,20 +43,19 @@ Ctrl-C holds a running run; Ctrl-D continues to its end.
 
 
 class Prompt(cmd.Cmd):
-    """Reads commands about a held run; ``left`` if the run is abandoned."""
+    """Reads commands about a held run. If ``left`` is true, the user abandoned the run."""
 
-    def __init__(self, run: SteppedRun, reached: str = "") -> None:
+    def __init__(self, run: SteppedRun) -> None:
         super().__init__()
         self.left = False
         self._run: Final = run
-        self._reached: Final = reached
         self._asks: Final = sys.stdin.isatty()
         self.use_rawinput = self._asks
         self.prompt = ""
         self._place()
 
-    def ask(self) -> None:
-        self._say_where(self._reached)
+    def ask(self, reached: str) -> None:
+        self._say_where(reached)
         while True:
             try:
                 self.cmdloop()
@@ -116,13 +115,13 @@ class Prompt(cmd.Cmd):
     def do_channel(self, name: str) -> None:
         _print(channel_sheet(self._run, name) if name else channels_sheet(self._run))
 
-    def do_tile(self, given: str) -> None:
-        if not given:
+    def do_tile(self, arguments: str) -> None:
+        if not arguments:
             print_text("tile: expected the channel that holds it, such as tile matmul_1.0\n")
             return
-        name, _, number = given.rpartition(" ")
+        name, _, number = arguments.rpartition(" ")
         if not name or not number.isdecimal():
-            name, number = given, ""
+            name, number = arguments, ""
         _print(tile_sheet(self._run, name.strip(), int(number) if number else None))
 
     def do_step(self, count: str) -> None:
@@ -180,7 +179,6 @@ def where_sheet(run: SteppedRun) -> Sheet:
 
 
 def unit_sheet(run: SteppedRun, name: str) -> Sheet:
-    """Yield a unit, its cycles and its channels."""
     unit, state = run.unit(name), run.state
     wait = open_waits(state)[unit.number]
     yield Rows(_UNIT, [_unit_row(state, unit, wait)])
@@ -193,7 +191,6 @@ def unit_sheet(run: SteppedRun, name: str) -> Sheet:
 
 
 def channel_sheet(run: SteppedRun, name: str) -> Sheet:
-    """Yield a channel and its elements."""
     channel, held = run.channel(name), run.held(name)
     yield channels_table([channel])
     if channel.closed_cycle is not None:
@@ -202,7 +199,7 @@ def channel_sheet(run: SteppedRun, name: str) -> Sheet:
         rows = [
             (
                 str(each.number),
-                _text(each.value),
+                visible(repr(each.value)),
                 each.stop,
                 each.sent_cycle,
                 "on links" if each.visible_cycle is None else each.visible_cycle,
@@ -214,13 +211,12 @@ def channel_sheet(run: SteppedRun, name: str) -> Sheet:
 
 
 def channels_sheet(run: SteppedRun) -> Sheet:
-    """Yield all channels, the fullest first."""
     fullest = sorted(run.state.channels, key=lambda each: -each.held)
     yield channels_table(fullest, _ROWS)
 
 
 def tile_sheet(run: SteppedRun, name: str, number: int | None) -> Sheet:
-    """Yield an element of a channel, with data if it has any."""
+    """Yield an element of a channel, by default the oldest, with data if it has any."""
     held = run.held(name)
     elements = [each for each in held if number in (None, each.number)]
     if not elements:
@@ -230,7 +226,7 @@ def tile_sheet(run: SteppedRun, name: str, number: int | None) -> Sheet:
             + (f"one of {numbers}" if held else "a channel that holds one")
         )
     value = elements[0].value
-    yield line(f"element {elements[0].number}: {_text(value)}")
+    yield line(f"element {elements[0].number}: {visible(repr(value))}")
     tiles = [value]
     if isinstance(value, BufferReference):
         tiles = [tile for tile, _ in value.elements]
@@ -270,10 +266,6 @@ def _unit_row(
         awaited = " or ".join(visible(state.units[peer].name) for peer in peers[:3])
         awaited += f" or {len(peers) - 3} more" if len(peers) > 3 else ""
     return name, wait.since_cycle, place, f"{wait.cause.label}, waits for {awaited}"
-
-
-def _text(value: object) -> str:
-    return visible(repr(value)) if value.__class__ is not bool else str(value)
 
 
 class Break(NamedTuple):

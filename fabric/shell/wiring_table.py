@@ -31,7 +31,6 @@ _TOTALS: Final[tuple[tuple[str, Callable[[Accounting], Dim]], ...]] = (
 
 
 def check_sheet(check: Check, file: str) -> Sheet:
-    """Yield the wiring and the metrics of the program in ``file``."""
     program = check.plan.program
     yield line((program.name, "bold"), f"  {visible(file)}")
     yield line(
@@ -60,7 +59,7 @@ def check_sheet(check: Check, file: str) -> Sheet:
 
 def _wiring(group: tuple[Node, ...]) -> Sheet:
     first = group[0]
-    kind, place = f"  {operator_text(first)}", f"  {_place(first)}"
+    kind, place = f"  {operator_text(first)}", f"  {first.place.brief}"
     yield line((_name(group), "bold"), kind, (place, "dim"), indent=4)
     for label, types in (
         ("in ", [node.input_types for node in group]),
@@ -79,10 +78,6 @@ def _ports(types: list[tuple[StreamType, ...]]) -> Iterator[str]:
         return
     for port in zip(*types, strict=False):
         yield merged_text([str(stream) for stream in port])
-
-
-def _place(node: Node) -> str:
-    return node.place.brief  # without folders, for narrow terminals
 
 
 def _name(group: tuple[Node, ...]) -> str:
@@ -156,9 +151,11 @@ def _most_on_chip(check: Check) -> Sheet:
     tied = f"; {ties} more {'needs' if ties == 1 else 'need'} as much" if ties else ""
     yield line()
     yield line(f"most on chip (paper): {_name(group)}")
-    yield line(f"  {counted(size, 'byte')}, {100 * size / total:.0f} %, {_place(group[0])}{tied}")
+    yield line(
+        f"  {counted(size, 'byte')}, {100 * size / total:.0f} %, {group[0].place.brief}{tied}"
+    )
     yield line(f"of one operator: {one.name}")
-    yield line(f"  {counted(most, 'byte')}, {_place(one)}")
+    yield line(f"  {counted(most, 'byte')}, {one.place.brief}")
 
 
 def memory_map_sheet(memory_map: MemoryMap) -> Sheet:

@@ -1,3 +1,1 @@
 """The depths of channels: the least bytes that keep a goal, with a bound and a proof."""
-
-from __future__ import annotations

@@ -21,7 +21,7 @@ from fabric.shell.commands.options import json_option, program_options, sizes_op
 @json_option()
 @click.pass_obj
 def command(
-    known: dict[str, object],
+    fields: dict[str, object],
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
@@ -31,18 +31,18 @@ def command(
     as_json: bool,
 ) -> int:
     """Wire PROGRAM.py and print its shapes and metrics; nothing runs."""
-    known.update(program=program)
+    fields.update(program=program)
     from fabric.analysis.symbolic.check import check
     from fabric.graph.loading.program_file import load_on
     from fabric.messages.output import print_text, program_prints
     from fabric.shell.json_object import print_json
 
     with program_prints(as_json=as_json):
-        loaded = load_on(hardware_file, program, parameters, known)
+        loaded = load_on(hardware_file, program, parameters, fields)
         checked = check(loaded.program, sizes, data=data)
 
     if as_json:
-        print_json({**known, "status": "checked", **checked.as_json(), "error": None})
+        print_json({**fields, "status": "checked", **checked.as_json(), "error": None})
         return 0
     from fabric.display.terminal import printed_sheet
     from fabric.shell.wiring_table import check_sheet, memory_map_sheet

@@ -40,7 +40,7 @@ def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -
 )
 @click.pass_obj
 def command(
-    known: dict[str, object],
+    fields: dict[str, object],
     program: str,
     output: Path,
     parameters: tuple[str, ...],
@@ -49,7 +49,7 @@ def command(
     run_folder: Path | None,
 ) -> int:
     """Draw PROGRAM.py; repeated parts are drawn once, with their number."""
-    known.update(program=program)
+    fields.update(program=program)
 
     from fabric.analysis.drawing.picture import picture_of, shares_of_run
     from fabric.analysis.drawing.svg import dot, mermaid, svg
@@ -58,7 +58,7 @@ def command(
     from fabric.messages.files import output_file
     from fabric.messages.output import print_text
 
-    plan = elaborate(load_on(hardware_file, program, parameters, known).program)
+    plan = elaborate(load_on(hardware_file, program, parameters, fields).program)
     shares = None if run_folder is None else shares_of_run(run_folder, plan)
     picture = picture_of(plan, unfold=unfold, shares=shares)
     draw = {".svg": svg, ".dot": dot, ".mmd": mermaid}[output.suffix]

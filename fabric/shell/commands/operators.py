@@ -36,13 +36,13 @@ def command(names: tuple[str, ...]) -> int:
     from fabric.display.terminal import printed_sheet
     from fabric.graph.loading.program_file import executed
     from fabric.messages.output import print_text
-    from fabric.shell.library import entries_of, entry_sheet, families_sheet, found, installed
+    from fabric.shell.library import entries_of, entry_named, entry_sheet, families_sheet, installed
 
     files = [name for name in names if name.endswith(".py")]
     entries = [each for file in files for each in entries_of(executed(file))]
     if not files:
         entries = installed()
-    shown = [found(name, entries) for name in names if name not in files]
+    shown = [entry_named(name, entries) for name in names if name not in files]
     if not shown:
         print_text(printed_sheet(families_sheet(entries)))
     for number, entry in enumerate(shown):

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class NamedPath(click.Path):
-    """A path that is not empty, as an unset variable would be."""
+    """A path. An empty one, as from an unset variable of the shell, is refused."""
 
     @override
     def convert(
@@ -43,7 +43,7 @@ class NamedPath(click.Path):
 
 
 class Whole(click.IntRange):
-    """An integer in any form: ``1e9`` and ``8.0`` are integers."""
+    """An integer, which may be written as ``1e9`` or ``8.0``."""
 
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -52,8 +52,8 @@ class Whole(click.IntRange):
 
             number = number_of(value)
             value = number if isinstance(number, int) else value
-        found: int = super().convert(value, param, ctx)
-        return found
+        whole: int = super().convert(value, param, ctx)
+        return whole
 
 
 def program_options(command: Command) -> Command:
@@ -106,9 +106,9 @@ def experiment_options(command: Command) -> Command:
     return command
 
 
-def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str) -> dict[str, T]:
+def _by_name(items: tuple[str, ...], read: Callable[[str], T | None], form: str) -> dict[str, T]:
     values = {}
-    for item in given:
+    for item in items:
         name, _, text = item.rpartition("=")
         value = read(text) if name else None
         if value is None:
@@ -118,9 +118,9 @@ def _by_name(given: tuple[str, ...], read: Callable[[str], T | None], form: str)
 
 
 def _depths(
-    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
 ) -> dict[str, int]:
-    if not given:
+    if not items:
         return {}
     from fabric.graph.arguments.numbers import number_of
 
@@ -128,11 +128,11 @@ def _depths(
         value = number_of(text)
         return value if isinstance(value, int) and value >= 1 else None
 
-    return _by_name(given, depth, f"{parameter.metavar} with N at least 1")
+    return _by_name(items, depth, f"{parameter.metavar} with N at least 1")
 
 
 def _sizes(
-    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
 ) -> dict[str, int | Fraction]:
     from fabric.graph.arguments.numbers import number_of
 
@@ -146,18 +146,18 @@ def _sizes(
         return value.numerator if value.denominator == 1 else value
 
     form = f"{parameter.metavar} with VALUE at least 0: an integer, or the mean of a symbol with ~"
-    return _by_name(given, size, f"{form}, as in 17/6 or 2.5")
+    return _by_name(items, size, f"{form}, as in 17/6 or 2.5")
 
 
-def sizes_option(meaning: str) -> Callable[[Command], Command]:
+def sizes_option(text: str) -> Callable[[Command], Command]:
     metavar = "SYMBOL=VALUE"
     return click.option(
-        "--set", "sizes", metavar=metavar, multiple=True, callback=_sizes, help=meaning
+        "--set", "sizes", metavar=metavar, multiple=True, callback=_sizes, help=text
     )
 
 
 def factors(
-    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
 ) -> dict[str, float]:
     """Parse an option ``NAME=FACTORx``: factors by name."""
 
@@ -165,24 +165,24 @@ def factors(
         return float(text.removesuffix("x")) if _FACTOR.fullmatch(text) else None
 
     form = f"{parameter.metavar} with a FACTOR below 1,000,000, as in 0.5x or 2x"
-    return _by_name(given, factor, form)
+    return _by_name(items, factor, form)
 
 
-def single_factor(_context: click.Context, parameter: click.Parameter, given: str) -> float:
+def single_factor(_context: click.Context, parameter: click.Parameter, text: str) -> float:
     """Parse ``FACTORx``; inf for unlimited."""
-    if given == "unlimited":
+    if text == "unlimited":
         return math.inf
-    if not _FACTOR.fullmatch(given) or not float(given.removesuffix("x")):
+    if not _FACTOR.fullmatch(text) or not float(text.removesuffix("x")):
         raise click.BadParameter(
-            f"{given!r}: expected {parameter.metavar} above 0 and below 1,000,000, as in 0.5x or 2x"
+            f"{text!r}: expected {parameter.metavar} above 0 and below 1,000,000, as in 0.5x or 2x"
         )
-    return float(given.removesuffix("x"))
+    return float(text.removesuffix("x"))
 
 
 def _hops(
-    _context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
 ) -> dict[str, Hop]:
-    if not given:
+    if not items:
         return {}
     from fabric.graph.hardware.latency import MOST_HOP_CYCLES, Hop
     from fabric.messages.errors import ConfigurationError
@@ -194,7 +194,7 @@ def _hops(
             return None
 
     form = f"{parameter.metavar}, each an integer from 1 to {MOST_HOP_CYCLES:,}, as in store.0=3+4"
-    return _by_name(given, hop, form)
+    return _by_name(items, hop, form)
 
 
 def json_option(meaning: str = "Print one JSON object.") -> Callable[[Command], Command]:
@@ -226,13 +226,13 @@ def depth_option(meaning: str) -> Callable[[Command], Command]:
 
 
 def _pieces(
-    _context: click.Context, _parameter: click.Parameter, given: str | None
+    _context: click.Context, _parameter: click.Parameter, text: str | None
 ) -> tuple[int, int] | None:
-    rows, _, cols = (given or "").partition("x")
-    if given is None:
+    rows, _, cols = (text or "").partition("x")
+    if text is None:
         return None
-    if not (rows.isdecimal() and cols.isdecimal() and len(given) < 20):
-        raise click.BadParameter(f"{given!r}: expected ROWSxCOLS in 19 characters, as in 16x16")
+    if not (rows.isdecimal() and cols.isdecimal() and len(text) < 20):
+        raise click.BadParameter(f"{text!r}: expected ROWSxCOLS in 19 characters, as in 16x16")
     return int(rows), int(cols)
 
 
@@ -306,16 +306,16 @@ def run_options(*names: str) -> Callable[[Callable[..., object]], Callable[..., 
 
     def decorate(command: Callable[..., object]) -> Callable[..., object]:
         @wraps(command)
-        def call(*args: Any, **given: Any) -> object:
-            options = {name: given.pop(name) for name in chosen}
-            file = given.pop("depths_file", None)
+        def call(*args: Any, **keywords: Any) -> object:
+            options = {name: keywords.pop(name) for name in chosen}
+            file = keywords.pop("depths_file", None)
             if file is not None:
                 from fabric.explore.sizing.depths_file import read_depths
 
                 options["depths"] = read_depths(file) | options["depths"]
             if options.get("exact") and options["mode"] == "timing":
                 raise click.UsageError("--exact needs data: expected it without --mode timing.")
-            return command(*args, options=options, **given)
+            return command(*args, options=options, **keywords)
 
         decorated: Callable[..., object] = call
         for name in reversed(chosen):

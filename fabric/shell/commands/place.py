@@ -37,7 +37,7 @@ from fabric.shell.commands.options import (
 @json_option()
 @click.pass_obj
 def command(
-    known: dict[str, object],
+    fields: dict[str, object],
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
@@ -53,7 +53,7 @@ def command(
 
     The section [network] of the hardware file describes the mesh of sites.
     """
-    known.update(program=program)
+    fields.update(program=program)
     from fabric.analysis.placing.place import place
     from fabric.graph.loading.program_file import load_on
     from fabric.messages.files import output_file
@@ -64,7 +64,7 @@ def command(
         if file is not None and not file.parent.is_dir():
             raise ConfigurationError(f"{file}: there is no folder {file.parent}: expected a folder")
     with program_prints(as_json=as_json):
-        loaded = load_on(hardware_file, program, parameters, known)
+        loaded = load_on(hardware_file, program, parameters, fields)
         plan = place(
             loaded.program,
             site_bytes=site_bytes,
@@ -81,7 +81,7 @@ def command(
         with output_file(picture, encoding="utf-8") as file:
             file.write(floor_svg(plan))
     if as_json:
-        print_json({**known, "status": "placed", **plan.as_json(), "error": None})
+        print_json({**fields, "status": "placed", **plan.as_json(), "error": None})
     else:
         from fabric.display.terminal import printed_sheet
 

@@ -58,7 +58,7 @@ _COMPARED: Final = ("equal", "transfers", "channels", "cycles", "first_differenc
 @json_option()
 @click.pass_obj
 def command(
-    known: dict[str, object],
+    fields: dict[str, object],
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
@@ -74,7 +74,7 @@ def command(
 
     Arithmetic on tiles is left out. The exit status is 1 if a transfer differs from the fabric's.
     """
-    known.update(program=program)
+    fields.update(program=program)
     from fabric.graph.loading.program_file import load_on
     from fabric.messages.files import naming
     from fabric.messages.output import print_text, program_prints
@@ -83,7 +83,7 @@ def command(
     from fabric.shell.library import hardware_modules, lowered
 
     with program_prints(as_json=as_json):
-        wired: Program = load_on(hardware_file, program, parameters, known, wires=True).program
+        wired: Program = load_on(hardware_file, program, parameters, fields, wires=True).program
         if pieces is not None:
             wired = lowered(wired, *pieces)
         hardware = hardware_modules()
@@ -102,7 +102,7 @@ def command(
     if cost is not None:
         result["cost"] = cost.as_json()
     if as_json:
-        print_json(known | result | {"error": None})
+        print_json(fields | result | {"error": None})
     else:
         lines = [f"written: {counted(units, 'unit')} of {counted(modules, 'kind')} in {output}"]
         lines += [str(each) for each in (comparison, cost) if each is not None]

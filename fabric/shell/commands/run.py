@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 @json_option("Print the report as one JSON object.")
 @click.pass_obj
 def command(
-    known: dict[str, object],
+    fields: dict[str, object],
     program: str,
     parameters: tuple[str, ...],
     hardware_file: str | None,
@@ -113,7 +113,7 @@ def command(
 ) -> int:
     """Run PROGRAM.py, a file that defines build() -> Program, and print its report."""
     mode = "functional" if options["exact"] else options["mode"]
-    known.update(program=program, mode=mode)
+    fields.update(program=program, mode=mode)
     traced = _trace_options(trace, trace_window, trace_nodes)
     if log_to is None and log_level is not None:
         raise click.UsageError("--log-level needs --log.")
@@ -130,7 +130,7 @@ def command(
     imports_stay()
     progress = _progress()
     with program_prints(as_json=as_json), contextlib.ExitStack() as opened:
-        loaded = load_on(hardware_file, program, parameters, known)
+        loaded = load_on(hardware_file, program, parameters, fields)
         if pieces is not None:
             loaded = loaded._replace(program=lowered(loaded.program, *pieces))
         _check_saved(saved, mode or loaded.program.mode)
@@ -196,8 +196,8 @@ def _held(program: Program, place: Break, settings: dict[str, Any]) -> Report | 
         except KeyboardInterrupt:
             if run.closed or was_terminated():
                 raise
-        prompt = Prompt(run, reached)
-        prompt.ask()
+        prompt = Prompt(run)
+        prompt.ask(reached)
         return None if prompt.left else run.finish()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 # Any: fields of `Wanted`.
@@ -90,7 +89,7 @@ if TYPE_CHECKING:
 @json_option()
 @click.pass_obj
 def command(
-    known: dict[str, object],
+    fields: dict[str, object],
     /,
     program: str,
     parameters: tuple[str, ...],
@@ -104,17 +103,23 @@ def command(
     **wanted: Any,
 ) -> int:
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
-    known.update(program=program)
+    fields.update(program=program)
+    from fabric.display.terminal import printed_sheet
     from fabric.explore.sizing.size import Wanted, find_depths
-    from fabric.messages.output import ExitStatus, program_prints
+    from fabric.messages.output import ExitStatus, print_text, program_prints, tell
+    from fabric.shell.json_object import print_json
 
     if output is not None and not output.parent.is_dir():
         raise ConfigurationError(f"{output}: there is no folder {output.parent}: expected a folder")
     with program_prints(as_json=as_json):
-        inputs, apart = _inputs(program, parameters, hardware_file, over, hold_out, known)
-        goal = Wanted(held_out=apart, notify=_notify(), **wanted, **options)
-        sizing = find_depths(inputs, goal)
-    _print(sizing, known, rows, as_json=as_json)
+        inputs, apart = _inputs(program, parameters, hardware_file, over, hold_out, fields)
+        watched = sys.stdout.isatty() and sys.stderr.isatty()
+        notify = (lambda text: tell(f"fabric: {text}")) if watched else None
+        sizing = find_depths(inputs, Wanted(held_out=apart, notify=notify, **wanted, **options))
+    if as_json:
+        print_json({**fields, "status": "sized", **sizing.as_json(), "error": None})
+    else:
+        print_text(printed_sheet(sizing.sheet(rows)))
     status = ExitStatus.COMPLETED if sizing.keeps and not sizing.violated else ExitStatus.WRONG
     return status if output is None else _write(sizing, program, output) or status
 
@@ -125,7 +130,7 @@ def _inputs(
     hardware_file: str | None,
     over: tuple[str, ...],
     hold_out: int,
-    known: dict[str, object],
+    fields: dict[str, object],
 ) -> tuple[Program | dict[str, Program], dict[str, Program]]:
     if over:
         from fabric.explore.sizing.running import held_out, programs_of
@@ -136,15 +141,7 @@ def _inputs(
         raise click.UsageError("--hold-out: there is one input: expected several, with --over.")
     from fabric.graph.loading.program_file import load_on
 
-    return load_on(hardware_file, program, parameters, known).program, {}
-
-
-def _notify() -> Callable[[str], object]:
-    if not (sys.stdout.isatty() and sys.stderr.isatty()):
-        return lambda _: None
-    from fabric.messages.output import tell
-
-    return lambda text: tell(f"fabric: {text}")
+    return load_on(hardware_file, program, parameters, fields).program, {}
 
 
 def _write(sizing: Sizing, program: str, output: Path) -> int:
@@ -163,15 +160,3 @@ def _write(sizing: Sizing, program: str, output: Path) -> int:
         tell(f"fabric: {error.filename}: {error.strerror}")
         return ExitStatus.UNWRITTEN
     return ExitStatus.COMPLETED
-
-
-def _print(sizing: Sizing, known: dict[str, object], rows: int, *, as_json: bool) -> None:
-    from fabric.display.terminal import printed_sheet
-    from fabric.messages.output import print_text
-    from fabric.shell.json_object import print_json
-
-    if as_json:
-        print_json({**known, "status": "sized", **sizing.as_json(), "error": None})
-        return
-
-    print_text(printed_sheet(sizing.sheet(rows)))

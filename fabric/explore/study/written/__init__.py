@@ -1,3 +1,1 @@
 """Output of studies: progress, tables, pictures, pages and files of points."""
-
-from __future__ import annotations
