@@ -12,7 +12,7 @@ GAP: Final = 2
 """Characters between two columns."""
 
 _FOLDED: Final = 30
-"""Characters that the widest column keeps; two thirds of its full width if they are less."""
+"""The widest column keeps this many characters, or two thirds of its width if these are fewer."""
 
 
 def width_of(rows: Sequence[Sequence[str]]) -> int:
@@ -33,15 +33,15 @@ def aligned_rows(
 ) -> list[list[str]]:
     """Return the lines of each of ``rows``; ``right`` are the right-aligned columns.
 
-    Columns at the end move to further lines of a row if necessary; then text is broken between
-    words. Cells may have several lines. A shorter row does not widen columns.
+    If a row does not fit, its last columns move to further lines, and then text is broken between
+    words. Cells may have several lines. A row with fewer cells does not widen columns.
     """
     widths = _widths(rows)
     bands = _bands(widths, _folded_widths(rows, widths), room)
     first = _shortened(rows, widths, room) if len(bands) > 1 else None
     if first is not None:
         bands = [list(enumerate([first, *widths[1:]]))]
-    found: list[list[str]] = []
+    blocks: list[list[str]] = []
     for row in rows:
         lines: list[str] = []
         cells = row
@@ -54,15 +54,15 @@ def aligned_rows(
             lines, cells = [row[0]], ("", *row[1:])
         for number, band in enumerate(bands if cells else ()):
             margin = " " * (2 * GAP) if number else ""
-            its = [(cells[n], width, n in right) for n, width in band]
-            if any(cell for cell, *_ in its):
-                lines += [margin + line for line in _band_lines(its)]
-        found.append([line.rstrip() for line in lines])
-    return found
+            of_band = [(cells[n], width, n in right) for n, width in band]
+            if any(cell for cell, *_ in of_band):
+                lines += [margin + line for line in _band_lines(of_band)]
+        blocks.append([line.rstrip() for line in lines])
+    return blocks
 
 
 def _shortened(rows: Sequence[Sequence[str]], widths: Sequence[int], room: int) -> int | None:
-    """Return a width of the first column with which rows fit; None if most names are longer."""
+    """Return a width of the first column so that rows fit; None if most names are longer."""
     left = room - sum(width + GAP for width in widths[1:])
     longer = sum(len(row) == len(widths) and len(row[0]) > left for row in rows)
     fits = left >= -(-2 * widths[0] // 3) and widths[0] <= room
@@ -90,7 +90,7 @@ def _folded_widths(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list
 
 
 def _bands(widths: Sequence[int], folded: Sequence[int], room: int) -> list[list[tuple[int, int]]]:
-    """Return the columns that share a line, with the width that each has there."""
+    """Return the lines of a row, each with its columns and their widths."""
     if sum(widths) + GAP * (len(widths) - 1) <= room:
         return [list(enumerate(widths))]
     widest = max(range(len(widths)), key=widths.__getitem__)
@@ -125,12 +125,11 @@ def _band_lines(cells: Sequence[tuple[str, int, bool]]) -> list[str]:
 
 
 def _folded(cell: str, width: int) -> list[str]:
-    """Return a cell in lines, with a hanging indent."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in cell.split("\n"):
         if len(line) <= width:
-            found.append(line)
+            lines.append(line)
             continue
         margin = " " * (len(line) - len(line.lstrip()) + GAP)
-        found += textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False)
-    return found
+        lines += textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False)
+    return lines

@@ -63,7 +63,7 @@ _STYLE: Final = (
     "font-family:var(--jp-code-font-family,monospace);font-size:90%;line-height:1.3}"
     f".{_SCOPE} i{{display:inline-block;height:.7em;border-radius:1px}}"
 )
-"""Rules for elements of this class only, since the notebook has its own tables."""
+"""Rules for elements of this class only, since a notebook has rules for its own tables."""
 
 
 def document(parts: Iterable[Part]) -> str:
@@ -84,16 +84,16 @@ def section(title: str, body: str, name: str = "", note: str = "") -> str:
 
 
 def sections(parts: Iterable[Part]) -> str:
-    """Return a section for each title of a sheet that begins with one."""
-    found: list[tuple[Title, list[Part]]] = []
+    """Return a section for each title of a sheet, which begins with a title, and for each fold."""
+    titled: list[tuple[Title, list[Part]]] = []
     for part in parts:
         if isinstance(part, Title):
-            found.append((part, []))
+            titled.append((part, []))
         elif isinstance(part, Fold):
-            found.append((Title(part.title), [*part.parts]))
+            titled.append((Title(part.title), [*part.parts]))
         else:
-            found[-1][1].append(part)
-    return "\n".join(section(title, fragment(inner), note=note) for (title, note), inner in found)
+            titled[-1][1].append(part)
+    return "\n".join(section(title, fragment(inner), note=note) for (title, note), inner in titled)
 
 
 def text(value: object) -> str:

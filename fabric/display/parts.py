@@ -46,7 +46,6 @@ class Rows(NamedTuple):
     right: frozenset[int] = frozenset()
 
     def right_columns(self) -> set[int]:
-        """Return the columns that are right-aligned."""
         return {
             n
             for n in range(len(self.columns))
@@ -105,7 +104,7 @@ def cell_text(value: object) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Whether a cell is a number, the text of one, or empty; drawn cells are not."""
+    """Whether a cell is right-aligned: a number, the text of a number, or an empty cell."""
     if isinstance(value, str):
         return not value or _NUMBER.fullmatch(value) is not None
     return not isinstance(value, Bar)

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from fabric.display.parts import Sheet
 
-# A layout is imported when a result is shown: wiring and runs need none.
+# Layouts are imported when a result is shown, since wiring and runs do not need them.
 
 
 class Shown:
@@ -43,7 +43,7 @@ class Result(Shown):
 
 
 class ShownInShort(Shown):
-    """An object with the ``repr`` that rich would print."""
+    """An object whose ``repr`` has the fields that rich prints."""
 
     __slots__ = ()
 
@@ -53,5 +53,4 @@ class ShownInShort(Shown):
         return f"{type(self).__name__}({fields})"
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """Yield names and values."""
         raise NotImplementedError

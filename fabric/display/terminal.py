@@ -43,8 +43,8 @@ def print_sheet(sheet: Iterable[Part], console: Console) -> None:
             case Line(pieces, indent):
                 print_line(console, Text.assemble(*pieces), indent)
             case Block(lines):
-                for each in lines(terminal_columns(console)):
-                    console.print(Text(each), soft_wrap=True)
+                for text in lines(terminal_columns(console)):
+                    console.print(Text(text), soft_wrap=True)
             case Rows():
                 _print_table(part, console)
 
@@ -62,8 +62,8 @@ def _print_table(table: Rows, console: Console) -> None:
         titles = list(map(_broken, titles, longest))
     head = [titles] if any(titles) else []
     for number, lines in enumerate(aligned_rows([*head, *cells], console.width, right=right)):
-        for each in lines:
-            console.print(Text(each, "dim" if number < len(head) else ""), soft_wrap=True)
+        for text in lines:
+            console.print(Text(text, "dim" if number < len(head) else ""), soft_wrap=True)
     if len(table.rows) > len(cells):
         console.print(f"and {len(table.rows) - len(cells):,} more", style="dim")
 

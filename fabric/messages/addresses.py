@@ -35,7 +35,7 @@ def shown_address(address: str) -> str:
 
 
 def library_text(error: BaseException | str, address: str | None) -> str:
-    """Return a library's text without the passwords of ``address``, which it may repeat in part."""
+    """Return a library's message without the passwords of ``address`` and without parts of them."""
     if address is None:
         return str(error)
     text = str(error).replace(address, shown_address(address))
@@ -48,8 +48,8 @@ def _secrets(address: str) -> list[str]:
     """Return the passwords of an address and the pieces that a parser may cut them into."""
     if shown_address(address) == address:
         return []
-    found = re.findall(r"(?s):(?!//)(.*)@", address)
-    found += [match[0].removeprefix(match[1]) for match in _KEY.finditer(address)]
-    whole = {*found, *map(unquote, found)}
-    pieces = {piece for each in whole for piece in re.split(r"[@/:?#]", each)}
-    return sorted(whole | {each for each in pieces if len(each) > 1}, key=len, reverse=True)
+    passwords = re.findall(r"(?s):(?!//)(.*)@", address)
+    passwords += [match[0].removeprefix(match[1]) for match in _KEY.finditer(address)]
+    whole = {*passwords, *map(unquote, passwords)}
+    pieces = {piece for password in whole for piece in re.split(r"[@/:?#]", password)}
+    return sorted(whole | {piece for piece in pieces if len(piece) > 1}, key=len, reverse=True)

@@ -9,9 +9,9 @@ Peer: TypeAlias = Literal["producer", "consumer", "memory", ""]
 
 
 class _Word(StrEnum):
-    """A word with attributes, which each enumeration sets in ``__init__``.
+    """A word with attributes.
 
-    All attributes have defaults, so that type checkers take ``Cause(spelling)``.
+    The parameters of ``__init__`` have defaults, so that type checkers accept ``Cause(spelling)``.
     """
 
     def __new__(cls, spelling: str, *_: object) -> Self:
@@ -21,11 +21,11 @@ class _Word(StrEnum):
 
 
 class Cause(_Word):
-    """A cause of a cycle of a unit, spelled as in JSON, in SQL and in columns.
+    """The reason why a cycle of a unit passed, spelled as in JSON, in SQL and in columns.
 
     Attributes:
         meaning: the description of its column.
-        peer: what the unit then waits for: the channel's producer or consumer, or a memory.
+        peer: the waiting unit waits for the channel's producer or consumer, or for a memory.
         awaits: the event that ends the wait.
         label: the word in tables, legends and tracks.
         column: the name of its counter.
@@ -116,7 +116,7 @@ PARKED: Final = (
 )  # fmt: skip
 """Operations at which a unit can be parked; other operations occur in a livelock only."""
 
-OPERATIONS: Final = {each.cause: each for each in PARKED if each.cause is not None}
+OPERATIONS: Final = {parked.cause: parked for parked in PARKED if parked.cause is not None}
 """The operation of a waiting unit, by the cause of the wait."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-# Any: reports of errors are JSON, which users index.
 from typing import TYPE_CHECKING
 
 from fabric.messages.addresses import without_passwords
@@ -16,8 +15,9 @@ class FabricError(Exception):
     """Base of every error the fabric raises on purpose.
 
     Attributes:
-        message: the sentence, without the place and passwords; its texts are not escaped.
-        file, line: of the user, if known.
+        message: the sentence without the place. Passwords are hidden. Control characters are not
+            escaped.
+        file, line: the place in the user's files, if known.
     """
 
     def __init__(self, message: str, *, file: str | None = None, line: int | None = None) -> None:
@@ -84,12 +84,11 @@ class Refusal(Exception):  # noqa: N818 - named after the action
     """A refused action of a user's operator or function, before it becomes an OperatorError.
 
     Attributes:
-        place: the line; None if the traceback has it.
-        counted: the message has the number of the element.
+        place: the user's line; None if the traceback has it.
+        counted: the message has the number of the element already.
     """
 
     def __init__(self, message: str, *, place: Place | None = None, counted: bool = False) -> None:
-        """Hold the message; the operator, place and time are added later."""
         super().__init__(message)
         self.place = place
         self.counted = counted
@@ -108,7 +107,7 @@ class Deadlock(FabricError):  # noqa: N818 - the word users search for
 
 
 class VerificationError(FabricError):
-    """A program that completed with other outputs than it expects.
+    """A program that completed with outputs that differ from the expected outputs.
 
     Attributes:
         verification: the field ``verification`` of ``run --json``.
@@ -120,7 +119,7 @@ class VerificationError(FabricError):
 
 
 def said(error: BaseException) -> str:
-    """Return the type and the text of ``error``; ``str()`` of users' classes may raise."""
+    """Return the type and the text of ``error``, whose ``__str__`` may raise in a user's class."""
     name = type(error).__name__
     try:
         text = str(error).strip()

@@ -1,4 +1,4 @@
-"""Loggers of structlog, with our processors or the processors of the user.
+"""Loggers of structlog, with the fabric's processors or the user's.
 
 The global configuration of structlog is neither read nor changed.
 """
@@ -55,21 +55,21 @@ def logger_of(log: Log, caller: str, run: str) -> BindableLogger:
 
     The output of processors is written to standard error. Errors name the function ``caller``.
     """
-    found, wrong = found_text(log), ": expected a logger of structlog, or a list of its processors"
+    fault = ": expected a logger of structlog, or a list of its processors"
     if isinstance(log, BindableLogger) and not isinstance(log, type):
         try:
             bound = log.bind(run=run)
         except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
             pass_signals(error)
-            wrong = f", and its bind() raised {said(error)}"
+            fault = f", and its bind() raised {said(error)}"
         else:
             if not inspect.iscoroutinefunction(getattr(bound, "info", None)):
                 return bound
-            wrong = " with methods that are awaited: expected methods that are called"
+            fault = " with methods that are awaited: expected methods that are called"
     elif isinstance(log, list | tuple) and log and all(map(callable, log)):
         return line_logger(sys.stderr, log).bind(run=run)
     file, line = calling_place()
-    raise ConfigurationError(f"{caller}: log is {found}{wrong}", file=file, line=line)
+    raise ConfigurationError(f"{caller}: log is {found_text(log)}{fault}", file=file, line=line)
 
 
 def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:

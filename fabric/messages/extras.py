@@ -10,13 +10,13 @@ from fabric.messages.errors import ConfigurationError
 
 
 def check_extra(who: str, extra: str, *modules: str) -> None:
-    """Check that ``modules``, which the extra of step-fabric installs, are installed.
+    """Check that ``modules``, which an extra of step-fabric installs, are installed.
 
     Raises:
-        ConfigurationError: some are missing, and ``who`` needs them; the message has the command
-            that installs them.
+        ConfigurationError: some are missing. The message begins with ``who`` needs them, and ends
+            with the command that installs them.
     """
-    missing = [each for each in modules if importlib.util.find_spec(each) is None]
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise ConfigurationError(
@@ -26,7 +26,7 @@ def check_extra(who: str, extra: str, *modules: str) -> None:
 
 
 def installing(extra: str) -> str:
-    """Return the command that installs an extra, in a clone or beside an installation."""
+    """Return the command that installs an extra of this clone or of the installed package."""
     clone = Path(__file__).resolve().parents[2]
     if not (clone / "pyproject.toml").is_file():
         return f"pip install 'step-fabric[{extra}]'"

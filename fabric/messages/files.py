@@ -51,12 +51,12 @@ _TABLE: Final = re.compile(rf"\s*\[\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*\]"
 def read_json(path: Path) -> JsonObject:
     """Return the JSON object in a file; raise ValueError if it is too large or too deep."""
     try:
-        found = json.loads(limited(path))
+        value = json.loads(limited(path))
     except RecursionError:
         raise ValueError("its lists and objects are too deep") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ValueError("it is not an object")
-    return found
+    return value
 
 
 def limited(path: Path, most_bytes: int = _MOST_BYTES_OF_JSON) -> bytes:
@@ -84,7 +84,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > _LONGEST_LINE and line.count(".") + line.count("[") > _LONGEST_LINE // 10:
             _refuse(f"a line has {counted(len(line), 'character')}", file, number)
-    import tomllib  # no run without such a file needs it
+    import tomllib  # runs without TOML files do not wait for it
 
     try:
         return tomllib.loads(text)
@@ -98,7 +98,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
 
 
 def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
-    """Return the line of each table and key of a read TOML file; keys inside values have none."""
+    """Return the line of each table and key of a TOML file, except keys of inline tables."""
     text = limited(path, _MOST_BYTES).decode("utf-8-sig")
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
@@ -113,9 +113,9 @@ def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
 
 
 def line_in(file: str | None, *names: str) -> int | None:
-    """Return the line of a key of a read TOML file, or of the innermost table around it.
+    """Return the line of a key of a TOML file, or of the innermost table around it, if known.
 
-    ``names`` begin with the outermost table.
+    ``names`` begin with the outermost table and end with the key.
     """
     if file is None:
         return None
@@ -149,11 +149,11 @@ def hardware_file(named: Path | str, folder: Path = Path()) -> Path:
     path = Path(named)
     if path.suffix or len(path.parts) != 1 or (folder / path).is_file():
         return folder / path
-    files = {each.stem: each for each in sorted((programs() / "hardware").glob("*.toml"))}
+    files = {file.stem: file for file in sorted((programs() / "hardware").glob("*.toml"))}
     if path.name not in files:
-        known = one_of(list(files), path.name)
+        names = one_of(list(files), path.name)
         raise ConfigurationError(
-            f"the hardware is {found_text(path.name)}: expected a file, FILE.toml, or {known}"
+            f"the hardware is {found_text(path.name)}: expected a file, FILE.toml, or {names}"
         )
     return files[path.name]
 
@@ -181,7 +181,7 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an OSError name ``path`` if the system names no file, as for a full disk."""
+    """Add ``path`` to an OSError without a file name, such as the error for a full disk."""
     try:
         yield
     except OSError as error:
@@ -196,7 +196,7 @@ def output_file(
 ) -> Iterator[Any]:
     """Open a file that a user has named for writing; remove it on an error.
 
-    It is written in place, since the name may be a device or a link.
+    The file is not replaced atomically, since its name may be a device or a link.
     """
     file = path.open(mode, encoding=encoding, errors=errors)
     try:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _NARROW: Final = 100
-"""Columns; a console of this width or more gets each line whole, however long it is."""
+"""Columns. Only consoles that are narrower wrap their lines."""
 
 _NARROWEST: Final = 40
-"""Columns; output for a narrower terminal is laid out for this width."""
+"""Columns. Output for an even narrower terminal has this width."""
 
 PIPED_COLUMNS: Final = 10_000
-"""The width of pipes, so that their lines are not folded."""
+"""The width of pipes, so that their lines are not wrapped."""
 
 _CONTROL: Final = re.compile(
     "\x1b(?!\\[[0-9;]*m)|"
@@ -37,8 +37,6 @@ _CONTROL: Final = re.compile(
 
 
 class ExitStatus:
-    """Exit statuses of ``python -m fabric``."""
-
     COMPLETED: Final = 0
     WRONG: Final = 1
     USAGE: Final = 2
@@ -66,7 +64,7 @@ def print_text(text: str) -> None:
 
 
 def flush_stdout() -> None:
-    """Flush standard output; when the interpreter exits, a failure can no longer be reported."""
+    """Flush standard output while a failure can be reported, which is before the exit."""
     with _stdout():
         sys.stdout.flush()
 
@@ -92,7 +90,7 @@ def tell(text: str) -> None:
 
 def harmless(text: str) -> str:
     """Return ``text`` for a terminal: with control characters escaped and without passwords."""
-    return _CONTROL.sub(lambda found: visible(found[0]), without_passwords(text))
+    return _CONTROL.sub(lambda match: visible(match[0]), without_passwords(text))
 
 
 def printed(

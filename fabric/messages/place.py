@@ -1,4 +1,4 @@
-"""Places in the user's program: where an operator was wired, and where user code raised."""
+"""Lines of the user's program, such as the line that wires an operator or raises an error."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BETWEEN: Final = {
     ("<string>", "__init__"),
     *((contextlib.__file__, name) for name in ("inner", "__enter__", "__exit__")),
 }
-"""Frames of Python's library between ours: of a dataclass, or of a context."""
+"""Functions of Python that call the fabric's: of a dataclass, or of a context manager."""
 
 
 class Place(NamedTuple):
-    """A line of the user's program; ``file`` is spelled as on the command line, if it was there."""
+    """A line of the user's program. A file of the command line is spelled as there."""
 
     file: str
     line: int
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 def _cell(file: str) -> str | None:
     """Return the name of a notebook cell for ``file``, None for other files."""
-    # Notebooks have imported it already.
+    # In a notebook, IPython is imported already.
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     name = None if shell is None else shell.compile.format_code_name(file)
@@ -55,7 +55,7 @@ def _cell(file: str) -> str | None:
 
 
 def calling_place() -> Place:
-    """Return the innermost place outside the fabric, operators, and users' ``__call__``."""
+    """Return the innermost line outside of the fabric, the operators and users' ``__call__``."""
     frame = sys._getframe(2)  # the caller is a function of the fabric
     code = frame.f_code
     while (
@@ -69,7 +69,7 @@ def calling_place() -> Place:
 
 
 def blamed_place() -> Place | None:
-    """Return the innermost place in a file of the user, beyond libraries; None without one."""
+    """Return the innermost line in a file of the user, outside of libraries; None if none."""
     for frame, line in traceback.walk_stack(sys._getframe(2)):
         code = frame.f_code
         file = code.co_filename
@@ -81,7 +81,7 @@ def blamed_place() -> Place | None:
 
 @lru_cache(maxsize=1 << 10)
 def _place(file: str, line: int) -> Place:
-    """Return a cached place, since a line in a loop wires thousands of operators."""
+    # Cached, since a line in a loop wires thousands of operators.
     return Place(visible(file), line)
 
 
@@ -97,12 +97,12 @@ def deepest_place(frames: Iterable[tuple[FrameType, int]]) -> Place | None:
         file = frame.f_code.co_filename
         # Compiled libraries name source files that do not exist here.
         if os.path.isfile(file) and not file.startswith(_OWN) and not is_installed(file):
-            place = Place(visible(file), line)
+            place = _place(file, line)
     return place
 
 
 def users_fault(error: BaseException) -> Place | None:
-    """Return the line of the user that raised ``error``, also through a library, or None."""
+    """Return the user's line that raised ``error``, itself or in a library that it called."""
     ours = False
     for frame, _ in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
@@ -114,7 +114,6 @@ def users_fault(error: BaseException) -> Place | None:
 
 
 def is_installed(file: str) -> bool:
-    """Whether ``file`` was installed, in this environment or in one whose packages it uses."""
     return file.startswith(_LIBRARIES) or any(part in file for part in _PACKAGES)
 
 
@@ -124,20 +123,19 @@ def line_in(code: CodeType, instruction: int) -> Place | None:
         return None
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
-            return Place(visible(code.co_filename), line)
-    return Place(visible(code.co_filename), code.co_firstlineno)
+            return _place(code.co_filename, line)
+    return _place(code.co_filename, code.co_firstlineno)
 
 
 def defining_place(function: object) -> Place | None:
-    """Return where ``function`` begins, if it is a user's and written in Python."""
+    """Return the first line of ``function`` if it is a user's and written in Python."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None or written_by_us(code):
         return None
-    return Place(visible(code.co_filename), code.co_firstlineno)
+    return _place(code.co_filename, code.co_firstlineno)
 
 
 def written_by_us(code: CodeType) -> bool:
-    """Whether ``code`` belongs to the fabric or its operators."""
     return code.co_filename.startswith(_OWN)
 
 

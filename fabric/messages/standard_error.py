@@ -32,7 +32,7 @@ class Snapshot:
 
 
 class Progress:
-    """One line at the bottom of a terminal, gone when the run is over."""
+    """A line at the bottom of a terminal, which is erased at the end of the run."""
 
     def __init__(
         self, console: Console, *, seconds: Callable[[], float] = time.perf_counter
@@ -54,7 +54,7 @@ class Progress:
 
 
 def _rate(seen: deque[tuple[float, int]]) -> str:
-    """Return the cycles per second over the refreshes; empty if the cycle did not change."""
+    """Return the cycles per second, or the seconds per cycle; empty if the cycle is the same."""
     (start, first), (end, last) = seen[0], seen[-1]
     if last <= first or end <= start:
         return ""

@@ -19,7 +19,9 @@ _NUMBER: Final = re.compile(r"\d+(?:\.\.\d+)?")
 """A number, or a range of numbers."""
 
 _OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that move a terminal's cursor, or change its title, colours or text direction."""
+"""Characters that move a terminal's cursor, or change its title, colours or text direction.
+
+Line breaks and tabs are not among them."""
 
 _TERMS_SHOWN: Final = 4
 
@@ -52,7 +54,7 @@ def visible(text: str) -> str:
 
 def legible(text: str) -> str:
     """Return ``text`` with control characters escaped, except line breaks and tabs."""
-    return _OBEYED.sub(lambda found: visible(found[0]), text)
+    return _OBEYED.sub(lambda match: visible(match[0]), text)
 
 
 def outcome(status: str, verified: bool | None) -> str:
@@ -69,24 +71,24 @@ def file_name(name: str) -> str:
     return short.lstrip(".") or "program"
 
 
-def one_of(known: Sequence[str], found: str) -> str:
-    """Return ``one of a, b, c``; if one is close to ``found``, also ask whether it was meant."""
+def one_of(names: Sequence[str], wrong: str) -> str:
+    """Return ``one of a, b, c``; if ``wrong`` is close to a name, also ask whether it was meant."""
     from difflib import get_close_matches  # a millisecond, for mistakes only
 
-    close = get_close_matches(found, known, n=1)
+    close = get_close_matches(wrong, names, n=1)
     question = f" (did you mean {close[0]}?)" if close else ""
-    return f"one of {', '.join(known)}{question}"
+    return f"one of {', '.join(names)}{question}"
 
 
-def close_to(known: Sequence[str], found: str) -> str:
-    """Return ``one_of`` of ``known``, or of the names most like ``found`` if it has many."""
-    if len(known) > _NAMES_SHOWN:
+def close_to(names: Sequence[str], wrong: str) -> str:
+    """Return ``one_of``, with only the names most like ``wrong`` if there are many names."""
+    if len(names) > _NAMES_SHOWN:
         from difflib import get_close_matches
 
-        like = set(get_close_matches(found, known, _NAMES_SHOWN, cutoff=0))
-        near = one_of([name for name in known if name in like], found).removeprefix("one of ")
-        return f"one of {len(known):,}, such as {near}"
-    return one_of(known, found)
+        like = set(get_close_matches(wrong, names, _NAMES_SHOWN, cutoff=0))
+        near = one_of([name for name in names if name in like], wrong).removeprefix("one of ")
+        return f"one of {len(names):,}, such as {near}"
+    return one_of(names, wrong)
 
 
 def listed(words: Sequence[str]) -> str:
@@ -122,7 +124,7 @@ def found_text(value: Any) -> str:
     elif kind.__name__ == "ndarray":
         text = f"an array {list(value.shape)} of {value.dtype}"
     elif kind in (list, tuple) and not set(map(type, value)) <= _SIMPLE:
-        names = sorted({each.__class__.__name__ for each in value})
+        names = sorted({item.__class__.__name__ for item in value})
         text = f"a {kind.__name__} of {' and '.join(f'{name}s' for name in names)}"
     elif kind in (list, tuple, dict, set):
         text = f"the {kind.__name__} {reprlib.repr(value)}"
@@ -137,7 +139,10 @@ def without_numbers(text: str) -> str:
 
 
 def merged_text(texts: Sequence[str]) -> str:
-    """Return one text for texts that differ in numbers: with a range, or with ``i``."""
+    """Return one text for texts that differ in numbers, with a range or ``i`` for each number.
+
+    Texts that differ in more are represented by the first one.
+    """
     first = texts[0]
     if all(text == first for text in texts):
         return first
@@ -150,21 +155,18 @@ def merged_text(texts: Sequence[str]) -> str:
 
 
 def folded_sum(terms: Sequence[str]) -> str:
-    """Return a sum as text; if many terms differ in numbers only, write them once."""
-    groups: dict[str, list[str]] = {}
-    for term in terms:
-        groups.setdefault(without_numbers(term), []).append(term)
-    written = " + ".join(
-        f"sum({merged_text(group)})" if len(group) > _TERMS_SHOWN else " + ".join(group)
-        for group in groups.values()
+    """Return a sum as text; many terms that differ in numbers only become ``sum(...)``."""
+    sums = (
+        f"sum({title})" if len(members) > _TERMS_SHOWN else " + ".join(members)
+        for title, members in families(terms, str)
     )
-    return written.replace(" + -", " - ")
+    return " + ".join(sums).replace(" + -", " - ")
 
 
 def _span(column: Sequence[str]) -> str:
     if len(set(column)) == 1:
         return column[0]
-    if any(".." in each for each in column):
+    if any(".." in number for number in column):
         return "i"
     numbers = sorted(map(int, column))
     if numbers == list(range(numbers[0], numbers[0] + len(numbers))):
@@ -194,37 +196,35 @@ def families(
 
     Members agree in the pattern of their names and in the keys of ``shared``.
     """
-    found: dict[Hashable, list[T]] = {}
+    groups: dict[Hashable, list[T]] = {}
     for thing in things:
-        key = (without_numbers(name(thing)), *(each(thing) for each in shared))
-        found.setdefault(key, []).append(thing)
+        key = (without_numbers(name(thing)), *(property_of(thing) for property_of in shared))
+        groups.setdefault(key, []).append(thing)
     return [
-        Family(merged_text([name(each) for each in members]), tuple(members))
-        for members in found.values()
+        Family(merged_text(list(map(name, members))), tuple(members)) for members in groups.values()
     ]
 
 
-def families_with(found: Iterable[Family[T]], fit: Callable[[T], bool]) -> list[Family[T]]:
-    """Return the families reduced to members that fit, with their old titles."""
-    fitting = [Family(title, tuple(filter(fit, members))) for title, members in found]
+def families_with(groups: Iterable[Family[T]], fits: Callable[[T], bool]) -> list[Family[T]]:
+    """Return the families with only the members that fit, with unchanged titles."""
+    fitting = [Family(title, tuple(filter(fits, members))) for title, members in groups]
     return [family for family in fitting if family.members]
 
 
 def spread(members: Iterable[T], measure: Callable[[T], int]) -> Spread[T]:
-    """Return the members with the least, the median and the most of ``measure``."""
     ordered = sorted(members, key=measure)
     return Spread(ordered[0], ordered[(len(ordered) - 1) // 2], ordered[-1])
 
 
-def absent_line(found: Sequence[Family[T]]) -> str:
+def absent_line(absent: Sequence[Family[T]]) -> str:
     """Return a line about units that took and sent no element: a count and the first families."""
     named = [
         family.title + (f" (x {len(family.members):,})" if len(family.members) > 1 else "")
-        for family in found
+        for family in absent
     ]
     if len(named) > _LISTED:
         named[_LISTED:] = [f"{len(named) - _LISTED:,} more"]
-    count = counted(sum(len(family.members) for family in found), "unit")
+    count = counted(sum(len(family.members) for family in absent), "unit")
     return f"{count} never got an element: {', '.join(named)}"
 
 
@@ -234,11 +234,11 @@ JsonObject: TypeAlias = dict[str, Any]
 _DEEPEST: Final = 64
 _MOST_VALUES: Final = 1_000_000
 _MOST_DIGITS: Final = 4300
-"""Python converts no longer integer to or from text."""
+"""Digits of the longest integer that Python converts to or from text."""
 
 
 def json_text(value: object) -> str:
-    """Return ``value`` as indented JSON that every reader takes."""
+    """Return ``value`` as indented JSON without infinities and NaN, which the standard excludes."""
     try:
         text = json.dumps(value, default=plain, allow_nan=False)
     except (TypeError, ValueError):
@@ -254,7 +254,10 @@ def json_text(value: object) -> str:
 
 
 def counts_text(value: object) -> str:
-    """Return ``json_text`` of names, integers and bools, ten times as fast; not of fractions."""
+    """Return ``json_text(value)`` ten times as fast, for names, integers and bools.
+
+    Fractions would be spelled differently.
+    """
     with suppress(TypeError, UnicodeEncodeError):
         encoded = msgspec_json.encode(value)
         # Python escapes other characters.
@@ -267,11 +270,11 @@ def plain(value: object) -> object:
     """Return ``value`` in JSON types; infinity, NaN and values of other types become text."""
     if isinstance(value, dict):
         return {
-            name if isinstance(name, str) else str(name): plain(each)
-            for name, each in value.items()
+            name if isinstance(name, str) else str(name): plain(item)
+            for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if value is None or isinstance(value, str | int):
@@ -281,7 +284,7 @@ def plain(value: object) -> object:
 
 
 def untellable(value: object) -> str | None:
-    """Return why ``value`` cannot be turned into JSON, or None; it may contain itself."""
+    """Return why ``value`` cannot be written as JSON, or None; a value may contain itself."""
     waiting = [(value, 0)]
     seen = 0
     while waiting:
@@ -314,5 +317,5 @@ def _number_in(value: object) -> object:
     """Return a number of numpy as a Python number, None for other values."""
     item = getattr(value, "item", None)
     number = item() if callable(item) and getattr(value, "shape", None) == () else None
-    # A long double stays one.
+    # ``item`` of a long double returns a long double.
     return None if type(number) is type(value) else number

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _MODULES: Final = re.compile(r"\b(?:\w+\.)+")
 
 _NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
-"""Names of foreign classes in messages."""
+"""Names of classes of other libraries in messages."""
 
 _MOST_ITEMS: Final = 1 << 24
-"""An iterator may have no end."""
+"""The most items that are read from an iterator, which may be endless."""
 
 
 class Unfit(Exception):  # noqa: N818 - the caller turns it into an error
@@ -44,10 +44,10 @@ class Check(NamedTuple):
 
     Attributes:
         text: the expected value in the singular, such as ``an integer``.
-        plural: in the plural, such as ``integers``.
+        plural: the expected values in the plural, such as ``integers``.
         settle: returns the converted value, or raises ``Unfit``.
         hint: returns an addition to the message about a wrong value.
-        kind: the class, if instances of one class fit.
+        kind: the class whose instances fit; None if the check has other conditions.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Bounds(NamedTuple):
     """The range of a number, as in ``Annotated[int, Bounds(1)]``.
 
     Attributes:
-        least, most: the range, both included; ``most`` is None if there is no upper end.
+        least, most: the range, both included; ``most`` is None if there is no upper bound.
     """
 
     least: int
@@ -73,7 +73,6 @@ class Bounds(NamedTuple):
 
     @override
     def __repr__(self) -> str:
-        """The range in words, for messages."""
         return (
             f"at least {self.least:,}" if self.most is None else f"{self.least:,} to {self.most:,}"
         )
@@ -84,7 +83,7 @@ class Bounds(NamedTuple):
 
 
 class Alias:
-    """A named type with a text for ``help``, which unions cannot have."""
+    """A union of types with a name and a text for ``help``, which Python's unions lack."""
 
     def __init__(self, name: str, value: object, module: str, text: str) -> None:
         self.__name__ = name
@@ -97,12 +96,11 @@ class Alias:
         return _MODULES.sub("", repr(self.__value__))
 
     def __or__(self, other: object) -> object:
-        """Return the union with another type."""
         return typing.Union[self.__value__, other]  # noqa: UP007 - an operand may be a text
 
 
 def check_of(annotation: object) -> Check:
-    """Return the check for an annotation; anything fits an unknown one."""
+    """Return the check for an annotation; every value fits an unknown annotation."""
     if isinstance(annotation, Alias):
         annotation = annotation.__value__
     if isinstance(annotation, typing.TypeVar):
@@ -192,7 +190,7 @@ def _union(arguments: Sequence[object]) -> Check:
         if value is None and _NONE in options:
             return None
         if isinstance(value, Iterator):
-            value = ordered_items(value)  # each option reads it from its beginning
+            value = ordered_items(value)  # each option reads all items
         for option in options:
             try:
                 return option.settle(value)
@@ -201,22 +199,22 @@ def _union(arguments: Sequence[object]) -> Check:
         raise Unfit
 
     return Check(
-        " or ".join(each.text for each in options),
-        " or ".join(each.plural for each in options),
+        " or ".join(option.text for option in options),
+        " or ".join(option.plural for option in options),
         settle,
-        lambda value: next(filter(None, (each.hint(value) for each in options)), ""),
+        lambda value: next(filter(None, (option.hint(value) for option in options)), ""),
     )
 
 
 def _tuple(arguments: Sequence[object]) -> Check:
     if not arguments:
         return _instance(tuple)
-    checks = [check_of(each) for each in arguments if each is not Ellipsis]
+    checks = [check_of(argument) for argument in arguments if argument is not Ellipsis]
     return tuple_of(checks, None if arguments[-1] is Ellipsis else len(checks))
 
 
 def _sequence(arguments: Sequence[object]) -> Check:
-    """Return the check for a sequence, which is read once; callers check its items."""
+    """Return the check for a sequence, which reads it once; callers check the items."""
     if not arguments:
         return _ANYTHING
     item = check_of(arguments[0])
@@ -235,7 +233,7 @@ def _mapping(arguments: Sequence[object]) -> Check:
     def settle(value: object) -> object:
         if not isinstance(value, Mapping):
             raise Unfit
-        return {keys.settle(key): values.settle(each) for key, each in value.items()}
+        return {keys.settle(key): values.settle(item) for key, item in value.items()}
 
     about = f"from {keys.plural} to {values.plural}"
     return Check(f"a dict {about}", f"dicts {about}", settle)
@@ -243,7 +241,7 @@ def _mapping(arguments: Sequence[object]) -> Check:
 
 def _choice(values: Sequence[object]) -> Check:
     def fits(value: object) -> bool:
-        return any(value.__class__ is each.__class__ and value == each for each in values)
+        return any(value.__class__ is choice.__class__ and value == choice for choice in values)
 
     text = f"one of {', '.join(map(str, values))}"
     return _fitting(text, text, fits)
@@ -251,11 +249,11 @@ def _choice(values: Sequence[object]) -> Check:
 
 def _annotated(arguments: Sequence[object]) -> Check:
     check = check_of(arguments[0])
-    for each in arguments[1:]:
-        if isinstance(each, Check):
-            check = each
-        elif isinstance(each, Bounds):
-            check = _bounded(check, each)
+    for condition in arguments[1:]:
+        if isinstance(condition, Check):
+            check = condition
+        elif isinstance(condition, Bounds):
+            check = _bounded(check, condition)
     return check
 
 
@@ -272,13 +270,13 @@ def _bounded(number: Check, bounds: Bounds) -> Check:
 
 
 def ordered_items(value: object) -> tuple[Any, ...]:
-    """Return the items of a list, an array or a generator, at most 16 million."""
+    """Return the items of a list, an array or a generator; raise ``Unfit`` above 2**24 items."""
     if type(value) is tuple:
         return value
     if isinstance(value, str | bytes | bytearray | Mapping | set | frozenset):
         raise Unfit
     try:
-        items = iter(value)  # type: ignore[call-overload]  # else it raises
+        items = iter(value)  # type: ignore[call-overload]  # a TypeError is expected
     except (TypeError, FabricError):
         raise Unfit from None
     collected = tuple(itertools.islice(items, _MOST_ITEMS + 1))
@@ -308,7 +306,7 @@ def array_of(value: object) -> np.ndarray:
 
 
 def _of_tensor(value: Any) -> np.ndarray:
-    """Return an array; a PyTorch tensor may need gradients or have a type that numpy lacks."""
+    """Return an array of a tensor, also of a PyTorch tensor with gradients or of a narrow type."""
     import ml_dtypes
     import numpy as np
 
@@ -317,12 +315,11 @@ def _of_tensor(value: Any) -> np.ndarray:
         return np.asarray(value)
     tensor = value.detach().cpu().resolve_neg()
     narrow = vars(ml_dtypes).get(name.removeprefix("torch."))
-    # Such a type has at most 16 bits, which float32 holds.
+    # The types of ml_dtypes have at most 16 bits, so that float32 holds their numbers exactly.
     return np.asarray(tensor) if narrow is None else np.asarray(tensor.float()).astype(narrow)
 
 
 def is_masked(value: object) -> bool:
-    """Whether an array of numpy's has masked elements."""
     mask: Any = getattr(value, "mask", None) if hasattr(type(value), "mask") else None
     return hasattr(mask, "any") and bool(mask.any())
 

@@ -39,7 +39,7 @@ from fabric.messages.place import (
 from fabric.messages.text import found_text, one_of
 
 _ANNOTATED: Final = re.compile(r"Annotated\[([\w.]+), [^\]]*\]")
-"""A type with bounds, which ``help`` leaves out."""
+"""A type with bounds; ``help`` does not show the bounds."""
 
 
 class Verbatim(str):
@@ -51,14 +51,14 @@ class Verbatim(str):
 
 
 def lacks(cls: type[Described]) -> list[str]:
-    """Return the duties that ``cls`` does not fulfil."""
+    """Return the names of ``duties`` that ``cls`` does not define."""
     return [
         duty for duty in cls.duties if not any(_defines(cls, name) for name in duty.split(" or "))
     ]
 
 
 def _defines(cls: type, name: str) -> bool:
-    owner = next((each for each in cls.__mro__ if name in vars(each)), None)
+    owner = next((base for base in cls.__mro__ if name in vars(base)), None)
     return owner is not None and "duties" not in vars(owner)
 
 
@@ -70,11 +70,11 @@ Checks: TypeAlias = tuple[tuple[str, Check], ...]
 _BY_PLACE: Final = {Kind.POSITIONAL_ONLY, Kind.POSITIONAL_OR_KEYWORD}
 _BY_NAME: Final = {Kind.POSITIONAL_OR_KEYWORD, Kind.KEYWORD_ONLY}
 
-_known: Final[WeakKeyDictionary[type, Checks]] = WeakKeyDictionary()
+_checks_of_class: Final[WeakKeyDictionary[type, Checks]] = WeakKeyDictionary()
 
 
 class _Signature:
-    """The signature of a class: annotations as written, without bounds."""
+    """The signature of a class, with annotations as in its source, but without bounds."""
 
     def __get__(self, described: object, cls: type) -> inspect.Signature:
         if described is not None:
@@ -114,7 +114,6 @@ class Described:
             return object.__new__(cls)
 
         def __call__(self, *_args: object, **_named: object) -> NoReturn:
-            """Refuse: only operators are called."""
             _refuse_call(type(self))
 
         def __reduce__(self) -> tuple[object, ...]:
@@ -145,7 +144,7 @@ class Described:
 
 
 def settle(described: object, refusal: type[FabricError], who: str | None = None) -> None:
-    """Check and convert the fields of a dataclass; raise ``refusal`` for a wrong value."""
+    """Check and convert the fields of a dataclass; raise a ``refusal`` for a wrong value."""
     cls = type(described)
     for name, check in field_checks(cls):
         value = getattr(described, name)
@@ -155,26 +154,26 @@ def settle(described: object, refusal: type[FabricError], who: str | None = None
 
 
 def field_checks(cls: type) -> Checks:
-    """Return the fields of ``cls`` with their checks, which are worked out once."""
-    checks = _known.get(cls)
+    """Return the names of the fields of ``cls``, each with its check."""
+    checks = _checks_of_class.get(cls)
     if checks is None:
-        checks = _known[cls] = tuple(_field_checks(cls))
+        checks = _checks_of_class[cls] = tuple(_field_checks(cls))
     return checks
 
 
 def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
     for field in dataclasses.fields(cls):
-        owner = next(each for each in cls.__mro__ if field.name in inspect.get_annotations(each))
+        owner = next(base for base in cls.__mro__ if field.name in inspect.get_annotations(base))
         yield field.name, _evaluated(field.type, _namespace_of(owner))
 
 
 def _namespace_of(cls: type) -> dict[str, object]:
-    # A program that is executed again has a new module of the same name.
+    # If a program was executed again, sys.modules has another module of this name.
     functions = map(inspect.unwrap, filter(inspect.isfunction, vars(cls).values()))
-    names = (each.__globals__ for each in functions)
-    own = (each for each in names if each.get("__name__") == cls.__module__)
-    module = sys.modules.get(cls.__module__)
-    return next(own, {} if module is None else vars(module))
+    for function in functions:
+        if function.__globals__.get("__name__") == cls.__module__:
+            return function.__globals__
+    return vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
 
 
 def _evaluated(annotation: object, names: dict[str, object]) -> Check:
@@ -206,20 +205,21 @@ def _check_class(cls: type[Described]) -> None:
 
 
 def _check_attributes(cls: type[Described]) -> None:
-    ours = [each for each in cls.__mro__ if is_ours(each)]
-    names = {name for each in cls.__mro__ for name in vars(each)}
-    for name in sorted(each for each in names if not each.startswith("_")):
+    """Check attributes of a user's class against the annotations of the fabric's bases."""
+    ours = [base for base in cls.__mro__ if is_ours(base)]
+    names = {name for base in cls.__mro__ for name in vars(base) if not name.startswith("_")}
+    for name in sorted(names):
         value = inspect.getattr_static(cls, name)
         # The value of a property is unknown; a function instead of a value is a mistake.
         if inspect.isfunction(value) or not hasattr(value, "__get__"):
-            for check in [check for each in ours for check in _attribute_check(each, name)]:
+            for check in [check for base in ours for check in _attribute_check(base, name)]:
                 _settled(cls.__name__, name, value, check)
 
 
 def _attribute_check(owner: type, name: str) -> Iterator[Check]:
-    above = vars(owner).get(name)
-    if isinstance(above, property):
-        function = above.fget
+    attribute = vars(owner).get(name)
+    if isinstance(attribute, property):
+        function = attribute.fget
         assert function is not None
         yield _evaluated(inspect.get_annotations(function)["return"], function.__globals__)
     elif name in inspect.get_annotations(owner):
@@ -232,7 +232,8 @@ def refuse(
     """Raise an error about the user's program.
 
     Raises:
-        FabricError: of this kind, at ``place``, else at the line of the user's program that runs.
+        FabricError: of this ``kind``, at ``place``. The default place is the line of the user's
+            program that is executing.
     """
     file, line = place or blamed_place() or (None, None)
     raise kind(message, file=file, line=line) from None
@@ -256,15 +257,15 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if not checks:
-            for name, each in signature.parameters.items():
-                check = _evaluated(each.annotation, names)
-                several = each.kind is Kind.VAR_POSITIONAL
+            for name, parameter in signature.parameters.items():
+                check = _evaluated(parameter.annotation, names)
+                several = parameter.kind is Kind.VAR_POSITIONAL
                 checks[name] = tuple_of([check], None) if several else check
         binding.check(who, args, kwargs)
         placed: list[Any] = list(map(settled, binding.by_place, args))
         if binding.rest is not None:
             placed += settled(binding.rest, args[len(binding.by_place) :])
-        # The function itself checks the values of its ``**`` parameter.
+        # Values of a ``**`` parameter are checked by the function.
         named: dict[str, Any] = {
             name: settled(name, value) if name in binding.by_name else value
             for name, value in kwargs.items()
@@ -277,26 +278,23 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 class Binding:
     """Compares the arguments of calls with a signature.
 
-    Whether a call fits depends only on the number of values and the names, which are remembered.
+    A call fits or not by its number of positional arguments and the names of the others. The
+    shapes of calls that fit are remembered.
 
     Attributes:
-        by_place, by_name: parameters that take a value by its place, or by its name.
-        rest: the parameter for further values; None if there is none.
+        by_place, by_name: names of parameters that may be given by place, or by name.
+        rest: the name of the ``*`` parameter; None without one.
     """
 
     def __init__(self, signature: inspect.Signature) -> None:
         parameters = signature.parameters.values()
-        self._parameters: Final = [each for each in parameters if each.name != "self"]
-        self.by_place: Final = [each.name for each in parameters if each.kind in _BY_PLACE]
-        self.by_name: Final = dict.fromkeys(
-            each.name for each in self._parameters if each.kind in _BY_NAME
-        )
+        self._parameters: Final = [p for p in parameters if p.name != "self"]
+        self.by_place: Final = [p.name for p in parameters if p.kind in _BY_PLACE]
+        self.by_name: Final = dict.fromkeys(p.name for p in self._parameters if p.kind in _BY_NAME)
         self._required: Final = {
-            each.name
-            for each in parameters
-            if each.default is each.empty and each.kind in _BY_PLACE | _BY_NAME
+            p.name for p in parameters if p.default is p.empty and p.kind in _BY_PLACE | _BY_NAME
         }
-        kinds = {each.kind: each.name for each in parameters}
+        kinds = {p.kind: p.name for p in parameters}
         self.rest: Final = kinds.get(Kind.VAR_POSITIONAL)
         self._takes_any_name: Final = Kind.VAR_KEYWORD in kinds
         self._fitting: Final[set[tuple[object, ...]]] = set()
@@ -317,25 +315,25 @@ class Binding:
             return
         form = f"{who}{self._form()}"
         if unknown:
-            name = next(each for each in named if each not in matched)
+            name = next(given for given in named if given not in matched)
             names = list(self.by_name)
             wanted = one_of(names, name) if names else f"no names, as in {form}"
             refuse(f"{who}: {name} is given: expected {wanted}")
         if too_many:
             refuse(f"{who}: too many values are given: expected {form}")
-        wrong = [each.name for each in self._parameters if each.name in (twice or missing)]
-        what = "{} is given twice" if twice else "nothing is given for {}"
-        refuse(f"{who}: {what.format(', '.join(wrong))}: expected {form}")
+        wrong = ", ".join(p.name for p in self._parameters if p.name in (twice or missing))
+        fault = f"{wrong} is given twice" if twice else f"nothing is given for {wrong}"
+        refuse(f"{who}: {fault}: expected {form}")
 
     def _form(self) -> inspect.Signature:
         """Return the signature without annotations, with dots for defaults."""
         return inspect.Signature(
             [
-                each.replace(
-                    annotation=each.empty,
-                    default=each.empty if each.default is each.empty else Verbatim("..."),
+                p.replace(
+                    annotation=p.empty,
+                    default=p.empty if p.default is p.empty else Verbatim("..."),
                 )
-                for each in self._parameters
+                for p in self._parameters
             ]
         )
 
@@ -363,6 +361,7 @@ def _settled(
 
 
 def _takers(kind: type[Described]) -> list[str]:
+    """Return the names of classes that have a field for an instance of ``kind``."""
     home = kind.__module__.partition(".")[0]
     offered = getattr(sys.modules.get(home), "__all__", None)
     names = {
@@ -377,11 +376,11 @@ def _takers(kind: type[Described]) -> list[str]:
 
 
 def frozen_error(error: BaseException | None) -> ProgramError | None:
-    """Return the error for an ``__init__`` that sets a field, None for other errors."""
+    """Return the error for a user's ``__init__`` that sets a field; None for other errors."""
     if not isinstance(error, dataclasses.FrozenInstanceError):
         return None
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    owner = next(type(each.f_locals["self"]) for each in frames if "self" in each.f_locals)
+    owner = next(type(frame.f_locals["self"]) for frame in frames if "self" in frame.f_locals)
     file, line = raising_place(error) or calling_place()
     return ProgramError(
         f"{owner.__name__}: {error}: expected a field of a class with @dataclass(frozen=True), "
@@ -393,7 +392,7 @@ def frozen_error(error: BaseException | None) -> ProgramError | None:
 
 def _refuse_call(cls: type[Described]) -> NoReturn:
     name = cls.__name__
-    defaults = [each.default for each in inspect.signature(cls).parameters.values()]
+    defaults = [parameter.default for parameter in inspect.signature(cls).parameters.values()]
     instance = f"{name}(...)" if inspect.Parameter.empty in defaults else f"{name}()"
     calls = " or ".join(f"{taker}({instance})(stream)" for taker in _takers(cls))
     refuse(
@@ -411,12 +410,12 @@ def _descriptions() -> list[type[Described]]:
 
 
 class Section(Described):
-    """A frozen dataclass whose fields are the keys of a section; a key with None is left out."""
+    """A frozen dataclass whose fields are the keys of a section. A missing key is None."""
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
 
     def _stated(self) -> dict[str, object]:
-        """Return keys and values as in a file; empty if the file has no such section."""
+        """Return the keys and values as a file would state them; empty to omit the section."""
         values = {key: getattr(self, key) for key, _ in field_checks(type(self))}
         return {
             key: list(value) if isinstance(value, tuple) else value
@@ -447,12 +446,13 @@ def described_section(
             what = f"has no key {key} (found {key} = {found_text(value)}): expected {expected}"
             refuse_key(f"[{name}] {what}", file, *place, key)
     missing = [
-        each.name
-        for each in dataclasses.fields(section)  # type: ignore[arg-type]
-        if each.default is each.default_factory is dataclasses.MISSING and each.name not in values
+        field.name
+        for field in dataclasses.fields(section)  # type: ignore[arg-type]
+        if field.default is field.default_factory is dataclasses.MISSING
+        and field.name not in values
     ]
     if missing:
-        by_type = groupby(missing, lambda each: checks[each].text)
+        by_type = groupby(missing, lambda key: checks[key].text)
         expected = "; ".join(f"{text} for {', '.join(keys)}" for text, keys in by_type)
         refuse_key(f"[{name}] has no {', '.join(missing)}: expected {expected}", file, *place)
     try:

@@ -1,4 +1,4 @@
-"""Numbers that are written as text: on the command line, in the axes of a study."""
+"""Reads numbers from texts, such as arguments of the command line and values of a study."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?"
 _NUMBER: Final = re.compile(NUMBER, re.ASCII)
 
 _LONGEST: Final = 999
-"""Python reads no integer of many thousand digits."""
+"""Digits; Python refuses to read integers of several thousand digits."""
 
 
 def number_of(text: str) -> int | float | None:
-    """Return the number in ``text`` or None; ``1e9`` and ``8.0`` are integers."""
+    """Return the number in ``text``; None if it is not a number. ``1e9`` and ``8.0`` are ints."""
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
         return None
     exact = Decimal(text)

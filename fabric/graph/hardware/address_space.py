@@ -1,4 +1,4 @@
-"""Parts of the address space of off-chip memory: regions of tensors, bursts of tiles."""
+"""Addresses in off-chip memory: regions of tensors, and bursts of tiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Burst(NamedTuple):
     row-major tensor has the row pitch of the tensor.
 
     Attributes:
-        address: of the first byte, in the program's one address space.
+        address: of the first byte, in the address space that all tensors of a program share.
         rows: at least 1.
         row_bytes: at least 1.
         pitch_bytes: from the first byte of a row to the first byte of the next row.
@@ -33,7 +33,7 @@ class Burst(NamedTuple):
 class Region(NamedTuple):
     """The addresses of an off-chip tensor, tile by tile.
 
-    Tiles are numbered row-major. Without a known tiling, numbers count bytes.
+    Tiles are numbered row-major. If the tiling is unknown, a tile is a byte.
 
     Attributes:
         write: the operator writes the tensor; otherwise it reads it.
@@ -52,7 +52,7 @@ class Region(NamedTuple):
     row_pitch_bytes: int | None = None
 
     def burst(self, rows: int, row_bytes: int, number: int) -> Burst:
-        """Return the burst that moves ``rows`` of ``row_bytes``, from tile ``number`` on."""
+        """Return the burst of ``rows`` rows of ``row_bytes`` bytes, which begins at a tile."""
         first_address, _, write, across, tile_pitch_bytes, band_pitch_bytes, pitch_bytes = self
         address = (
             first_address + number // across * band_pitch_bytes + number % across * tile_pitch_bytes

@@ -1,6 +1,6 @@
-"""The hardware description: a TOML file as a frozen, checked value, with prices.
+"""The sections of a hardware file as frozen, checked dataclasses.
 
-An area is a range from low to high. Missing numbers are unknown, not 0.
+Prices and areas that are missing are unknown, not 0.
 """
 
 from __future__ import annotations
@@ -76,8 +76,7 @@ class EnergyDescription(Section):
 
     @property
     def is_stated(self) -> bool:
-        """Whether anything has a price."""
-        return any(each is not None for each in vars(self).values())
+        return any(price is not None for price in vars(self).values())
 
     def flop_picojoules(self, dtype: str) -> float | None:
         """Return the energy of one operation on numbers of the element type ``dtype``."""
@@ -136,8 +135,7 @@ class AreaDescription(Section):
 
     @property
     def is_stated(self) -> bool:
-        """Whether anything has an area."""
-        return any(isinstance(each, tuple) for each in vars(self).values())
+        return any(isinstance(value, tuple) for value in vars(self).values())
 
     def flop_mm2(self, dtype: str) -> Range | None:
         """Return the area of one operation a cycle on numbers of the element type ``dtype``."""
@@ -403,17 +401,16 @@ class Hardware(Section):
 
 
 class Pages(NamedTuple):
-    """Memory units of ``unit_bytes``, allocated in whole pages. Allocations share no page."""
+    """Memory units that are allocated in whole pages. Two allocations do not share a page."""
 
     page_bytes: int
     unit_bytes: int
 
     def of(self, size_bytes: int) -> int:
-        """Return the number of pages of an allocation."""
         return -(-size_bytes // self.page_bytes)
 
     def within(self, capacity_bytes: int) -> int:
-        """Return the number of pages in ``capacity_bytes``; the last unit may be smaller."""
+        """Return the pages in ``capacity_bytes``, of which the last unit may have a part only."""
         units, rest_bytes = divmod(capacity_bytes, self.unit_bytes)
         return units * (self.unit_bytes // self.page_bytes) + rest_bytes // self.page_bytes
 
@@ -421,11 +418,10 @@ class Pages(NamedTuple):
         """Return the least capacity with ``pages`` pages."""
         units, rest = divmod(pages, self.unit_bytes // self.page_bytes)
         if units and not rest:
-            # The rest of the last unit after its last page is not needed.
+            # The last unit is full: the bytes after its last page are not needed.
             units, rest = units - 1, self.unit_bytes // self.page_bytes
         return units * self.unit_bytes + rest * self.page_bytes
 
     @property
     def number_bits(self) -> int:
-        """The bits of a page's number within its memory unit."""
         return (self.unit_bytes // self.page_bytes - 1).bit_length()

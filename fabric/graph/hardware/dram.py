@@ -61,9 +61,9 @@ Cycles: TypeAlias = Annotated[int, Bounds(0, 2**20)]
 Banks: TypeAlias = Annotated[int, Bounds(1, 2**5)]
 
 Unstated = TypeVar("Unstated", bound=NoneType)  # type: ignore[nonetype-type]
-"""``None`` if a preset may have the value, ``Never`` if all values are stated.
+"""``None`` if a preset may supply missing values, ``Never`` if all values are stated.
 
-Fields are checked at run time by its bound, which has to be a class.
+The bound is a class, since values are checked against it at run time.
 """
 
 _OF_PRESET: Final[Any] = None
@@ -199,7 +199,7 @@ _NAMED: Final[dict[str, Callable[[Widths], tuple[str, ...]]]] = {
 
 
 def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tuple[int, ...]]:
-    """Return a mask for each bit of each field: the bits of the request number to xor."""
+    """Return, for each bit of each field, a mask of the bits of the request number to xor."""
     if isinstance(mapping, str):
         if mapping not in _NAMED:
             names = one_of([repr(name) for name in _NAMED], repr(mapping))
@@ -216,7 +216,7 @@ def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tu
         for source in piece.sources:
             bits = list(map(xor, bits, _source(source, piece, placed, used)))
         masks[piece.field] += bits
-    field_masks = {field: tuple(each) for field, each in masks.items()}
+    field_masks = {field: tuple(bits) for field, bits in masks.items()}
     _check_distinct(field_masks)
     return field_masks
 
@@ -233,16 +233,16 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
             times = counted(open_.count(field), "time")
             found = f"has {field} {times} without a number of bits"
             _refuse(found, "one such entry, for the remaining bits")
-    all_ = {**widths, "row": _ROW_BITS}
+    wanted = {**widths, "row": _ROW_BITS}
     left = {
-        field: bits - sum(width or 0 for each, width, _ in stated if each == field)
-        for field, bits in all_.items()
+        field: bits - sum(width or 0 for name, width, _ in stated if name == field)
+        for field, bits in wanted.items()
     }
     for field, bits in left.items():
         if bits < 0 or (bits > 0 and field not in open_):
             does = "drops" if bits > 0 else "repeats"
-            found = f"{does} {counted(abs(bits), 'bit')} of {field} (found {all_[field] - bits})"
-            _refuse(found, f"{all_[field]} in all")
+            found = f"{does} {counted(abs(bits), 'bit')} of {field} (found {wanted[field] - bits})"
+            _refuse(found, f"{wanted[field]} in all")
     pieces, low = [], 0
     for text, (field, width, sources) in zip(mapping, stated, strict=True):
         room = REQUEST_NUMBER_BITS - low
@@ -257,7 +257,7 @@ def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
 
 
 def _read(text: str) -> tuple[str, int | None, tuple[str, ...]]:
-    first, *sources = [each.strip() for each in text.split("^")]
+    first, *sources = [part.strip() for part in text.split("^")]
     match = _PIECE.fullmatch(first)
     if match is None:
         forms = "FIELD:BITS or FIELD, as in column:4 and row, and bits to xor"
@@ -280,13 +280,13 @@ def _source(text: str, piece: _Piece, placed: dict[str, list[int]], used: int) -
         above = [1 << bit for bit in range(end, REQUEST_NUMBER_BITS) if used >> bit & 1]
         return [sum(above[bit :: piece.width]) for bit in range(piece.width)]
     _check_field(match["field"], piece.text)
-    first, end, there = int(match["first"]), int(match["end"]), placed[match["field"]]
+    first, end, field_bits = int(match["first"]), int(match["end"]), placed[match["field"]]
     if end - first != piece.width:
         bits = f"{counted(piece.width, 'bit')} xor {max(end - first, 0)}"
         _refuse(f"has {piece.text!r}, {bits}", "equal numbers of bits")
-    if end > len(there):
-        _refuse(f"has {piece.text!r}", f"bits of the {len(there)} of {match['field']}")
-    return there[first:end]
+    if end > len(field_bits):
+        _refuse(f"has {piece.text!r}", f"bits of the {len(field_bits)} of {match['field']}")
+    return field_bits[first:end]
 
 
 def _check_field(field: str, text: str) -> None:
@@ -297,8 +297,8 @@ def _check_field(field: str, text: str) -> None:
 def _check_distinct(masks: dict[str, tuple[int, ...]]) -> None:
     """Refuse linearly dependent masks, which map two addresses to one location."""
     leading: dict[int, int] = {}
-    for field, each in masks.items():
-        for bit, mask in enumerate(each):
+    for field, field_masks in masks.items():
+        for bit, mask in enumerate(field_masks):
             rest = mask
             while rest.bit_length() in leading:
                 rest ^= leading[rest.bit_length()]

@@ -21,8 +21,8 @@ _EXPECTED: Final = "a hardware description in TOML"
 def load_hardware(path: Path | str) -> Hardware:
     """Read a hardware description from a TOML file.
 
-    Files of ``programs/hardware`` may be named without folder and suffix: ``"paper_priced"``.
-    ``[hbm] model`` selects the model of the memory, and so the other keys of the section.
+    A file of ``programs/hardware`` may be named without folder and suffix: ``"paper_priced"``.
+    ``[hbm] model`` selects the model of the memory, which defines the other keys of the section.
 
     Raises:
         ConfigurationError: the file cannot be read, is not TOML, or has an unknown section or key,
@@ -32,12 +32,12 @@ def load_hardware(path: Path | str) -> Hardware:
 
 
 def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
-    """Return a hardware description with other values for ``SECTION.KEY``."""
+    """Return the hardware of a file, or the default, after setting ``keys`` (``SECTION.KEY``)."""
     file = None if path is None else hardware_file(path)
     sections = {} if file is None else read_toml(file, _EXPECTED)
     memory, model = sections.get("hbm"), MODELS.get(str(keys.get("hbm.model")))
     if isinstance(memory, dict) and model and memory.get("model", "flat") != model.model:
-        model_keys = {each.name for each in fields(model)}  # keys of the file's memory do not apply
+        model_keys = {field.name for field in fields(model)}  # other keys belong to another model
         sections["hbm"] = {key: value for key, value in memory.items() if key in model_keys}
     for name, value in keys.items():
         section, point, key = name.partition(".")

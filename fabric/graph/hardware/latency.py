@@ -1,4 +1,4 @@
-"""The latency of a channel: in cycles forward and back, and over a mesh of sites.
+"""The latency of a channel: stated in cycles, or computed from a route on a mesh of sites.
 
 Routes are dimension-ordered (first along the row), which cannot deadlock.
 """
@@ -56,7 +56,6 @@ class Hop(Described):
 
     @override
     def __str__(self) -> str:
-        """Return what ``parse`` reads."""
         return f"{self.forward_cycles}+{self.backward_cycles}"
 
 
@@ -81,7 +80,7 @@ class Route(NamedTuple):
 
     Attributes:
         links: numbers of injection, mesh and absorption links, each once.
-        cycles: until the head arrives at the target, or at the last target of a tree.
+        cycles: from the source until the head of a transfer arrives at the farthest target.
     """
 
     links: tuple[int, ...]
@@ -139,7 +138,6 @@ class Mesh(Section):
 
     @property
     def limits(self) -> bool:
-        """Whether a transfer may have to wait for a link."""
         return any(capacity is not None for capacity in self.capacities)
 
     @cached_property
@@ -207,7 +205,7 @@ class Mesh(Section):
         return self.tree(source, [target])
 
     def tree(self, source: Site, targets: Iterable[Site]) -> Route:
-        """Return the routes from ``source`` to ``targets`` as one tree, which has each link once.
+        """Return the tree of routes from ``source`` to ``targets``, which share their links.
 
         Raises:
             ConfigurationError: a site is not on the mesh.

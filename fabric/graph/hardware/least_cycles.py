@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool) -> int:
-    """Return the cycles from the start of a burst, in cycle t, until the client sees it complete.
+    """Return the fewest cycles from the start of a burst until the client sees it complete.
 
-    One bundle a cycle arrives, the first in cycle t + 1.
+    The burst starts in cycle t. One bundle a cycle arrives, the first one in cycle t + 1.
 
     * Flat: a channel starts its first request in cycle t + 2 at the earliest. The last start
       belongs to the last bundle or to the busiest channel. Start-up and latency follow.
@@ -21,14 +21,14 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
       last request are ``ccd_l_cycles`` apart. The busiest pseudo channel is also refreshed. The
       data of a read follow the last command.
 
-    The client sees completion a cycle later. A prefetched tile may be ready when it is requested.
+    The client sees the completion one cycle later. A prefetched tile may be ready at its request.
     """
     if type(memory) is FlatDescription:
         bundles = -(-requests // memory.requests_per_bundle)
         queue = _flat_queue_cycles(memory, requests)
         answer = memory.startup_cycles + memory.latency_cycles
         return 2 + max(bundles - 1, queue) + answer + 1
-    # Most runs use the flat memory, and need not import other models.
+    # Runs with the flat memory do not wait for imports of other models.
     from fabric.graph.hardware.memory_models import BankedDescription, FixedDescription
 
     if type(memory) is BankedDescription:
@@ -48,10 +48,10 @@ def least_burst_cycles(memory: OffChipDescription, requests: int, *, write: bool
 
 
 def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> int:
-    """Return the cycles until all clients have seen their requests complete, 0 if unknown.
+    """Return the fewest cycles until all clients have seen their requests complete, 0 if unknown.
 
-    They count from the cycle in which the first request may start. The busiest channel (or pseudo
-    channel) serves at least its share.
+    The cycles count from the start of the first burst. The busiest channel (or pseudo channel)
+    serves at least its share of the requests.
     """
     requests = reads + writes
     if type(memory) is FlatDescription:
@@ -67,7 +67,6 @@ def least_shared_cycles(memory: OffChipDescription, reads: int, writes: int) -> 
 
 
 def most_ahead_requests(memory: OffChipDescription) -> int:
-    """Return the most requests of a client that the memory prefetches."""
     if type(memory) is FlatDescription:
         return 0
     from fabric.graph.hardware.memory_models import BankedDescription
@@ -80,8 +79,8 @@ def _flat_queue_cycles(memory: FlatDescription, requests: int) -> int:
 
 
 def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
-    # Commands wait for the bus, and rfc_cycles for each refresh. A due refresh waits for the
-    # requests of open rows; this changes nothing if it takes at most rfc_cycles.
+    # Commands wait for the bus, and rfc_cycles for each refresh. A due refresh first waits for
+    # requests to open rows. Only the part of this wait above rfc_cycles delays further refreshes.
     dram = memory.dram
     bursts = memory.request_bytes // dram.burst_bytes
     of_channel = -(-requests // memory.channels)
@@ -96,10 +95,10 @@ def _banked_queue_cycles(memory: BankedDescription, requests: int) -> int:
 
 
 def most_drain_cycles(memory: BankedDescription) -> int:
-    """Return the most cycles that a due refresh waits for columns.
+    """Return the most cycles that a due refresh waits for requests to open rows.
 
-    Each bank may have an open row with a pending request. The bus turns to reads and to
-    writes, once each, and other buses may take command slots.
+    Each bank may have an open row with a pending request. The bus turns to reads once and to
+    writes once. Other buses may take command slots.
     """
     dram = memory.dram
     banks = dram.bank_groups * dram.banks

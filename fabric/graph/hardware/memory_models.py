@@ -24,7 +24,9 @@ from fabric.graph.hardware.dram import (
 from fabric.messages.errors import ConfigurationError
 
 SENT_REQUESTS: Final = 4
-"""Requests that the arbiter has sent and ``reads_in_flight`` does not count: two queues of two."""
+"""Requests that the arbiter has sent and that are in two queues of two.
+
+``reads_in_flight`` does not count them."""
 
 BytesInCycle: TypeAlias = Annotated[int, Bounds(1, 2**31 - 1)]
 
@@ -187,7 +189,7 @@ _AT_LEAST: Final = {
     "faw_cycles": ("rrd_s_cycles",),
     "write_high_percent": ("write_low_percent",),
 }
-"""Keys, each with the keys that add up to its least value."""
+"""For each key, the keys whose sum is its least value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +267,7 @@ class BankedDescription(OffChipDescription, DramDescription[None]):
             if values[key] & (values[key] - 1):
                 yield f"{key} is {values[key]}: expected a power of two"
         for key, others in _AT_LEAST.items():
-            least = sum(values[each] for each in others)
+            least = sum(values[other] for other in others)
             if values[key] < least:
                 yield f"{key} is {values[key]}: expected at least {least}, {' + '.join(others)}"
         bursts = self.request_bytes // values["burst_bytes"]
@@ -294,12 +296,12 @@ _OWN: Final = (
     ArbitratedBanksDescription,
 )
 
-MODELS: Final[dict[str, type[OffChipDescription]]] = {each.model: each for each in _OWN}
+MODELS: Final[dict[str, type[OffChipDescription]]] = {kind.model: kind for kind in _OWN}
 """The description of each model; the first one is the default."""
 
 
 def add_model(description: type[OffChipDescription]) -> None:
-    """Let hardware files choose ``description`` by its name."""
+    """Let hardware files select ``description`` by its ``model``."""
     if not issubclass(description, OffChipDescription):
         _refuse(description, "is not an OffChipDescription", "a subclass of it")
     name = getattr(description, "model", None)
@@ -307,7 +309,7 @@ def add_model(description: type[OffChipDescription]) -> None:
         _refuse(description, f"has the model {name!r}", "a name for [hbm] model")
     if MODELS.get(name) in _OWN:
         _refuse(description, f"has the model {name!r}, one of the fabric's own", "another name")
-    open_fields = [each.name for each in fields(description) if each.default is MISSING]
+    open_fields = [field.name for field in fields(description) if field.default is MISSING]
     if open_fields:
         _refuse(description, f"has no default for {', '.join(open_fields)}", "one for each field")
     MODELS[name] = description
