@@ -25,7 +25,6 @@ def _quoted(text: str) -> str:
 
 
 def read_depths(path: Path) -> dict[str, int]:
-    """Return the depths in a file, by channel."""
     content = read_toml(path, "a file with [depths]")
     depths = content.get("depths")
     if set(content) != {"depths"} or not isinstance(depths, dict):

@@ -32,17 +32,18 @@ _ROUNDS: Final = 200
 """Most solutions of the master: interchangeable channels lead to very many cuts."""
 
 _PARTS: Final = 1_000_000
-"""The search stops if the gap is at most a millionth of the bound."""
+"""The search stops if the cost is above the bound by at most a millionth of the bound."""
 
 _EVENTS: Final = 4_000_000_000
 """Most timed events of records for one answer, about a minute."""
 
 
 def exact(oracle: Oracle, lower: Depths, start: Depths, *, evaluations: int | None = None) -> Found:
-    """Return depths of least cost, up to a millionth, or the best found and their gap.
+    """Return the cheapest depths found, and a lower bound of the cost.
 
-    ``lower`` is from ``search.lower_bounds``; ``start``, from ``search.search``, keeps the limits.
-    ``evaluations``: most vectors of depths to time; by default about a minute's work.
+    The search stops if both are equal up to a millionth, or after ``evaluations`` timed vectors of
+    depths, by default about a minute's work. ``lower`` is from ``search.lower_bounds``. ``start``,
+    from ``search.search``, keeps the limits.
     """
     problem = oracle.problem
     master = Master(problem, lower)
@@ -88,7 +89,7 @@ _ROUNDING: Final = 1e-6
 class Master:
     """The integer program of costs and cuts.
 
-    A binary of a variable and a depth states whether the variable has at least this depth.
+    Each of its binaries states whether a variable has at least a certain depth.
     """
 
     def __init__(self, problem: Problem, lower: Depths) -> None:
@@ -101,8 +102,7 @@ class Master:
         return len(self._cuts)
 
     def add(self, escapes: Escapes) -> None:
-        """Add a cut; equal cuts count once."""
-        self._cuts[frozenset(escapes.items())] = None
+        self._cuts[frozenset(escapes.items())] = None  # equal cuts count once
 
     def solve(self) -> tuple[Depths | None, int]:
         """Return the cheapest depths that satisfy all cuts, and a lower bound of their cost.
@@ -136,8 +136,8 @@ class Master:
         if solved.x is None:
             return None, bound
         depths = list(self._lower)
-        for (number, depth), is_so in zip(columns, solved.x.tolist(), strict=True):
-            if is_so > 0.5:
+        for (number, depth), binary in zip(columns, solved.x.tolist(), strict=True):
+            if binary > 0.5:
                 depths[number] = depth
         return tuple(depths), bound
 
@@ -176,9 +176,9 @@ def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
 
 
 def cuts_around(oracle: Oracle, lower: Depths, depths: Depths) -> Iterator[Escapes]:
-    """Yield a cut for each variable that cannot be lowered, unless its lower bound says so.
+    """Yield a cut for each variable that cannot have one slot less than in ``depths``.
 
-    ``depths`` keep the limits.
+    ``depths`` keep the limits. Variables at their lower bound need no cut.
     """
     for number, depth in enumerate(depths):
         if depth > lower[number]:

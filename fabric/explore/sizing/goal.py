@@ -83,7 +83,6 @@ class Task:
         return tuple(case.unbounded.record for case in self.cases)
 
     def problem(self, records: Sequence[Record]) -> Problem:
-        """Return the problem with a record for each input."""
         limits = tuple(map(Limit, records, self.limits))
         return Problem(self.variables, limits, self.cost)
 
@@ -94,12 +93,12 @@ class Task:
     def known_cycles(self, depths: Depths) -> tuple[int | None, ...] | None:
         """Return the cycles of all inputs with ``depths``; None if one has not run."""
         options = self.problem(self.unbounded).options(depths)
-        if not all(case.has_run(options) for case in self.cases):
-            return None
-        return tuple(None if each is None else each.cycles for each in self.run(depths))
+        return self.cycles(depths) if all(case.has_run(options) for case in self.cases) else None
+
+    def cycles(self, depths: Depths) -> tuple[int | None, ...]:
+        return tuple(None if ran is None else ran.cycles for ran in self.run(depths))
 
     def keeps(self, ran: Sequence[Ran | None]) -> bool:
-        """Whether the runs of all inputs keep the goal."""
         return all(
             each is not None and each.cycles <= limit
             for each, limit in zip(ran, self.limits, strict=True)
@@ -126,13 +125,8 @@ class Task:
         return tuple(dict.fromkeys(sentences))
 
     @property
-    def is_timeless(self) -> bool:
-        """Whether the runs only have to end."""
-        return all(limit == NO_LIMIT for limit in self.limits)
-
-    @property
     def can_prove(self) -> bool:
         """Whether the records prove that depths keep the goal."""
-        if self.is_timeless:
+        if all(limit == NO_LIMIT for limit in self.limits):  # the runs only have to end
             return all(record.orders_are_fixed for record in self.unbounded)
         return all(record.determinate for record in self.unbounded)

@@ -18,7 +18,6 @@ from fabric.analysis.depths.search import lower_bounds, search
 from fabric.explore.sizing.exact import exact
 from fabric.explore.sizing.goal import Task
 from fabric.explore.sizing.high_water import high_water, sized_at_most
-from fabric.explore.sizing.running import Ran
 
 _MOST_EVENTS: Final = 3_000_000
 """Events of all runs together, about a minute; the same on every machine."""
@@ -31,7 +30,10 @@ METHODS: Final[tuple[Method, ...]] = ("search", "exact", "high-water", "paper-lp
 
 
 class NearestError(Exception):
-    """No tried depths keep the goal; ``cycles`` are the least per input, None if all got stuck."""
+    """No tried depths keep the goal.
+
+    ``cycles`` has the fewest cycles of each input, None if all its runs got stuck.
+    """
 
     def __init__(self, cycles: Sequence[int | None]) -> None:
         super().__init__(cycles)
@@ -44,36 +46,33 @@ class _Best:
         self.problem: Final = task.problem(task.unbounded)
         events = sum(len(record.events) for record in task.unbounded)
         self.left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
-        tried: list[tuple[Ran | None, ...]] = []
+        self._tried_cycles: Final[list[list[int | None]]] = []
         problem = self.problem
         proposed = {problem.least, task.now, high_water(problem)}
         if any(record.shares_links for record in task.unbounded):
             # A record has no waits for links, and so too few slots in use.
             proposed.add(sized_at_most(problem, lambda retimer: np.diff(retimer.base)))
         for depths in sorted(proposed, key=problem.cost_of):
-            if self.takes(depths, tried):
+            if self.takes(depths):
                 return
+        of_inputs = zip(*self._tried_cycles, strict=True)
         raise NearestError(
-            [
-                min((each.cycles for each in runs if each is not None), default=None)
-                for runs in zip(*tried, strict=True)
-            ]
+            [min((x for x in cycles if x is not None), default=None) for cycles in of_inputs]
         )
 
-    def takes(self, depths: Depths, tried: list[tuple[Ran | None, ...]] | None = None) -> bool:
+    def takes(self, depths: Depths) -> bool:
         if self._task.known_cycles(depths) is None:
             self.left -= 1
         runs = self._task.run(depths)
-        if tried is not None:
-            tried.append(runs)
+        self._tried_cycles.append([None if ran is None else ran.cycles for ran in runs])
         if not self._task.keeps(runs):
             return False
-        self.depths, self.ran = depths, [each for each in runs if each is not None]
+        self.depths, self.ran = depths, [ran for ran in runs if ran is not None]
         return True
 
 
 def validated(task: Task, method: Method) -> tuple[Depths, int]:
-    """Return depths that keep the goal in runs of all inputs, and the number of timings."""
+    """Return depths that keep the goal in runs of all inputs, and the number of timed vectors."""
     best = _Best(task)
     cost_of = best.problem.cost_of
     evaluations = 0
@@ -94,7 +93,7 @@ def validated(task: Task, method: Method) -> tuple[Depths, int]:
 
 
 def _lowered(best: _Best) -> bool:
-    # Depths are lowered one by one, the most expensive first. Returns whether any was lowered.
+    # Lowers each depth slot by slot, the most expensive first. Returns whether one was lowered.
     problem, before = best.problem, best.depths
     above = [at for at, depth in enumerate(before) if depth > problem.least[at]]
     for at in sorted(above, key=lambda each: (-problem.cost_at(each, before[each]), each)):
@@ -105,7 +104,7 @@ def _lowered(best: _Best) -> bool:
 
 
 def _take_some(best: _Best, proposed: Depths) -> None:
-    # Bisects the number of proposed depths that keep the goal, largest savings first.
+    # Takes the proposed depths with the largest savings. Bisection finds how many keep the goal.
     problem, start = best.problem, best.depths
     saved = [
         problem.cost_at(at, depth) - problem.cost_at(at, less)
@@ -132,9 +131,10 @@ class Proposal(NamedTuple):
 
 
 def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
-    """Return the depths that ``method`` finds, if the largest depths keep the limits.
+    """Return the depths that ``method`` finds.
 
-    ``paper-lp`` takes the cheaper of its two equalisations that keeps them.
+    The largest depths have to keep the limits. ``paper-lp`` takes the cheaper of its two
+    equalisations that keeps them.
     """
     problem = oracle.problem
     bound = problem.cost_of(lower)
@@ -154,7 +154,6 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
 
 
 def _paper(oracle: Oracle, bound: int) -> Proposal:
-    """Return the cheaper of the linear program's answers that keep the limits."""
     from fabric.explore.sizing.paper_lp import paper_lp
 
     problem = oracle.problem

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Settled:
-    """The trend of answers with more inputs.
+    """The change of depths and cycles with the number of inputs.
 
     Attributes:
         repeats: number of inputs in the last answer.
@@ -60,7 +60,7 @@ _LEAST = 3
 
 
 def settled(answers: Sequence[Answer]) -> Settled:
-    """Return the trend of answers for 1, 2, 3 and more inputs."""
+    """Compare the answers for 1, 2, 3 and more inputs."""
     count, last = len(answers), answers[-1]
     periods = list(starmap(_period, pairwise(answers)))
     since = count

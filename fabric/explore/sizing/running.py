@@ -61,7 +61,6 @@ class Stuck(FabricError):  # noqa: N818 - named as Deadlock
 
     @cached_property
     def explained(self) -> DeadlockReport:
-        """The report of the deadlock, without a remedy."""
         return explain(self._run, self.ending)
 
 
@@ -81,8 +80,8 @@ def recorded(
     """Run ``program`` in timing mode, and record it.
 
     ``depths``: by ``consumer.input``; they override ``options.depths``. ``repeats``: number of
-    inputs back to back, for which operators without inputs run repeatedly. Assumptions about
-    streams hold for one input, and are checked only for one.
+    inputs back to back; operators without inputs then run once for each. Assumptions about streams
+    describe one input, and are checked only if ``repeats`` is 1.
     """
     plan = elaborate(program)
     recording = Recording(plan)
@@ -210,7 +209,6 @@ def programs_of(
 
 
 def check_alike(programs: Mapping[str, Program]) -> None:
-    """Check that all programs have the same channels."""
     options = {
         name: [edge.key for edge in elaborate(program).edges] for name, program in programs.items()
     }

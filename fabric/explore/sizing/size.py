@@ -117,31 +117,28 @@ def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Siz
         raise ConfigurationError("size: there is no program: expected at least one")
     options = Options.of(wanted)
     notify = (lambda _: None) if wanted.notify is None else users_code("notify")(wanted.notify)
-    found: list[Sizing] = []
-    for inputs in range(1, wanted.repeats + 1):
-        cases = tuple(Case(name, its, options, inputs, notify) for name, its in named.items())
-        records = [each.unbounded.record for each in cases]
+    sizings: list[Sizing] = []
+    for repeats in range(1, wanted.repeats + 1):
+        cases = tuple(Case(name, wired, options, repeats, notify) for name, wired in named.items())
+        records = [case.unbounded.record for case in cases]
         variables = variables_of(records, wanted.depths or {}, wanted.share)
-        found.append(sized(Task(cases, goal, variables, cost), wanted.method, wanted.objective))
-    last = found[-1]
-    others = [
-        Case(name, its, options, wanted.repeats, notify)
-        for name, its in (wanted.held_out or {}).items()
+        sizings.append(sized(Task(cases, goal, variables, cost), wanted.method, wanted.objective))
+    last = sizings[-1]
+    held_out = [
+        Case(name, wired, options, wanted.repeats, notify)
+        for name, wired in (wanted.held_out or {}).items()
     ]
+    answers = [Answer(each.depths, tuple(run.cycles for run in each.inputs)) for each in sizings]
     return replace(
         last,
         repeats=wanted.repeats,
-        settled=settled([_answer(each) for each in found]) if wanted.repeats > 1 else None,
-        held_out=tuple(_held_out(each, goal, last) for each in others),
+        settled=settled(answers) if wanted.repeats > 1 else None,
+        held_out=tuple(_held_out(case, goal, last) for case in held_out),
     )
 
 
-def _answer(found: Sizing) -> Answer:
-    return Answer(found.depths, tuple(each.cycles for each in found.inputs))
-
-
-def _held_out(case: Case, goal: Goal, found: Sizing) -> HeldOut:
-    ran = case.run(found.depths)
+def _held_out(case: Case, goal: Goal, sizing: Sizing) -> HeldOut:
+    ran = case.run(sizing.depths)
     limit = goal.limit_cycles(case.unbounded.cycles)
     return HeldOut(
         case.name, None if limit == NO_LIMIT else limit, None if ran is None else ran.cycles
@@ -176,15 +173,15 @@ def variables_of(
                 f"--depth {option}: no channel has that name: expected OPERATOR.INPUT, "
                 f"{close_to(sorted(options), option)}"
             )
-    of_pattern = _by_pattern(options, shared)
+    pattern_of = _patterns(options, shared)
     numbers: dict[str, list[int]] = {}
     for number, option in enumerate(options):
-        numbers.setdefault(of_pattern.get(option, option), []).append(number)
-    return tuple(_variable(name, its, records, pinned) for name, its in numbers.items())
+        numbers.setdefault(pattern_of.get(option, option), []).append(number)
+    return tuple(_variable(name, group, records, pinned) for name, group in numbers.items())
 
 
-def _by_pattern(options: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _patterns(options: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
+    pattern_of: dict[str, str] = {}
     for pattern in shared:
         matching = fnmatch.filter(options, pattern)
         if not matching:
@@ -193,13 +190,13 @@ def _by_pattern(options: Sequence[str], shared: Sequence[str]) -> dict[str, str]
                 f"OPERATOR.INPUT, such as {', '.join(options[:4])}"
             )
         for option in matching:
-            if option in found:
+            if option in pattern_of:
                 raise ConfigurationError(
-                    f"--share {pattern}: {option} matches {found[option]}, too: "
+                    f"--share {pattern}: {option} matches {pattern_of[option]}, too: "
                     "expected one pattern for a channel"
                 )
-            found[option] = pattern
-    return found
+            pattern_of[option] = pattern
+    return pattern_of
 
 
 def _variable(
@@ -209,21 +206,21 @@ def _variable(
     slots = tuple(
         Slot(same[0].option, max(channel.element_bytes for channel in same)) for same in channels
     )
-    given = {pinned[slot.option] for slot in slots if slot.option in pinned}
-    if len(given) > 1:
+    pins = {pinned[slot.option] for slot in slots if slot.option in pinned}
+    if len(pins) > 1:
         raise ConfigurationError(
-            f"--share {name}: channels are pinned at {' and '.join(map(str, sorted(given)))}: "
+            f"--share {name}: channels are pinned at {' and '.join(map(str, sorted(pins)))}: "
             "expected one depth"
         )
-    if given:
-        depth = given.pop()
+    if pins:
+        depth = pins.pop()
         return Variable(name, slots, depth, depth, is_pinned=True)
     most = max(channel.elements for same in channels for channel in same)
     return Variable(name, slots, 1, max(1, most))
 
 
 def sized(task: Task, method: Method, unit: str) -> Sizing:
-    """Return the depths that ``method`` finds, checked by a run."""
+    """Return the depths that ``method`` finds, checked by runs of all inputs."""
     oracle, evaluations = Oracle(task.problem(task.unbounded)), 0
     try:
         lower = lower_bounds(oracle) if task.can_prove else _least_that_end(task)
@@ -312,18 +309,18 @@ def _infeasible(task: Task, nearest: Sequence[int | None]) -> ConfigurationError
     # The error names a goal that some depths would keep.
     most = max((each for each in nearest if each is not None), default=None)
     pinned = [f"{each.name}={each.least}" for each in task.variables if each.is_pinned]
-    given = f" with {' and '.join(pinned)} pinned" if pinned else ""
+    pins = f" with {' and '.join(pinned)} pinned" if pinned else ""
     tried = "" if task.can_prove else " that were run"
-    found = "the runs get stuck" if most is None else f"the nearest is cycles={most:,}"
+    nearest_text = "the runs get stuck" if most is None else f"the nearest is cycles={most:,}"
     return ConfigurationError(
-        f"{task.cases[0].program.name}: no depths{tried} keep {task.goal}{given}: {found}"
+        f"{task.cases[0].program.name}: no depths{tried} keep {task.goal}{pins}: {nearest_text}"
     )
 
 
 def _channels(
     task: Task, depths: Depths, lower: Depths, binds: Sequence[tuple[Binding, str]]
-) -> list[SizedChannel]:
-    first = task.cases[0]
+) -> Iterator[SizedChannel]:
+    depths_before = task.cases[0].depths
     of_option = {
         slot.option: (variable, slot, depth, least, *bind)
         for variable, depth, least, bind in zip(task.variables, depths, lower, binds, strict=True)
@@ -333,24 +330,20 @@ def _channels(
         max(same)
         for same in zip(*(record.elements.tolist() for record in task.unbounded), strict=True)
     ]
-    found = []
     for channel, most in zip(task.unbounded[0].channels, elements, strict=True):
         variable, slot, depth, least, bind, name = of_option[channel.option]
-        found.append(
-            SizedChannel(
-                channel.option,
-                channel.name,
-                slot.element_bytes,
-                most,
-                first.depths[channel.option],
-                depth,
-                least,
-                bind,
-                variable.name if len(variable.channels) > 1 else "",
-                name,
-            )
+        yield SizedChannel(
+            channel.option,
+            channel.name,
+            slot.element_bytes,
+            most,
+            depths_before[channel.option],
+            depth,
+            least,
+            bind,
+            variable.name if len(variable.channels) > 1 else "",
+            name,
         )
-    return found
 
 
 def _cost_before(task: Task) -> int:
@@ -387,25 +380,20 @@ def bindings(task: Task, depths: Depths) -> tuple[tuple[Binding, str], ...]:
 def _totals(
     task: Task, problem: Problem, lower: Depths, chosen: Method, found: Proposal
 ) -> Iterator[MethodTotal]:
-    """Yield the totals of the methods in the records of ``problem``; of paper-lp only if chosen."""
+    """Yield the total of each method in the records of ``problem``; paper-lp only if chosen."""
     oracle = Oracle(problem)
     for method in METHODS:
         if method == "paper-lp" and chosen != method:
             continue
         try:
-            its = found if method == chosen else proposal(method, oracle, lower)
+            answer = found if method == chosen else proposal(method, oracle, lower)
         except (ConfigurationError, InfeasibleError) as error:
             note = getattr(error, "message", "no depths keep the goal in this record")
             yield MethodTotal(method, None, None, keeps=False, note=note)
             continue
-        cycles = _cycles(task, oracle, its.depths)
+        depths = answer.depths
+        cycles = oracle.cycles(depths) if task.can_prove else task.cycles(depths)
         at = worst_input(cycles, task.limits)
         worst, name = cycles[at], task.cases[at].name
         keeps = worst is not None and worst <= task.limits[at]
-        yield MethodTotal(method, problem.cost_of(its.depths), worst, keeps, its.note, name)
-
-
-def _cycles(task: Task, oracle: Oracle, depths: Depths) -> tuple[int | None, ...]:
-    if task.can_prove:
-        return oracle.cycles(depths)
-    return tuple(None if ran is None else ran.cycles for ran in task.run(depths))
+        yield MethodTotal(method, problem.cost_of(depths), worst, keeps, answer.note, name)
