@@ -40,17 +40,12 @@ from fabric.messages.text import JsonObject
 
 @dataclass(frozen=True)
 class ServingQuestion:
-    """A study's question: how a ``design`` serves the requests at a ``rate``.
-
-    Attributes:
-        grids: simulated layers of each design on the fabric.
-    """
+    """How a ``design`` serves at a ``rate``; ``grids`` are layers of designs on the fabric."""
 
     serving: Serving
     grids: Mapping[str, Grid]
 
     def identity(self, setting: Setting) -> str:
-        """Return a digest of the requests, the server and the costs of its steps."""
         serving, design = self.serving, str(setting["design"])
         layers = [
             [*at, each.cycles, each.joules] for at, each in self.grids.get(design, {}).items()
@@ -70,7 +65,7 @@ class ServingQuestion:
         return point.bounds({})
 
     def run(self, point: Point) -> Outcome:
-        """Serve the requests; the outcome has ``Measures`` as numbers, as in ``latency.p99``."""
+        """Serve the requests; numbers of the outcome are ``Measures``, as in ``latency.p99``."""
         serving, cost = self.serving, self.cost(str(point.setting["design"]))
         rate = point.setting["rate"]
         assert rate is None or isinstance(rate, int | float)

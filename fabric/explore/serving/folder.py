@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fabric.explore.serving.result import Run, ServingResult
-    from fabric.explore.serving.served import Spread
     from fabric.graph.arguments.described import Described
 
 
@@ -42,13 +42,10 @@ def write_folder(result: ServingResult, folder: Path, *, command: str = "") -> l
     )
 
 
-_FOLDER: Final = Path(__file__).parent
-
-
 def page_html(result: ServingResult, pictures: Sequence[Drawn], command: str = "") -> str:
     serving = result.serving
     return filled(
-        part("page.html", _FOLDER),
+        part("page.html", Path(__file__).parent),
         {
             "head": head(text(serving.name), style(), "style-src 'unsafe-inline'; img-src data:"),
             "title": text(serving.name),
@@ -92,7 +89,7 @@ def _value(value: object) -> str:
 
 
 class _Panel(NamedTuple):
-    """Means, or means and 99th percentiles, over the load; ``unit``: s, J, or none."""
+    """A mean over the load, in ``unit`` (s, J or none); ``high``: a 99th percentile."""
 
     label: str
     value: Callable[[Run], float | None]
@@ -101,11 +98,8 @@ class _Panel(NamedTuple):
 
 
 def _times(label: str, name: str) -> _Panel:
-    def spread(run: Run) -> Spread:
-        found: Spread = getattr(run.measures, name)
-        return found
-
-    return _Panel(label, lambda run: spread(run).mean, "s", lambda run: spread(run).p99)
+    mean, p99 = attrgetter(f"measures.{name}.mean"), attrgetter(f"measures.{name}.p99")
+    return _Panel(label, mean, "s", p99)
 
 
 _PANELS: Final = (
@@ -125,7 +119,6 @@ _KNEE: Final = (
 
 
 def drawn(result: ServingResult) -> list[Drawn]:
-    """Draw the pictures of a question that has at least one run."""
     if not result.runs:
         return []
     drawings = []
@@ -219,7 +212,7 @@ def _draw_time(runs: Sequence[Run], figure: Figure) -> None:
 
 
 def _unit(panel: _Panel, runs: Sequence[Run]) -> tuple[float, str]:
-    """Return the unit of a panel, as a factor and a label."""
+    """Return the factor of a panel's unit, and the label with the unit."""
     if not panel.unit:
         return 1.0, panel.label
     functions = [panel.value] if panel.high is None else [panel.value, panel.high]

@@ -32,10 +32,7 @@ class Lookup:
     def __init__(
         self, name: str, axes: Sequence[str], points: Mapping[tuple[float, ...], float], edge: bool
     ) -> None:
-        """Store the values of ``points``.
-
-        ``edge``: use the nearest edge for points outside, instead of an error.
-        """
+        """Store the values of ``points``; ``edge``: points outside take the value at the edge."""
         if not points:
             raise ConfigurationError(f"table {name} has no rows: expected at least one")
         self._outside = 0
@@ -54,7 +51,6 @@ class Lookup:
         self._sort(self._tree)
 
     def __call__(self, *point: float) -> float:
-        """Return the value at a point."""
         value = self._at(self._tree, point, False)
         if value is None and self._edge:
             self._outside += 1
@@ -93,8 +89,8 @@ class Lookup:
         below = self._nearest(node, keys[:at][::-1], rest, edge)
         above = self._nearest(node, keys[at:], rest, edge)
         if below is None or above is None:
-            one = below or above
-            return one[1] if edge and one is not None else None
+            nearest = below or above
+            return nearest[1] if edge and nearest is not None else None
         (x0, y0), (x1, y1) = below, above
         return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
 
@@ -245,7 +241,6 @@ class LayerTables:
         return Price(described.layers * layer + once * _SECONDS)
 
     def notes(self) -> Sequence[str]:
-        """Return a sentence that explains the costs."""
         layers = counted(self._described.layers, "layer")
         note = f"the cost of a step is the measured time of {layers}"
         edge = "; outside of a table, the value at its edge is used"
@@ -269,12 +264,9 @@ class LayerTables:
         }
 
     def _padded(self, tokens: Sequence[int]) -> Sequence[int]:
-        sizes = self._described.graph_tokens
         most = max(tokens)
-        for size in sizes:
-            if size >= most:
-                return [size] * len(tokens)
-        return tokens
+        size = next((size for size in self._described.graph_tokens if size >= most), None)
+        return tokens if size is None else [size] * len(tokens)
 
     def _dense_time(self, numbers: Mapping[str, int], tokens: int) -> float:
         return sum(number * self._dense[name](tokens) for name, number in numbers.items())

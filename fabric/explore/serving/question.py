@@ -23,8 +23,6 @@ from fabric.messages.errors import ConfigurationError, ProgramError
 from fabric.messages.files import hardware_file, read_toml
 from fabric.messages.text import found_text, one_of
 
-_EXPECTED: Final = "a description of a serving question in TOML"
-
 _KINDS: Final[Mapping[str, type[TableDescription | FabricDescription]]] = {
     "tables": TableDescription,
     "fabric": FabricDescription,
@@ -124,7 +122,7 @@ def open_servings(path: Path) -> list[Serving]:
     if path.suffix == ".py":
         return _of_python(path)
     file = str(path)
-    content = read_toml(path, _EXPECTED)
+    content = read_toml(path, "a description of a serving question in TOML")
     for name, value in content.items():
         names = [*_SECTIONS, *_TEXTS]
         if name not in names:

@@ -86,7 +86,6 @@ class Requests(Described):
                 )
 
     def __len__(self) -> int:
-        """Return the number of requests."""
         return len(self.arrival_seconds)
 
     def rows(self) -> Iterator[tuple[float, int, int]]:
@@ -101,7 +100,6 @@ class Requests(Described):
         return (len(self) - 1) / span if span > 0 else math.inf
 
     def first(self, count: int) -> Requests:
-        """Return the first ``count`` requests."""
         return Requests(
             self.arrival_seconds[:count], self.prompt_tokens[:count], self.output_tokens[:count]
         )
@@ -189,7 +187,7 @@ def read_requests(path: Path | str) -> Requests:
 
 
 def table_text(path: Path, expected: str) -> str:
-    """Return the text of a table, gzipped or not; ``expected`` ends the text of an error."""
+    """Return the text of a table, gzipped or not; ``expected`` is what errors expect."""
     try:
         with open_given(path) as opened:
             content = opened.read()

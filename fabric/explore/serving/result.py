@@ -90,10 +90,8 @@ class ServingResult(Result):
     interrupted: bool = False
 
     def of(self, design: str) -> list[Run]:
-        """Return the complete runs of a design."""
-        return [
-            each for each in self.runs if each.design == design and not each.measures.interrupted
-        ]
+        complete = (run for run in self.runs if not run.measures.interrupted)
+        return [run for run in complete if run.design == design]
 
     def knee(self, design: str) -> float | None:
         """Return the last load with a mean time to first token of at most twice the least load's.
@@ -111,7 +109,6 @@ class ServingResult(Result):
         return None
 
     def quality_notes(self, design: str) -> list[str]:
-        """Return sentences on the accuracy of a design's step costs."""
         runs = self.of(design)
         outside = sum(each.quality.outside for each in runs)
         sampled = [one for each in runs for one in each.quality.sampled]
@@ -130,7 +127,6 @@ class ServingResult(Result):
         return sentences
 
     def server_notes(self) -> list[str]:
-        """Return sentences on the server of all designs."""
         if self.serving.server.num_blocks is not None:
             return []
         return ["num_blocks is not set: the cache has no limit and never delays a request"]
@@ -181,7 +177,6 @@ class ServingResult(Result):
 
 
 def answer(result: ServingResult) -> str:
-    """Return a sentence for each design, with its throughput and its knee."""
     sentences = []
     for design in result.serving.designs:
         runs = result.of(design)
@@ -200,7 +195,6 @@ def answer(result: ServingResult) -> str:
 
 
 def notes(result: ServingResult) -> list[str]:
-    """Return sentences on the runs, the server and the step costs."""
     sentences = []
     if result.interrupted:
         complete = sum(len(result.of(each)) for each in result.serving.designs)
@@ -225,16 +219,16 @@ _TIMES_SHOWN: Final = (
 
 
 def prefixed(values: Iterable[float | None], most: float = 1.0) -> tuple[float, str]:
-    """Return the largest unit, as a factor up to ``most`` and a prefix, that a value reaches."""
+    """Return the largest unit that a value reaches, up to ``most``, as a factor and a prefix."""
     largest = max((each for each in values if each), default=most)
     units = [each for each in _PREFIXES if each[0] <= most]
     return next((each for each in units if each[0] <= largest), units[-1])
 
 
 def time_unit(seconds: Iterable[float | None]) -> tuple[float, str]:
-    """Return the unit of times: milliseconds, microseconds if all are shorter, or seconds.
+    """Return the unit of times, as a factor in seconds and its symbol.
 
-    Times are in seconds if the longest one is at least 100 seconds.
+    It is s if a time is at least 100 s, otherwise ms, or μs if all times are below 1 ms.
     """
     known = [each for each in seconds if each]
     scale, prefix = prefixed(known, most=1.0 if max(known, default=0) >= _LONG_SECONDS else 1e-3)
@@ -268,7 +262,7 @@ def _table_of_runs(result: ServingResult) -> Rows:
 
 
 def load_text(run: Run, unit: str = "") -> str:
-    """Return the load of a run, by default the rate of its requests, with a unit."""
+    """Return the rate of a run's requests and ``unit``, or ``all at one time``."""
     rate = run.measures.offered_per_second if run.rate is None else run.rate
     return "all at one time" if rate is None else f"{rate:,g}{unit}"
 

@@ -117,18 +117,17 @@ class FabricCost:
 
     def cost(self, batches: Sequence[Batch]) -> Price:
         """Return the cost of a step; replicas that step together wait for the slowest."""
-        costs = [self._batch_price(batch) for batch in batches if batch.tokens]
+        batches = [batch for batch in batches if batch.tokens]
+        costs = [self._batch_price(batch) for batch in batches]
         joules = [each.joules for each in costs]
         for batch in batches:
-            if batch.tokens:
-                self._sample(batch)
+            self._sample(batch)
         return Price(
             max(each.seconds for each in costs),
             None if None in joules else sum(each for each in joules if each is not None),
         )
 
     def notes(self) -> Sequence[str]:
-        """Return sentences that explain the costs."""
         return (
             f"a step costs {counted(self._described.layers, 'layer')} on the fabric; the cycles of "
             f"a layer are interpolated between {counted(self._corners, 'simulated step')}, and "
@@ -145,7 +144,6 @@ class FabricCost:
         return [LayerStep(tuple(each.decodes), each.prefill_tokens) for each in self._reservoir]
 
     def compared(self, step: LayerStep, exact: Layer) -> Sampled:
-        """Compare the interpolated cycles of a step with the simulated ones."""
         at = _grid_point(step.caches, step.prompts)
         return Sampled(*at, self._cycles(*at), exact.cycles)
 
@@ -250,7 +248,7 @@ def _routing(path: Path) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class LayerStep:
-    """A step: the cached tokens of each generating request, and the number of prompt tokens."""
+    """Cached tokens of each generating request of a step, and its number of prompt tokens."""
 
     caches: tuple[int, ...]
     prompts: int
@@ -292,7 +290,6 @@ class LayerRuns:
         self._on_progress: Final = on_progress
 
     def grid(self, requests: Requests, server: Server) -> Grid:
-        """Return the layers at the corners of the description's grid."""
         described = self._described
         _check_grid(described, server, requests)
         spread = requests if described.spread is None else read_requests(described.spread)
@@ -313,7 +310,6 @@ class LayerRuns:
         return corners
 
     def run(self, steps: Iterable[LayerStep]) -> dict[LayerStep, Layer]:
-        """Return the cost of a layer in each step."""
         distinct = list(dict.fromkeys(steps))
         if not distinct:
             return {}

@@ -355,8 +355,6 @@ class Measures(Result):
         }
 
     def sheet(self) -> Sheet:
-        """Yield the latencies and the throughput of a server."""
-
         def short(value: float | None) -> str | None:
             return None if value is None else f"{value:,.4g}"
 
@@ -379,7 +377,7 @@ class Measures(Result):
 
 
 def measured(served: Served, level: ServiceLevel | None = None) -> Measures:
-    """Return the measures of a run."""
+    """Return latencies and throughput of a run; ``level`` decides which requests are kept."""
     requests, done = served.requests, served.done
     arrivals, outputs = requests.arrival_seconds[done], requests.output_tokens[done]
     first, last = served.first_seconds[done], served.last_seconds[done]

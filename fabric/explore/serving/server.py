@@ -236,11 +236,7 @@ class Server(Section):
 
 
 class ContinuousBatching:
-    """Schedules the steps of one replica by vLLM's rules.
-
-    Attributes:
-        blocks: number of allocated cache blocks.
-    """
+    """Schedules the steps of one replica by vLLM's rules."""
 
     def __init__(self, server: Server) -> None:
         self.blocks = 0
@@ -252,20 +248,16 @@ class ContinuousBatching:
 
     @property
     def waiting(self) -> int:
-        """Number of waiting requests."""
         return len(self._waiting)
 
     @property
     def running(self) -> int:
-        """Number of running requests."""
         return len(self._running)
 
     def add(self, request: Request) -> None:
-        """Queue a request that has arrived."""
         self._waiting.append(request)
 
     def schedule(self) -> Batch:
-        """Return the next step."""
         batch = Batch()
         room = self._schedule_running(batch, self._server.max_num_batched_tokens)
         if room is not None:
@@ -273,7 +265,6 @@ class ContinuousBatching:
         return batch
 
     def finish(self, request: Request) -> None:
-        """Remove a request that has its last token."""
         # It may have been preempted while the step with its last token was running.
         (self._running if request in self._running else self._waiting).remove(request)
         self._free(request)
@@ -286,10 +277,9 @@ class ContinuousBatching:
         while at < len(running) and room:
             request = running[at]
             at += 1
-            tokens = request.known - request.computed
             if request.known == request.total:
                 continue
-            tokens = min(tokens, room)
+            tokens = min(request.known - request.computed, room)
             while not self._allocate(request, request.computed + tokens):
                 preempted = True
                 last = running.pop()
