@@ -47,6 +47,7 @@ SERVER = Server(max_num_seqs=4, max_num_batched_tokens=4)
 
 class Here:
     slots = 1
+    timeout_seconds: float | None = None
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []

@@ -30,14 +30,12 @@ def conduct(
     workers: Workers,
     store: BaseStore,
     on_progress: OnProgress,
-    *,
-    timeout_seconds: float | None = None,
     search: Search | None = None,
 ) -> StudyResult:
     """Evaluate the points of ``study``; after Ctrl-C, return the outcomes so far.
 
-    ``store`` has the outcomes of all sessions. ``timeout_seconds`` limits each point. ``search``
-    draws points; without it, every point is evaluated.
+    ``store`` has the outcomes of all sessions. ``search`` draws points; without it, every point is
+    evaluated.
     """
     start: Final = time.perf_counter()
 
@@ -47,7 +45,7 @@ def conduct(
             try:
                 yield future.result()
             except Exception as error:  # noqa: BLE001 - ours are raised again
-                yield Before(job.point.index, refused=unanswered(job, error, timeout_seconds))
+                yield Before(job.point.index, refused=unanswered(job, error, workers))
 
     session = (
         StudySession(study, store, look)
@@ -57,11 +55,11 @@ def conduct(
     under_way: dict[Future[Outcome], Job] = {}
     interrupted = False
     try:
-        _work(session, workers, on_progress, under_way, timeout_seconds)
+        _work(session, workers, on_progress, under_way)
     except KeyboardInterrupt:
         interrupted = True
         with uninterrupted():
-            _tell(session, under_way, timeout_seconds)
+            _tell(session, workers, under_way)
     outcomes = tuple(session.outcomes[index] for index in sorted(session.outcomes))
     seconds = time.perf_counter() - start
     return StudyResult(
@@ -76,7 +74,7 @@ def conduct(
 
 
 def run_again(result: StudyResult, run: Callable[[Study], StudyResult]) -> StudyResult:
-    """Run the designs on the front with each change of ``Study.again``, and return both results."""
+    """Run the front's designs with each change of ``Study.again``; return ``result`` with both."""
     study = result.study
     if not study.again.values or not result.front or result.interrupted:
         return result
@@ -89,7 +87,6 @@ def _work(
     workers: Workers,
     on_progress: OnProgress,
     under_way: dict[Future[Outcome], Job],
-    timeout_seconds: float | None,
 ) -> None:
     while True:
         while len(under_way) < workers.slots and (point := session.ask()) is not None:
@@ -102,16 +99,14 @@ def _work(
         while not wait(under_way, _SIGNAL_SECONDS, FIRST_COMPLETED).done:
             pass
         with uninterrupted():
-            _tell(session, under_way, timeout_seconds)
+            _tell(session, workers, under_way)
 
 
-def _tell(
-    session: StudySession, under_way: dict[Future[Outcome], Job], timeout_seconds: float | None
-) -> None:
+def _tell(session: StudySession, workers: Workers, under_way: dict[Future[Outcome], Job]) -> None:
     for future in [each for each in under_way if each.done()]:
         job = under_way.pop(future)
         try:
             outcome = future.result()
         except Exception as error:  # noqa: BLE001 - ours are raised again
-            outcome = unanswered(job, error, timeout_seconds)
+            outcome = unanswered(job, error, workers)
         session.tell(outcome)

@@ -62,19 +62,19 @@ class Identities:
     """Digests of the points of a study.
 
     A digest covers the sources of the fabric and the operators, and the identity that the question
-    states. It does not cover the modules that a program imports: only a run finds them, and
-    ``executed_still`` checks them. Other files that a program opens are not covered.
+    states. It does not cover the modules that a program imports, since only a run finds them;
+    ``executed_still`` checks them. No digest covers other files that a program opens.
     """
 
     def __init__(self, study: Study) -> None:
         self._question: Final = question_of(study)
         self._still: Final[dict[tuple[tuple[str, str | None], ...], bool]] = {}
         values = itertools.chain(study.fixed.values(), *study.runs.values.values())
-        self._content: Final = {each: _content(each) for each in values if isinstance(each, str)}
+        self._content: Final = {text: _content(text) for text in values if isinstance(text, str)}
         self._files: Final = self._file_digests()
 
     def have_changed(self, setting: Setting) -> bool:
-        """Return whether a file of the question, or one named by a value, has changed."""
+        """Return whether a file has changed: one of the question, or one that a value names."""
         values = [*setting.values(), *getattr(self._question, "fixed", {}).values()]
         return self._file_digests() != self._files or any(
             _content(each) != self._content[each] for each in values if isinstance(each, str)
@@ -91,12 +91,11 @@ class Identities:
         return self._still[key]
 
     def of(self, setting: Setting) -> str:
-        """Return the digest of a point."""
         return _digest([engine_digest(), self._question.identity(setting)])
 
     def _file_digests(self) -> list[str | None]:
-        asks = self._question
-        return asks.file_digests() if isinstance(asks, ProgramQuestion) else []
+        question = self._question
+        return question.file_digests() if isinstance(question, ProgramQuestion) else []
 
 
 def _digest(value: object) -> str:
@@ -116,7 +115,6 @@ def _file_digest(path: Path) -> str:
 
 @lru_cache(maxsize=1)
 def engine_digest() -> str:
-    """Return the digest of the sources of the fabric and the operators."""
     digests: list[list[str]] = []
     for name in _ENGINE:
         spec = importlib.util.find_spec(name)
@@ -168,7 +166,6 @@ class ProgramQuestion:
         }
 
     def bounds(self, point: Point) -> Before:
-        """Wire the program and return its bounds."""
         try:
             with contextlib.redirect_stdout(sys.stderr), users_values():
                 loaded, options = self.loaded(point.setting)
@@ -181,10 +178,7 @@ class ProgramQuestion:
         return Before(point.index, bounds, tuple(lower.exact), executed=_files(self.program))
 
     def run(self, point: Point) -> Outcome:
-        """Run the program.
-
-        Deadlocks are described without a remedy, since a neighbouring point may be a remedy.
-        """
+        """Run the program. A deadlock is described without a remedy: another point may be one."""
         parameters: JsonObject = {}
         hardware: JsonObject | None = None
         try:
@@ -247,16 +241,15 @@ class FileQuestion:
     file: str
 
     def identity(self, setting: Setting) -> str:
-        """Return a digest of the file and of the identity that the question states."""
-        return _digest([_file_digest(Path(self.file)), self._asks().identity(setting)])
+        return _digest([_file_digest(Path(self.file)), self._question().identity(setting)])
 
     def bounds(self, point: Point) -> Before:
-        return self._asks().bounds(point)
+        return self._question().bounds(point)
 
     def run(self, point: Point) -> Outcome:
-        return self._asks().run(point)
+        return self._question().run(point)
 
-    def _asks(self) -> Question:
+    def _question(self) -> Question:
         study = called(module_of(self.file), "study")
         assert isinstance(study, Study)
         assert study.asks is not None
@@ -299,7 +292,6 @@ def known_before(job: Job) -> Before:
 
 
 def outcome_of(job: Job) -> Outcome:
-    """Return the answer of a point."""
     if isinstance(job.question, ProgramQuestion):
         return job.question.run(job.point)
     try:
@@ -310,7 +302,6 @@ def outcome_of(job: Job) -> Outcome:
 
 
 def check_values(study: Study) -> None:
-    """Refuse invalid values before any point runs."""
     build = build_of(module_of(str(study.program)))
     fixed = {name: (value,) for name, value in study.fixed.items()}
     for name, values in (fixed | study.runs.values).items():
@@ -327,8 +318,7 @@ def check_values(study: Study) -> None:
 def _check_hardware(study: Study) -> None:
     # Keys may be valid only in combination: a value is refused if all its settings are invalid.
     fixed = _hardware_keys(study.fixed)
-    products = study.runs.products
-    space = Space(tuple(tuple(filter(_is_of_hardware, axes)) for axes in products))
+    space = Space(tuple(tuple(filter(_is_of_hardware, axes)) for axes in study.runs.products))
     used: set[tuple[str, Scalar]] = set()
     refused: dict[tuple[str, Scalar], ConfigurationError] = {}
     for setting in space:
@@ -358,7 +348,7 @@ def _hardware_keys(setting: Setting) -> dict[str, Scalar]:
 
 
 def module_of(program: str) -> ModuleType:
-    """Execute a program's file, unless the module of the last call is still up to date."""
+    """Execute a program's file, or return the module of the last call if no file changed."""
     module = _executed.get(program)
     if module is None or not executes_still(Path(program), files_of(module)):
         _executed.clear()

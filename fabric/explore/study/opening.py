@@ -31,7 +31,7 @@ from fabric.runs.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """Options of a study of a program file; see ``space_of`` and ``Study``."""
+    """Options of a study of a program file, as in ``Study``; axes are texts for ``space_of``."""
 
     vary: Sequence[str] = ()
     over: Sequence[str] = ()
@@ -47,7 +47,8 @@ class StudyOptions:
 def open_study(path: Path, options: StudyOptions) -> Study:
     """Return the study of a file, with checked values.
 
-    The file defines ``study() -> Study``, with no option but ``again``, or ``build() -> Program``.
+    The file defines ``study() -> Study``, and then takes no option but ``again``; or it defines
+    ``build() -> Program``.
     """
     module = module_of(str(path))
     read = _of_file if hasattr(module, "study") else _of_program
@@ -114,7 +115,7 @@ def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
 
 
 def _reader(module: ModuleType) -> Callable[[str, str], Scalar]:
-    """Return a function that reads a value by its name, as the program's ``build`` takes it."""
+    """Return a function of a name and a text: the value as the program's ``build`` takes it."""
     build = build_of(module)
 
     def read(name: str, text: str) -> Scalar:

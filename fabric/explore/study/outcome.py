@@ -155,7 +155,6 @@ class Outcome:
 
     @property
     def point(self) -> Point:
-        """The point that ran."""
         return Point(self.index, self.setting)
 
     @property
@@ -211,14 +210,14 @@ def dominates(one: Sequence[float], other: Sequence[float]) -> bool:
 def values_of(outcome: Outcome, names: Sequence[str]) -> tuple[float, ...] | None:
     """Return the metrics of a run; None if one is missing."""
     values = [metric(outcome, name) for name in names]
-    known = tuple(value for value in values if value is not None)
-    return known if len(known) == len(values) else None
+    present = tuple(value for value in values if value is not None)
+    return present if len(present) == len(values) else None
 
 
 def nondominated(outcomes: Iterable[Outcome], names: Sequence[str]) -> tuple[int, ...]:
-    """Return the indices of the runs that no other run dominates, in the order given.
+    """Return the indices of the runs that no other run dominates, in the order of ``outcomes``.
 
-    Runs that are equal in every metric are on the front together.
+    Runs that are equal in every metric do not dominate each other.
     """
     front: list[tuple[int, tuple[float, ...]]] = []
     for outcome in outcomes:
@@ -228,15 +227,6 @@ def nondominated(outcomes: Iterable[Outcome], names: Sequence[str]) -> tuple[int
         front = [each for each in front if not dominates(values, each[1])]
         front.append((outcome.index, values))
     return tuple(index for index, _ in front)
-
-
-def over_inputs(statistic: str, values: Sequence[float]) -> float:
-    """Return a statistic of a metric's values over inputs.
-
-    Statistics are monotonic, so the statistic of lower bounds is a lower bound. An unknown value
-    is minus infinity.
-    """
-    return STATISTICS[statistic](values)
 
 
 def split_metric(name: str) -> tuple[str, str]:
@@ -250,7 +240,8 @@ def _mean(values: Sequence[float]) -> float:
         return -math.inf
     # Sums of fractions are exact: the mean is rounded once and independent of the order.
     if all(isinstance(each, int) for each in values):
-        return _whole(Fraction(sum(map(int, values)), len(values)))
+        mean = Fraction(sum(map(int, values)), len(values))
+        return mean.numerator if mean.denominator == 1 else float(mean)
     return float(sum(map(Fraction, values)) / len(values))
 
 
@@ -263,10 +254,6 @@ def _p95(values: Sequence[float]) -> float:
     return sorted(values)[-(-PERCENT * len(values) // 100) - 1]
 
 
-def _whole(value: Fraction) -> float:
-    return value.numerator if value.denominator == 1 else float(value)
-
-
 STATISTICS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "mean": _mean,
     "worst": max,
@@ -274,7 +261,11 @@ STATISTICS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "median": _median,
     "least": min,
 }
-"""Statistics by name. They assume smaller is better: ``worst`` is the maximum."""
+"""Statistics over inputs by name. They assume that smaller is better: ``worst`` is the maximum.
+
+Each is monotonic, so that a statistic of lower bounds is a lower bound. An unknown lower bound is
+minus infinity.
+"""
 
 
 def memory_numbers(counters: MemoryCounters | None) -> dict[str, int]:
@@ -314,7 +305,7 @@ class Condition:
             value = float(match["value"].replace("_", "")) if match else None
         except ValueError:
             value = None
-        if match is None or value is None or value != value:  # noqa: PLR0124 - not a number
+        if match is None or value is None or math.isnan(value):
             refuse(
                 f"condition {text!r}: expected METRIC <= NUMBER, or with <, >= or >",
                 ConfigurationError,
@@ -335,7 +326,6 @@ class Condition:
         return f"{self.metric} {self.sign} {number}"
 
     def holds(self, outcome: Outcome) -> bool:
-        """Return whether a run completed and meets the condition."""
         value = metric(outcome, self.metric)
         return value is not None and _HOLDS[self.sign](value, self.value)
 

@@ -20,7 +20,6 @@ from fabric.explore.study.outcome import (
     Outcome,
     metric,
     nondominated,
-    over_inputs,
     split_metric,
 )
 from fabric.explore.study.outcome import metric as value_of
@@ -45,7 +44,7 @@ class DesignOutcome(Outcome):
     """The outcome of a design that runs with several inputs.
 
     Its numbers are statistics of its runs, as in ``mean:cycles``, for the metrics of the study;
-    ``number`` computes others on demand.
+    ``number`` also computes statistics of other metrics.
 
     Attributes:
         runs: in the order of the inputs, without held-out inputs.
@@ -150,7 +149,7 @@ def _bounds(
     exact = []
     for name in dict.fromkeys(names):
         statistic, inner = split_metric(name)
-        least = over_inputs(statistic, [bounds.get(inner, -math.inf) for bounds, _ in of_runs])
+        least = STATISTICS[statistic]([each.get(inner, -math.inf) for each, _ in of_runs])
         if least > -math.inf:
             bounds[name] = least
             if all(inner in names for _, names in of_runs):
@@ -162,7 +161,7 @@ def _over(name: str, runs: Sequence[Outcome]) -> float | None:
     statistic, inner = split_metric(name)
     values = [metric(each, inner) for each in runs]
     present = [each for each in values if each is not None]
-    return over_inputs(statistic, present) if statistic and len(present) == len(values) else None
+    return STATISTICS[statistic](present) if statistic and len(present) == len(values) else None
 
 
 def _common(objects: Sequence[JsonObject]) -> JsonObject:
@@ -254,13 +253,11 @@ class StudyResult(Result):
 
     @cached_property
     def filled_tables(self) -> tuple[Filled, ...]:
-        """The study's own tables with their rows."""
         tables = ((each, *computed(partial(_rows, each, self))) for each in self.study.tables)
         return tuple(Filled(table, rows or (), trouble) for table, rows, trouble in tables)
 
     @cached_property
     def judged_claims(self) -> tuple[Judged, ...]:
-        """The study's claims with their verdicts."""
         claims = self.study.claims
         return tuple(Judged(each, *computed(partial(each.judge, self))) for each in claims)
 
@@ -278,7 +275,6 @@ class StudyResult(Result):
 
     @cached_property
     def by_design(self) -> dict[int, Outcome]:
-        """The outcome of each design."""
         return {each.index: each for each in self.outcomes}
 
     def changed(self) -> list[tuple[Setting, dict[int, Outcome]]]:

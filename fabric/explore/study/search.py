@@ -55,15 +55,15 @@ class Search(Described):
 
 
 class SearchSession(StudySession):
-    """Hands out points of a sampler, up to ``search.points`` or the size of the space.
+    """Hands out the points that a sampler draws, up to ``search.points`` or the size of the space.
 
-    If a point is drawn again, the sampler receives its outcome and the point does not run again.
-    Points proved to be dominated or to break a condition neither run nor count. Draws depend on
-    the seed and the outcomes so far. A search is reproducible, also after a stop, if it runs one
-    point at a time; otherwise the order of completion matters.
+    If a point is drawn again, the sampler receives its outcome, and the point does not run again.
+    Points that are proved to be dominated, or to break a condition, do not run and do not count.
 
-    An earlier session is replayed: its points are drawn again, and the sampler receives their
-    outcomes. So the sampler continues as if the session had not ended.
+    Draws depend on the seed and on the outcomes so far. A search that runs one point at a time is
+    reproducible, also after a stop; otherwise the order in which points end matters. The points
+    of an earlier session are drawn again, and the sampler receives their outcomes, so that it
+    continues as if the session had not ended.
 
     Attributes:
         history: Optuna's study in memory, with a trial for each draw.
@@ -181,7 +181,7 @@ class SearchSession(StudySession):
         return NSGAIISampler(population_size=size, seed=seed)
 
     def _end(self, trial: Trial | None, index: int, outcome: Outcome | None) -> None:
-        # The outcome is None if another process, or an earlier draw, runs the point.
+        # The outcome is None if the point still runs, in another process or after an earlier draw.
         from optuna.trial import TrialState, create_trial
 
         values = None if outcome is None else values_of(outcome, self._metrics)
@@ -213,7 +213,10 @@ class SearchSession(StudySession):
 
 
 def violation(condition: Condition, outcome: Outcome) -> float | None:
-    """Return a run's relative violation of a condition, as Optuna expects; None if unknown."""
+    """Return how far a run breaks a condition, relative to the condition's value.
+
+    It is at most 0 if the condition holds, and None if unknown.
+    """
     value = metric(outcome, condition.metric)
     if value is None:
         return None
@@ -236,7 +239,7 @@ def _drawn(space: Space, trial: Trial) -> int:
 
 
 def _trial(space: Space, index: int) -> tuple[dict[str, int], dict[str, BaseDistribution]]:
-    """Return the parameters of a point's trial (rows of axes), and their distributions."""
+    """Return the parameters of a point's trial, the rows of its axes, and their distributions."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
     product, rows = space.rows_of(index)

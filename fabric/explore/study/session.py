@@ -41,7 +41,6 @@ class BaseStore:
         self.drawn: set[int] = set()
 
     def known(self) -> list[Outcome]:
-        """Return the outcomes of earlier sessions."""
         return []
 
     def news(self) -> list[Outcome]:
@@ -49,10 +48,7 @@ class BaseStore:
         return []
 
     def claim(self, point: Point, *, insist: bool) -> bool:  # noqa: ARG002 - no process competes
-        """Claim a point for this process; False if another process has or had it.
-
-        ``insist`` claims it in any case.
-        """
+        """Claim a point for this process; False if another has claimed it, unless ``insist``."""
         return True
 
     def keep(self, outcome: Outcome, *, drawn: bool = False) -> None:
@@ -89,8 +85,8 @@ class StudySession:
     ) -> None:
         """Begin with the outcomes of earlier sessions.
 
-        ``kept``: the store of outcomes; without it, outcomes are lost with the session. ``look``:
-        computes bounds of points before they run; by default in this process.
+        ``kept``: stores outcomes; by default, they are lost with the session. ``look``: computes
+        bounds of points before they run; by default in this process.
         """
         self.study: Final = study
         self.outcomes: Final[dict[int, Outcome]] = {}
@@ -111,9 +107,8 @@ class StudySession:
         self._held_out: Iterator[int] | None = None
 
     def __repr__(self) -> str:
-        """Return the study's name and the number of known designs."""
-        known = f"{len(self.outcomes)} of {counted(len(self.study.space), 'design')} known"
-        return f"StudySession({self.study.name!r}, {known})"
+        designs = f"{len(self.outcomes)} of {counted(len(self.study.space), 'design')} known"
+        return f"StudySession({self.study.name!r}, {designs})"
 
     @property
     def resumed(self) -> int:

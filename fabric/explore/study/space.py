@@ -61,11 +61,9 @@ class Space:
         )
 
     def __add__(self, other: Space) -> Space:
-        """Return the settings of this space, then the settings of ``other``."""
         return Space((*self.products, *other.products))
 
     def __len__(self) -> int:
-        """Return the number of settings."""
         return sum(map(_size, self.products))
 
     def __getitem__(self, index: int) -> dict[str, Scalar]:
@@ -82,15 +80,10 @@ class Space:
         return dict(itertools.chain.from_iterable(values))
 
     def __iter__(self) -> Iterator[dict[str, Scalar]]:
-        """Return the settings one after the other."""
         return (self[index] for index in range(len(self)))
 
     def rows_of(self, index: int) -> tuple[int, list[int]]:
-        """Return the number of a setting's product, and a row for each axis of the product.
-
-        Raises:
-            IndexError: ``index`` is not below ``len(self)``.
-        """
+        """Return the number of a setting's product, and a row for each axis of the product."""
         rest = index
         for product, axes in enumerate(self.products if index >= 0 else ()):
             if rest >= (size := _size(axes)):
@@ -111,15 +104,15 @@ class Space:
         return sum(map(_size, self.products[:product])) + index
 
     def indices(self, setting: Setting) -> Iterator[int]:
-        """Yield the index of each setting with the values of ``setting``, one per product at most.
+        """Yield the indices of settings with the values of ``setting``, one per product at most.
 
-        ``setting`` may have values of other names.
+        ``setting`` may have more names than a product.
         """
         for product, axes in enumerate(self.products):
             rows = [_row_of(axis, setting) for axis in axes]
-            known = [row for row in rows if row is not None]
-            if len(known) == len(rows):
-                yield self.index_of(product, known)
+            present = [row for row in rows if row is not None]
+            if len(present) == len(rows):
+                yield self.index_of(product, present)
 
     @property
     def values(self) -> dict[str, tuple[Scalar, ...]]:
@@ -204,12 +197,12 @@ def whole(value: Scalar) -> Scalar:
 
 
 def keyed(value: Scalar) -> tuple[type, Scalar]:
-    """Return a key of a value; 1, 1.0 and True have different keys."""
+    """Return a key of a value, with its type: 1, 1.0 and True have different keys."""
     return type(value), value
 
 
 def typed(setting: Setting) -> tuple[object, ...]:
-    """Return a key of a setting; 1, 1.0 and True have different keys."""
+    """Return a key of a setting, with the types of its values."""
     return tuple((name, keyed(value)) for name, value in setting.items())
 
 

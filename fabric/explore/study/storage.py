@@ -43,7 +43,7 @@ class Database:
         from sqlalchemy.engine import make_url
         from sqlalchemy.schema import CreateTable
 
-        # It logs a traceback if a signal interrupts it. Failures are raised as well.
+        # The pool logs a traceback if a signal interrupts it. Errors are raised anyway.
         logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
         self._url: Final = url
         self.runs, self.claims = _tables()
@@ -74,8 +74,8 @@ class Database:
     def write(self, statement: Any) -> int:
         """Return the number of rows that a statement changed; -1 if a key exists already.
 
-        Signals are delayed: one would suspend the write while its exception is referenced, and
-        block the next write.
+        Signals are delayed: the exception of a signal would keep the transaction open, which blocks
+        the next write.
 
         Raises:
             OSError: the database cannot be written.
@@ -94,14 +94,14 @@ class Database:
         """Return the rows of a query, with signals delayed.
 
         Raises:
-            ConfigurationError: see ``whole``.
+            ConfigurationError: the database is damaged.
         """
-        with self.whole(), uninterrupted(), self._engine.connect() as connection:
+        with self.reporting_damage(), uninterrupted(), self._engine.connect() as connection:
             return list(connection.execute(statement))
 
     @contextlib.contextmanager
-    def whole(self) -> Iterator[None]:
-        """Report errors in what was read as a damaged database.
+    def reporting_damage(self) -> Iterator[None]:
+        """Report an error in what was read as a damaged database.
 
         Raises:
             ConfigurationError: the database is damaged.

@@ -27,16 +27,16 @@ from fabric.messages.text import counted, plain
 class Store(BaseStore):
     """A store in a database.
 
-    All studies of the database share runs with the same identity. Pruned points are shared by
-    studies with the same metrics, conditions and axes. Points that lost their worker, or that
-    exceeded a timeout shorter than the present one, run again.
+    Studies of one database share the runs with the same identity. They share pruned points if they
+    also have the same metrics, conditions and axes. A point runs again if it lost its worker, or
+    exceeded a timeout that was shorter than the present one.
 
     Attributes:
-        ignored: number of stored outcomes with another program, hardware or fabric.
+        ignored: number of stored outcomes of this study from another program, hardware or fabric.
     """
 
     def __init__(self, study: Study, url: str, timeout_seconds: float | None = None) -> None:
-        """Open the database of ``url``; ``timeout_seconds`` limits a point."""
+        """Open the database of ``url``; ``timeout_seconds`` is the present limit of a point."""
         super().__init__()
         self._study: Final = study
         self._url: Final = url
@@ -78,7 +78,7 @@ class Store(BaseStore):
             return True
         of_point = claims.c.identity == identity
         rows = database.read(claims.select().where(of_point))
-        with database.whole():
+        with database.reporting_damage():
             (owner,) = (row.owner for row in rows)
             free = insist or owner == self._owner or not _may_live(owner)
         if not free:
@@ -105,7 +105,6 @@ class Store(BaseStore):
         )
 
     def ignored_note(self) -> str:
-        """Return a sentence about the number of ignored outcomes."""
         return (
             f"not used: {counted(self.ignored, 'point')} in {shown_address(self._url)}, from "
             "another program, hardware or version of the fabric"
@@ -119,7 +118,7 @@ class Store(BaseStore):
         for row in rows:
             self._seen = row.number
             if own or row.owner != self._owner:
-                with self._database.whole():
+                with self._database.reporting_damage():
                     outcomes = list(self._outcomes_of(row))
                 yield from outcomes
 
@@ -127,7 +126,10 @@ class Store(BaseStore):
         stored = msgspec.convert(json.loads(row.outcome), Outcome)
         if stored.status == "lost":
             return
-        if stored.status == "timeout" and not self._would_exceed(stored.wall_seconds):
+        seconds, limit_seconds = stored.wall_seconds, self._timeout_seconds
+        if stored.status == "timeout" and (
+            seconds is None or limit_seconds is None or limit_seconds > seconds
+        ):
             return
         same = self._identities.executed_still(stored.executed)
         own = row.study == self._study.name
@@ -148,13 +150,6 @@ class Store(BaseStore):
         if outcome.status not in PROVED:
             return identity
         return hashlib.sha256((identity + self._form).encode()).hexdigest()
-
-    def _would_exceed(self, seconds: float | None) -> bool:
-        return (
-            seconds is not None
-            and self._timeout_seconds is not None
-            and self._timeout_seconds <= seconds
-        )
 
 
 def _form(study: Study) -> str:

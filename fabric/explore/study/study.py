@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TURN: Final = 1 << 64
 
 _GOLDEN_STEP: Final = 0x9E3779B97F4A7C15
-"""The golden section of ``_TURN``. The multiples of the step are spread evenly over the turn."""
+"""The golden section of ``_TURN``: its multiples, modulo ``_TURN``, are spread evenly."""
 
 DEFAULT_METRIC: Final = "cycles"
 
@@ -140,8 +140,8 @@ class Claim(_InStudy):
 def held_out_places(total: int, count: int, option: str) -> frozenset[int]:
     """Return the places of the ``count`` of ``total`` inputs that are held out.
 
-    They are spread over all inputs, and the first input is never held out. A larger count holds
-    out the same inputs and more. ``option`` begins the text of the error.
+    They are spread over all inputs, without the first. A larger count holds out the same inputs and
+    more. ``option`` begins the text of the error.
     """
     if not 0 <= count < total:
         refuse(
@@ -300,7 +300,6 @@ class Study(Options):
 
     @property
     def has_inputs(self) -> bool:
-        """Whether each design runs with inputs."""
         return bool(self.over.values)
 
     def repeated(self, designs: Space) -> Study:
@@ -319,7 +318,7 @@ class Study(Options):
 
     @cached_property
     def runs(self) -> Space:
-        """Every design with every input; all runs of a design follow each other."""
+        """Every design with every input; the runs of a design follow each other."""
         return self.space * self.over
 
     @cached_property
@@ -335,11 +334,9 @@ class Study(Options):
         )
 
     def design_of(self, run: int) -> int:
-        """Return the design of a run."""
         return run // len(self.over)
 
     def is_held_out(self, run: int) -> bool:
-        """Return whether the input of a run is held out."""
         return run % len(self.over) in self.held_out
 
     def input_name(self, run: int) -> str:
@@ -352,7 +349,6 @@ class Study(Options):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The parsed conditions of ``where``."""
         return tuple(map(Condition.parse, self.where))
 
     @property
@@ -387,7 +383,6 @@ class Study(Options):
         return tuple(shown)
 
     def point(self, index: int) -> Point:
-        """Return the point with an index in ``runs``."""
         return Point(index, self.runs[index])
 
     def whole(self, setting: Setting) -> dict[str, Scalar]:

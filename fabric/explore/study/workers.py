@@ -68,13 +68,14 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class Workers(Protocol):
-    """Workers for points.
+    """Workers for points, one for each of ``slots``.
 
     A result fails with TimeoutError after the timeout, and with WorkerLost if its worker ends. Only
     that point is lost.
     """
 
     slots: int
+    timeout_seconds: float | None
 
     def look(self, job: Job) -> Future[Before]:
         """Begin to compute a point's bounds."""
@@ -82,17 +83,19 @@ class Workers(Protocol):
     def run(self, job: Job) -> Future[Outcome]:
         """Begin to run a point."""
 
-    def close(self) -> None:
-        """Stop, and abandon the running points."""
+    def close(self) -> None: ...
 
 
 class ThreadedWorkers(ABC):
     """``Workers`` with a thread for each worker, which waits for its result."""
 
-    def __init__(self, slots: int, name: str, begin: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self, slots: int, timeout_seconds: float | None, begin: Callable[[], object] | None = None
+    ) -> None:
         """Start a thread for each of ``slots`` workers; each calls ``begin`` first."""
         self.slots = slots
-        self._threads: Final = ThreadPoolExecutor(slots, thread_name_prefix=name, initializer=begin)
+        self.timeout_seconds = timeout_seconds
+        self._threads: Final = ThreadPoolExecutor(slots, "worker", begin)
 
     def look(self, job: Job) -> Future[Before]:
         return self._threads.submit(self._answer, known_before, job)
@@ -109,30 +112,30 @@ class WorkerLost(Exception):  # noqa: N818 - an event, not an error of ours
     """A worker ended without an answer; the text gives the reason."""
 
 
-def unanswered(job: Job, error: BaseException, timeout_seconds: float | None) -> Outcome:
+def unanswered(job: Job, error: BaseException, workers: Workers) -> Outcome:
     """Return the outcome of an unanswered point; raise ``error`` if it is internal."""
     if isinstance(error, TimeoutError):
-        reason = f"took longer than {timeout_seconds:g} s"
-        return job.point.outcome("timeout", reason=reason, wall_seconds=timeout_seconds)
+        seconds = workers.timeout_seconds
+        return job.point.outcome(
+            "timeout", reason=f"took longer than {seconds:g} s", wall_seconds=seconds
+        )
     if isinstance(error, WorkerLost):
         return job.point.outcome("lost", reason=f"its worker ended ({error})")
     raise error
 
 
 def available_cores() -> int:
-    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalWorkers(ThreadedWorkers):
     """Processes on this machine, one for each running point.
 
-    Each has its own pipe and thread, so that the end of a process loses only its own point.
+    Each process has a pipe of its own, so that its end loses only its own point.
     """
 
     def __init__(self, slots: int, timeout_seconds: float | None) -> None:
-        super().__init__(slots, "worker", _leave_ctrl_c)
-        self._timeout_seconds: Final = timeout_seconds
+        super().__init__(slots, timeout_seconds, _leave_ctrl_c)
         # Forked from a small process that has one thread and has imported all modules.
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_IMPORTED)
@@ -163,7 +166,7 @@ class LocalWorkers(ThreadedWorkers):
                 process = None
             if process is None:
                 process = self._start()
-            answer = process.ask(function, job, self._timeout_seconds)
+            answer = process.ask(function, job, self.timeout_seconds)
             if process.questions == _POINTS_OF_A_WORKER:
                 self._end(process)
                 process = None
@@ -303,13 +306,12 @@ class DaskWorkers(ThreadedWorkers):
     """
 
     def __init__(self, address: str, timeout_seconds: float | None) -> None:
-        """Connect to the scheduler at ``address``; ``timeout_seconds`` limits a point."""
+        """Connect to the scheduler at ``address``."""
         from distributed import Client
 
         # Lost workers are reported with their points.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._address: Final = shown_address(address)
-        self._timeout_seconds: Final = timeout_seconds
         try:
             self._client: Final[Client] = Client(
                 address, timeout=_CONNECT_SECONDS, set_as_default=False
@@ -324,13 +326,12 @@ class DaskWorkers(ThreadedWorkers):
         except BaseException:
             self._client.close()
             raise
-        super().__init__(slots, "dask")
+        super().__init__(slots, timeout_seconds)
         self._under_way: Final[set[Promise[Any]]] = set()
         self._lock: Final = threading.Lock()
         self._closed = False
 
     def close(self) -> None:
-        """Stop, abandon the running points, and disconnect."""
         with self._lock:
             self._closed = True
             under_way = list(self._under_way)
@@ -363,8 +364,8 @@ class DaskWorkers(ThreadedWorkers):
                 self._under_way.discard(promise)
 
     def _result(self, promise: Promise[Any]) -> object:
-        look_seconds = min(_LOOK_SECONDS, self._timeout_seconds or _LOOK_SECONDS)
-        begun = deserted = None
+        look_seconds = min(_LOOK_SECONDS, self.timeout_seconds or _LOOK_SECONDS)
+        begun = deserted = None  # times: the point began, the cluster was without workers
         while True:
             with contextlib.suppress(TimeoutError):
                 return promise.result(timeout=look_seconds)
@@ -377,7 +378,7 @@ class DaskWorkers(ThreadedWorkers):
                 raise OSError(
                     errno.ECONNRESET, "the Dask cluster has lost all workers", self._address
                 )
-            if begun is not None and now - begun >= (self._timeout_seconds or math.inf):
+            if begun is not None and now - begun >= (self.timeout_seconds or math.inf):
                 raise TimeoutError
 
     def _stop(self, promises: list[Promise[Any]]) -> None:
@@ -410,16 +411,17 @@ def _ready(client: Client, address: str) -> int:
         digests[worker] = answer
     if not digests:
         raise ConfigurationError(f"the Dask cluster at {address} has no workers: expected a worker")
-    here = _here()
-    other = [worker for worker, digest in digests.items() if digest != here]
-    if other:
+    own_digest = _own_digest()
+    differing = [worker for worker, digest in digests.items() if digest != own_digest]
+    if differing:
         raise ConfigurationError(
-            f"worker {other[0]} of {address} has another version of the fabric: expected this one"
+            f"worker {differing[0]} of {address} has another version of the fabric: expected this "
+            "one"
         )
     return len(digests)
 
 
-def _here() -> str:
+def _own_digest() -> str:
     return engine_digest()
 
 

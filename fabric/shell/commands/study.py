@@ -151,9 +151,7 @@ def command(
         def run(study: Study, search: Search | None) -> StudyResult:
             store = BaseStore() if url is None else Store(study, url, timeout_seconds)
             with Watch(Console(stderr=True)) as watch:
-                result = conduct(
-                    study, workers, store, watch, timeout_seconds=timeout_seconds, search=search
-                )
+                result = conduct(study, workers, store, watch, search)
             if isinstance(store, Store) and store.ignored:
                 tell(f"fabric: {store.ignored_note()}")
             tell(f"{study.name}: {result.wall_seconds:.1f} s")

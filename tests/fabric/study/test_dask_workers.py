@@ -70,7 +70,7 @@ def _study(*acts: str, once: str = "") -> Study:
 def _conducted(study: Study, address: str, timeout_seconds: float | None = None) -> StudyResult:
     workers = DaskWorkers(address, timeout_seconds)
     try:
-        return conduct(study, workers, BaseStore(), lambda _: None, timeout_seconds=timeout_seconds)
+        return conduct(study, workers, BaseStore(), lambda _: None)
     finally:
         workers.close()
 
@@ -136,7 +136,7 @@ def test_cluster_that_loses_all_workers_is_an_error(monkeypatch: pytest.MonkeyPa
 def test_cluster_with_another_fabric_is_refused(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "_here", lambda: "another")
+    monkeypatch.setattr(clusters, "_own_digest", lambda: "another")
     with pytest.raises(ConfigurationError, match="has another version of the fabric"):
         DaskWorkers(address, None)
 
@@ -153,7 +153,7 @@ def test_worker_that_leaves_early_does_not_count(
             return digest
         os._exit(1)
 
-    monkeypatch.setattr(clusters, "_here", lambda: digest)
+    monkeypatch.setattr(clusters, "_own_digest", lambda: digest)
     monkeypatch.setattr(clusters, "engine_digest", asked)
     workers = DaskWorkers(address, None)
     slots = workers.slots

@@ -81,7 +81,7 @@ Values = st.one_of(
 
 class _Here(ThreadedWorkers):
     def __init__(self) -> None:
-        super().__init__(2, "here")
+        super().__init__(2, None)
 
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
         return function(job)

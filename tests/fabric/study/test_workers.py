@@ -51,7 +51,7 @@ def test_every_end_of_a_process_is_an_outcome_with_its_reason(workers: LocalWork
         "reads",
     )
     study = study_of("a", *acts, "b")
-    result = conduct(study, workers, BaseStore(), lambda _: None, timeout_seconds=8.0)
+    result = conduct(study, workers, BaseStore(), lambda _: None)
     found = _by_act(result.outcomes)
     lines = [line.strip() for line in PROGRAM.read_text().splitlines()]
     exits, reads = (f"{PROGRAM}:{lines.index(each) + 1}" for each in ("sys.exit(3)", "input()"))

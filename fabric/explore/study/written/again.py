@@ -21,7 +21,7 @@ _MODEL: Final = "hardware.hbm.model"
 def again_sheet(result: StudyResult, shown: int) -> Sheet:
     """Yield the front's designs with each change of ``Study.again``, ``shown`` rows at most.
 
-    Without changes, yield the command that runs a front of the flat memory on a memory with banks.
+    If nothing ran again and the memory is flat, yield the command that uses a memory with banks.
     """
     if result.again is None and _is_flat(result):
         yield Title("The front on another memory")

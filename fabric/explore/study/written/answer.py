@@ -46,7 +46,7 @@ class Table:
 def rows_sheet(
     columns: Sequence[str], rows: Sequence[Sequence[object]], shown: int | None = None
 ) -> Sheet:
-    """Yield a table; values that several rows share in a column are a line above it."""
+    """Yield a table. A value that all rows share is in a line above it."""
     shared = [
         n
         for n in range(len(columns) if len(rows) > 1 else 0)
@@ -111,7 +111,7 @@ def _spread(result: StudyResult, shown: Sequence[Outcome]) -> list[str]:
 
 
 def held_out_table(result: StudyResult) -> Table:
-    """Compare the front's designs on the held-out inputs with the inputs they were chosen on."""
+    """Compare the front's designs on the held-out inputs and on the inputs that chose them."""
     names = varying(result.study.space.values)
     setting_cells = cells_of(result)
     rows: list[tuple[object, ...]] = []
@@ -198,12 +198,10 @@ def verdicts_text(rows: Iterable[Judged]) -> str:
 
 
 def verdict_text(row: Judged) -> str:
-    """Return the verdict, or ``NOT_COMPUTED``."""
     return NOT_COMPUTED if row.judgement is None else str(row.judgement.verdict)
 
 
 def answer(result: StudyResult) -> str:
-    """Return the study's answer in a sentence."""
     sentence = _answer(result)
     return f"So far, {sentence[0].lower()}{sentence[1:]}" if result.interrupted else sentence
 
@@ -236,7 +234,6 @@ def _answer(result: StudyResult) -> str:
 
 
 def counts(result: StudyResult) -> str:
-    """Return the number of points, of points from earlier sessions, and of runs over inputs."""
     if result.study.has_inputs:
         return f"{_of_all(result)}. {_runs(result)}"
     resumed = f", {result.resumed:,} from earlier sessions" if result.resumed else ""
@@ -244,7 +241,7 @@ def counts(result: StudyResult) -> str:
 
 
 def counts_table(result: StudyResult) -> Table:
-    """Return the number of points by outcome and reason, with the points of each failure."""
+    """Return the number of points by outcome and reason; for failures, also the points."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for each in result.outcomes:
         # Deadlocks of one kind are in other units and at other elements.
@@ -319,7 +316,6 @@ def _best(result: StudyResult, name: str) -> Outcome:
 
 
 def value_text(outcome: Outcome, name: str) -> str:
-    """Return a metric of a completed run with its unit."""
     value = metric(outcome, name)
     assert value is not None
     if split_metric(name)[0]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def study_folder(result: StudyResult, folder: Path) -> Path:
-    """Return the folder of a study in the folder of several."""
+    """Return the folder of one study in the common ``folder`` of several."""
     return folder / file_name(result.study.name)
 
 
@@ -185,13 +185,12 @@ def _write(columns: Sequence[Column], path: Path) -> None:
 
 
 def columns_of(result: StudyResult, own: Mapping[str, list[object]] | None = None) -> list[Column]:
-    """Return the columns, each with a value for each outcome; ``own`` are further columns."""
+    """Return the columns of the outcomes; ``own`` are further columns."""
     metrics = () if result.study.has_inputs else METRICS
     return _columns(result.outcomes, list(result.study.space.values), metrics, own or {})
 
 
 def columns_of_runs(result: StudyResult) -> list[Column]:
-    """Return the columns of the runs of designs over inputs, each with a value for each run."""
     study, runs = result.study, result.runs
     own: dict[str, list[object]] = {
         "design": [study.design_of(each.index) for each in runs],

@@ -21,12 +21,10 @@ _JSON_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def own_part(name: str) -> str:
-    """Return the content of a file of this folder."""
     return part(name, _FOLDER)
 
 
 def style() -> str:
-    """Return the style sheet of run pages with the rules of studies."""
     return part("style.css") + own_part("study.css")
 
 

@@ -124,7 +124,7 @@ def _slanted(figure: Figure) -> bool:
 
 
 def _slant(axes: Axes, labels: Sequence[Text], height: float) -> None:
-    """Slant ``labels`` of this height, or turn them upright and hide those without room."""
+    """Slant ``labels``, or turn them upright and hide those that overlap; ``height`` in pixels."""
     places = [axes.transData.transform((each.get_position()[0], 0))[0] for each in labels]
     apart = height / math.sin(math.radians(_SLANT))
     fits = all(right - left >= apart for left, right in pairwise(places))
@@ -144,7 +144,6 @@ def is_wide(values: Sequence[float]) -> bool:
 
 
 def metric_axis(axis: Axis, metric: str, values: Sequence[float]) -> None:
-    """Label an axis with a metric and its unit, and scale it to the metric's values."""
     axis.set_label_text(str(label(metric)))
     scale(axis, values)
 

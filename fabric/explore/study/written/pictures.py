@@ -91,17 +91,17 @@ def _pair_panel(result: StudyResult, axes: Axes, across: str, up: str) -> None:
     front = set(result.front)
     kept = {each.index for each in result.kept()}
     runs = {
-        each.index: found
+        each.index: values
         for each in result.outcomes
-        if (found := values_of(each, (across, up))) is not None
+        if (values := values_of(each, (across, up))) is not None
     }
-    proved = [found for each in result.outcomes if (found := _bounds(each, (across, up)))]
+    proved = [bounds for each in result.outcomes if (bounds := _bounds(each, (across, up)))]
     _dots(axes, proved, "proved dominated, at its bounds", marker="x", s=16, c=OTHERS)
-    broken = [found for index, found in runs.items() if index not in kept]
+    broken = [values for index, values in runs.items() if index not in kept]
     _dots(
         axes, broken, "breaks a condition", marker="s", s=14, facecolors="none", edgecolors=OTHERS
     )
-    dominated = [found for index, found in runs.items() if index in kept - front]
+    dominated = [values for index, values in runs.items() if index in kept - front]
     _dots(axes, dominated, "dominated", s=16, c=OTHERS)
     on_front = {index: runs[index] for index in result.front if index in runs}
     _dots(axes, list(on_front.values()), "front", s=36, c=FRONT, edgecolors="white", zorder=3)
@@ -156,7 +156,6 @@ def effects_caption(result: StudyResult) -> str:
 
 
 def draw_effects(result: StudyResult, figure: Figure) -> None:
-    """Draw a panel for each varying parameter and each minimised metric."""
     names = varying(result.study.space.values)
     metrics = result.study.objectives
     blocks = [names[at : at + _ABREAST] for at in range(0, len(names), _ABREAST)]
@@ -188,7 +187,7 @@ def _panel(result: StudyResult, axes: Axes, axis: str, name: str) -> None:
     for each in runs:
         if axis in each.setting:
             place = places[keyed(each.setting[axis])]
-            by_place.setdefault(place, []).append(_number(each, name))
+            by_place.setdefault(place, []).append(metric(each, name) or 0.0)
     xs = sorted(by_place)
     axes.scatter(
         [x for x in xs for _ in by_place[x]], [y for x in xs for y in by_place[x]],
@@ -202,7 +201,7 @@ def _panel(result: StudyResult, axes: Axes, axis: str, name: str) -> None:
     )  # fmt: skip
     axes.plot(xs, [median(by_place[x]) for x in xs], "o-", color=FRONT, label="median")
     axes.set_xlabel(visible(axis))
-    metric_axis(axes.yaxis, name, [_number(each, name) for each in runs])
+    metric_axis(axes.yaxis, name, [metric(each, name) or 0.0 for each in runs])
 
 
 def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
@@ -219,10 +218,6 @@ def _places(axes: Axes, values: tuple[Scalar, ...]) -> dict[object, float]:
     axes.minorticks_off()
     axes.margins(x=0.1)
     return dict(zip(map(keyed, values), places, strict=True))
-
-
-def _number(outcome: Outcome, name: str) -> float:
-    return metric(outcome, name) or 0.0
 
 
 @dataclass(frozen=True)
@@ -327,7 +322,7 @@ def _broken(title: str, at: str) -> str:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture; ``name`` is its file name without a suffix, and its title and caption are text.
+    """A picture with the name of its files, without a suffix.
 
     Attributes:
         png: empty if the picture was read from its SVG file.
@@ -375,9 +370,9 @@ def drawn(result: StudyResult) -> Pictures:
 
 
 def first_pictures(result: StudyResult, folder: Path) -> list[Drawn]:
-    """Return the study's own pictures, or the first general one, read from its folder.
+    """Return the study's own pictures, or else its first general one, read from ``folder``.
 
-    Missing files are left out, since the failed write was reported.
+    A missing file is left out; its failed write was reported.
     """
     pictures = result.study.pictures or [*_general(result)][:1]
     files = [folder / "pictures" / f"{file_name(each.name)}.svg" for each in pictures]

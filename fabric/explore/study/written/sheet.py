@@ -52,7 +52,6 @@ _STYLES: Final[dict[Verdict, Style]] = {
 
 
 def study_sheet(result: StudyResult) -> Sheet:
-    """Yield the lines and tables of a study's result."""
     study = result.study
     question = f"  {visible(study.question)}" if study.question else ""
     yield line((visible(study.name), "bold"), question)
@@ -63,7 +62,7 @@ def study_sheet(result: StudyResult) -> Sheet:
 
 
 def head_sheet(result: StudyResult) -> Sheet:
-    """Yield the answer, its restrictions, and the points by outcome and reason."""
+    """Yield the answer, its caveats, and the points by outcome and reason."""
     yield line(answer(result))
     for sentence in caveats(result):
         yield line(sentence)
@@ -130,7 +129,6 @@ def _own_table(filled: Filled) -> Sheet:
 
 
 def beside_sheet(result: StudyResult) -> Sheet:
-    """Yield published values beside ours; nothing without published values."""
     rows = beside_rows(result)
     if rows:
         yield Title("Published values beside ours")
@@ -139,7 +137,6 @@ def beside_sheet(result: StudyResult) -> Sheet:
 
 
 def claims_sheet(result: StudyResult) -> Sheet:
-    """Yield the claims with their verdicts; nothing without claims."""
     claims = result.judged_claims
     if claims:
         yield Title("Claims", f"  {verdicts_text(claims)}")
@@ -221,11 +218,10 @@ _MARGIN: Final = 4
 
 
 def strips(result: StudyResult, designs: Sequence[int]) -> list[tuple[str, list[Markup]]]:
-    """Return columns of small pictures, each with its title and a cell for each design.
+    """Return columns of small pictures, each with a title and a cell for each design.
 
-    There is a column for each minimised metric that differs between inputs. A long line is an
-    input, a short line a held-out input, and the dot is the median. Cells of a column share a
-    scale.
+    Each minimised metric that differs between inputs has a column. In a cell, a long line is an
+    input, a short line a held-out input, and the dot the median. Cells of a column share a scale.
     """
     if not result.study.has_inputs:
         return []

@@ -14,8 +14,8 @@ from fabric.runs.report import FIGURES
 
 _EXTRA: Final = "extra."
 _DIGITS: Final = 6
-_POINTS: Final = 6
-_FIRST_POINTS: Final = 3
+_SPANS: Final = 6
+_FIRST_SPANS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Label:
     unit: str
 
     def __str__(self) -> str:
-        """Return the text of an axis: ``name (unit)``."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
@@ -52,7 +51,7 @@ def number_text(value: float) -> str:
 
 
 def rounded(value: float | None) -> float | None:
-    """Round a statistic to an integer if it has six digits or more."""
+    """Round a float to an integer if it has six digits or more before the point."""
     return round(value) if isinstance(value, float) and abs(value) >= 10 ** (_DIGITS - 1) else value
 
 
@@ -64,7 +63,7 @@ def scalar_text(value: Scalar) -> str:
 
 
 def axis_values(values: Sequence[Scalar]) -> list[str]:
-    """Return the values of an axis as text, files without folders if their names differ."""
+    """Return the values of an axis as text; files are without folders if their names differ."""
     texts = [scalar_text(value) for value in values]
     paths = map(PurePath, texts)
     names = [
@@ -92,7 +91,7 @@ def setting_text(setting: Setting, names: Sequence[str]) -> str:
 
 
 def setting_names(space: Space) -> list[str]:
-    """Return a name for each setting of a space, with ``axis_values``."""
+    """Return a text for each setting of a space, with its values as in ``axis_values``."""
     texts = {name: texts_by_key(values) for name, values in space.values.items()}
     return [
         setting_text({name: texts[name][keyed(x)] for name, x in setting.items()}, list(setting))
@@ -110,7 +109,7 @@ def listed_points(indices: Sequence[int]) -> str:
             spans[-1].append(index)
         else:
             spans.append([index])
-    shown = spans if len(spans) <= _POINTS else spans[:_FIRST_POINTS]
+    shown = spans if len(spans) <= _SPANS else spans[:_FIRST_SPANS]
     parts: list[str] = []
     for span in shown:
         parts += [f"{span[0]} to {span[-1]}"] if len(span) > 2 else map(str, span)
