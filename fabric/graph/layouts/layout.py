@@ -32,8 +32,8 @@ class Layout(Described):
             tile's columns, the other dimensions are its rows.
         trips: the number of trips of each loop, outermost first.
         steps: elements that a trip of each loop moves along.
-        map: the dimension of the tensor that each loop moves along; None if the loop reads
-            everything inside it again.
+        map: the dimension of the tensor that each loop moves along; None if the loop repeats the
+            tiles of its inner loops.
         start: the first element; zeros by default.
 
     Example:
@@ -109,7 +109,6 @@ class Layout(Described):
 
     @property
     def loops(self) -> tuple[Loop, ...]:
-        """The loops, outermost first."""
         return tuple(map(Loop, self.trips, self.steps, self.map))
 
     @property
@@ -119,17 +118,14 @@ class Layout(Described):
 
     @property
     def rereads(self) -> bool:
-        """Whether tiles are read again by a loop of more than one trip."""
         return any(loop.dim is None and loop.trips > 1 for loop in self.loops)
 
     @property
     def rows(self) -> int:
-        """Rows of one tile."""
         return math.prod(self.tile[:-1])
 
     @property
     def cols(self) -> int:
-        """Columns of one tile."""
         return math.prod(self.tile[-1:])
 
     def offsets(self) -> NDArray[np.int64]:
@@ -146,31 +142,29 @@ class Layout(Described):
     def of_loops(
         cls, shape: Sequence[int], tile: Sequence[int], start: Sequence[int], loops: Sequence[Loop]
     ) -> Layout:
-        """Return the layout with ``loops``, outermost first."""
         trips, steps = tuple(loop.trips for loop in loops), tuple(loop.step for loop in loops)
         dims = tuple(loop.dim for loop in loops)
         return cls(tuple(shape), tuple(tile), trips, steps, dims, tuple(start))
 
     def nested(self, loops: Sequence[Loop]) -> Layout:
-        """Return the layout with other loops over the same tiles."""
         return Layout.of_loops(self.shape, self.tile, self.start, loops)
 
     def canonical(self) -> Layout:
         """Return the layout with the fewest loops that gives the same tiles in the same order.
 
-        It is unique: two layouts with equal ``shape`` and ``tile`` have the same order exactly if
-        their canonical layouts are equal.
+        Two layouts with equal ``shape`` and ``tile`` have the same order if and only if their
+        canonical layouts are equal.
         """
         return self.nested(merged(self.loops))
 
     def same_order(self, other: Layout) -> bool:
-        """Whether ``other`` has the same tiles of a tensor of the same shape, in the same order."""
+        """Whether ``other`` has the same tiles in the same order."""
         return self.canonical() == other.canonical()
 
     def cut(self, inside: int) -> tuple[tuple[Loop, ...], tuple[Loop, ...]] | None:
-        """Return the loops as two nests, with ``inside`` tiles in the inner nest.
+        """Return the loops as an outer nest and an inner nest, which has ``inside`` tiles.
 
-        None if neither a loop nor a part of a loop begins there.
+        At most one loop is split into two. None if the loops cannot be cut so.
         """
         loops = self.loops
         inner: tuple[Loop, ...] = ()
@@ -193,7 +187,6 @@ class Layout(Described):
         return self if times == 1 else self.nested((*self.loops, Loop(times, 1, None)))
 
     def __str__(self) -> str:
-        """Return the text for messages."""
         steps = [step if dim is not None else 1 for _, step, dim in self.loops]
         again = ["again" if trips > 1 else "-" for trips in self.trips]
         dims = ", ".join(
@@ -207,11 +200,11 @@ class Layout(Described):
 
 
 Orders: TypeAlias = tuple[Layout | str, ...]
-"""For each stream its layout, or the reason why it is unknown."""
+"""The layout of each stream, or the reason why it is unknown."""
 
 
 def common_order(streams: Orders) -> Layout | str:
-    """Return the order that all of the streams have, or the reason why there is none."""
+    """Return the order that all streams have, or the reason why it is unknown."""
     first = streams[0]
     for other in streams[1:]:
         if isinstance(first, str) or isinstance(other, str):
@@ -229,8 +222,8 @@ class Loop(NamedTuple):
     """One loop of the nest of a ``Layout``: ``trips`` steps along a dimension.
 
     Attributes:
-        step: elements that a trip moves along; without meaning if ``dim`` is not set.
-        dim: the dimension of the tensor; None if the loop reads everything inside it again.
+        step: elements that a trip moves along; ignored if ``dim`` is None.
+        dim: the dimension of the tensor; None if the loop repeats the tiles of its inner loops.
     """
 
     trips: int
@@ -239,7 +232,7 @@ class Loop(NamedTuple):
 
 
 def merged(loops: Iterable[Loop]) -> tuple[Loop, ...]:
-    """Return the nest with the fewest loops that visits the same places in the same order."""
+    """Return the nest with the fewest loops that visits the same elements in the same order."""
     nest: list[Loop] = []
     for trips, step, dim in loops:
         if trips == 1:
@@ -258,7 +251,7 @@ def _continues(outer: Loop, inner: Loop) -> bool:
 
 
 def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:
-    """Return for each dimension the first element behind all visited elements."""
+    """Return the first element behind all visited elements, for each dimension."""
     behind = [start[dim] + tile[dim] for dim in range(rank)]
     for trips, step, dim in loops:
         if dim is not None:

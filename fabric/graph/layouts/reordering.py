@@ -22,13 +22,13 @@ from fabric.messages.text import counted
 
 @dataclass(frozen=True)
 class Conversion:
-    """How a converter brings tiles into another order, with one buffer after the other.
+    """The buffers and loops with which a converter changes the order of tiles.
 
     Attributes:
         rounds: the number of buffers, filled one after the other.
         tiles: tiles in one buffer.
         box: the part of the tensor in one buffer, in elements of each dimension.
-        shape, strides, offset: loops that read a buffer, outermost first, in tiles.
+        shape, strides, offset: of the loops that read a buffer, outermost first, in tiles.
     """
 
     rounds: int
@@ -40,7 +40,7 @@ class Conversion:
 
     @property
     def equal(self) -> bool:
-        """Whether the order is the wanted order already, so that no buffer is needed."""
+        """Whether the present order is the wanted order, so that no buffer is needed."""
         return self.tiles == 1 and math.prod(self.shape) == 1
 
 
@@ -64,8 +64,8 @@ class ConvertBytes(NamedTuple):
 def convert_bytes(source: Layout, wanted: Layout, element_bytes: int) -> ConvertBytes:
     """Return the buffer of a converter from ``source`` to ``wanted``.
 
-    It holds one round of the loops that both orders begin with. If the tiles differ, both are cut
-    into common parts.
+    The buffer holds one round of the loops that both orders begin with. If the tiles differ, both
+    layouts are cut into common parts.
 
     Args:
         source: the present order.
@@ -85,9 +85,9 @@ def convert_bytes(source: Layout, wanted: Layout, element_bytes: int) -> Convert
 def live_tiles(source: Layout, wanted: Layout) -> int:
     """Return the largest number of live tiles during a conversion of ``source`` into ``wanted``.
 
-    A tile is live from its first arrival, which is as late as the reads allow, to its last read.
-    Both are counted within one round of the loops that both orders begin with. If ``source`` has
-    every tile once, a conversion needs room for this number of tiles at least.
+    A tile is live from its first arrival to its last read. Tiles arrive as late as the reads allow.
+    Only one round of the loops that both orders begin with is regarded. If ``source`` has every
+    tile once, a conversion needs room for at least this number of tiles.
 
     Args:
         source: the present order.
@@ -163,7 +163,7 @@ def _check_same_tiles(source: Layout, wanted: Layout) -> None:
 
 
 def _shared(left: Sequence[Loop], right: Sequence[Loop]) -> Iterator[int]:
-    """Yield the trips of loops that both nests begin with; longer loops are split."""
+    """Yield the trips of the loops that both nests begin with, after splitting longer loops."""
     for one, other in zip(left, right, strict=False):
         if one.dim != other.dim:
             return
@@ -175,6 +175,7 @@ def _shared(left: Sequence[Loop], right: Sequence[Loop]) -> Iterator[int]:
 
 
 def _numbers(layout: Layout, count: int) -> NDArray[np.int64]:
+    """Return the row-major numbers of the first elements of ``count`` tiles."""
     offsets = layout.offsets()[:count]
     numbers: NDArray[np.int64] = np.zeros(count, np.int64)
     for dim, size in enumerate(layout.shape):
@@ -183,15 +184,16 @@ def _numbers(layout: Layout, count: int) -> NDArray[np.int64]:
 
 
 def _places(written: NDArray[np.int64], read: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    there, first = np.unique(written, return_index=True)
-    at = np.minimum(np.searchsorted(there, read), len(there) - 1)
+    """Return the first place in ``written`` of each tile that is read; None if one is missing."""
+    tiles, first = np.unique(written, return_index=True)
+    at = np.minimum(np.searchsorted(tiles, read), len(tiles) - 1)
     places: NDArray[np.int64] = first[at]
-    return places if np.array_equal(there[at], read) else None
+    return places if np.array_equal(tiles[at], read) else None
 
 
 @checked
 def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the step along each dimension of ``numbers`` in ``shape``; None if steps differ.
+    """Return the step along each dimension of ``numbers`` in ``shape``; None if a step varies.
 
     Args:
         numbers: integers in one dimension.
@@ -210,7 +212,7 @@ def strides_of(numbers: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] |
     strides = []
     expected = np.full((), numbers[0])
     for axis, size in enumerate(shape):
-        second = tuple(int(each == axis) for each in range(len(shape)))
+        second = tuple(int(dim == axis) for dim in range(len(shape)))
         stride = int(grid[second] - numbers[0]) if size > 1 else 0
         strides.append(stride)
         expected = expected[..., None] + np.arange(size) * stride
@@ -223,14 +225,12 @@ def nest_of(numbers: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...
     steps: list[int] = []
     while len(numbers) > 1:
         moves = np.diff(numbers)
-        others = np.flatnonzero(moves != moves[0])
-        run = int(others[0]) + 1 if len(others) else len(numbers)
+        breaks = np.flatnonzero(moves != moves[0])
+        run = int(breaks[0]) + 1 if len(breaks) else len(numbers)
         if len(numbers) % run:
             return None
         rounds = numbers.reshape(-1, run)
-        if not np.array_equal(
-            rounds - rounds[:, :1], np.tile(rounds[0] - rounds[0, 0], (len(rounds), 1))
-        ):
+        if (rounds - rounds[:, :1] != rounds[0] - rounds[0, 0]).any():
             return None
         trips.insert(0, run)
         steps.insert(0, int(moves[0]))
@@ -242,9 +242,9 @@ def nest_of(numbers: NDArray[np.int64]) -> tuple[tuple[int, ...], tuple[int, ...
 def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
     """Return the largest tile that divides the tiles of both layouts and lies on one grid.
 
-    Its rows are contiguous in the tiles of both layouts. So its size along a dimension of rows is
-    above 1 only if it spans the tiles in all inner dimensions of rows. For example, in a tile of 2
-    tokens of 2 requests the two tokens of one request are not neighbours.
+    Its rows are contiguous in the tiles of both layouts. Therefore its size along a dimension of
+    rows is above 1 only if it spans the tiles in all inner dimensions of rows. For example, a tile
+    of 2 tokens of 2 requests does not have the two tokens of one request in neighbouring rows.
 
     Args:
         left: a layout.
@@ -264,7 +264,7 @@ def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
 
 
 def _grid(layout: Layout) -> tuple[int, ...]:
-    """Return the largest part of the tiles with all offsets at multiples of its size."""
+    """Return the largest part of a tile such that all offsets are multiples of its size."""
     sizes = list(map(math.gcd, layout.tile, layout.start))
     for loop in layout.loops:
         if loop.dim is not None and loop.trips > 1:
@@ -273,7 +273,7 @@ def _grid(layout: Layout) -> tuple[int, ...]:
 
 
 def _cuts(whole: Sequence[int], part: Sequence[int]) -> bool:
-    """Whether the rows of each part are contiguous in all dimensions but the last."""
+    """Whether the rows of a part are contiguous in the whole tile."""
     rows, wanted = whole[:-1], part[:-1]
     first = next((dim for dim, size in enumerate(wanted) if size > 1), len(wanted))
     return tuple(rows[first + 1 :]) == tuple(wanted[first + 1 :])

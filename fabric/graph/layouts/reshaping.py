@@ -1,7 +1,7 @@
-"""Layouts through reshape, permute, slice and expand.
+"""Layouts of tensors before and after reshape, permute, slice and expand.
 
-The last three functions take the layout of one side and return the layout of the other side, or
-None if it has no layout.
+Each function takes the layout on one side and returns the layout on the other side, or None if that
+side has no layout.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fabric.messages.errors import ShapeError
 def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     """Return the layout of ``x.reshape(shape)``, given the layout of ``x``, or None.
 
-    A tile has the same elements in the same order. If its rows and columns change, the tile has to
-    be reshaped, too. Loops that carry from one dimension to the next are split.
+    A tile keeps its elements and their order. If its rows and columns change, the tile has to be
+    reshaped, too. Loops that carry from one dimension to the next are split.
 
     Args:
         layout: the layout of ``x``.
@@ -70,11 +70,11 @@ def counted(
     Args:
         shape: the shape of the tensor.
         trips: the trips of the loops, outermost first.
-        strides: elements, counted row-major, that a trip moves on; 0 repeats the same elements.
+        strides: elements, counted row-major, that a trip moves along; 0 repeats the same elements.
         offset: the first element.
 
     Returns:
-        The layout, in tiles of one element; None if no loops along dimensions visit them so.
+        The layout, in tiles of one element; None if no loops along dimensions have this order.
 
     Raises:
         ShapeError: an element is outside of the tensor.
@@ -101,29 +101,28 @@ def _fits(shape: Sequence[int], reached: Sequence[int]) -> bool:
 def _groups(
     old: Sequence[int], new: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield the smallest groups of dimensions with equal products, without size 1."""
+    """Yield the smallest groups of old and new dimensions with equal sizes, without size 1."""
     left = [dim for dim, size in enumerate(old) if size > 1]
     right = [dim for dim, size in enumerate(new) if size > 1]
     while left:
-        here, there = [left.pop(0)], [right.pop(0)]
-        while True:
-            elements = math.prod(old[dim] for dim in here), math.prod(new[dim] for dim in there)
-            if elements[0] == elements[1]:
-                break
-            if elements[0] < elements[1]:
-                here.append(left.pop(0))
+        of_old, of_new = [left.pop(0)], [right.pop(0)]
+        while (size := math.prod(old[dim] for dim in of_old)) != (
+            new_size := math.prod(new[dim] for dim in of_new)
+        ):
+            if size < new_size:
+                of_old.append(left.pop(0))
             else:
-                there.append(right.pop(0))
-        yield tuple(here), tuple(there)
+                of_new.append(right.pop(0))
+        yield tuple(of_old), tuple(of_new)
 
 
 def _strides(shape: Sequence[int], dims: Sequence[int]) -> dict[int, int]:
-    """Return for each dimension of a group the elements of the group that a step passes."""
+    """Return the row-major stride within a group of each of its dimensions."""
     return {dim: math.prod(shape[inner] for inner in dims[at + 1 :]) for at, dim in enumerate(dims)}
 
 
 def _flat_tile(layout: Layout, dims: Sequence[int]) -> int | None:
-    """Return the elements of a tile in a group of dimensions; None if they have gaps."""
+    """Return the size of a tile along a group of dimensions; None if its elements have gaps."""
     parts = [layout.tile[dim] for dim in dims]
     first = next((at for at, part in enumerate(parts) if part > 1), len(parts))
     if any(layout.tile[dim] != layout.shape[dim] for dim in dims[first + 1 :]):
@@ -132,7 +131,7 @@ def _flat_tile(layout: Layout, dims: Sequence[int]) -> int | None:
 
 
 def _flat_loops(layout: Layout, groups: Sequence[tuple[int, ...]]) -> list[Loop]:
-    """Return the loops over groups; loops of one trip have no dimension."""
+    """Return loops along groups of dimensions; loops of one trip have no group."""
     along = {
         dim: (number, stride)
         for number, dims in enumerate(groups)

@@ -46,16 +46,16 @@ from fabric.messages.text import found_text, one_of
 from fabric.messages.users_code import raised, users_code
 
 _SHARED: Final = ("fabric", "operators")
-"""Packages that a program imports as installed, even if its folder has one of that name."""
+"""Packages that are never imported from a program's folder."""
 
 _INSTALLED: Final = str(Path(np.__file__).resolve().parents[1])
 
-# Python's own functions, which receive only names of users' modules here.
+# Python's import functions, which the functions of ``Beside`` call.
 _import_statement: Final = builtins.__import__
 _import_named: Final = importlib.import_module
 
 _present: Final[dict[str, Beside]] = {}
-"""The owner of the modules that are in ``sys.modules`` now, by their package ``beside_PROGRAM``."""
+"""The owner of the modules now in ``sys.modules``, by the name of their package."""
 
 _lock: Final = threading.RLock()
 
@@ -63,8 +63,8 @@ _lock: Final = threading.RLock()
 class Beside:
     """The modules in the folder of a program, executed again for each execution of the program.
 
-    It handles all imports of the program and of these modules, also imports during a run. Modules
-    get a unique name in ``sys.modules``.
+    It handles all imports of the program and of these modules, also during a run. In
+    ``sys.modules`` the modules belong to a package ``beside_PROGRAM``.
 
     Attributes:
         executed: SHA-256 of each executed file by its path without a suffix ("" for the program);
@@ -86,7 +86,7 @@ class Beside:
             sys.meta_path.insert(0, _Finder)
 
     def find(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
-        """Find a module in folders, and record a missing one."""
+        """Find a module in folders. If it is missing, record this."""
         last = name.rpartition(".")[2]
         spec = None
         for place in path:
@@ -101,7 +101,7 @@ class Beside:
         return spec
 
     def note(self, file: str, content: bytes) -> None:
-        """Record the content of an executed file, beside its content in earlier executions."""
+        """Record the content of an executed file, with other contents of earlier executions."""
         path = Path(file)
         place = path.parent if path.stem == "__init__" else path.with_name(path.name.split(".")[0])
         key, digest = os.path.relpath(place, self._folder), _digest(content)
@@ -111,12 +111,12 @@ class Beside:
     def _import(
         self,
         name: str,
-        globals: Mapping[str, Any] | None = None,  # noqa: A002 - Python's names for them
+        globals: Mapping[str, Any] | None = None,  # noqa: A002 - as in Python
         locals: Mapping[str, Any] | None = None,  # noqa: A002
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Import from the program's folder, otherwise as Python does; see ``__import__``."""
+        """Import from the program's folder if it has the module, otherwise as ``__import__``."""
         top = name.partition(".")[0]
         if level == 0 and not self._has(top):
             module = _import_statement(name, globals, locals, fromlist or (), level)
@@ -144,10 +144,11 @@ class Beside:
             return spec is not None
         if top in sys.stdlib_module_names:
             return False
-        others = (each.find_spec(top, None) for each in sys.meta_path if each is not _Finder)
-        return {each.origin for each in others if each is not None} <= {None, self._program}
+        specs = (finder.find_spec(top, None) for finder in sys.meta_path if finder is not _Finder)
+        return {spec.origin for spec in specs if spec is not None} <= {None, self._program}
 
     def _appear(self) -> None:
+        """Put these modules into ``sys.modules``, in place of those of another program."""
         before = _present.get(self._root)
         if before is self:
             return
@@ -176,7 +177,7 @@ class Beside:
 
 
 class _Loader(SourceFileLoader):
-    """Executes and records the source, never bytecode of an earlier process."""
+    """Executes and records source files; it does not read stored bytecode."""
 
     def __init__(self, beside: Beside, name: str, path: str) -> None:
         super().__init__(name, path)
@@ -195,7 +196,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules beside programs for Python, by their unique names."""
+    """Finds modules of the packages ``beside_PROGRAM`` for Python."""
 
     @staticmethod
     def find_spec(
@@ -208,13 +209,13 @@ class _Finder:
 
 
 def files_of(module: ModuleType) -> dict[str, str | None]:
-    """Return what a program has executed so far; see ``Beside.executed``."""
+    """Return the files that a program has executed so far, as ``Beside.executed``."""
     assert module.__spec__ is not None
     return dict(module.__spec__.loader_state.executed)
 
 
 def executes_still(program: Path, executed: Mapping[str, str | None]) -> bool:
-    """Return whether the files that a program has executed are unchanged."""
+    """Whether the program would execute the same files with the same contents."""
     folder = program.resolve().parent
     for key, digest in executed.items():
         if key:
@@ -241,14 +242,13 @@ def _digest(content: bytes) -> str:
 
 
 class Loaded(NamedTuple):
-    """A wired program, and all parameters of ``build``."""
+    """A wired program, and the values of all parameters of ``build``."""
 
     program: Program
     parameters: dict[str, object]
 
 
 def load_program(path: Path | str, parameters: Sequence[str], hardware: Hardware) -> Loaded:
-    """Execute the program file at ``path`` and wire its program; see ``executed`` and ``wired``."""
     return wired(executed(path), parameters, hardware)
 
 
@@ -262,16 +262,17 @@ def load_on(
 ) -> Loaded:
     """Load a program on the hardware of a file, by default the hardware of the paper.
 
-    The program is executed first: it may register the memory that the hardware file chooses. Each
-    parameter is ``NAME=VALUE``. ``known`` receives the hardware and the parameters as soon as they
-    are known. With ``wires``, channels take and give one element a cycle, whatever the file states.
+    The program is executed first, since it may register the memory that the hardware file selects.
+    Each parameter is ``NAME=VALUE``. The hardware and the parameters are added to ``known`` even if
+    a later step fails. With ``wires``, channels take and give one element a cycle, whatever the
+    file states.
     """
     if hardware_file is None:
         known.update(hardware=Hardware().as_dict())
     module = executed(program)
     hardware = Hardware()
     if hardware_file is not None:
-        # Importing all memory models and TOML takes milliseconds.
+        # The imports of memory models and of TOML take milliseconds.
         from fabric.graph.hardware.file import load_hardware
 
         hardware = load_hardware(hardware_file)
@@ -300,7 +301,6 @@ def wired(module: ModuleType, parameters: Sequence[str], hardware: Hardware) -> 
 
 
 def build_of(module: ModuleType) -> types.FunctionType:
-    """Return the function ``build`` of a file."""
     file = str(module.__file__)
     build: object = getattr(module, "build", None)
     if build is None:
@@ -314,7 +314,7 @@ def build_of(module: ModuleType) -> types.FunctionType:
 
 
 def called(module: ModuleType, name: str) -> object:
-    """Call a function without parameters of a file."""
+    """Call the function ``name`` of a file without arguments."""
     function = getattr(module, name, None)
     if not inspect.isfunction(function):
         raise ProgramError(
@@ -399,7 +399,7 @@ def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
 
 
 def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[str, object]:
-    """Return values of all parameters of ``build``, from ``NAME=VALUE`` or defaults."""
+    """Return the values of all parameters of ``build``, ``given`` as ``NAME=VALUE`` or defaults."""
     place = defining_place(build)
     takes = _taken(build)
     for name, parameter in inspect.signature(build).parameters.items():
@@ -413,18 +413,18 @@ def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[st
         for name, parameter in takes.items()
         if parameter.default is not inspect.Parameter.empty
     }
-    before: dict[str, str] = {}
+    items: dict[str, str] = {}
     for item in given:
         name, separator, text = item.partition("=")
         if not separator:
             raise ProgramError(f"-p {item}: expected NAME=VALUE")
-        if name in before:
+        if name in items:
             refuse(
-                f"parameter {name} of build() is given twice, as -p {before[name]} and -p {item}: "
+                f"parameter {name} of build() is given twice, as -p {items[name]} and -p {item}: "
                 "expected one value",
                 place=place,
             )
-        before[name] = item
+        items[name] = item
         values[name] = parameter_value(build, name, text)
     missing = [name for name in takes if name not in values]
     if missing:

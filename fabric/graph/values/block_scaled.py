@@ -1,6 +1,6 @@
 """Block-scaled element types: 32 neighbours of a row share a scale, a power of two.
 
-Arrays keep the scale with each element. In memories and channels it counts once for each block.
+Arrays store the scale with each element. Memories and channels store it once for each block.
 
 Source: OCP Microscaling Formats (MX) Specification, version 1.0, sections 5 and 6.
 """
@@ -25,7 +25,7 @@ _EXPONENTS: Final = (-127, 127)
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """A format of the specification. An element has ``bits`` in memory."""
+    """A format of the specification. An element takes ``bits`` bits in memories and channels."""
 
     name: str
     element: np.dtype
@@ -44,7 +44,7 @@ class BlockFormat:
 
     @property
     def step(self) -> float:
-        """The largest relative distance of neighbours, across a change of the scale too."""
+        """The largest relative distance of neighbours, also of neighbours with other scales."""
         finfo: Any = vars(ml_dtypes)["finfo"]
         beyond = float(np.ldexp(1.0, np.frexp(self.most)[1]))
         return max(float(finfo(self.element).eps), beyond / self.most - 1)
@@ -58,16 +58,16 @@ _FORMATS: Final = (
     BlockFormat("mxfp8_e5m2", np.dtype(ml_dtypes.float8_e5m2), 8),
 )
 
-BLOCK_SCALED: Final = {each.name: each.dtype for each in _FORMATS}
+BLOCK_SCALED: Final = {form.name: form.dtype for form in _FORMATS}
 """The element types by their names."""
 
-_FORMAT_OF: Final = {each.dtype: each for each in _FORMATS}
+_FORMAT_OF: Final = {form.dtype: form for form in _FORMATS}
 _VOID: Final = np.dtype(np.void).num
 """numpy's number of types with fields. In streams, all such types are block-scaled."""
 
 
 def block_format(dtype: np.dtype) -> BlockFormat | None:
-    """Return the format of a block-scaled element type; None of any other type."""
+    """Return the format of a block-scaled element type; None for other types."""
     return _FORMAT_OF.get(dtype) if dtype.num == _VOID else None
 
 
@@ -75,7 +75,7 @@ def blocks_of(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return finite numbers ``[..., columns]`` as the block-scaled type ``dtype``, by rows.
 
     The scale is the largest power of two in the block, divided by the largest power of two of
-    an element. Elements are rounded to even, and clamped.
+    the element type. Elements are rounded to even, and clamped.
     """
     if array.dtype == dtype:
         return array.copy()

@@ -15,14 +15,14 @@ from fabric.graph.values.block_scaled import block_format, blocks_of
 from fabric.graph.values.value import dtype_name
 
 _NUMPYS: Final = "biuf"
-"""Kinds of numpy's own real numbers. The types of ml_dtypes have other kinds."""
+"""Kinds of numpy's real numbers. The types of ml_dtypes have other kinds."""
 
 
 @lru_cache
 def limits(dtype: np.dtype) -> tuple[int, int] | None:
-    """Return the least and the largest number of a type that holds whole numbers only.
+    """Return the least and the largest number of a type of integers; None for other types.
 
-    Booleans are 0 and 1. None of any other type.
+    The numbers of booleans are 0 and 1.
     """
     if dtype.kind == "b":
         return 0, 1
@@ -34,15 +34,15 @@ def limits(dtype: np.dtype) -> tuple[int, int] | None:
 
 
 def holds_integers(dtype: np.dtype) -> bool:
-    """Whether a type holds integers only."""
+    """Whether a type holds integers only; booleans are not integers."""
     return dtype.kind != "b" and limits(dtype) is not None
 
 
 class ValueChangedError(ValueError):
-    """A value would change by more than rounding; the message names it and its place.
+    """A value would change by more than rounding; the message has the value and its index.
 
     Attributes:
-        number: the value before the conversion.
+        number: the value before the conversion; None if no element is a number.
         place: the index of the number; empty if no element is a number.
     """
 
@@ -83,7 +83,7 @@ def filled(shape: tuple[int, ...], number: float, dtype: np.dtype) -> np.ndarray
 
 
 def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
-    """Check that an array keeps its values as ``dtype``, up to rounding; see ``converted``.
+    """Check that ``converted`` would change the values of an array by rounding only.
 
     Raises:
         ValueChangedError: a value changes.
@@ -93,6 +93,7 @@ def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
 
 
 def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether the range of an array shows that its values change by rounding only."""
     if _is_small(array.dtype):
         array = array.astype(np.float32)  # exact
     kind = array.dtype.kind
@@ -113,7 +114,7 @@ def _is_small(dtype: np.dtype) -> bool:
 
 
 def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
-    """Return the range in which ``whole`` numbers, or all, change at most by rounding."""
+    """Return the range in which numbers change by rounding only, and ``whole`` numbers not."""
     ends = limits(dtype)
     if ends is not None:
         return ends

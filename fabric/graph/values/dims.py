@@ -1,4 +1,4 @@
-"""Dimensions of streams and tiles: integers, or expressions if data decide.
+"""Dimensions of streams and tiles: integers, or expressions if they depend on data.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 """
@@ -56,33 +56,32 @@ else:
 
 
 _RAGGED: Final = "~"
-"""Marks the names of ragged symbols, which have a value of their own for every outer element."""
+"""The last character of a ragged symbol, whose value may differ for each outer element."""
 
 
 def symbol(name: str, *, ragged: bool = False) -> Symbol:
-    """Return the non-negative integer symbol ``name``; a ragged one is printed with ``~``."""
+    """Return the non-negative integer symbol ``name``; a ragged symbol is printed with ``~``."""
     return Symbol(name + _RAGGED if ragged else name)
 
 
 def free_symbols(dim: Dim) -> frozenset[Symbol]:
-    """Return the symbols in ``dim``, none for a number."""
     return dim.free_symbols if isinstance(dim, Expression) else frozenset()
 
 
 def is_static(dim: Dim) -> bool:
-    """Whether ``dim`` is an integer, and not decided by data."""
+    """Whether ``dim`` is an integer, which does not depend on data."""
     return isinstance(dim, int)
 
 
 def is_ragged(dim: Dim) -> bool:
-    """Whether ``dim`` has a ragged symbol in it."""
+    """Whether ``dim`` contains a ragged symbol."""
     return isinstance(dim, Expression) and any(
         free.name.endswith(_RAGGED) for free in dim.free_symbols
     )
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    """Return the product of ``dims``, 1 for none; ``min(1, D) * D`` is D."""
+    """Return the product of ``dims``, simplified: ``min(1, D) * D`` is D."""
     whole = product_of(dims)
     if not isinstance(whole, Polynomial):
         return whole
@@ -100,14 +99,14 @@ def _without_flags(monomial: Monomial) -> Monomial:
     if not flags:
         return monomial
     powers = dict(monomial) | dict.fromkeys(flags, 1)
-    for each in flags:
-        if any(_implies(other, each) and not _implies(each, other) for other in factors):
-            del powers[each]
+    for flag in flags:
+        if any(_implies(other, flag) and not _implies(flag, other) for other in factors):
+            del powers[flag]
     return frozenset(powers.items())
 
 
 def _implies(factor: Expression, flag: Expression) -> bool:
-    """Whether ``flag`` is 1 wherever ``factor`` is not 0."""
+    """Whether ``flag`` is 1 if ``factor`` is not 0."""
     if not isinstance(flag, CeilDiv) or flag.divisor is not None:
         return False
     terms = flag.dim.terms
@@ -117,7 +116,7 @@ def _implies(factor: Expression, flag: Expression) -> bool:
 
 
 def _vanishes_with(factor: Expression, dim: Dim) -> bool:
-    """Whether ``factor`` is 0 wherever the non-negative ``dim`` is."""
+    """Whether ``factor`` is 0 if the non-negative ``dim`` is 0."""
     if factor == dim:
         return True
     if isinstance(factor, CeilDiv):
@@ -163,7 +162,7 @@ def same(left: Dim, right: Dim) -> bool | None:
         return left == right
     if left == right:
         return True
-    decided = _is_zero(left, right)
+    decided = _are_equal(left, right)
     if decided is None and (pairs := _undecided.get()) is not None:
         pairs.append((left, right))
     return decided
@@ -181,12 +180,12 @@ def undecided_in() -> Iterator[list[tuple[Dim, Dim]]]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_zero(left: Dim, right: Dim) -> bool | None:
+def _are_equal(left: Dim, right: Dim) -> bool | None:
     difference = left - right
     if not isinstance(difference, Expression):
         return not difference
-    # Every symbol and rounding is at least 0, so terms with the sign of the constant add to it.
-    signs = {each > 0 for monomial, each in difference.terms.items() if monomial}
+    # Symbols and roundings are at least 0. If all terms have one sign, a constant is not cancelled.
+    signs = {number > 0 for monomial, number in difference.terms.items() if monomial}
     constant = difference.terms.get(frozenset(), 0)
     return False if constant and signs == {constant > 0} else None
 
@@ -206,8 +205,7 @@ def is_total(dim: Dim) -> bool:
 
 
 def parts_of(total: Expression) -> tuple[Dim, ...]:
-    """Return the terms of ``total``."""
-    return tuple(polynomial({monomial: each}) for monomial, each in total.terms.items())
+    return tuple(polynomial({monomial: number}) for monomial, number in total.terms.items())
 
 
 def with_totals(dim: Dim, totals: Totals) -> Dim:
@@ -240,7 +238,7 @@ def _only_grows(dim: Expression) -> bool:
 
 
 class Claim(NamedTuple):
-    """The size that a program assumes of one dimension of a stream.
+    """The size that a program assumes for a dimension of a stream.
 
     Attributes:
         dimension: counted from the innermost.
@@ -255,7 +253,7 @@ class Claim(NamedTuple):
     place: Place
 
     def refuse(self, size: int, expected: int, group: int | None = None) -> NoReturn:
-        """Refuse a run's ``size`` of a group; groups are counted from 1."""
+        """Refuse the ``size`` in a run, or in a ``group`` of a run, counted from 1."""
         where = "" if group is None else f" in group {group:,}"
         text = dim_text(self.assumed)
         value = text if text == str(expected) else f"{text}, here {expected:,}"

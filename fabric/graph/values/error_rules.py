@@ -1,6 +1,6 @@
-"""Arithmetic of the errors that numbers carry, on plain arrays (running error analysis).
+"""Running error analysis: the errors of results, computed from the errors of operands.
 
-Errors count as independent, so their squares add.
+Errors are treated as independent, so their squares are added.
 
 Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, chapter 3.
 """
@@ -21,14 +21,14 @@ from fabric.graph.values.fit import unit_of
 Array: TypeAlias = np.ndarray
 
 REACH: Final = 5.0
-"""A number may be off by this many times its error. Errors are standard deviations: one number in
-1.7 million is off by more than 5."""
+"""A number may be off by this many times its error. Errors are standard deviations, and one number
+in 1.7 million is off by more than five of them."""
 
 JUMP: Final = 1.45
-"""A jump counts as this many errors: a step function may put a number to either side of a tie."""
+"""A jump is this many errors, since a step function may put a number on either side of a tie."""
 
 _FEW: Final = 1024
-"""For fewer numbers, hypot is faster than five vectorised functions."""
+"""For fewer numbers, ``hypot`` is faster than five vectorised functions."""
 
 FLOAT: Final = np.dtype(np.float32)
 
@@ -42,10 +42,10 @@ STEPS: Final = {
     np.sign,
     np.trunc,
 }
-"""Step functions. Their results are exact or off by a jump."""
+"""Step functions, whose results are exact or off by a jump."""
 
 ROUNDED_ONCE: Final = {np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.square}
-"""Functions with the nearest numbers of the type as results, as IEEE 754 requires."""
+"""Functions whose results are the nearest numbers of the type, as IEEE 754 requires."""
 
 Errors: TypeAlias = "Sequence[Array | None]"
 
@@ -92,7 +92,7 @@ def half_unit(array: Array, dtype: np.dtype) -> Any:
 def lost(numbers: Array, kept: Array) -> Any:
     """Return the errors of rounding ``numbers`` to ``kept``.
 
-    A number beyond the largest one of a type without infinities is cut off. That is not a rounding.
+    If a type without infinities clamps a number to its largest number, the change is not rounding.
     """
     return np.minimum(np.abs(numbers - floats(kept)), half_unit(kept, kept.dtype))
 
@@ -102,8 +102,8 @@ def ratio(off: Array, numbers: Array, axis: int | None) -> Array:
     most = np.max(np.abs(numbers), axis=axis, keepdims=True, initial=0)
     most = np.where(np.isfinite(most) & (most > 0), most, 1)
     errors, shares = (
-        np.sum(np.square(np.broadcast_to(each, numbers.shape) / most), axis=axis, keepdims=True)
-        for each in (off, numbers)
+        np.sum(np.square(np.broadcast_to(values, numbers.shape) / most), axis=axis, keepdims=True)
+        for values in (off, numbers)
     )
     ratios: Array = np.where(shares > 0, np.sqrt(errors / np.where(shares > 0, shares, 1)), 0)
     return ratios if axis is not None else ratios.reshape(())
@@ -116,12 +116,10 @@ def largest(numbers: Array) -> Any:
 
 
 def grouped(squares: Array, axis: int, starts: Array) -> Array:
-    """Return sums of groups that begin at ``starts``."""
     return squares if len(starts) == squares.shape[axis] else np.add.reduceat(squares, starts, axis)
 
 
 def zeroed(errors: Array | None) -> Any:
-    """Return ``errors``, or 0 in place of None."""
     return 0 if errors is None else errors
 
 
@@ -130,7 +128,7 @@ def _times(factor: Any, errors: Array | None) -> Array | None:
 
 
 def joined(one: Array | None, other: Array | None) -> Any:
-    """Return two independent errors combined: the root of the sum of their squares."""
+    """Return the root of the sum of the squares of two independent errors."""
     if one is None or other is None:
         return other if one is None else one
     if one.size < _FEW:
@@ -153,7 +151,7 @@ def sum_errors(result: Array, sums: Array, errors: Array, independent: Array, co
 
 
 def factor_squares(y: Array, size: int, starts: Array) -> tuple[Array, Any]:
-    """Return sums of squares of groups of rows, and the divisor of their numbers."""
+    """Return sums of squares over groups of rows, and the number that divided the rows before."""
     if y.flags.c_contiguous and y.shape[-2] % size == 0:
         groups = y.reshape(*y.shape[:-2], -1, size, y.shape[-1])
         held = np.square(y) if size == 1 else np.einsum("...kn,...kn->...n", groups, groups)
@@ -168,11 +166,11 @@ def shifted(function: Callable[..., Array], numbers: Sequence[Array], off: Error
     """Return how far results change if operands change by their errors."""
     unshifted = floats(function(*numbers))
     result: Any = None
-    for index, each in enumerate(off):
-        if each is None:
+    for index, error in enumerate(off):
+        if error is None:
             continue
         worst: Any = 0.0
-        for shift in (-each, each):
+        for shift in (-error, error):
             moved = [*numbers]
             moved[index] = (moved[index] + shift).astype(moved[index].dtype)
             changed = np.abs(floats(function(*moved)) - unshifted)
@@ -182,12 +180,11 @@ def shifted(function: Callable[..., Array], numbers: Sequence[Array], off: Error
 
 
 def jumps(function: Callable[..., Array], numbers: Sequence[Array], off: Errors) -> Any:
-    """Return the errors of a step function: jumps that the errors of its operands reach."""
-    return shifted(function, numbers, [_times(REACH, each) for each in off]) / JUMP
+    """Return the errors of a step function: the jumps within reach of its operands' errors."""
+    return shifted(function, numbers, [_times(REACH, error) for error in off]) / JUMP
 
 
 def in_blocks(dtype: np.dtype) -> Callable[[Array], Array]:
-    """Return a function that rounds numbers to blocks of ``dtype``."""
     return lambda numbers: numbers_of(blocks_of(np.nan_to_num(numbers), dtype))
 
 
@@ -210,4 +207,6 @@ RULES: Final[dict[Any, Callable[..., Any]]] = {
     np.divide: _quotient,
     np.exp: lambda x, ex: np.exp(x) * np.expm1(ex),
 }
-"""The error of a function from operands and errors. Other functions get shifted operands."""
+"""Functions that compute the error of a result from operands and their errors.
+
+Errors of other functions are computed by ``shifted``."""

@@ -33,7 +33,7 @@ _tracking: ContextVar[bool] = ContextVar("tracking", default=False)
 
 @contextlib.contextmanager
 def tracking_errors(tracks: bool) -> Iterator[None]:
-    """Let loads return tracked arrays inside of the block, if ``tracks``."""
+    """Let loads return tracked arrays inside the block, if ``tracks``."""
     token = _tracking.set(tracks)
     try:
         yield
@@ -42,12 +42,11 @@ def tracking_errors(tracks: bool) -> Iterator[None]:
 
 
 def tracks_errors() -> bool:
-    """Whether this run tracks errors."""
     return _tracking.get()
 
 
 def loaded(array: Array, source: Array) -> Array:
-    """Return ``array``, which ``source`` was converted to, tracked if the run tracks errors."""
+    """Return ``array``, to which ``source`` was converted, with its errors if this run has any."""
     if not _tracking.get() or not rules.is_float(array.dtype):
         return array
     result = array.view(TrackedArray)
@@ -60,7 +59,7 @@ def loaded(array: Array, source: Array) -> Array:
 
 
 def off_from(array: Array, exact: Array) -> Array:
-    """Return ``array`` with its distances from the float64 numbers ``exact`` as errors."""
+    """Return ``array``; its errors are its distances from the float64 numbers ``exact``."""
     with np.errstate(all="ignore"):
         return _tracked(array, np.abs(exact - rules.floats(array)).astype(rules.FLOAT), None)
 
@@ -71,9 +70,9 @@ def _rounded(source: Array, array: Array) -> Array | np.dtype | None:
     if array.dtype.itemsize == 1:
         errors = np.nan_to_num(rules.lost(source, array))
         return errors if errors.any() else None
-    first = slice(None, 4096)  # usually enough
-    for part in (first, slice(None)):
-        before, kept = (each.reshape(-1)[part] for each in (source, array))
+    # In most arrays, one of the first numbers was rounded.
+    for part in (slice(None, 4096), slice(None)):
+        before, kept = (values.reshape(-1)[part] for values in (source, array))
         if ((before != rules.floats(kept)) & (before == before)).any():  # noqa: PLR0124 - NaNs
             return array.dtype
     return None
@@ -83,11 +82,11 @@ class TrackedArray(np.ndarray):
     """An array with the errors of its numbers.
 
     Attributes:
-        error: absolute, before the last rounding; None if the numbers are only copied.
-        rounding: the element type that the numbers were rounded to last, or the absolute errors of
+        error: absolute errors before the last rounding; None if the numbers are only copied.
+        rounding: the element type to which the numbers were rounded last, or the absolute errors of
             that rounding; None if the rounding was exact.
-        kin: the array from which numpy made this one in an unknown way; None otherwise.
-        rows: sums over its rows for products, cached if it is read-only.
+        kin: the array from which numpy made this array in an unknown way; None if it is known.
+        rows: sums over the rows for products, cached if the array is read-only.
     """
 
     error: Array | None = None
@@ -108,7 +107,7 @@ class TrackedArray(np.ndarray):
             self.error, self.rounding = obj.off(), self.dtype if unit_of(self.dtype) else None
 
     def off(self) -> Array | None:
-        """Return the absolute errors with the last rounding; None if all are 0."""
+        """Return the absolute errors, with the last rounding included; None if all are 0."""
         with np.errstate(all="ignore"):
             return self._off()  # type: ignore[no-any-return]
 
@@ -118,7 +117,7 @@ class TrackedArray(np.ndarray):
         return rules.joined(self.error, _last_rounding(self))
 
     def become(self, result: Array) -> Array:
-        """Return ``result``, which has these numbers converted to another element type."""
+        """Return ``result``, these numbers converted to another element type, with its errors."""
         kind, own = result.dtype, self.dtype
         if not rules.is_rounded(own, kind):
             return _tracked(result, self.error, self.rounding)
@@ -138,13 +137,11 @@ class TrackedArray(np.ndarray):
             return _tracked(result, off, errors if kind.itemsize == 1 else kind)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a part with its errors."""
         if isinstance(key, str):
             return self.view(np.ndarray)[key]
-        return self._moved(lambda each: each[_plain(key)])
+        return self._moved(lambda array: array[_plain(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Write numbers with their errors."""
         self.view(np.ndarray)[_plain(key)] = _plain(value)
         with np.errstate(all="ignore"):
             self._write(_plain(key), value)
@@ -156,7 +153,7 @@ class TrackedArray(np.ndarray):
         rounding[key] = _as_array(value) if is_tracked else 0
 
     def _open(self) -> tuple[Array, Array]:
-        """Return arrays of the errors, which views of this array share from now on."""
+        """Return writable arrays of the errors, which later views of this array share."""
         if not self._is_open:
             kind = rules.FLOAT if self.dtype.itemsize < 8 else np.float64
             self.error = np.array(np.broadcast_to(_before(self), self.shape), kind)
@@ -220,7 +217,7 @@ class TrackedArray(np.ndarray):
                     _put(target, _plain(key), more)
             return None
         if isinstance(output, tuple):
-            return tuple(_unknown(each, inputs) for each in output)
+            return tuple(_unknown(part, inputs) for part in output)
         with np.errstate(all="ignore"):
             numbers = np.asarray(output)
             if method not in ("__call__", "reduce", "accumulate"):
@@ -250,7 +247,7 @@ class TrackedArray(np.ndarray):
 
 
 def _moving(name: str) -> Callable[..., Any]:
-    """Return the method ``name``, which only moves numbers, for tracked arrays."""
+    """Return numpy's method ``name``, which only moves numbers, for tracked arrays."""
 
     def method(self: TrackedArray, *args: Any, **kwargs: Any) -> Any:
         return self._moved(lambda array: getattr(array, name)(*_plain(args), **kwargs))
@@ -265,8 +262,8 @@ for _name in ("argmax", "argmin", "argsort"):
 
 
 def carried(result: Array, operands: Sequence[Array | None]) -> Array:
-    """Return ``result`` with errors like those in ``operands``, if a function dropped them."""
-    kin = [each for each in operands if isinstance(each, TrackedArray)]
+    """Return ``result`` with the relative errors of ``operands``, if a function dropped them."""
+    kin = [operand for operand in operands if isinstance(operand, TrackedArray)]
     if not kin or isinstance(result, TrackedArray) or not rules.is_float(result.dtype):
         return result
     with np.errstate(all="ignore"):
@@ -282,7 +279,7 @@ def _plain(value: Any) -> Any:
 
 
 def _operand(value: Any) -> Any:
-    """Return an operand in a type with which its function can be called again."""
+    """Return an operand in a type with which numpy can call its function again."""
     plain = _plain(value)
     is_float = isinstance(plain, np.ndarray) and rules.is_float(plain.dtype)
     return rules.floats(plain) if is_float else plain
@@ -303,7 +300,7 @@ def _tracked(numbers: Any, error: Array | None, rounding: Array | np.dtype | Non
 
 def _unknown(numbers: Any, inputs: Sequence[Any]) -> TrackedArray:
     plain = np.asarray(numbers)
-    kin = [each for each in inputs if isinstance(each, TrackedArray)]
+    kin = [operand for operand in inputs if isinstance(operand, TrackedArray)]
     if plain.dtype == object or not rules.is_float(plain.dtype):
         result: TrackedArray = plain.view(TrackedArray)
         result.kin = kin[0]
@@ -312,12 +309,12 @@ def _unknown(numbers: Any, inputs: Sequence[Any]) -> TrackedArray:
 
 
 def _alike(array: Array, kin: Sequence[TrackedArray]) -> Any:
-    """Return errors of ``array`` with the largest ratio of error to number in ``kin``."""
+    """Return errors of ``array`` from the largest ratio of error to number in ``kin``."""
     share = 0.0
-    for each in kin:
-        off = each.off()
+    for source in kin:
+        off = source.off()
         if off is not None:
-            share = max(share, float(rules.ratio(off, rules.floats(each), None)))
+            share = max(share, float(rules.ratio(off, rules.floats(source), None)))
     numbers: Array = np.abs(rules.floats(array))
     if not numbers.size:
         return numbers
@@ -339,7 +336,7 @@ def _as_array(array: TrackedArray) -> Array:
 
 
 def _widest(roundings: Sequence[Array | np.dtype | None]) -> np.dtype | None:
-    types = [each for each in roundings if isinstance(each, np.dtype)]
+    types = [kind for kind in roundings if isinstance(kind, np.dtype)]
     return max(types, key=unit_of, default=None)
 
 
@@ -368,7 +365,7 @@ _State: TypeAlias = "tuple[Array | None, Array | np.dtype | None]"
 
 
 def _errors_of(inputs: Sequence[Any]) -> list[Array | None]:
-    return [each._off() if isinstance(each, TrackedArray) else None for each in inputs]
+    return [operand._off() if isinstance(operand, TrackedArray) else None for operand in inputs]
 
 
 def _is_copied(array: TrackedArray) -> bool:
@@ -382,17 +379,17 @@ def _called(ufunc: Any, inputs: Any, result: Array) -> _State:
     rounding = result.dtype if unit_of(result.dtype) and ufunc not in rules.STEPS else None
     off = _errors_of(inputs)
     error = None
-    if any(each is not None for each in off):
+    if any(errors is not None for errors in off):
         error = _computed(ufunc, inputs, off)
     if rounding is not None and ufunc not in rules.ROUNDED_ONCE:
-        # Libraries are off by a unit or two.
+        # Results of mathematical libraries are off by one or two units.
         unit, least = rules.half(rounding)
         error = rules.joined(error, 2 * unit * np.abs(rules.floats(result)) + least)
     return error, rounding
 
 
 def _computed(ufunc: Any, inputs: Any, off: rules.Errors) -> Array:
-    numbers = [_operand(each) for each in inputs]
+    numbers = [_operand(operand) for operand in inputs]
     rule = rules.RULES.get(ufunc)
     if rule is None:
         return (rules.jumps if ufunc in rules.STEPS else rules.shifted)(ufunc, numbers, off)
@@ -407,20 +404,20 @@ def _signed(_: Any, inputs: Any, __: Array) -> _State:
 
 
 def _selected(ufunc: Any, inputs: Any, __: Array) -> _State:
-    tracked = [each for each in inputs if isinstance(each, TrackedArray)]
+    tracked = [operand for operand in inputs if isinstance(operand, TrackedArray)]
     if all(map(_is_copied, tracked)):
-        return None, _widest([each.rounding for each in tracked])
-    return rules.shifted(ufunc, [_operand(each) for each in inputs], _errors_of(inputs)), None
+        return None, _widest([operand.rounding for operand in tracked])
+    return rules.shifted(ufunc, [_operand(operand) for operand in inputs], _errors_of(inputs)), None
 
 
 def _logical(_: Any, inputs: Any, __: Array) -> _State:
-    errors = [each for each in _errors_of(inputs) if each is not None]
+    errors = [error for error in _errors_of(inputs) if error is not None]
     return (np.maximum.reduce(np.broadcast_arrays(*errors)) if errors else None), None
 
 
 def _compared(_: Any, inputs: Any, __: Array) -> _State:
     off = _errors_of(inputs)
-    if all(each is None for each in off):
+    if all(errors is None for errors in off):
         return None, None
     x, y = map(_operand, inputs)
     reach = rules.REACH * rules.joined(*off)
@@ -428,14 +425,14 @@ def _compared(_: Any, inputs: Any, __: Array) -> _State:
 
 
 def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a step function with errors that follow from its result, not from its parts."""
+    """Return a step function whose errors follow from its result, not from its parts."""
 
     @wraps(function)
     def called(*arrays: Array) -> Array:
         result = function(*map(_plain, arrays))
         with np.errstate(all="ignore"):
             off = _errors_of(arrays)
-            if all(each is None for each in off):
+            if all(errors is None for errors in off):
                 return result
             return _tracked(result, rules.jumps(function, [*map(_operand, arrays)], off), None)
 
@@ -484,7 +481,7 @@ def _product(_: Any, inputs: Any, result: Array) -> _State:
     x, y = rules.floats(a), rules.floats(b)
     count = x.shape[-1]
     if min(x.ndim, y.ndim) < 2 or not result.size or not count:
-        tracked = [each for each in (a, b) if isinstance(each, TrackedArray)]
+        tracked = [factor for factor in (a, b) if isinstance(factor, TrackedArray)]
         return _alike(result, tracked), result.dtype
     size = -(-count // _GROUPS)
     starts = np.arange(0, count, size)
@@ -533,14 +530,14 @@ def _folded(method: str, kwargs: Any, ufunc: Any, inputs: Any, result: Array) ->
     errors = x.off()
     off = np.broadcast_to(rules.zeroed(errors), numbers.shape)
     if ufunc in _SELECTING and method == "reduce":
-        ends = [ufunc.reduce(numbers + each, **along) for each in (-off, off)]
-        return np.max([np.abs(each - rules.floats(result)) for each in ends], axis=0), None
+        ends = [ufunc.reduce(numbers + shift, **along) for shift in (-off, off)]
+        return np.max([np.abs(end - rules.floats(result)) for end in ends], axis=0), None
     is_rounded = unit_of(result.dtype) and ufunc not in _SELECTING
     rounding = result.dtype if is_rounded else None
     if ufunc is np.add:
         most = rules.largest(off)
         independent = most * np.sqrt(fold(np.square(off / most), **along))
-        sums, sum_off = (fold(each, **along) for each in (np.abs(numbers), off))
+        sums, sum_off = (fold(values, **along) for values in (np.abs(numbers), off))
         return rules.sum_errors(result, sums, sum_off, independent, count), rounding
     if ufunc is np.multiply:
         shares = off / np.where(numbers == 0, 1, np.abs(numbers))
@@ -563,29 +560,32 @@ def _put(target: TrackedArray, key: Any, more: Sequence[Any]) -> None:
     """Add the errors of the numbers that ``ufunc.at`` joined with ``target``."""
     error = target.off()
     whole = np.array(np.broadcast_to(0.0 if error is None else error, target.shape), rules.FLOAT)
-    for each in _errors_of(more):
-        if each is not None:
-            np.add.at(whole, key, each)
+    for added in _errors_of(more):
+        if added is not None:
+            np.add.at(whole, key, added)
     target.error, target.rounding, target.kin = whole, target.dtype, None
 
 
 def _move(func: Any, args: Any, kwargs: Any) -> Any:
-    """Call a function that only moves numbers on numbers and on errors."""
+    """Call a function that only moves numbers: first with the numbers, then with their errors."""
     tracked: list[TrackedArray] = []
 
-    def each(value: Any, of: Callable[[TrackedArray], Any] | None) -> Any:
+    def converted(value: Any, of: Callable[[TrackedArray], Any] | None) -> Any:
         if isinstance(value, TrackedArray):
             tracked.append(value)
             return value.view(np.ndarray) if of is None else np.broadcast_to(of(value), value.shape)
         if isinstance(value, (tuple, list)):
-            return type(value)([each(item, of) for item in value])
+            return type(value)([converted(item, of) for item in value])
         if of is not None and isinstance(value, (np.ndarray, np.generic, float)):
             array = np.asarray(value)
             return np.zeros(array.shape, rules.FLOAT) if rules.is_float(array.dtype) else value
         return value
 
     def called(of: Callable[[TrackedArray], Any] | None) -> Any:
-        return func(*(each(arg, of) for arg in args), **{k: each(v, of) for k, v in kwargs.items()})
+        return func(
+            *(converted(arg, of) for arg in args),
+            **{k: converted(v, of) for k, v in kwargs.items()},
+        )
 
     result = called(None)
     sources = tracked[:]
@@ -616,8 +616,8 @@ def _where(condition: Any, *choices: Any) -> Any:
     if flips is None or not flips.any():
         return result
     either = np.abs(rules.floats(x) - rules.floats(y)) / rules.JUMP
-    for each in _errors_of(choices):
-        either = either if each is None else either + each
+    for error in _errors_of(choices):
+        either = either if error is None else either + error
     off = result.off()
     error = np.where(flips > 0, either, 0.0 if off is None else off)
     return _tracked(_plain(result), error, None)
@@ -631,7 +631,7 @@ def _extreme(func: Any, sign: int) -> Callable[..., Any]:
             return result
         numbers, off = sign * rules.floats(x), np.broadcast_to(off, x.shape)
         kept = np.expand_dims(func(_plain(x), axis=axis), axis)
-        best, doubt = (np.take_along_axis(each, kept, axis) for each in (numbers, off))
+        best, doubt = (np.take_along_axis(values, kept, axis) for values in (numbers, off))
         reached = numbers + rules.REACH * off >= best - rules.REACH * doubt
         sizes = [1] * numbers.ndim
         sizes[axis] = -1
@@ -650,8 +650,8 @@ def _sorted_places(x: Any, axis: int = -1, **kwargs: Any) -> Any:
     if off is None:
         return places
     numbers, off = (
-        np.moveaxis(np.take_along_axis(each, places, axis), axis, -1)
-        for each in (rules.floats(x), np.broadcast_to(off, x.shape))
+        np.moveaxis(np.take_along_axis(values, places, axis), axis, -1)
+        for values in (rules.floats(x), np.broadcast_to(off, x.shape))
     )
     tied = np.diff(numbers) <= rules.REACH * (off[..., 1:] + off[..., :-1])
     if not tied.any():
@@ -682,7 +682,7 @@ def _are_extremes(taken: Array, numbers: Array, axis: int) -> bool:
     taken = np.moveaxis(taken, axis, -1)
     count = taken.shape[-1]
     ends = ranked[..., :count], ranked[..., ::-1][..., :count]
-    return count > 1 and any(np.array_equal(taken, each) for each in ends)
+    return count > 1 and any(np.array_equal(taken, end) for end in ends)
 
 
 _FUNCTIONS: Final[dict[Any, Callable[..., Any]]] = {
@@ -722,4 +722,4 @@ _MOVING: Final = {
     np.triu,
     np.vstack,
 }
-"""Functions that return numbers of their operands in other places."""
+"""Functions that return numbers of their operands at other places."""

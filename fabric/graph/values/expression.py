@@ -1,4 +1,4 @@
-"""Sizes that data decide: polynomials of symbols and roundings, in a canonical form.
+"""Sizes that depend on data: polynomials of symbols and roundings, in a canonical form.
 
 Importing sympy takes longer than wiring a program, so only ``sympy.sympify(size)`` imports it.
 
@@ -22,14 +22,14 @@ Number: TypeAlias = int | Fraction
 """An ``int`` if it is whole."""
 
 Value: TypeAlias = "Number | Expression"
-"""A size: known, or not."""
+"""A known size, or an expression."""
 
 Monomial: TypeAlias = "frozenset[tuple[Expression, int]]"
-"""Factors with their exponents, not 0; a sum is a factor only with a negative one."""
+"""Factors with exponents other than 0. A sum is a factor only with a negative exponent."""
 
 
 def _operation(combine: Callable[[Expression, Value], Value]) -> Callable[[Any, object], Value]:
-    """Return the method of an operator, which combines sizes; NotImplemented for other operands."""
+    """Return the method of an operator, such as ``__add__``, for operands that are sizes."""
 
     def method(self: Expression, other: object) -> Value:
         value = _value(other)
@@ -54,7 +54,7 @@ _NO_SYMBOLS: Final[frozenset[Symbol]] = frozenset()
 
 
 def _quotient(dividend: Expression, divisor: Value) -> Value:
-    """Return ``dividend / divisor``; the factor, if one sum is a multiple of the other."""
+    """Return ``dividend / divisor``: one term, if the dividend is this term times the divisor."""
     if not isinstance(divisor, Expression):
         return product_of((dividend, 1 / Fraction(divisor)))
     if len(dividend.terms) == len(divisor.terms) > 1:
@@ -67,7 +67,7 @@ def _quotient(dividend: Expression, divisor: Value) -> Value:
 
 
 class Expression:
-    """An immutable size that is not known while a program is wired."""
+    """An immutable size that is unknown while a program is wired."""
 
     __slots__ = ("_hash", "_key", "free_symbols")
 
@@ -79,7 +79,7 @@ class Expression:
 
     @property
     def terms(self) -> Mapping[Monomial, Number]:
-        """Coefficients other than 0; the empty monomial has the constant."""
+        """Coefficients other than 0; the constant belongs to the empty monomial."""
         return {frozenset(((self, 1),)): 1}
 
     @override
@@ -104,14 +104,14 @@ class Expression:
         return str(self)
 
     def _sympy_(self) -> Any:
-        """Return the size for ``sympy.sympify``, over integer symbols of at least 0."""
+        """Return the size for ``sympy.sympify``, with symbols that are integers of at least 0."""
         import sympy
 
         match self:
             case Symbol():
                 return sympy.Symbol(self.name, integer=True, nonnegative=True)
             case CeilDiv(divisor=None):
-                # Min(1, dim) is the same for integers; sympy takes 16 ms to make it.
+                # Min(1, dim) is equal for such integers, but sympy takes 16 ms to make it.
                 return sympy.sign(self.dim)
             case CeilDiv():
                 return sympy.ceiling(sympy.sympify(self.dim) / self.divisor)
@@ -122,11 +122,9 @@ class Expression:
         return sympy.Add(*terms)
 
     def __neg__(self) -> Value:
-        """Return the negative."""
         return product_of((-1, self))
 
     def __pow__(self, exponent: int) -> Value:
-        """Return an integer power."""
         if not isinstance(exponent, int):
             return NotImplemented
         coefficient, factors = _factors(self)
@@ -141,12 +139,12 @@ class Expression:
     __rtruediv__ = _operation(lambda left, right: product_of((left**-1, right)))
 
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
-        """Return the size with ``sizes`` in place of their symbols."""
+        """Return the size after replacing symbols by their ``sizes``."""
         raise NotImplementedError
 
 
 class Symbol(Expression):
-    """A named size, at least 0; symbols with equal names are equal."""
+    """A named size of at least 0. Symbols with equal names are equal."""
 
     __slots__ = ("name",)
 
@@ -179,15 +177,15 @@ class Polynomial(Expression):
         return " + ".join(self.texts()).replace(" + -", " - ")
 
     def texts(self) -> list[str]:
-        """Return the terms as text, ordered by the names in them, the constant last."""
+        """Return the terms as text, ordered by their names. The constant is last."""
         ordered = sorted(self.terms.items(), key=lambda term: _order(term[0]))
         return [_term_text(monomial, coefficient) for monomial, coefficient in ordered]
 
     @override
     def with_sizes(self, sizes: Mapping[Symbol, Number]) -> Value:
         return total(
-            product_of((each, *[_power(base.with_sizes(sizes), power) for base, power in monomial]))
-            for monomial, each in self.terms.items()
+            product_of((term, *[_power(base.with_sizes(sizes), power) for base, power in monomial]))
+            for monomial, term in self.terms.items()
         )
 
 
@@ -219,7 +217,7 @@ def _term_text(monomial: Monomial, coefficient: Number) -> str:
 
 def polynomial(terms: Mapping[Monomial, Number]) -> Value:
     """Return the sum of ``terms``: a number, a symbol, a rounding or a polynomial."""
-    kept = {monomial: _number(each) for monomial, each in terms.items() if each}
+    kept = {monomial: _number(number) for monomial, number in terms.items() if number}
     if len(kept) == 1:
         ((monomial, coefficient),) = kept.items()
         if not monomial:
@@ -231,7 +229,6 @@ def polynomial(terms: Mapping[Monomial, Number]) -> Value:
 
 
 def total(values: Iterable[Value]) -> Value:
-    """Return the sum of ``values``."""
     number: Number = 0
     terms: dict[Monomial, Number] = {}
     for value in values:
@@ -245,7 +242,6 @@ def total(values: Iterable[Value]) -> Value:
 
 
 def product_of(values: Iterable[Value]) -> Value:
-    """Return the product of ``values``."""
     coefficient: Number = 1
     powers: dict[Expression, int] = {}
     for value in values:
@@ -276,10 +272,10 @@ def _product(coefficient: Number, powers: dict[Expression, int]) -> Value:
         elif power:
             factors.append((base, power))
     terms: dict[Monomial, Number] = {frozenset(factors): coefficient}
-    for each in sums:
+    for factor in sums:
         expanded: dict[Monomial, Number] = {}
         for left, number in terms.items():
-            for right, other in each.terms.items():
+            for right, other in factor.terms.items():
                 both = _merged(left, right)
                 expanded[both] = expanded.get(both, 0) + number * other
         terms = expanded
@@ -298,7 +294,7 @@ def _merged(left: Monomial, right: Monomial) -> Monomial:
 def _power(value: Value, exponent: int) -> Value:
     if isinstance(value, Expression):
         return value**exponent
-    # 0 to a negative power is 0 here: a total of 0 is divided into parts of 0.
+    # 0 to a negative power is 0, so that parts of a total of 0 are 0.
     return Fraction(value) ** exponent if value else 0
 
 
@@ -307,15 +303,15 @@ def _number(value: Number) -> Number:
 
 
 def sympy_of(size: Any) -> Any:
-    """Return an expression as sympy's, and a number as it is."""
+    """Return an expression as an expression of sympy, and a number unchanged."""
     return size._sympy_() if isinstance(size, Expression) else size
 
 
 class CeilDiv(Expression):
-    """``ceil(dim / divisor)`` of a non-negative ``dim``, for an integer ``divisor`` from 1 on.
+    """``ceil(dim / divisor)`` for a non-negative ``dim`` and an integer ``divisor`` of at least 1.
 
-    Without a ``divisor`` it is a flag: 1 if ``dim`` is positive, else 0, as for a divisor larger
-    than all sizes.
+    Without a ``divisor`` it is a flag: 1 if ``dim`` is positive, else 0. This is the value for a
+    divisor that is larger than all sizes.
     """
 
     __slots__ = ("dim", "divisor")
@@ -338,7 +334,7 @@ class CeilDiv(Expression):
 
 
 def ceil_div(dim: Any, divisor: int | None) -> int | Any:
-    """Return ``ceil(dim / divisor)``, the flag of ``dim`` without a divisor."""
+    """Return ``ceil(dim / divisor)``; without a divisor, 1 if ``dim`` is positive and else 0."""
     if not isinstance(dim, Expression):
         return int(dim > 0) if divisor is None else -(-dim // divisor)
     if isinstance(dim, CeilDiv):
@@ -347,7 +343,7 @@ def ceil_div(dim: Any, divisor: int | None) -> int | Any:
         return ceil_div(dim.dim, None if divisor is None else dim.divisor * divisor)
     if divisor is None:
         return _flag(dim)
-    # Integers that the divisor divides need no rounding.
+    # Terms that the divisor divides are not rounded.
     outside: dict[Monomial, Number] = {}
     inside: dict[Monomial, Number] = {}
     for monomial, coefficient in dim.terms.items():

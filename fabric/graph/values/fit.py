@@ -1,4 +1,4 @@
-"""Checks of values from operators and functions of users against the types of their streams."""
+"""Checks of the values that users' operators and functions send, against the types of streams."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from fabric.messages.errors import Refusal
 from fabric.messages.text import counted
 
 MOST_CYCLES: Final = 1 << 60
-"""Later clocks are mistakes: traces and the HBM count in 64 bits."""
+"""The latest cycle of a unit's clock, since traces and the HBM count in 64 bits."""
 
 _NO_NUMBERS: Final = "SUOMm"
-"""Kinds of numpy's types: text, objects, dates and spans of time."""
+"""Kinds of numpy's types that are not numbers: text, objects, dates and time spans."""
 
 
 class SentTile(Tile):
@@ -58,13 +58,13 @@ class SentTile(Tile):
 
     @override
     def __reduce__(self) -> tuple[object, ...]:
-        """Make copies that are not shared."""
+        """Copy as a ``Tile``, which may be changed."""
         flags = {name: getattr(self, name) for name in ("in_memory", "valid_rows", "valid_cols")}
         return partial(Tile, **flags), (self.rows, self.cols, self.dtype, self.data)
 
 
 def freeze(value: object, *, sent: bool = False) -> None:
-    """Make the tiles in ``value`` read-only; when ``sent``, copy data with writable views first."""
+    """Make the tiles in ``value`` read-only; if ``sent``, copy data with writable views first."""
     if isinstance(value, Tile):
         data = value.data
         if data is not None:
@@ -87,7 +87,7 @@ def freeze(value: object, *, sent: bool = False) -> None:
 
 
 def described(value: object) -> str:
-    """Return a description of ``value`` that is equal in every run."""
+    """Return a description of ``value`` without addresses, so that it is equal in every run."""
     if value is None or isinstance(value, bool | Tile | Selector | BufferReference | Empty):
         return repr(value)
     if isinstance(value, int | float | complex | str | bytes):
@@ -103,7 +103,7 @@ def described(value: object) -> str:
 
 
 def whole(number: object, what: str) -> int:
-    """Return ``number`` as a Python integer of at least 0; refuse bools."""
+    """Return ``number`` as a Python integer; refuse bools and integers below 0."""
     try:
         if isinstance(number, bool) or not isinstance(number, SupportsIndex):
             raise TypeError
@@ -122,17 +122,17 @@ def element_misfit(
 
     Args:
         element: a value and the level of its stop.
-        last: the level of the previous stop; the rank at the start.
+        last: the level of the previous stop; at the start, the rank of the stream.
         stream_type: the expected type.
-        functional: tiles have data.
+        functional: whether tiles have data.
     """
     value, stop = element
     rank = len(stream_type.shape) - 1
     if not 0 <= stop <= rank:
         return f"has a stop of level {stop}: expected 0 to {rank}, the rank of {stream_type}"
     if type(value) is not Empty:
-        wrong = misfit(value, stream_type.value, functional)
-        return None if wrong is None else f"is {wrong}"
+        fault = misfit(value, stream_type.value, functional)
+        return None if fault is None else f"is {fault}"
     empty = value.dimension
     if type(empty) is not int or not 0 <= empty < stop:
         return (
@@ -148,7 +148,7 @@ def element_misfit(
 
 
 def misfit(value: object, kind: ValueType, functional: bool) -> str | None:
-    """Return the difference between ``value`` and ``kind`` in words, or None."""
+    """Return the fault of a ``value`` that is expected to be of type ``kind``, or None."""
     check = _CHECKS.get(type(kind))
     return None if check is None else check(value, kind, functional)
 
@@ -229,9 +229,9 @@ def _buffer(value: object, kind: BufferType, functional: bool) -> str | None:
     if value.rank != len(kind.shape):
         return f"{value!r}: expected {counted(len(kind.shape), 'dimension')}"
     for number, (tile, _) in enumerate(value.elements):
-        wrong = None if isinstance(tile, Empty) else _tile(tile, kind.tile, functional)
-        if wrong is not None:
-            return f"a buffer whose element {number} is {wrong}"
+        fault = None if isinstance(tile, Empty) else _tile(tile, kind.tile, functional)
+        if fault is not None:
+            return f"a buffer whose element {number} is {fault}"
     return None
 
 
@@ -239,13 +239,13 @@ def _tuple(value: object, kind: TupleType, functional: bool) -> str | None:
     if type(value) is not tuple or len(value) != len(kind.items):
         return f"{described(value)}: expected a tuple {kind}"
     for number, (item, promised) in enumerate(zip(value, kind.items, strict=True)):
-        wrong = misfit(item, promised, functional)
-        if wrong is not None:
-            return f"a tuple whose item {number} is {wrong}"
+        fault = misfit(item, promised, functional)
+        if fault is not None:
+            return f"a tuple whose item {number} is {fault}"
     return None
 
 
-# Any: each check takes one kind of type only.
+# Any: each check takes one class of types.
 _CHECKS: Final[dict[type, Callable[[object, Any, bool], str | None]]] = {
     TileType: _tile,
     SelectorType: _selector,
@@ -271,10 +271,10 @@ def exact_numbers(exact: bool) -> Iterator[None]:
 
 
 def kept_as(dtype: np.dtype) -> np.dtype:
-    """Return the type in which this run keeps the numbers of a tile of type ``dtype``.
+    """Return the type of the array that holds the numbers of a tile of type ``dtype``.
 
-    The type is float64 for floats in an exact run, and otherwise ``dtype``. The bytes of a tile
-    follow from ``dtype`` in every run.
+    It is float64 for floats in an exact run, and otherwise ``dtype``. The bytes of a tile follow
+    from ``dtype`` in every run.
     """
     return _DOUBLE if _exact.get() and unit_of(dtype) else dtype
 

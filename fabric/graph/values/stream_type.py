@@ -22,7 +22,7 @@ class _Type(Described):
 
 @dataclass(frozen=True)
 class TileType(_Type):
-    """A tile of rows x cols; either may be decided by data."""
+    """A tile of rows x cols; both may depend on data."""
 
     rows: Dim
     cols: Dim
@@ -39,7 +39,6 @@ class TileType(_Type):
         return self.rows * self.cols
 
     def __str__(self) -> str:
-        """Return the form of shape comments: ``16x64 bfloat16``."""
         return f"{_factor(self.rows)}x{_factor(self.cols)} {dtype_name(self.dtype)}"
 
 
@@ -57,11 +56,10 @@ class SelectorType(_Type):
 
     @property
     def size_bytes(self) -> int:
-        """One byte per stream."""
+        """One byte for each stream."""
         return self.width
 
     def __str__(self) -> str:
-        """``selector of 8``."""
         return f"selector of {self.width}"
 
 
@@ -71,11 +69,9 @@ class BoolType(_Type):
 
     @property
     def size_bytes(self) -> int:
-        """One byte."""
         return 1
 
     def __str__(self) -> str:
-        """``bool``."""
         return "bool"
 
 
@@ -92,7 +88,6 @@ class BufferType(_Type):
         return product(self.shape) * self.tile.size_bytes
 
     def __str__(self) -> str:
-        """``buffer [2, 3] of 16x64 bfloat16``."""
         return f"buffer {shape_text(self.shape)} of {self.tile}"
 
 
@@ -104,7 +99,7 @@ class TupleType(_Type):
 
     @cached_property
     def count(self) -> int:
-        """The number of values, counting the values of nested tuples."""
+        """The number of values, with the values of nested tuples."""
         return sum(item.count if isinstance(item, TupleType) else 1 for item in self.items)
 
     @property
@@ -113,7 +108,6 @@ class TupleType(_Type):
         return sum(item.size_bytes for item in self.items)
 
     def __str__(self) -> str:
-        """``(16x64 bfloat16, bool)``."""
         return f"({', '.join(map(str, self.items))})"
 
 
@@ -130,7 +124,7 @@ if not TYPE_CHECKING:
 class StreamType:
     """The shape of a stream, outermost dimension first, and the type of its elements.
 
-    It is not checked when it is made, because programs make thousands. Types that a user's
+    It is not checked when it is made, since a program makes thousands. Types that a user's
     ``infer`` returns are checked after its call.
     """
 
@@ -148,7 +142,6 @@ class StreamType:
         return product(self.shape)
 
     def __str__(self) -> str:
-        """``[1, 10] of 1x64 bfloat16``."""
         return f"{shape_text(self.shape)} of {self.value}"
 
 
@@ -157,7 +150,7 @@ Types: TypeAlias = tuple[StreamType, ...]
 
 
 def shape_text(dims: tuple[Dim, ...]) -> str:
-    """Return ``[1, ceil(D_route[3]/16)]``: dimensions as types show them."""
+    """Return the text of dimensions, such as ``[1, ceil(D_route[3]/16)]``."""
     return f"[{', '.join(map(short_text, dims))}]"
 
 
@@ -192,11 +185,11 @@ def with_dims(value: ValueType, change: Callable[[Dim], Dim]) -> ValueType:
 
 
 def without_ragged(value: ValueType) -> ValueType:
-    """Return ``value`` with 0 for ragged sizes, which may differ between two streams."""
+    """Return ``value`` with 0 in place of ragged sizes, which may differ between two streams."""
     return with_dims(value, lambda dim: 0 if is_ragged(dim) else dim)
 
 
 def kind_of(value: ValueType) -> str:
     """Return the kind of a value: tile, selector, buffer, bool or tuple."""
-    name: str = next(each.__name__ for each in VALUE_TYPES if isinstance(value, each))
+    name: str = next(kind.__name__ for kind in VALUE_TYPES if isinstance(value, kind))
     return name.removesuffix("Type").lower()

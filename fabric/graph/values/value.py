@@ -40,10 +40,10 @@ _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 ADDRESS_DTYPE: Final = _DTYPES["uint64"]
 
 _INT4: Final = _DTYPES["int4"].num
-"""Two numbers take one byte in memories and channels; numpy keeps each in its own byte."""
+"""Two numbers take one byte in memories and channels. In numpy each takes a byte."""
 
 _PACKED: Final = frozenset({_INT4, np.dtype(np.void).num})
-"""Types with numbers that do not take whole bytes."""
+"""Types whose numbers do not take whole bytes."""
 
 
 def dtype_named(name: str) -> np.dtype:
@@ -59,7 +59,7 @@ def dtype_named(name: str) -> np.dtype:
 
 
 def dtype_name(dtype: np.dtype) -> str:
-    """Return the name under which hardware files and reports know ``dtype``."""
+    """Return the name of ``dtype`` in hardware files and reports."""
     return _NAMES.get(dtype, dtype.name)
 
 
@@ -78,10 +78,10 @@ def row_bytes(cols: Dim, dtype: np.dtype) -> Dim:
 
 
 def is_constant(data: object) -> bool:
-    """Whether the memory of an array is read-only, through this array and through any other.
+    """Whether the memory of an array is read-only, also through every other array.
 
     A read-only view of a writable array is not constant. A read-only array that owns its memory is
-    constant: setting the flag promises that no view is written to.
+    constant, since setting its flag promises that no view is written to.
     """
     while isinstance(data, np.ndarray):
         if data.flags.writeable:
@@ -96,7 +96,7 @@ def is_constant(data: object) -> bool:
     try:
         return memoryview(data).readonly  # type: ignore[arg-type]  # of bytes, or of a file
     except TypeError:
-        return True  # its owner offers no writable view
+        return True  # the owner of the memory offers no writable view
 
 
 class Tile:
@@ -158,7 +158,7 @@ class Tile:
         return cached[1]
 
     def placed(self, *, in_memory: bool) -> Tile:
-        """Return this tile with the flag ``in_memory`` as given."""
+        """Return this tile with ``in_memory`` set so."""
         return self if self.in_memory is in_memory else self.with_data(self.data, in_memory)
 
     def with_data(
@@ -166,12 +166,11 @@ class Tile:
     ) -> Tile:
         """Return a tile of this size, type and padding, with ``data``."""
         rows = self.valid_rows if valid_rows is None else valid_rows
-        found = Tile(self.rows, self.cols, self.dtype, data, in_memory=in_memory, valid_rows=rows)
-        found.valid_cols = self.valid_cols
-        return found
+        tile = Tile(self.rows, self.cols, self.dtype, data, in_memory=in_memory, valid_rows=rows)
+        tile.valid_cols = self.valid_cols
+        return tile
 
     def __repr__(self) -> str:
-        """Return the shape, type and unusual attributes."""
         valid = "" if self.valid_rows == self.rows else f", {counted(self.valid_rows, 'row')} valid"
         where = ", in memory" if self.in_memory else ""
         return f"Tile({self.rows}x{self.cols} {dtype_name(self.dtype)}{valid}{where})"
@@ -193,7 +192,7 @@ def number_in(tile: Tile) -> int:
 
 
 class Selector(NamedTuple):
-    """A multi-hot vector: which of ``width`` streams the next sub-tensor belongs to.
+    """A multi-hot vector that selects the streams of the next sub-tensor, out of ``width``.
 
     Attributes:
         hits: the selected indices, ascending.
@@ -205,7 +204,7 @@ class Selector(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """One byte per stream that can be selected."""
+        """One byte for each stream that can be selected."""
         return self.width
 
 
@@ -214,7 +213,7 @@ class Room(Protocol):
 
     @property
     def spilled(self) -> Mapping[int, int]:
-        """Elements of the buffer in off-chip memory, by number, and their addresses there."""
+        """The off-chip addresses of spilled elements, by their number in the buffer."""
 
     def share(self, more: int) -> None:
         """Add ``more`` holders."""
@@ -227,8 +226,8 @@ class BufferReference:
     """A read-only reference to a buffer in a memory unit.
 
     Attributes:
-        elements: the tiles with the stops they had, in the order they arrived; the last one
-            closes all dimensions of the buffer.
+        elements: the tiles with their stops, in the order of arrival. The last stop closes all
+            dimensions of the buffer.
         rank: the number of dimensions of the buffer.
         allocation: its room in the memory unit, until the last holder is removed.
     """
@@ -241,13 +240,12 @@ class BufferReference:
         self.allocation = allocation
 
     def __repr__(self) -> str:
-        """Rank and elements."""
         dimensions = counted(self.rank, "dimension")
         return f"BufferReference({dimensions}, {counted(len(self.elements), 'element')})"
 
 
 class Empty(NamedTuple):
-    """Takes the place of a value in a *bare stop*, which ends an empty tensor.
+    """The value of a *bare stop*, which ends an empty tensor.
 
     The bare stop closes at least the dimension of size 0.
 
@@ -259,7 +257,7 @@ class Empty(NamedTuple):
 
 
 def items_of(value: Value) -> tuple[Value, ...]:
-    """Return the items of a tuple; other values have none."""
+    """Return the items of a tuple; an empty tuple for other values."""
     return value if isinstance(value, tuple) and not isinstance(value, Selector | Empty) else ()
 
 
@@ -295,7 +293,7 @@ if not TYPE_CHECKING:
 
 
 def size_bytes(value: Value) -> int:
-    """Return the bytes of ``value``: for a reference the bytes of the buffer, for a bare stop 0."""
+    """Return the bytes of ``value``. A reference has the bytes of its buffer, a bare stop 0."""
     if isinstance(value, Tile | Selector):
         return value.size_bytes
     if isinstance(value, BufferReference):

@@ -1,8 +1,8 @@
 """Limits Python's garbage collector while a program is wired, and while it runs.
 
-Walking through the objects of a program takes a tenth of a short run. ``gc.freeze`` for each run
-would leak: thawed objects restart the count of the oldest generation, so that it is never
-collected. Only the imports of a command are frozen, once.
+Collecting the objects of a program takes a tenth of a short run. ``gc.freeze`` in each run would
+leak memory: unfreezing restarts the count of the oldest generation, so that it is never collected.
+Therefore only the imports of a command are frozen, once.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Final
 _NEVER: Final = 1 << 30
 
 _SILENT: Final = sys.stdlib_module_names | {"greenlet", "ml_dtypes", "msgspec", "numpy"}
-"""Packages with extension modules that accept objects that remain at exit."""
+"""Packages whose extension modules do not complain about objects that remain at exit."""
 
 _lock: Final = threading.Lock()
 _before: Final[list[tuple[int, int, int]]] = []
-"""The original thresholds, once for each open context."""
+"""The original thresholds, one entry for each open context."""
 
 
 def everything_stays() -> None:
     """Exempt all objects from collection until the process ends.
 
-    This saves a quarter of a short command. Some extension modules complain about objects that
-    remain at exit. If an unknown extension module is loaded, nothing is exempted.
+    This saves a quarter of the time of a short command. Some extension modules complain about
+    objects that remain at exit, so nothing is exempted if an unknown extension module is loaded.
     """
     specs = (getattr(module, "__spec__", None) for module in tuple(sys.modules.values()))
     extensions = {
@@ -48,7 +48,7 @@ imports_stay: Final = cache(everything_stays)
 
 @contextmanager
 def only_young_garbage() -> Iterator[None]:
-    """Do not collect the oldest generation; its garbage is collected later."""
+    """Postpone collections of the oldest generation until the block ends."""
     with _lock:
         _before.append(_before[0] if _before else gc.get_threshold())
         gc.set_threshold(*_before[0][:2], _NEVER)

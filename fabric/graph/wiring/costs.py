@@ -1,8 +1,8 @@
 """Costs, least work and off-chip tensors of operators, known before a run.
 
-Costs are integers or expressions of sizes, in two accountings: the equations of the paper by
-element type (section 4.2), and ``artifact``, which the authors plotted: stores and accumulators
-take 4 bytes an element.
+Costs are integers or expressions of sizes. There are two accountings: the equations of the paper
+(section 4.2) use the element types; in ``artifact``, which the authors plotted, stores and
+accumulators take 4 bytes an element.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fabric.graph.values.value import ADDRESS_DTYPE, row_bytes
 from fabric.messages.place import is_ours
 
 ARTIFACT_BYTES = 4
-"""Bytes an element takes in stores and accumulators in the artifact's accounting."""
+"""Bytes of an element in stores and accumulators, in the accounting ``artifact``."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Costs:
     """Costs of one operator over the whole program.
 
     Attributes:
-        load_bytes, store_bytes: off-chip traffic, tile bytes without request rounding.
-        on_chip_bytes: requirement by the paper's equations.
+        load_bytes, store_bytes: off-chip traffic: bytes of tiles, not rounded to requests.
+        on_chip_bytes: the on-chip memory that the paper's equations require.
         flops: floating-point operations.
-        artifact_store_bytes, artifact_on_chip_bytes: as the authors summed them.
-        artifact_fifo_bytes: on-chip bytes that the authors add if FIFOs count.
+        artifact_store_bytes, artifact_on_chip_bytes: the same quantities in ``artifact``.
+        artifact_fifo_bytes: on-chip bytes that the authors add if they count FIFOs.
     """
 
     load_bytes: Dim = 0
@@ -51,9 +51,8 @@ class Costs:
 def artifact_bytes(value: ValueType) -> Dim:
     """Return the bytes of an element as the authors counted them: tiles of numbers as float32."""
     if isinstance(value, TileType):
-        as_it_is = value.dtype == ADDRESS_DTYPE or value.dtype.kind == "b"
-        itemsize = value.dtype.itemsize if as_it_is else ARTIFACT_BYTES
-        return value.size_elements * itemsize
+        is_number = value.dtype != ADDRESS_DTYPE and value.dtype.kind != "b"
+        return value.size_elements * (ARTIFACT_BYTES if is_number else value.dtype.itemsize)
     if isinstance(value, BufferType):
         return product(value.shape) * artifact_bytes(value.tile)
     if isinstance(value, TupleType):
@@ -68,8 +67,8 @@ NEEDS: TypeAlias = Literal["all", "any", "selected", "none"]
 class Work:
     """Lower bounds of an operator's work, if its streams have the sizes in their types.
 
-    All cycles pass on the operator's own unit, charged or during its own bursts. An element is a
-    value here, not a bare stop. A number that depends on symbols is unknown.
+    All cycles pass on the operator's own unit: it charges them, or waits for its own bursts. Bare
+    stops are not counted as elements. A number that depends on symbols is unknown.
 
     Attributes:
         cycles: from the arrival of the elements in ``needs`` until the last element is sent to
@@ -78,21 +77,21 @@ class Work:
             sent, if no input has an empty group.
         last_cycles: from the arrival of the last element of an input in ``closing`` until the last
             element is sent to each output in ``late``; without outputs, until the operator ends.
-        delay_cycles: a sent element is visible this much later than after a hop of one cycle; the
-            unit continues, and its outputs may end, before that.
+        delay_cycles: a sent element is visible this much later than after a hop of one cycle. The
+            unit continues in this time, and its outputs may end.
         pace_cycles: between two elements that are sent to the same output.
         passes: each element that is sent to one output uses a different element of the first input.
-        pads: as ``passes``, except for elements that are added after the first input has ended.
+        pads: as ``passes``, but further elements are added after the first input has ended.
         gathers: elements of the first input for each sent element, if no input has an empty group;
             0 if unknown.
-        needs: inputs that the first sent element takes an element from: ``all``, ``any`` one,
-            ``selected`` (the last input, and another one that it selects) or ``none``.
-        closing: inputs with a last element that each output in ``late`` waits for; None for all.
-        late: outputs that ``cycles`` and ``last_cycles`` count to; None for all.
+        needs: inputs from which the first sent element takes an element: ``all``, ``any`` one,
+            ``selected`` (the last input, and the input that it selects) or ``none``.
+        closing: inputs whose last element each output in ``late`` waits for; None for all.
+        late: outputs at whose last element ``cycles`` and ``last_cycles`` end; None for all.
         sees: inputs that have to end before the outputs end; None for all.
         holds: the last element to each output in ``late`` is sent after the inputs in ``sees`` end.
-        deals: each element is sent to some of the outputs. A statement about each output in
-            ``late`` then holds for one output in ``late``.
+        deals: each element is sent to only some of the outputs. Then statements about each output
+            in ``late`` are true for one of these outputs.
         tile: the tile of each burst; None if the operator is not a client of the off-chip memory.
         bursts: the number of bursts.
         in_memory: all sent tiles, also tiles in buffers, are in a memory unit. A reader loads them
@@ -119,7 +118,7 @@ class Work:
 
     @classmethod
     def each(cls, count: Dim, cycles: int, **others: Any) -> Work:
-        """Return the work of ``cycles`` for each of ``count`` elements, one after the other."""
+        """Return work of ``cycles`` for each of ``count`` elements, one after the other."""
         others |= dict.fromkeys(("first_cycles", "last_cycles", "pace_cycles"), cycles)
         return cls(cycles=count * cycles, **others)
 
@@ -133,7 +132,7 @@ class Rates:
         bytes_per_cycle: of each port between its unit and an on-chip memory.
         off_chip: the side on which the operator is a client of ``memory``.
         in_memory: for each input, whether all its tiles are in a memory unit.
-        totals: sums of sizes that the program states.
+        totals: the values of sums of sizes that the program states.
     """
 
     flops_per_cycle: int
@@ -145,7 +144,7 @@ class Rates:
 
     def together(self, streams: Iterable[StreamType]) -> Dim:
         """Return the number of elements in all ``streams``."""
-        return with_totals(total(each.count for each in streams), self.totals)
+        return with_totals(total(stream.count for stream in streams), self.totals)
 
     def is_ours(self, function: object) -> bool:
         """Whether the class of ``function`` is the fabric's own, so that its work is known."""
@@ -166,9 +165,9 @@ class Rates:
     def load(self, inputs: Sequence[StreamType]) -> int:
         """Return the cycles of loading an element of each input, one after the other."""
         return sum(
-            self.transfer(each.value)
-            for each, in_memory in zip(inputs, self.in_memory, strict=True)
-            if in_memory and isinstance(each.value, TileType)
+            self.transfer(stream.value)
+            for stream, in_memory in zip(inputs, self.in_memory, strict=True)
+            if in_memory and isinstance(stream.value, TileType)
         )
 
     def transfer(self, value: ValueType) -> int:
@@ -183,9 +182,9 @@ class Rates:
         return tile.rows * -(-row_bytes(tile.cols, tile.dtype) // self.memory.request_bytes)
 
     def burst(self, tile: TileType) -> int:
-        """Return the least cycles from requesting a tile of off-chip memory to its completion.
+        """Return the fewest cycles from the request of an off-chip tile to its completion.
 
-        0 if the size is unknown, or the memory is a user's.
+        0 if the size is unknown, or if the model of the memory is a user's.
         """
         requests = self.requests(tile)
         if not requests:
@@ -209,13 +208,13 @@ class OffChipTensor(Described):
     """A tensor in off-chip memory; all its dimensions except the last are rows.
 
     Attributes:
-        shape: outermost first; symbols if data decide; empty for a single number.
+        shape: outermost first, with symbols for sizes that depend on data; empty for one number.
         source: the object that is read. Operators that read the same object with the same shape
             and ``dtype`` share its addresses.
         output: the name of the written output. Operators that write to it share its addresses.
         tile: rows and columns of a tile; ``ports.burst`` receives the row-major number of each
-            tile. If data decide the number of rows, tiles are numbered as if they had one row. By
-            default ``ports.burst`` receives the first byte of each burst.
+            tile. If the number of rows depends on data, tiles are numbered as if they had one row.
+            By default ``ports.burst`` receives the first byte of each burst.
         width: columns of the matrix that is cut into tiles; None for the last dimension of
             ``shape``.
     """
@@ -237,11 +236,9 @@ class OffChipTensor(Described):
 
     @property
     def columns(self) -> Dim:
-        """Columns of the matrix that is cut into tiles."""
         return (self.shape or (1,))[-1] if self.width is None else self.width
 
     @property
     def size_bytes(self) -> Dim:
-        """Bytes of all its elements."""
         *outer, cols = self.shape or (1,)
         return product((*outer, row_bytes(cols, self.dtype)))

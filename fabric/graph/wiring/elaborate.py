@@ -1,7 +1,8 @@
-"""From a wired program to ordered nodes and edges.
+"""Makes the plan of a wired program: ordered nodes, and edges.
 
-The order of nodes breaks ties and orders the ports of the HBM: operators in wiring order, a source
-before its first consumer, inferred Broadcasts last. A stream with several readers has a Broadcast.
+Operators are in wiring order, except that a source is just before its first consumer. A Broadcast
+is inferred for each stream with several readers. Broadcasts are last. The order of nodes breaks
+ties and orders the ports of the HBM.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Edge(NamedTuple):
     consumer: Node
     input: int
     claims: tuple[Claim, ...] = ()
-    """Statements of the program about the shape, in addition to the producer's type."""
+    """Sizes that the program states and the producer's type does not prove."""
 
     @property
     def name(self) -> str:
@@ -48,12 +49,11 @@ class Edge(NamedTuple):
 
     @property
     def type(self) -> StreamType:
-        """The type of the stream."""
         return self.producer.outputs[self.output].type
 
 
 class Plan(NamedTuple):
-    """A complete program. ``floor`` is set by ``placed``, if the hardware has a network."""
+    """A complete program. If the hardware has a network, ``placed`` sets ``floor``."""
 
     program: Program
     nodes: tuple[Node, ...]
@@ -63,17 +63,17 @@ class Plan(NamedTuple):
 
     @property
     def shares_links(self) -> bool:
-        """Whether elements may wait for links that several channels share."""
+        """Whether elements may wait for links of the network."""
         return self.floor is not None and self.floor.mesh.limits
 
     @property
     def peak_bytes_per_cycle(self) -> Fraction:
-        """The peak bandwidth of the off-chip memory for these operators."""
+        """The peak bandwidth of the off-chip memory for the operators of the plan."""
         return self.program.hardware.hbm.peak_for(max(len(self.clients), 1))
 
     @property
     def clients(self) -> dict[int, Literal["read", "write"]]:
-        """The nodes that the off-chip memory serves, by number, as readers or writers."""
+        """The numbers of the nodes that access off-chip memory, each with its side."""
         spills = self.program.hardware.on_chip.spill
         sides = (
             (node.index, node.operator.off_chip or (node.operator.spills if spills else None))
@@ -83,9 +83,9 @@ class Plan(NamedTuple):
 
 
 def elaborate(program: Program, initial: Mapping[Feedback, int] | None = None) -> Plan:
-    """Order nodes, resolve feedback, infer Broadcasts and place tensors of a wired program.
+    """Order nodes, resolve feedback, infer Broadcasts and place the tensors of a wired program.
 
-    ``initial`` has the number of sub-tensors to insert in front of each feedback.
+    ``initial`` has the number of sub-tensors to insert in front of a feedback.
     """
     if not program.nodes:
         refuse(
@@ -145,7 +145,7 @@ def _check_expected(program: Program) -> None:
 def _claims(reader: tuple[Node, int], fronts: Mapping[Feedback, Node]) -> tuple[Claim, ...]:
     node, port = reader
     stream = node.inputs[port]
-    # Claims do not count sub-tensors that are inserted in front of a stream.
+    # Claims are about the stream without the inserted sub-tensors.
     return () if stream in fronts else stream.claims
 
 

@@ -1,4 +1,4 @@
-"""Expected outputs and streams of a program, and tolerances."""
+"""Expected outputs and streams of a program, and their tolerances."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Bound: TypeAlias = Annotated[
 
 
 class Tolerance(NamedTuple):
-    """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``; None for carried errors."""
+    """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``.
+
+    None means that the bound follows from the carried errors.
+    """
 
     rtol: float | None
     atol: float | None
@@ -41,8 +44,8 @@ class Expectation(NamedTuple):
     """An expected output or stream.
 
     Attributes:
-        compute: returns the array, or the tiles.
-        finer: returns the array in higher precision, or None.
+        compute: returns the array of an output, or the tiles of a stream.
+        finer: returns the array in higher precision, or None if unknown.
     """
 
     compute: Callable[[], object]
@@ -51,7 +54,7 @@ class Expectation(NamedTuple):
     finer: Callable[[], object] = lambda: None
 
     def refuse_output(self, program: str, name: str, stored: Iterable[str]) -> NoReturn:
-        """Refuse the expectation of an output that is not ``stored``."""
+        """Refuse the expectation of an output that is not among the ``stored`` outputs."""
         names = ", ".join(sorted(stored)) or "nothing"
         refuse(
             f"program {program!r} expects an output {name!r}, but stores {names}", place=self.place

@@ -70,7 +70,6 @@ class Broadcast(Operator):
     readers: Annotated[int, Bounds(1)]
 
     def __call__(self, source: Stream) -> tuple[Stream, ...]:
-        """Return the outputs."""
         return self.wire(source)
 
     @override
@@ -140,7 +139,6 @@ class Initial(Operator):
     keep_length: bool = False
 
     def __call__(self, source: Stream) -> Stream:
-        """Return the stream with its new beginning."""
         return self.wire(source)[0]
 
     @override
@@ -181,8 +179,8 @@ class Initial(Operator):
             for _ in range(self.count):
                 for stop in _stops(type_.shape[1:]):
                     await sink.send((value, stop))
-            # Each input gets the same beginning. The end of an input is found by its length, if
-            # known. In a loop no operator ends before the last element has passed here.
+            # Each input of the program gets the same beginning. If its length is known, its end is
+            # found by counting, since in a loop the stream ends only after its last element.
             counts = isinstance(expected, int) and (left or self.keep_length)
             groups = expected if counts else -1
             while groups and (element := await source.receive()) is not None:
@@ -199,7 +197,7 @@ class Initial(Operator):
 
 
 def any_value(type_: ValueType) -> object:
-    """Return any value of ``type_`` for ``Initial``; None if ``Initial`` has no such values."""
+    """Return a value of ``type_`` that ``Initial`` accepts; None if it accepts no such values."""
     match type_:
         case BoolType():
             return True
@@ -217,21 +215,22 @@ def any_value(type_: ValueType) -> object:
 
 
 def beginning(feedback: Feedback, count: int) -> Initial:
-    """Return an Initial with ``count`` sub-tensors of any value for ``feedback``."""
+    """Return an Initial for ``feedback``, with ``count`` sub-tensors of any value."""
     stream = feedback.connected
     return Initial(any_value(stream.value), count, isinstance(stream.shape[0], int))
 
 
 def in_front(program: Program, feedback: Feedback, count: int, name: str) -> Node:
-    """Return the node of ``feedback.connect(...)`` with ``beginning`` in front."""
+    """Return the node of an operator ``beginning``, between ``feedback`` and its stream."""
     stream, place = feedback.connected, feedback.connected_at or feedback.place
     node = Node(beginning(feedback, count), name, place, (stream,))
     types = node.operator.infer(Wiring(program, name), stream)
-    node.outputs = tuple(Stream(node, port, each) for port, each in enumerate(types))
+    node.outputs = tuple(Stream(node, port, type_) for port, type_ in enumerate(types))
     return node
 
 
 def _stops(shape: Sequence[Dim]) -> Iterator[int]:
+    """Yield the level of the stop of each element of a tensor."""
     sizes = [math.prod(shape[-dims:]) for dims in range(1, len(shape) + 1)]
     for number in range(1, math.prod(shape) + 1):
         yield sum(number % size == 0 for size in sizes)
@@ -253,7 +252,7 @@ def _value_of(value: object, type_: ValueType, *, functional: bool) -> Value:
             if not isinstance(value, tuple) or len(value) != len(items):
                 raise ValueError(f"a tuple of {len(items)}")
             pairs = zip(value, items, strict=True)
-            return tuple(_value_of(each, item, functional=functional) for each, item in pairs)
+            return tuple(_value_of(part, item, functional=functional) for part, item in pairs)
         case _:
             raise ValueError("a stream without buffers")
 

@@ -18,9 +18,9 @@ class TensorLayout(NamedTuple):
     """The layout of a tensor in memory.
 
     Attributes:
-        contiguous: each tile is in one piece; else the tensor is row-major.
+        contiguous: each tile is stored in one piece; otherwise the tensor is row-major.
         padding_bytes: at the end of each row.
-        reason: why tiles are not contiguous although the hardware asks for it.
+        reason: why tiles are not contiguous although the hardware file states ``contiguous``.
     """
 
     contiguous: bool = False
@@ -37,7 +37,7 @@ class TensorLayout(NamedTuple):
         return size_bytes + rows * self.padding_bytes
 
     def cut(self, region: Region, tensor: OffChipTensor | None) -> Region:
-        """Return ``region`` with the tiling of ``tensor``."""
+        """Return ``region`` with the pitches of the tiles of ``tensor``."""
         if tensor is None or tensor.tile is None:
             return region
         rows, cols = tensor.tile
@@ -57,7 +57,7 @@ class TensorLayout(NamedTuple):
 def layout_of(
     tensors: Sequence[OffChipTensor | None], placement: PlacementDescription
 ) -> TensorLayout:
-    """Return the layout of a tensor; each of its operators describes it in ``tensors``."""
+    """Return the layout of a tensor, which ``tensors`` describe, one for each of its operators."""
     reason = None
     if placement.tiles == "contiguous":
         reason = _row_major_reason(tensors)
@@ -68,20 +68,18 @@ def layout_of(
 
 def _row_major_reason(tensors: Sequence[OffChipTensor | None]) -> str | None:
     tiles: set[tuple[int, int, int]] = set()
-    for each in tensors:
-        if each is None or each.tile is None:
+    for tensor in tensors:
+        if tensor is None or tensor.tile is None:
             return "its operator states no tiles"
-        rows, cols = each.tile
+        (rows, cols), columns, dtype = tensor.tile, tensor.columns, tensor.dtype
         if not is_static(rows):
             return "data decide how many rows its tiles have"
-        if each.columns // cols * row_bytes(cols, each.dtype) != row_bytes(
-            each.columns, each.dtype
-        ):
+        if columns // cols * row_bytes(cols, dtype) != row_bytes(columns, dtype):
             return "its tiles begin in the middle of a byte"
-        elements = product(each.shape)
-        if is_static(elements) and elements % (rows * each.columns):
+        elements = product(tensor.shape)
+        if is_static(elements) and elements % (rows * columns):
             return "its tiles do not divide its rows"
-        tiles.add((each.columns, rows, cols))
+        tiles.add((columns, rows, cols))
     if len(tiles) == 1:
         return None
     cut = [f"{rows}x{cols} in rows of {width:,}" for width, rows, cols in sorted(tiles)]
@@ -89,8 +87,8 @@ def _row_major_reason(tensors: Sequence[OffChipTensor | None]) -> str | None:
 
 
 def _padding_bytes(tensors: Sequence[OffChipTensor | None], padding_bytes: int) -> int:
-    tiled = [each for each in tensors if each is not None and each.tile is not None]
-    pitches = {row_bytes(each.columns, each.dtype) for each in tiled}
+    tiled = [tensor for tensor in tensors if tensor is not None and tensor.tile is not None]
+    pitches = {row_bytes(tensor.columns, tensor.dtype) for tensor in tiled}
     if len(tiled) < len(tensors) or len(pitches) != 1:
         return 0
     (pitch_bytes,) = pitches
@@ -99,7 +97,7 @@ def _padding_bytes(tensors: Sequence[OffChipTensor | None], padding_bytes: int) 
 
 
 _ROOM_BYTES: Final = 1 << 50
-"""Room for a tensor of unknown size: more than a run of a day moves."""
+"""The address space of a tensor of unknown size. A run of a day moves fewer bytes."""
 
 
 class Placed(NamedTuple):
@@ -107,7 +105,7 @@ class Placed(NamedTuple):
 
     Attributes:
         nodes: its readers and writers, in node order.
-        size_bytes: None if data decide, or the operator does not describe the tensor.
+        size_bytes: None if it depends on data, or if the operator does not describe the tensor.
     """
 
     nodes: tuple[Node, ...]
@@ -129,7 +127,7 @@ class Placed(NamedTuple):
 
 
 class MemoryMap(NamedTuple):
-    """The off-chip tensors of a program by address; unknown sizes are last."""
+    """The off-chip tensors of a program by address; tensors of unknown size are last."""
 
     tensors: Sequence[Placed]
     regions: Mapping[Node, Region]
@@ -138,7 +136,6 @@ class MemoryMap(NamedTuple):
 
 
 def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> MemoryMap:
-    """Place the tensors of ``nodes``, all nodes of a program in order."""
     users_of: dict[object, dict[Node, OffChipTensor | None]] = {}
     for node in nodes:
         if node.operator.off_chip is not None:
@@ -152,7 +149,7 @@ def memory_map_of(nodes: Sequence[Node], placement: PlacementDescription) -> Mem
     end_address = 0
     alignment_bytes = placement.alignment_bytes
     for number, (users, layout, size_bytes) in enumerate(
-        sorted(unplaced, key=lambda each: each[-1] is None)
+        sorted(unplaced, key=lambda item: item[-1] is None)
     ):
         room_bytes = _ROOM_BYTES if size_bytes is None else size_bytes
         address = end_address + number * placement.stagger_bytes

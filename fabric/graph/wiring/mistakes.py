@@ -24,7 +24,7 @@ def refuse_input(operator: Operator, position: int, found: object) -> NoReturn:
     hint = ""
     if isinstance(found, Operator):
         hint = f", such as {type(found).__name__}(...)(...)"
-    elif isinstance(found, tuple | list) and any(isinstance(each, Stream) for each in found):
+    elif isinstance(found, tuple | list) and any(isinstance(item, Stream) for item in found):
         hint = ", such as one of them"
     refuse(
         f"{type(operator).__name__} input {position} is {found_text(found)}: "
@@ -35,13 +35,13 @@ def refuse_input(operator: Operator, position: int, found: object) -> NoReturn:
 def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
     """Check the ``types`` that ``infer`` returned, and return streams of these types."""
     operator = node.operator
-    if not isinstance(types, tuple | list) or {each.__class__ for each in types} - {StreamType}:
+    if not isinstance(types, tuple | list) or {type_.__class__ for type_ in types} - {StreamType}:
         _refuse_result(operator, "infer", types, "a tuple of StreamTypes, one for each output")
     outputs = []
-    for port, each in enumerate(types):
-        if each.value.__class__ not in VALUE_TYPES or operator.is_users:
-            settle(each, ShapeError, f"{type(operator).__name__} output {port}")
-        outputs.append(Stream(node, port, each))
+    for port, type_ in enumerate(types):
+        if type_.value.__class__ not in VALUE_TYPES or operator.is_users:
+            settle(type_, ShapeError, f"{type(operator).__name__} output {port}")
+        outputs.append(Stream(node, port, type_))
     ports = range(len(outputs))
     if operator.is_users and not set(operator.secondary_outputs).issubset(ports):
         numbers = ", ".join(map(str, ports)) or "no number"
@@ -57,7 +57,8 @@ def result_of(operator: Operator, method: str, place: Place | None, *arguments: 
     """Return the result of a method of ``operator``, which a user may have written.
 
     Raises:
-        FabricError: the method raised an exception. The error has its line, or ``place``.
+        FabricError: the method raised an exception. The error has the line that raised it, or
+            ``place``.
     """
     try:
         return getattr(operator, method)(*arguments)
@@ -75,7 +76,6 @@ def result_of(operator: Operator, method: str, place: Place | None, *arguments: 
 
 
 def costs_of(node: Node, inputs: Types, outputs: Types) -> Costs:
-    """Return the checked costs of the operator of ``node``."""
     operator = node.operator
     costs: object = result_of(operator, "costs", node.place, inputs, outputs)
     if not isinstance(costs, Costs):
@@ -86,7 +86,6 @@ def costs_of(node: Node, inputs: Types, outputs: Types) -> Costs:
 
 
 def work_of(operator: Operator, inputs: Types, outputs: Types, rates: Rates) -> Work | None:
-    """Return the checked least work of ``operator``, None if unknown."""
     work: object = result_of(operator, "work", None, inputs, outputs, rates)
     if work is not None and not isinstance(work, Work):
         _refuse_result(operator, "work", work, "Work or None")
@@ -127,7 +126,6 @@ def _check_work(operator: Operator, work: Work, ports: dict[str, int]) -> None:
 
 
 def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
-    """Return the checked off-chip tensor of the operator of ``node``."""
     operator = node.operator
     types = node.input_types, node.output_types
     tensor: object = result_of(operator, "off_chip_tensor", node.place, *types)
@@ -137,8 +135,8 @@ def off_chip_tensor_of(node: Node) -> OffChipTensor | None:
 
 
 def _has_users_part(operator: Operator) -> bool:
-    parts = (each for each in vars(operator).values() if isinstance(each, Described))
-    return not all(is_ours(type(each)) for each in (operator, *parts))
+    parts = (value for value in vars(operator).values() if isinstance(value, Described))
+    return not all(is_ours(type(part)) for part in (operator, *parts))
 
 
 def _refuse_result(operator: Operator, method: str, result: object, expected: str) -> NoReturn:

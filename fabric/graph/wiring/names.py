@@ -1,4 +1,4 @@
-"""Unique names in a program: of operators, stored outputs and extra fields."""
+"""The names of operators, stored outputs and extra fields, which are unique in a program."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ class Names:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of stored outputs, in wiring order."""
         return tuple(self._outputs)
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
-        """Reserve and return ``name``; without it, a name made from the class name ``does``.
+        """Reserve and return ``name``, or else a name made from the class name ``does``.
 
-        While ``numbering`` is open, a name in use gets a number.
+        Inside ``numbering``, a name in use gets a number; otherwise it is refused.
         """
         if name is None:
             base = _base(does)
@@ -59,7 +58,7 @@ class Names:
 
     @contextmanager
     def numbering(self, reserved: Collection[str]) -> Iterator[None]:
-        """Number operators' names that are in use or ``reserved``, instead of refusing them."""
+        """Add numbers to names of operators that are in use or ``reserved``, inside the block."""
         self._reserved = reserved
         try:
             yield
@@ -70,9 +69,9 @@ class Names:
         return name in self._places or name in (self._reserved or ())
 
     def store(self, node_name: str, output: str, tensor: object, tiles: object) -> None:
-        """Register ``output`` of an operator.
+        """Register an output as stored by an operator.
 
-        Operators that give the same ``tensor`` object and equal ``tiles`` share an output.
+        Operators that state the same ``tensor`` object and equal ``tiles`` share an output.
         """
         if not output:
             refuse(f"{node_name} stores an output named '': expected a name")
@@ -89,7 +88,7 @@ class Names:
 
 
 class Extra(dict[str, Callable[[], object]]):
-    """Callables that compute further fields of the report, by name, each given once."""
+    """Callables that compute further fields of the report, by name. A name is set only once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,7 +105,6 @@ class Extra(dict[str, Callable[[], object]]):
         super().__setitem__(name, compute)
 
     def place(self, name: str) -> Place:
-        """Return the line that set ``name``."""
         return self._places[name]
 
 

@@ -37,9 +37,10 @@ class Wired:
         names: the names of its operators and stored outputs.
         sizes: sizes of symbols from ``bind``.
         listed_sizes: sizes of symbols that follow from lists given to operators.
-        absorbed: by symbol, the expression that it replaces. Both have the same sum over a stream.
-        mixtures: by symbol for the size of elements from several streams, their counts and sizes.
-        renewed: by symbol for a size of selected or repeated groups, the size in all groups.
+        absorbed: the expression that a symbol replaces. Both have the same sum over a stream.
+        mixtures: the counts and sizes of the elements of several streams, by the symbol for their
+            size in one stream.
+        renewed: the size in all groups, by the symbol for the size in selected or repeated groups.
     """
 
     def __init__(self, name: str, hardware: Hardware) -> None:
@@ -57,7 +58,6 @@ class Wired:
     def add(
         self, operator: Operator, inputs: tuple[Stream, ...], place: Place
     ) -> tuple[Stream, ...]:
-        """Wire ``operator`` behind ``inputs`` and return its outputs."""
         raise NotImplementedError
 
     def symbol(
@@ -68,7 +68,7 @@ class Wired:
         shared_by: tuple[object, ...] = (),
         size: int | Fraction | None = None,
     ) -> Symbol:
-        """Return a symbol, as ``Wiring.symbol`` does."""
+        """Return a symbol; see ``Wiring.symbol``."""
         if shared_by and shared_by in self._shared:
             return self._shared[shared_by]
         unique = unused(name, self.symbols.__contains__)
@@ -81,7 +81,7 @@ class Wired:
 
 
 current_program: ContextVar[Wired | None] = ContextVar("program", default=None)
-"""The program of the open ``with`` block."""
+"""The program of the ``with`` block that is executing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class Operator(Described):
     field is checked against its annotation when an operator is made; ``Annotated[int, Bounds(1)]``
     adds bounds.
 
-    Operators you write may await only their channels, in a single task. Unless a class is
+    An operator of yours may await only its channels, in a single task. Unless the class is
     ``conducted``, its ``run`` is checked, and a violation is an error that names the line. The
     rules are:
 
@@ -101,14 +101,14 @@ class Operator(Described):
       rank. In an empty tensor the value is ``Empty(dimension)``: such a bare stop closes no open
       dimension inside. The last element closes all dimensions;
     * tiles have data in functional mode and no data in timing mode (integer tiles may have data).
-      A tile is not written after it was sent or received;
+      A tile is not changed after it was sent or received;
     * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited
       immediately, in the operator's own task. ``put`` follows ``reserve``, ``take`` follows
       ``peek``;
     * its unit's clock and counters move by ``charge`` and by waiting, and are not set. Charging
       without end and without an element in between is a livelock.
 
-    Reading after the end is allowed: ``receive`` and ``peek`` return None again.
+    ``receive`` and ``peek`` return None at the end of an input, also if they are called again.
 
     A class that states ``conducted = True`` promises to keep these rules. Its operators are not
     checked, and run as fast as the fabric's own. It also promises that ``run`` awaits only its
@@ -129,7 +129,8 @@ class Operator(Described):
     tasks.
 
     Attributes:
-        name: its name in reports; None for its function or class with a number: ``exp_1``.
+        name: its name in reports; None for the name of its function or class, with a number:
+            ``exp_1``.
     """
 
     family: ClassVar[str] = "Beyond the paper's tables"
@@ -150,9 +151,9 @@ class Operator(Described):
 
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None
-    """The side on which the operator is a client of the off-chip memory."""
+    """Whether the operator reads or writes off-chip memory, as a client of it."""
     spills: ClassVar[Literal["read", "write"] | None] = None
-    """Whether it spills tiles without room on chip to off-chip memory, or reads them back."""
+    """Whether it writes tiles that find no room on chip to off-chip memory, or reads them back."""
     updates: ClassVar[tuple[int, ...]] = ()
     """Inputs of a memory unit that change its tiles: each input tile causes a read and a write."""
 
@@ -172,7 +173,6 @@ class Operator(Described):
 
     @override
     def __init_subclass__(cls, **options: object) -> None:
-        """Record whether ``infer`` is a user's."""
         super().__init_subclass__(**options)
         cls.is_users = defining_place(cls.infer) is not None
 
@@ -201,8 +201,8 @@ class Operator(Described):
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work | None:  # noqa: ARG002 - a default
         """Return the least work of the operator in any run that completes.
 
-        Lower bounds of a program follow from it. None means unknown; then the number of output
-        elements is unknown, too. A class that overrides ``infer`` or ``run`` overrides ``work``.
+        The lower bounds of a program follow from it. None means that the work and the number of
+        output elements are unknown. A class that overrides ``infer`` or ``run`` overrides ``work``.
         """
         return None
 
@@ -212,7 +212,7 @@ class Operator(Described):
         return False
 
     def layouts(self, inputs: Orders, types: Types, outputs: Types) -> Orders:  # noqa: ARG002 - a default
-        """Return for each output its layout, or a text with the reason why it is unknown.
+        """Return the layout of each output, or a text with the reason why it is unknown.
 
         Args:
             inputs: layouts of the inputs, or reasons; a reason may be passed on.
@@ -226,7 +226,7 @@ class Operator(Described):
         """Read the inputs and write the outputs until the inputs end; await nothing else.
 
         In timing mode it may be called again from the start, so its state is in local variables.
-        An operator without inputs is called for each input of the program; ``ports.now`` and
+        An operator without inputs is called once for each input of the program. ``ports.now`` and
         ``send_at`` count from the end of the previous call.
         """
         raise NotImplementedError
@@ -246,7 +246,7 @@ class ComputeOperator(Operator):
     """An operator that runs on a compute unit.
 
     Attributes:
-        flops_per_cycle: compute bandwidth; the program's if None.
+        flops_per_cycle: compute bandwidth; None for the program's.
     """
 
     kind: ClassVar[UnitKind] = "compute"
@@ -264,9 +264,9 @@ def applied_by(operator: Operator) -> list[str]:
     values = [getattr(operator, name) for name, _ in field_checks(type(operator))]
     # Tensors are dataclasses, too, but have a shape.
     return [
-        type(each).__name__
-        for each in values
-        if hasattr(each, "__dataclass_fields__") and not hasattr(each, "shape")
+        type(value).__name__
+        for value in values
+        if hasattr(value, "__dataclass_fields__") and not hasattr(value, "shape")
     ]
 
 
@@ -274,7 +274,7 @@ class Node(Producer):
     """An operator in a program.
 
     Attributes:
-        index: the number in the plan, which breaks ties; -1 before.
+        index: the number in the plan, which breaks ties; -1 until a plan is made.
     """
 
     def __init__(
@@ -296,7 +296,7 @@ class Node(Producer):
             if node._laid is not None:
                 waiting.pop()
                 continue
-            # A loop, not recursion: a chain of operators may be deeper than Python's stack.
+            # No recursion, since a chain of operators may be deeper than Python's stack.
             missing = [
                 stream.node
                 for stream in node.inputs
@@ -319,7 +319,7 @@ class Node(Producer):
     def _check_laid(self, value: object) -> None:
         count = len(self.outputs)
         items = list(value) if isinstance(value, tuple | list) else []
-        if len(items) != count or not all(isinstance(each, Layout | str) for each in items):
+        if len(items) != count or not all(isinstance(item, Layout | str) for item in items):
             refuse(
                 f"{type(self.operator).__name__}: layouts() returned {found_text(value)}: expected "
                 f"a tuple of {counted(count, 'layout')}, or of reasons in words",
@@ -328,19 +328,17 @@ class Node(Producer):
 
     def _laid_as(self, layout: Layout | str, stream: StreamType) -> Layout | str:
         if isinstance(layout, str):
-            passed_on = any(layout == each.laid for each in self.inputs)
+            passed_on = any(layout == stream.laid for stream in self.inputs)
             return layout if passed_on else f"{self.name}: {layout}"
         misfit = unfit(layout, stream)
         return layout if misfit is None else f"{self.name}: {misfit}"
 
     @property
     def input_types(self) -> Types:
-        """Types of the inputs, in port order."""
         return tuple(stream.type for stream in self.inputs)
 
     @property
     def output_types(self) -> Types:
-        """Types of the outputs, in port order."""
         return tuple(stream.type for stream in self.outputs)
 
 
@@ -359,7 +357,7 @@ class Wiring(NamedTuple):
 
     @property
     def hardware(self) -> Hardware:
-        """The hardware, for all values that the program leaves open."""
+        """The hardware, which has all values that the program leaves open."""
         return self.program.hardware
 
     def symbol(
@@ -370,13 +368,13 @@ class Wiring(NamedTuple):
         shared_by: tuple[object, ...] = (),
         size: int | Fraction | None = None,
     ) -> Dim:
-        """Return a symbol for a dimension that data decide.
+        """Return a symbol for a dimension that depends on data.
 
         Args:
-            name: readable, such as ``D_route[3]``; gets a number if it is taken.
+            name: readable, such as ``D_route[3]``; a number is added if it is in use.
             ragged: the size differs between outer elements. None: only the parts that a FlatMap
                 makes inside of other dimensions are ragged.
-            shared_by: operators that give the same key get the same symbol.
+            shared_by: a key. Operators that state the same key get the same symbol.
             size: the size, if it follows from a list that the operator was given; the mean for a
                 ragged symbol. ``check --data`` uses it unless ``Program.bind`` states a size.
         """
@@ -388,8 +386,8 @@ class Wiring(NamedTuple):
 
         Args:
             output: the name of the output.
-            tensor: the written object; operators that give the same object and ``tiles`` share the
-                output. None: the output is not shared.
+            tensor: the written object. Operators that state the same object and ``tiles`` share
+                the output. None: the output is not shared.
             tiles: the type of the written tiles.
 
         Raises:
@@ -406,8 +404,8 @@ class Wiring(NamedTuple):
             sizes: the size of each stream's elements.
 
         Returns:
-            The common size, or a ragged symbol if sizes differ. Its mean counts in traffic and
-            FLOPs, the largest size on chip.
+            The common size, or a ragged symbol if sizes differ. Traffic and FLOPs count the mean of
+            the sizes, on-chip memory the largest size.
         """
         if all(size == sizes[0] for size in sizes):
             return sizes[0]
@@ -441,15 +439,15 @@ class Wiring(NamedTuple):
 
         Args:
             dim: a dimension of a stream, computed from other dimensions.
-            ragged: the new symbol is ragged; else it is for an outermost dimension. None: it is
-                ragged, except for the parts that a FlatMap makes of a stream's only group.
+            ragged: whether the new symbol is ragged; if not, it is for an outermost dimension.
+                None: it is ragged, except for parts that a FlatMap makes of a stream's only group.
         """
         ragged = self.is_inner is not False if ragged is None else ragged
         if not is_ragged(dim) or (ragged and isinstance(dim, Symbol)):
             return dim
         result = self.program.symbol(f"D_{self.node_name}", ragged=ragged)
         assert not isinstance(dim, int)
-        # Sums of products keep their total when every group is counted at its mean.
+        # A sum of products keeps its total if each group has the mean size.
         if is_polynomial_in(dim, frozenset(filter(is_ragged, dim.free_symbols))):
             self.program.absorbed[result] = dim
         return result
@@ -461,17 +459,17 @@ def is_conducted(kind: type[Operator]) -> bool:
 
 
 def behaving_as(kind: type[Operator]) -> type[Operator]:
-    """Return the first class of the MRO that states ``conducted``, if ``kind`` behaves as it does.
+    """Return the nearest base that states ``conducted``, if no attribute for ``run`` is overridden.
 
     Otherwise return ``kind``.
     """
-    bases = (each for each in kind.__mro__ if issubclass(each, Operator))
-    base = next(each for each in bases if "conducted" in vars(each))
+    bases = (base for base in kind.__mro__ if issubclass(base, Operator))
+    base = next(base for base in bases if "conducted" in vars(base))
     above = kind.__mro__[: kind.__mro__.index(base)]
-    changed = {name: each for cls in reversed(above) for name, each in vars(cls).items()}
+    changed = {name: value for cls in reversed(above) for name, value in vars(cls).items()}
     defaults = {field.name for field in fields(base)}
     for name in changed.keys() & set(type.__dir__(base)) - _NOT_USED_BY_RUN:
-        # Defaults of fields may differ. A property in place of a field is code.
+        # Defaults of fields may differ, but a property in place of a field is code.
         if name not in defaults or hasattr(type(changed[name]), "__get__"):
             return kind
     return base
@@ -479,7 +477,7 @@ def behaving_as(kind: type[Operator]) -> type[Operator]:
 
 @dataclass(frozen=True)
 class _Plain(Described):
-    """Has the names that Python and ``dataclass`` give to every description."""
+    """A class that has only the attributes that Python and ``dataclass`` add to descriptions."""
 
     field: int = 0
 

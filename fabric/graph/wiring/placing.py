@@ -1,4 +1,4 @@
-"""Placement of units on the sites of a mesh: as stated, or row by row."""
+"""Placement of units on the sites of a mesh: as the user states it, or row by row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _NAMED: Final = 5
 def placed(plan: Plan, placement: Path | str | None) -> Plan:
     """Return ``plan`` with a site for each unit, if its hardware has a network.
 
-    Sites are from the plan, the file ``placement``, the program, or ``by_rows``, in this order.
+    The first of these that states sites is used: the plan, the file ``placement``, the program. If
+    none does, units are placed ``by_rows``.
     """
     mesh = plan.program.hardware.network
     if plan.floor is not None:
@@ -46,7 +47,10 @@ def placed(plan: Plan, placement: Path | str | None) -> Plan:
 
 
 def by_rows(mesh: Mesh, nodes: Sequence[Node], named: frozenset[Node]) -> dict[str, Site]:
-    """Return sites row by row, in node order; off-chip operators are spread over the edge."""
+    """Return sites for the ``named`` nodes: off-chip operators at the edge, others row by row.
+
+    Off-chip operators are spread over the edge. Other units fill the sites in node order.
+    """
     units = [node for node in nodes if node in named]
     ports = [node for node in units if node.operator.off_chip is not None]
     others = [node for node in units if node.operator.off_chip is None]

@@ -55,7 +55,7 @@ _hardware: ContextVar[Hardware | None] = ContextVar("hardware", default=None)
 @checked
 @contextlib.contextmanager
 def hardware_scope(hardware: Hardware) -> Iterator[None]:
-    """Use ``hardware`` for each program that is made inside this ``with`` statement."""
+    """Use ``hardware`` for each program that is made inside the ``with`` statement."""
     token = _hardware.set(hardware)
     try:
         yield
@@ -71,11 +71,11 @@ class Program(ShownInShort, Wired):
     Attributes:
         hardware: values that the program leaves open, and the placement of its tensors.
         channel_depth: the depth of channels without a stated depth, in elements.
-        leaves_depth_open: whether ``channel_depth`` is the hardware's.
+        leaves_depth_open: whether ``channel_depth`` is the default of the hardware.
         depths: stated depths of single channels, in elements, by ``consumer.input``.
         hops: stated latencies of single channels, by ``consumer.input``.
         deepened: the lines that call ``deepen``, by ``consumer.input``.
-        placement: the sites of its units on a mesh; None if not stated.
+        placement: the sites of the units on a mesh; None if not stated.
         flops_per_cycle: the compute bandwidth of operators without a stated bandwidth.
         mode: ``timing`` or ``functional``, unless the caller states a mode.
         nodes: the operators in wiring order.
@@ -83,7 +83,7 @@ class Program(ShownInShort, Wired):
         extra: callables that compute further fields of the report, by name.
         token_count: tokens of a language model that a run processes; None if unknown.
         stands_for_runs: the number of equal runs that the program represents.
-        totals: sums of streams' counts from ``bind``.
+        totals: values of sums of streams' counts, from ``bind``.
         undecided: pairs of dimensions that an operator expects to be equal and that may differ.
     """
 
@@ -123,7 +123,7 @@ class Program(ShownInShort, Wired):
         self._wiring = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        """Collect the operators that are called from here on.
+        """Add the operators that are called from now on.
 
         Raises:
             ProgramError: a program is being wired already.
@@ -146,7 +146,7 @@ class Program(ShownInShort, Wired):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop collecting.
+        """Stop adding operators.
 
         Raises:
             ProgramError: a user's ``__init__`` has set a field of a frozen operator.
@@ -162,7 +162,7 @@ class Program(ShownInShort, Wired):
         yield "operators", len(self.nodes)
         yield "symbols", len(self.symbols)
 
-    # The only imports upwards: a program is drawn by the rooms that analyse it.
+    # The only imports of upper rooms: these draw a program.
     def sheet(self) -> Sheet:
         """Yield the graph and tables of operators and channels."""
         from fabric.analysis.drawing.program_sheet import program_sheet
@@ -189,8 +189,8 @@ class Program(ShownInShort, Wired):
         moved are exact in their element type. A computed number may be off by 5 times its carried
         error, and by its last rounding. The root mean square of the errors may be 2.5 times the
         root mean square of the carried errors in a row, and 1.5 times in the whole output. In an
-        exact run, 1e-9 replaces a rounding. Integers and booleans have to be equal, unless a
-        carried error reaches a tie.
+        exact run, a rounding is replaced by 1e-9. Integers and booleans have to be equal, unless
+        a carried error reaches a tie.
 
         If both tolerances are given, an element is right if ``|found - wanted| <= atol + rtol *
         |wanted|``, as in ``numpy.testing.assert_allclose``, and no other check applies. If only
@@ -225,18 +225,19 @@ class Program(ShownInShort, Wired):
     def bind(self, dim: Dim, size: int | Fraction) -> None:
         """State the size that the program's control data (routing, lengths) give to a symbol.
 
-        ``check --data`` substitutes the size, and a run is compared with it. If a run decides how
-        elements are shared among streams, their sum may still be stated:
+        ``check --data`` substitutes the size, and a run is compared with it. If only a run decides
+        how many elements each of several streams has, their sum may still be stated:
         ``bind(a.type.count + b.type.count, 8)``. Lower bounds use the sum, and a run is compared
         with it.
 
         Args:
             dim: a symbol of a stream's shape, or a sum of the counts of several streams. A number
                 has to be equal to ``size``.
-            size: elements, at least 0; the mean over its groups for a ragged symbol.
+            size: elements, at least 0; for a ragged symbol, the mean over its groups.
 
         Raises:
-            ProgramError: ``dim`` is neither, is another program's, or has another size.
+            ProgramError: ``dim`` is neither of these, belongs to another program, or has another
+                size already.
         """
         bound = self.sizes if isinstance(dim, Symbol) else self.totals
         size_before = dim if isinstance(dim, int) else bound.get(dim, size)
@@ -284,10 +285,10 @@ class Program(ShownInShort, Wired):
 
     @checked
     def stands_for(self, runs: Annotated[int, Bounds(1)]) -> None:
-        """State that a run is one of ``runs`` equal runs, one after the other: a layer of a model.
+        """State that a run is one of ``runs`` equal runs, such as the layers of a model in order.
 
-        Reports multiply seconds and joules by ``runs`` for token rates and the time to the first
-        token. ``Cost.of`` multiplies its sums. All other figures are of one run.
+        For token rates and the time to the first token, reports multiply seconds and joules by
+        ``runs``. ``Cost.of`` multiplies its sums. All other figures are of one run.
 
         Args:
             runs: the number of runs, including this one.
@@ -303,7 +304,7 @@ class Program(ShownInShort, Wired):
         self.stands_for_runs = runs
 
     def _has(self, symbol: Symbol) -> bool:
-        """Whether ``symbol`` is the program's own, or a user's in the shape of a stream."""
+        """Whether the program made ``symbol``, or a stream has it in its shape."""
         return symbol in self.symbols.values() or any(
             symbol in free_symbols(dim)
             for node in self.nodes
@@ -318,7 +319,7 @@ class Program(ShownInShort, Wired):
         A depth that is given to a run takes precedence.
 
         Args:
-            option: ``consumer.input``, the reading operator and the number of its input.
+            option: ``consumer.input``: the name of the reading operator, and the input's number.
             depth: in elements.
 
         Raises:
@@ -332,7 +333,7 @@ class Program(ShownInShort, Wired):
         """Replace the compute bandwidth of operators.
 
         Args:
-            flops_per_cycle: FLOPs per cycle of the operator's unit, by the operator's name.
+            flops_per_cycle: of each operator's unit, by the operator's name.
 
         Raises:
             ProgramError: a name is not a compute operator's, or a bandwidth is below 1.
@@ -363,11 +364,11 @@ class Program(ShownInShort, Wired):
 
     @property
     def expects(self) -> bool:
-        """Whether it has an expectation of an output or a stream."""
+        """Whether an output or a stream has an expectation."""
         return bool(self.expected) or any(node.expected for node in self.nodes)
 
     def depth_of(self, option: str) -> int:
-        """Return the depth of channel ``option``, in elements, if the run states no other."""
+        """Return the depth of channel ``option``, in elements, for runs that state no depth."""
         return self.depths.get(option, self.channel_depth)
 
     def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
@@ -383,7 +384,7 @@ class Program(ShownInShort, Wired):
             if not isinstance(stream, Stream):
                 refuse_input(operator, position, stream)
         kind = type(operator).__name__
-        # The name comes from the function, unless the program gives one.
+        # Without a stated name, an operator is named after its function.
         does = kind if operator.name else next(iter(applied_by(operator)), kind)
         name = self.names.take(kind, operator.name, place, does)
         node = Node(operator, name, place, inputs)
@@ -404,7 +405,7 @@ TokenPhase: TypeAlias = Literal["decode", "prefill"]
 
 @dataclass(frozen=True)
 class TokenCount:
-    """Tokens of a run, of all requests together, with the phase of ``Program.tokens``."""
+    """The tokens of all requests of a run, with a phase as in ``Program.tokens``."""
 
     count: int
     phase: TokenPhase

@@ -1,4 +1,4 @@
-"""Sites of units on a mesh, from a TOML file or the program, and routes between them."""
+"""Sites of units on a mesh, stated in a TOML file or in the program, or chosen by a rule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXPECTED: Final = "a placement: the program's name, and [units] with a site for
 
 
 class Placement(NamedTuple):
-    """Sites of units, from a TOML file, or from the program if ``line`` is not None."""
+    """Sites of units, from the program, or from a TOML file if ``line`` is None."""
 
     file: str
     program: str
@@ -28,13 +28,13 @@ class Placement(NamedTuple):
     line: int | None = None
 
     def refuse(self, what: str, *names: str) -> ConfigurationError:
-        """Return an error about a key; ``names`` lead from the outermost table to the key."""
+        """Return an error about a key; ``names`` begin with the outermost table."""
         line = line_in(self.file, *names) if self.line is None else self.line
         return ConfigurationError(what, file=self.file, line=line)
 
 
 class Floor(NamedTuple):
-    """Sites of units; a Broadcast without a site is at the site of its producer.
+    """The sites of units.
 
     Attributes:
         stated: the placement that states the sites; None if units are placed row by row.
@@ -54,7 +54,7 @@ class Floor(NamedTuple):
         return self.sites[at.name]
 
     def units_at(self, nodes: Sequence[Node]) -> Iterator[tuple[Site, list[Node]]]:
-        """Yield the sites, row by row, and which of ``nodes`` are there."""
+        """Yield the sites, row by row, each with those of ``nodes`` that are on it."""
         units: dict[Site, list[Node]] = {site: [] for site in self.mesh.sites}
         for node in nodes:
             units[self.site_of(node)].append(node)
@@ -62,7 +62,6 @@ class Floor(NamedTuple):
 
 
 def read_placement(path: Path | str) -> Placement:
-    """Read the placement in the TOML file at ``path``."""
     file = Path(path)
     document = read_toml(file, _EXPECTED)
     placed = Placement(str(file), "", {})

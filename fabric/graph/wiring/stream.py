@@ -1,6 +1,6 @@
 """Streams while a program is wired: producers, shapes, element types and layouts.
 
-Layouts are worked out on demand (``Operator.layouts``), since most programs do not use them.
+Layouts are computed at first use (``Operator.layouts``), since most programs do not use them.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.1.
 """
@@ -38,7 +38,7 @@ class Producer:
 
     Attributes:
         name: unique in the program.
-        assumed: outputs with stated shapes.
+        assumed: outputs with stated shapes or layouts.
         expected: expectations of its outputs, by port.
         is_laid_out: the program states the layout of an input or of an earlier stream.
     """
@@ -54,12 +54,12 @@ class Producer:
 
     @property
     def laid(self) -> Orders:
-        """The layouts of the outputs, worked out at first use."""
+        """The layouts of the outputs, computed at first use."""
         raise NotImplementedError
 
 
 class Stream(ShownInShort):
-    """The output of an operator, while you wire the program.
+    """The output of an operator, while the program is wired.
 
     Attributes:
         port: the number of the output.
@@ -86,7 +86,7 @@ class Stream(ShownInShort):
 
     @property
     def name(self) -> str:
-        """``partition_1.0``: the producer and its port."""
+        """The producer and its port, as in ``partition_1.0``."""
         return "feedback" if self.node is None else f"{self.node.name}.{self.port}"
 
     @property
@@ -98,24 +98,20 @@ class Stream(ShownInShort):
 
     @property
     def layout(self) -> Layout | None:
-        """The coordinates of a tensor that its tiles hold, in their order; None if unknown."""
+        """The tiles of a tensor that it carries, in their order; None if unknown."""
         return laid if isinstance(laid := self.laid, Layout) else None
 
     @property
     def no_layout(self) -> str | None:
-        """The reason why the layout is unknown, else None."""
+        """The reason why the layout is unknown; None if it is known."""
         return laid if isinstance(laid := self.laid, str) else None
 
     def resolve(self) -> Stream:
-        """The stream itself; for a feedback, the stream that it was connected to."""
+        """Return the stream itself; for a feedback, the stream that it was connected to."""
         return self
 
     def __iter__(self) -> NoReturn:
-        """Refuse to be unpacked as several streams.
-
-        Raises:
-            ProgramError: always.
-        """
+        """Raise a ProgramError, since a stream cannot be unpacked as several streams."""
         refuse(f"{self} is one stream: expected a list of streams in its place, or one name for it")
 
     def _refuse_arithmetic(self, _other: object) -> NoReturn:
@@ -128,7 +124,7 @@ class Stream(ShownInShort):
     def assume(self, *shape: Dim) -> Stream:
         """Return this stream with a shape that the program states.
 
-        It adds no hop. A run checks the shape: the first group of another size is an error.
+        This adds no hop. A run checks the shape. The first group of another size is an error.
 
         Args:
             shape: all dimensions of the stream, outermost first.
@@ -153,8 +149,8 @@ class Stream(ShownInShort):
     def laid_out(self, layout: Layout) -> Stream:
         """Return this stream with a layout that the program states.
 
-        It adds no hop. If an operator combines two streams element by element, stated layouts and
-        layouts that follow from them are compared.
+        This adds no hop. If an operator combines two streams element by element, their layouts are
+        compared, if they are stated or follow from stated layouts.
 
         Args:
             layout: has the stream's number of tiles, with their rows and columns.
@@ -191,13 +187,12 @@ class Stream(ShownInShort):
     ) -> None:
         """State the expected tiles of the stream; functional mode compares them like outputs.
 
-        If several streams and outputs are wrong, the first in wiring order is reported first.
+        Wrong streams and outputs are reported in wiring order.
 
         Args:
-            compute: returns the tiles in the nesting of the stream: an array with the dimensions of
-                the stream, then rows and columns of a tile. With ragged sizes it returns nested
-                lists, with an array for each tile. A tile may come without its padding; then its
-                valid rows and columns are compared.
+            compute: returns an array with the dimensions of the stream, then the rows and columns
+                of a tile. If sizes are ragged, it returns nested lists with an array for each tile.
+                A tile may have no padding; then only valid rows and columns are compared.
             rtol: relative tolerance, as in ``Program.expect``.
             atol: absolute tolerance, as in ``Program.expect``.
             equal_nan: a NaN is right if a NaN is expected.
@@ -234,18 +229,17 @@ class Stream(ShownInShort):
         yield "value", str(self.value)
 
     def __str__(self) -> str:
-        """Name and type, as messages show them."""
         return f"{self.name} {self.type}"
 
 
 class Feedback(Stream):
     """A stream that is used before it exists: declare it, use it, then connect it once.
 
-    It adds no hop.
+    A feedback adds no hop.
 
     Attributes:
         place: the line that declares it.
-        connected_at: the line that connects it; None before.
+        connected_at: the line that connects it; None until then.
     """
 
     @checked
@@ -264,11 +258,7 @@ class Feedback(Stream):
 
     @property
     def connected(self) -> Stream:
-        """The stream that it was connected to.
-
-        Raises:
-            ProgramError: the feedback was never connected.
-        """
+        """The stream that it was connected to; a ProgramError if it was never connected."""
         if self._source is None:
             refuse(
                 f"Feedback of {self.type} is used but never connected: expected connect(stream)",
@@ -311,15 +301,9 @@ class Feedback(Stream):
     @property
     @override
     def claims(self) -> tuple[Claim, ...]:
-        """Sizes of the declared type that the connected operators cannot prove."""
         return _claims(self.connected, self.shape, self.place)
 
     def resolve(self) -> Stream:
-        """Return the stream of an operator that the feedback was connected to.
-
-        Raises:
-            ProgramError: the feedback was never connected.
-        """
         return self.connected.resolve()
 
 
@@ -328,8 +312,8 @@ class Assumed(Stream):
 
     Attributes:
         stated_layout: None if the shape is stated.
-        used: an operator reads the stream with this shape.
-        is_redundant: its operators prove the shape.
+        used: whether an operator reads the stream with this shape.
+        is_redundant: whether the operators prove the shape.
     """
 
     def __init__(
@@ -376,7 +360,7 @@ def _claims(stream: Stream, shape: tuple[Dim, ...], place: Place) -> tuple[Claim
 
 
 def _differ(left: Sequence[Dim], right: Sequence[Dim]) -> bool:
-    """Whether two sizes certainly differ; symbols may be equal."""
+    """Whether two sizes differ for all values of symbols."""
     return any(same(*sizes) is False for sizes in zip(left, right, strict=False))
 
 
@@ -391,7 +375,7 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
 
 
 def check_orders(operator: str, inputs: tuple[Stream, ...]) -> None:
-    """Refuse elementwise inputs with different orders of one tensor, if an order is stated."""
+    """Refuse inputs with different orders of one tensor, if one of the orders is stated."""
     for left, right in combinations(inputs, 2):
         if not (left.is_laid_out or right.is_laid_out):
             continue
@@ -405,7 +389,7 @@ def check_orders(operator: str, inputs: tuple[Stream, ...]) -> None:
 
 
 _SHOWN: Final = 4
-"""The number of tiles in a message; a later first difference is added at the end."""
+"""The most tiles in a message. The last one is the first that differs, if it is further behind."""
 
 
 def unfit(layout: Layout, stream: StreamType) -> str | None:
@@ -441,14 +425,14 @@ def differ_text(left: Layout, right: Layout, stream: StreamType) -> str:
 
 def _first_difference(left: Layout, right: Layout) -> int:
     count = min(left.count, right.count)
-    others = (left.offsets()[:count] != right.offsets()[:count]).any(axis=1).nonzero()[0]
-    return int(others[0]) if len(others) else count
+    differing = (left.offsets()[:count] != right.offsets()[:count]).any(axis=1).nonzero()[0]
+    return int(differing[0]) if len(differing) else count
 
 
 def _offsets(layout: Layout, first: int) -> str:
-    """Return the offsets of the first tiles, and of the tile ``first`` that differs."""
+    """Return the offsets of the first tiles, and of tile ``first``, the first that differs."""
     shown = max(_SHOWN, first + 1)
-    offsets = [str(tuple(each)) for each in layout.offsets()[:shown].tolist()]
+    offsets = [str(tuple(offset)) for offset in layout.offsets()[:shown].tolist()]
     if len(offsets) > _SHOWN:
         offsets = [*offsets[: _SHOWN - 1], "...", offsets[-1]]
     more = ", ..." if shown < layout.count else ""
@@ -459,7 +443,7 @@ def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
     value = stream.value.tile if isinstance(stream.value, BufferType) else stream.value
     if not isinstance(value, TileType):
         return ""
-    # Imported here: only programs with two different orders need it.
+    # Only messages about different orders need this import.
     from fabric.graph.layouts.reordering import convert_bytes
 
     try:
