@@ -28,7 +28,6 @@ class Stuck(NamedTuple):
 
 
 def find_stuck(state: RunState) -> Stuck:
-    """Return the units that can never continue after ``state``."""
     units = state.units
     needs = {}
     live = []
@@ -51,7 +50,6 @@ def find_stuck(state: RunState) -> Stuck:
 
 
 def wait_of(unit: UnitState) -> WaitState:
-    """Return the wait of a unit that has one."""
     assert unit.wait is not None
     return unit.wait
 
@@ -86,8 +84,10 @@ def _freeing(state: RunState, unit: UnitState) -> set[int]:
 def _holding(state: RunState, owner: int) -> set[int]:
     buffers = [channel for channel in state.channels if channel.carries == "buffer"]
     holding = {owner}
-    while more := {each.consumer for each in buffers if each.producer in holding} - holding:
-        holding |= more
+    while (
+        readers := {buffer.consumer for buffer in buffers if buffer.producer in holding} - holding
+    ):
+        holding |= readers
     return holding
 
 
@@ -114,14 +114,12 @@ def rotated(loop: list[UnitState]) -> list[UnitState]:
 
 
 def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
-    """Return the channel that more slots may help: the shallowest full one of the loop.
+    """Return the shallowest full channel of the loop, to deepen first; None without a full one.
 
     Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
     """
-    sending = [
-        _channel(wait, state) for wait in map(wait_of, loop) if wait.operation is Operation.SEND
-    ]
-    full = [channel for channel in sending if not is_lost(channel)]
+    sends = [wait for wait in map(wait_of, loop) if wait.operation is Operation.SEND]
+    full = [channel for wait in sends if not is_lost(channel := _channel(wait, state))]
     return min(full, key=lambda channel: channel.depth, default=None)
 
 
@@ -326,12 +324,11 @@ def _stops(wait: WaitState) -> str:
 
 
 def _selector_note(unit: UnitState, channel: ChannelState, state: RunState) -> str:
-    steering = [
-        each
-        for each in state.channels
-        if each.consumer == unit.number and each.carries == "selector" and each != channel
-    ]
-    return "".join(f"; selector {each.taken:,} of {each.option} asks for it" for each in steering)
+    return "".join(
+        f"; selector {other.taken:,} of {other.option} selects it"
+        for other in state.channels
+        if other.consumer == unit.number and other.carries == "selector" and other != channel
+    )
 
 
 def _group(wait: WaitState, state: RunState, expected: Mapping[int, Expected]) -> str:

@@ -70,7 +70,6 @@ def with_remedy(
     effort: int | None,
     takes_channel_depth: bool,
 ) -> DeadlockReport:
-    """Return ``report`` with a remedy that was tried."""
     if any(loop.code == "FAB-D005" for loop in report.loops):
         return with_summary(replace(report, remedy=Remedy(why_not="no depth helps")))
     names = frozenset(frozenset(unit.unit for unit in loop.units) for loop in report.loops)
@@ -93,14 +92,16 @@ def explain_livelock(state: RunState, plan: Plan, livelock: Livelock) -> Deadloc
     for number in livelock.moving:
         readers.setdefault(state.channels[number].producer, []).append(state.channels[number])
     moving = [state.units[number] for number in sorted(readers)]
-    circling = sorted(livelock.circling, key=lambda each: each.unit)
-    loops = [_circling(state.units[each.unit], each.place, livelock.cycles) for each in circling]
+    loops = [
+        _circling(state.units[unit], place, livelock.cycles)
+        for unit, place in sorted(livelock.circling, key=lambda circling: circling.unit)
+    ]
     names = " and ".join(unit.name for unit in moving[:_NAMES])
     more = f" and {len(moving) - _NAMES:,} more" if len(moving) > _NAMES else ""
     units = []
     for unit in moving:
         sent = readers[unit.number]
-        peers = [state.units[each.consumer].name for each in sent]
+        peers = [state.units[channel.consumer].name for channel in sent]
         units.append(_unit(unit, "moving", sent, peers, "an end"))
     moving_loop = Loop(
         code="FAB-L001",

@@ -214,7 +214,6 @@ class DeadlockReport(Result):
     summary: str
 
     def sheet(self) -> Sheet:
-        """Yield the picture and the lines of the report."""
         from fabric.analysis.deadlock.picture import deadlock_picture
         from fabric.analysis.deadlock.text import report_lines
         from fabric.analysis.drawing.svg import svg
@@ -225,5 +224,4 @@ class DeadlockReport(Result):
         yield Block(lambda columns: report_lines(self, columns)[1:])
 
     def as_json(self) -> JsonObject:
-        """Return the object as plain data."""
         return asdict(self)

@@ -11,6 +11,7 @@ from fabric.timing.machine.machine import Machine
 LIVELOCK_CYCLES: Final = 10_000_000
 
 _LOOKS: Final = 10
+"""Checks for progress in ``LIVELOCK_CYCLES``."""
 
 
 class Circling(NamedTuple):
@@ -49,16 +50,16 @@ class LivelockWatch:
                 unit.guard.most_steps = cycles
 
     def _look(self) -> None:
-        done = self._progress_now()
-        if done != self._progress:
-            self._progress, self._looks = done, 0
+        progress, channels = self._progress_now(), self._machine.channels
+        if progress != self._progress:
+            self._progress, self._looks = progress, 0
         if not self._looks:
-            self._counts = [channel.elements for channel in self._machine.channels]
+            self._counts = [channel.elements for channel in channels]
         self._looks += 1
         if self._looks <= self._most_looks:
             return
         self.moving = tuple(
-            n for n, each in enumerate(self._machine.channels) if each.elements > self._counts[n]
+            n for n, channel in enumerate(channels) if channel.elements > self._counts[n]
         )
         self._machine.clock.stopping = True
 

@@ -109,7 +109,7 @@ def _capacities(search: Search, change: Change) -> tuple[int, int]:
 
 
 def _find_change(search: Search) -> tuple[Change, TrialOutcome, Record | None]:
-    """Return a change and its last run; and the record that its depths are from, if any."""
+    """Return a change, its last run, and the record that its depths are from, if any."""
     change = search.unchanged
     while True:
         outcome = search.unbounded(change)
@@ -130,14 +130,16 @@ def _find_change(search: Search) -> tuple[Change, TrialOutcome, Record | None]:
 def _depths_of(record: Record, search: Search) -> Mapping[str, int]:
     """Return depths with which the record completes; none can be lowered alone."""
     variables = tuple(
-        Variable(each, (Slot(each, 1),), search.depth_before(each), UNBOUNDED)
-        for each in record.number
+        Variable(option, (Slot(option, 1),), search.depth_before(option), UNBOUNDED)
+        for option in record.number
     )
     # By Parks' rule the shallowest full channel is deepened: its next slot costs least.
     problem = Problem(variables, (Limit(record, NO_LIMIT),), lambda depth, _: depth * depth)
     oracle, now = Oracle(problem), problem.least
     depths = problem.options(trimmed(oracle, raised(oracle, now), now))
-    return {each: depth for each, depth in depths.items() if depth != search.depth_before(each)}
+    return {
+        option: depth for option, depth in depths.items() if depth != search.depth_before(option)
+    }
 
 
 def _grow(search: Search, change: Change, *, at_last: bool) -> tuple[Change, TrialOutcome]:
@@ -205,11 +207,11 @@ def _lower(search: Search, change: Change) -> tuple[Change, bool]:
 
 
 def _numbers(search: Search, change: Change) -> Iterator[tuple[int, int, str | Feedback | None]]:
-    """Yield a number that is too small, the present one, and its channel or loop, if it has one."""
+    """Yield for each number one that is too small, the present one, and its channel or feedback."""
     given_bytes, needed_bytes = _capacities(search, change)
     if given_bytes != needed_bytes:
         yield given_bytes, needed_bytes, None
-    for option, depth in sorted(change.depths.items(), key=lambda each: (-each[1], each[0])):
+    for option, depth in sorted(change.depths.items(), key=lambda item: (-item[1], item[0])):
         yield search.depth_before(option) - 1, depth, option
     for feedback, count in change.initial.items():
         yield -1, count, feedback

@@ -44,7 +44,6 @@ class Change:
     initial: Mapping[Feedback, int] = field(default_factory=dict)
 
     def deeper(self, depths: Mapping[str, int]) -> Change:
-        """Return the change with other depths of some channels."""
         return replace(self, depths={**self.depths, **depths})
 
     def begun(self, feedback: Feedback, count: int) -> Change:
@@ -52,7 +51,6 @@ class Change:
         return replace(self, initial={**self.initial, feedback: count})
 
     def roomy(self, capacity_bytes: int | None) -> Change:
-        """Return the change with another on-chip memory."""
         return replace(self, capacity_bytes=capacity_bytes)
 
 
@@ -60,7 +58,7 @@ class TrialOutcome(NamedTuple):
     """The end of a run.
 
     Attributes:
-        cycle: of its end, or the last cycle in which a unit began to wait.
+        cycle: of its end; in a deadlock, the last cycle in which a unit began to wait.
         full: the shallowest full channel of each loop that has one.
         codes: of the loops; see ``KINDS``.
         feedbacks: the feedbacks of loops without an element in flight.
@@ -89,9 +87,10 @@ class Search:
     def __init__(
         self, plan: Plan, depths: Mapping[str, int], hops: Mapping[str, Hop], effort: int | None
     ) -> None:
-        """Set the effort: elements that all runs may deliver together.
+        """Prepare the runs.
 
-        None sets no limit on a run with unbounded channels, and the default for all others.
+        ``effort``: elements that all runs may deliver together; None for no limit on a run with
+        unbounded channels, and the default for all others.
         """
         self.left = EFFORT_ELEMENTS if effort is None else effort
         self.plan: Final = plan
@@ -104,7 +103,6 @@ class Search:
         self._known: Final[dict[object, TrialOutcome]] = {}
 
     def depth_before(self, option: str) -> int:
-        """Return the depth of a channel before any change."""
         return self.depths.get(option) or self.plan.program.depth_of(option)
 
     def known(self, change: Change) -> TrialOutcome:
@@ -224,8 +222,8 @@ def _outcome(machine: Machine, ending: Ending, recording: Recording | None) -> T
         frozenset(codes),
         tuple(
             _feedbacks(machine.plan, state, loop)
-            for loop, each in zip(loops, codes, strict=True)
-            if each == "FAB-D002"
+            for loop, code_of_loop in zip(loops, codes, strict=True)
+            if code_of_loop == "FAB-D002"
         ),
         machine.elements,
         machine.on_chip.enough_bytes,
@@ -237,4 +235,4 @@ def _outcome(machine: Machine, ending: Ending, recording: Recording | None) -> T
 def _feedbacks(plan: Plan, state: RunState, loop: list[UnitState]) -> tuple[Feedback, ...]:
     edges = [plan.edges[channel.number] for channel in channels_of(state, loop)]
     streams = [edge.consumer.inputs[edge.input] for edge in edges]
-    return tuple(dict.fromkeys(each for each in streams if isinstance(each, Feedback)))
+    return tuple(dict.fromkeys(stream for stream in streams if isinstance(stream, Feedback)))

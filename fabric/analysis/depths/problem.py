@@ -37,7 +37,7 @@ class Variable:
 
     Attributes:
         name: the channel's option, or the pattern of the channels that share it.
-        least: least depth, at least 1; equals ``most`` if pinned.
+        least: at least 1; equals ``most`` if pinned.
         most: greatest depth that a record can use.
     """
 
@@ -69,22 +69,18 @@ class Problem:
     cost: Callable[[int, int], int]
 
     def cost_of(self, depths: Sequence[int]) -> int:
-        """Return the cost of all channels together."""
         return sum(map(self.cost_at, range(len(depths)), depths))
 
     def cost_at(self, number: int, depth: int) -> int:
-        """Return the cost of the channels of variable ``number``."""
         channels = self.variables[number].channels
         return sum(self.cost(depth, channel.element_bytes) for channel in channels)
 
     @cached_property
     def least(self) -> Depths:
-        """The least depth of each variable."""
         return tuple(variable.least for variable in self.variables)
 
     @cached_property
     def most(self) -> Depths:
-        """The greatest depth of each variable."""
         return tuple(variable.most for variable in self.variables)
 
     def options(self, depths: Sequence[int]) -> Mapping[str, int]:
@@ -97,7 +93,6 @@ class Problem:
 
 
 def with_depth(depths: Depths, number: int, depth: int) -> Depths:
-    """Return ``depths`` with another depth of variable ``number``."""
     return (*depths[:number], depth, *depths[number + 1 :])
 
 
@@ -109,7 +104,6 @@ class Oracle:
     """
 
     def __init__(self, problem: Problem) -> None:
-        """Prepare to time the records."""
         self.problem: Final = problem
         self.evaluations = 0
         self._known: Final[dict[bytes, Cut | None]] = {}
@@ -128,7 +122,6 @@ class Oracle:
         return self._known[digest]
 
     def keeps(self, depths: Depths) -> bool:
-        """Return whether all limits are kept."""
         return self.cut(depths) is None
 
     def cycles(self, depths: Depths) -> tuple[int | None, ...]:

@@ -24,9 +24,9 @@ def rendered(dot: str) -> tuple[Size, str]:
 
     Elements keep their ``class``, lose their ids, and have their tooltips as ``<title>``.
     """
-    found = _DOCUMENT.search(shielded(lambda: _svg(dot)).decode())
-    assert found is not None
-    width, height, body = found.groups()
+    document = _DOCUMENT.search(shielded(lambda: _svg(dot)).decode())
+    assert document is not None
+    width, height, body = document.groups()
     body = _TOOLTIP.sub(r"<title>\1</title>", _UNNEEDED.sub("", body)).replace("</a>\n", "")
     return (float(width), float(height)), body
 

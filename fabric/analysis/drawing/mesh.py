@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from html import escape
 from typing import Final, NamedTuple
 
@@ -45,7 +45,7 @@ class Square(NamedTuple):
 def mesh(
     columns: int, rows: int, links: Iterable[Link], squares: Iterable[Square]
 ) -> tuple[Size, str]:
-    """Return the size of a mesh, and its shapes; shapes of one look and title are one path."""
+    """Return the size of the picture, and its shapes; shapes of one look and title are one path."""
     step = min(_LARGEST_STEP, _WIDEST / max(columns, rows))
     side = step * _SHARE
     paths: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -70,12 +70,11 @@ def mesh(
         paths[look, square.title].append(
             f"M{x - side / 2:.1f} {y - side / 2:.1f}h{side:.1f}v{side:.1f}h-{side:.1f}z"
         )
-    return (columns * step, rows * step), "".join(_drawn(paths))
-
-
-def _drawn(paths: dict[tuple[str, str], list[str]]) -> Iterator[str]:
-    for (look, title), shapes in paths.items():
-        yield f'<path d="{"".join(shapes)}" {look}><title>{escape(title)}</title></path>\n'
+    drawn = [
+        f'<path d="{"".join(shapes)}" {look}><title>{escape(title)}</title></path>\n'
+        for (look, title), shapes in paths.items()
+    ]
+    return (columns * step, rows * step), "".join(drawn)
 
 
 def _centre(site: Site, step: float) -> tuple[float, float]:

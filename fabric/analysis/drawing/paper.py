@@ -48,7 +48,7 @@ _EYE: Final = (0.2126, 0.7152, 0.0722)
 """Shares of red, green and blue in luminance."""
 
 _DARKEST: Final = 0.14
-"""The least luminance of other colours on dark paper."""
+"""The least luminance on dark paper of colours that are not in ``_ON_DARK``."""
 
 _SCOPE: Final = "step-picture"
 """The class of a picture's root, so that its style sheet leaves the rest of a page unchanged."""
@@ -58,21 +58,22 @@ _STRONGEST: Final = 0.5
 
 
 def on_dark(colour: str) -> str:
-    """Return the colour for dark paper in place of ``colour``."""
+    """Return the replacement of ``colour`` on dark paper."""
     if colour in _ON_DARK:
         return _ON_DARK[colour]
     levels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    while (
-        sum(part * (level / 255) ** 2.2 for part, level in zip(_EYE, levels, strict=True))
-        < _DARKEST
-    ):
+    while sum(map(_luminance, levels, _EYE)) < _DARKEST:
         levels = [level + (255 - level) // 20 for level in levels]
     return "#" + "".join(f"{level:02x}" for level in levels)
 
 
+def _luminance(level: int, share: float) -> float:
+    return share * (level / 255) ** 2.2
+
+
 def tint(shares: Mapping[Cause, float]) -> str:
     """Return the colour of the cause with the largest share; half of the share is its opacity."""
-    cause = max(shares, key=lambda each: shares[each])
+    cause = max(shares, key=shares.__getitem__)
     strength = 0.0 if cause is Cause.IDLE else max(0.0, min(1.0, shares[cause]))
     return f"{cause.colour}{round(255 * _STRONGEST * strength):02x}"
 
@@ -85,11 +86,9 @@ def extent(lines: Sequence[str], size: float) -> Size:
 
 def shortened(name: str) -> str:
     """Return ``name``, without its middle if it is too long for a box."""
-    return (
-        name
-        if len(name) <= _LONGEST
-        else f"{name[: _LONGEST - 17]}\N{HORIZONTAL ELLIPSIS}{name[-16:]}"
-    )
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST - 17]}\N{HORIZONTAL ELLIPSIS}{name[-16:]}"
 
 
 def framed(title: str, size: Size, body: str) -> str:

@@ -68,7 +68,10 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Picture:
-    """Boxes in the program's order, and arrows; ``legend``: colours and words, if not the usual."""
+    """Boxes in the program's order, and arrows.
+
+    ``legend``: colours and words; empty for the causes of a run, or the kinds of units.
+    """
 
     title: str
     boxes: tuple[Box, ...]
@@ -144,7 +147,7 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 def shares_of_run(folder: Path, plan: Plan) -> dict[str, Shares]:
-    """Return the shares of each operator of ``plan`` by name."""
+    """Read ``counters.json`` of a run; return the shares of each operator of ``plan`` by name."""
     file = folder / "counters.json"
     try:
         units = msgspec.convert(read_json(file)["units"], list[_Unit])

@@ -47,7 +47,7 @@ class _Text(NamedTuple):
     colour: str = INK
     bold: bool = False
     start: bool = False
-    """It begins at the left of its room, instead of in the middle."""
+    """The text begins at the left of its rectangle; otherwise it is in the middle."""
 
 
 _Cell: TypeAlias = Callable[[_Text], str]
@@ -55,7 +55,6 @@ _Cell: TypeAlias = Callable[[_Text], str]
 
 
 def dot(picture: Picture) -> str:
-    """Return ``picture`` for Graphviz."""
     return "\n".join(_dot(picture, _written, label_nodes=False)) + "\n"
 
 
@@ -74,8 +73,8 @@ def svg(picture: Picture) -> str:
             f'BGCOLOR="#{len(texts) - 1:06x}01"></TD>'
         )
 
-    def filled(found: re.Match[str]) -> str:
-        number, *corners = found.groups()
+    def filled(rectangle: re.Match[str]) -> str:
+        number, *corners = rectangle.groups()
         left, bottom, right, top = map(float, corners)
         text = texts[int(number, 16)]
         x, anchor = (left, "start") if text.start else ((left + right) / 2, "middle")
@@ -133,7 +132,7 @@ def _legend(picture: Picture) -> list[tuple[str, str]]:
 
 
 def _rows(cells: Iterable[str]) -> str:
-    return f"{_TABLE}{''.join(f'<TR>{each}</TR>' for each in cells)}</TABLE>"
+    return f"{_TABLE}{''.join(f'<TR>{cell}</TR>' for cell in cells)}</TABLE>"
 
 
 def _inner(cells: Iterable[str], attributes: str = "") -> str:
@@ -244,9 +243,9 @@ def _mermaid(picture: Picture) -> Iterator[str]:
         if box.shares is not None:
             lines.append(f"{Cause.BUSY.label} {100 * box.shares[Cause.BUSY]:.1f} %")
         yield f'  n{number}["{"<br/>".join(map(_entities, lines))}"]:::{box.kind}'
-    for each in picture.arrows:
-        many = f" x{each.count}" if each.count > 1 else ""
-        yield f'  n{each.source} -->|"{_entities(each.label + many)}"| n{each.target}'
+    for arrow in picture.arrows:
+        many = f" x{arrow.count}" if arrow.count > 1 else ""
+        yield f'  n{arrow.source} -->|"{_entities(arrow.label + many)}"| n{arrow.target}'
     for kind, colour in BOX.items():
         yield f"  classDef {kind} fill:{colour}"
 

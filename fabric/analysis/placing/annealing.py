@@ -10,6 +10,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -55,15 +56,10 @@ class _Rectangle(NamedTuple):
         column, row, columns, rows = self
         if columns >= rows:
             left = columns // 2
-            return (
-                _Rectangle(column, row, left, rows),
-                _Rectangle(column + left, row, columns - left, rows),
-            )
+            right = _Rectangle(column + left, row, columns - left, rows)
+            return self._replace(columns=left), right
         upper = rows // 2
-        return (
-            _Rectangle(column, row, columns, upper),
-            _Rectangle(column, row + upper, columns, rows - upper),
-        )
+        return self._replace(rows=upper), _Rectangle(column, row + upper, columns, rows - upper)
 
 
 def partitioned(floor: Floor, seed: int) -> list[int]:
@@ -72,9 +68,9 @@ def partitioned(floor: Floor, seed: int) -> list[int]:
     mesh, units = floor.mesh, floor.netlist.units
     between = _graph(floor)
     wanted = [0] * len(units)
-    waiting = [(_Rectangle(0, 0, mesh.columns, mesh.rows), list(range(len(units))))]
-    while waiting:
-        rectangle, here = waiting.pop()
+    uncut = [(_Rectangle(0, 0, mesh.columns, mesh.rows), list(range(len(units))))]
+    while uncut:
+        rectangle, here = uncut.pop()
         if rectangle.columns * rectangle.rows == 1 or not here:
             for unit in here:
                 wanted[unit] = rectangle.row * mesh.columns + rectangle.column
@@ -83,9 +79,8 @@ def partitioned(floor: Floor, seed: int) -> list[int]:
         share = parts[0].columns * parts[0].rows / (rectangle.columns * rectangle.rows)
         sides = _cut(here, between, share, seed)
         for number, part in enumerate(parts):
-            waiting.append(
-                (part, [u for u, side in zip(here, sides, strict=True) if side == number])
-            )
+            inside = [unit for unit, side in zip(here, sides, strict=True) if side == number]
+            uncut.append((part, inside))
     sites = _nearest_allowed(floor, wanted)
     if sites is None:
         raise ConfigurationError(
@@ -97,25 +92,26 @@ def partitioned(floor: Floor, seed: int) -> list[int]:
 
 def random_sites(floor: Floor, seed: int) -> list[int] | None:
     """Return a random plan that keeps the rules; None after ``_TRIES`` failures."""
-    drawn = random.Random(seed)
+    generator = random.Random(seed)
     sites = range(len(floor.is_edge))
     edge = [site for site in sites if floor.is_edge[site]]
     for _ in range(_TRIES):
-        wanted = [drawn.choice(edge if unit.on_edge else sites) for unit in floor.netlist.units]
-        found = _nearest_allowed(floor, wanted)
-        if found is not None:
-            return found
+        wanted = [generator.choice(edge if unit.on_edge else sites) for unit in floor.netlist.units]
+        allowed = _nearest_allowed(floor, wanted)
+        if allowed is not None:
+            return allowed
     return None
 
 
 def _graph(floor: Floor) -> list[Counter[int]]:
-    found: list[Counter[int]] = [Counter() for _ in floor.netlist.units]
+    """Return the bytes between each unit and its partners; each reader has an equal share."""
+    between: list[Counter[int]] = [Counter() for _ in floor.netlist.units]
     for net in floor.netlist.nets:
-        each = max(1, net.size_bytes // len(net.targets))
+        share_bytes = max(1, net.size_bytes // len(net.targets))
         for target in net.targets:
-            found[net.source][target] += each
-            found[target][net.source] += each
-    return found
+            between[net.source][target] += share_bytes
+            between[target][net.source] += share_bytes
+    return between
 
 
 def _cut(
@@ -187,8 +183,8 @@ def annealed(
 ) -> list[int]:
     """Return a plan annealed from ``start``, or ``start`` if no cheaper plan is reached.
 
-    Plans are the site numbers of units. A small program is annealed several times, with other
-    random numbers.
+    Plans are the site numbers of units. A small program is annealed several times, each time with
+    other random numbers.
     """
     best, least = list(start), floor.cost(start).bytes
     if len(start) < 2 or not floor.netlist.nets:
@@ -199,15 +195,15 @@ def annealed(
     for number in range(rounds):
         state = _State(floor, start, seed * _MOST_ROUNDS + number)
         for stage in range(_STAGES):
-            done = stage / (_STAGES - 1)
-            temperature = int(state.hottest * _COOLEST**done) if stage < _STAGES - 1 else 0
-            state.run(moves // _STAGES, temperature, max(1, round(reach * (1 - done))))
+            progress = stage / (_STAGES - 1)
+            temperature = int(state.hottest * _COOLEST**progress) if stage < _STAGES - 1 else 0
+            state.run(moves // _STAGES, temperature, max(1, round(reach * (1 - progress))))
             cost = state.cost
             if cost.bytes < least:
                 best, least = state.sites, cost.bytes
-            gone = number * _STAGES + stage + 1
-            if gone % (rounds * _STAGES // 10) == 0:
-                percent = 100 * gone // (rounds * _STAGES)
+            stages = number * _STAGES + stage + 1
+            if stages % (rounds * _STAGES // 10) == 0:
+                percent = 100 * stages // (rounds * _STAGES)
                 notify(f"annealed {percent} %, {counted(least, 'byte')} so far")
     return best
 
@@ -227,8 +223,8 @@ class _State:
         units.rows["size_bytes"] = [unit.on_chip_bytes for unit in netlist.units]
         of_units: list[list[int]] = [[] for _ in start]
         pins = [[net.source, *net.targets] for net in netlist.nets]
-        for number, its in enumerate(pins):
-            for unit in its:
+        for number, ends in enumerate(pins):
+            for unit in ends:
                 of_units[unit].append(number)
         units.rows["first_net"], units.rows["end_net"] = _bounds(of_units)
         nets = Table.zeros(loop.PlacedNet, len(pins))
@@ -247,8 +243,8 @@ class _State:
         state.worst_load, state.byte_hops = cost.worst_link_bytes, cost.byte_hops
         self._world: Final = loop.Placing(
             state=state, units=units, nets=nets, links=links,
-            pins=_integers([unit for its in pins for unit in its]),
-            listed=_integers([net for its in of_units for net in its]),
+            pins=_integers([*chain.from_iterable(pins)]),
+            listed=_integers([*chain.from_iterable(of_units)]),
             slots=_integers(slots), used_bytes=_integers(used_bytes), quantiles=_quantiles(),
         )  # fmt: skip
         self.run: Final = loop.anneal.over(self._world)
@@ -261,8 +257,8 @@ class _State:
     @property
     def sites(self) -> list[int]:
         slots = self._world.units.rows["slot"]
-        found: list[int] = (slots // self._world.state.slots_per_site).tolist()
-        return found
+        sites: list[int] = (slots // self._world.state.slots_per_site).tolist()
+        return sites
 
 
 def _integers(values: Sequence[int]) -> Counters:
@@ -275,10 +271,5 @@ def _bounds(lists: Sequence[Sequence[int]]) -> tuple[Counters, Counters]:
 
 
 def _quantiles() -> Counters:
-    parts = 1 << loop.QUANTILE_BITS
-    return _integers(
-        [
-            round(-math.log((part + 0.5) / parts) * (1 << loop.QUANTILE_UNIT_BITS))
-            for part in range(parts)
-        ]
-    )
+    parts, unit = 1 << loop.QUANTILE_BITS, 1 << loop.QUANTILE_UNIT_BITS
+    return _integers([round(-math.log((part + 0.5) / parts) * unit) for part in range(parts)])

@@ -40,8 +40,6 @@ class PlacedNet(Row):
 
 
 class MeshLink(Row):
-    """A link of the mesh."""
-
     hops: int
     weight: int
     load: int
@@ -64,8 +62,6 @@ class Annealing(Row):
 
 
 class Placing(NamedTuple):
-    """The plan and the tables of the loop."""
-
     state: Annealing
     units: Table[PlacedUnit]
     nets: Table[PlacedNet]

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -69,13 +69,6 @@ def _farther(star: Counter[int], units_per_site: int) -> list[int]:
     return sorted(star.values(), reverse=True)[units_per_site - 1 :]
 
 
-class Exact(NamedTuple):
-    """Site numbers of a cheapest plan, None if no plan is cheaper; a lower bound in bytes."""
-
-    sites: list[int] | None
-    bound: int
-
-
 class _Rows:
     def __init__(self) -> None:
         self.columns: Final[list[int]] = []
@@ -93,19 +86,19 @@ class _Rows:
         self.most.append(most)
 
 
-def exact(floor: Floor, known_bytes: int) -> Exact:
-    """Return a cheapest plan, or the best bound that the search proves.
+def exact(floor: Floor, known_bytes: int) -> tuple[list[int] | None, int]:
+    """Return the cheapest plan that the search found, and a lower bound of the cost in bytes.
 
-    ``known_bytes``: the cost of a known plan; only cheaper plans are searched.
+    A plan has the site number of each unit. ``known_bytes``: the cost of a known plan. Only cheaper
+    plans are searched; None if no such plan was found.
     """
-    netlist = floor.netlist
     check_extra("an exact plan", "placing", "scipy")
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
     least = lower_bound(floor).bytes
     if least >= known_bytes:
-        return Exact(None, known_bytes)
+        return None, known_bytes
     program = _Program(floor, known_bytes)
     rows = program.rows
     shape = len(rows.least), program.columns
@@ -119,15 +112,15 @@ def exact(floor: Floor, known_bytes: int) -> Exact:
         options={"mip_rel_gap": 0, "time_limit": _SECONDS},
     )
     if solved.status == _INFEASIBLE:
-        return Exact(None, known_bytes)
+        return None, known_bytes
     bound = 0
     if solved.mip_dual_bound is not None and math.isfinite(solved.mip_dual_bound):
         bound = math.ceil(solved.mip_dual_bound * (1 - _ROUNDING)) * program.unit
     sites = None
     if solved.x is not None:
-        on = np.array(solved.x[: program.on]).reshape(len(netlist.units), -1)
+        on = np.array(solved.x[: program.on]).reshape(len(floor.netlist.units), -1)
         sites = on.argmax(axis=1).tolist()
-    return Exact(sites, min(max(least, bound), known_bytes))
+    return sites, min(max(least, bound), known_bytes)
 
 
 class _Program:
@@ -200,7 +193,7 @@ class _Program:
         """Add the pairs of sites of two units; return their columns by link."""
         mesh, sites = self._floor.mesh, len(self._floor.is_edge)
         at = mesh.sites
-        found: dict[int, list[int]] = {}
+        by_link: dict[int, list[int]] = {}
         by_source: list[list[int]] = [[] for _ in range(sites)]
         by_target: list[list[int]] = [[] for _ in range(sites)]
         alone = self._floor.units_per_site == 1
@@ -216,12 +209,12 @@ class _Program:
                 if here != there:
                     for link in mesh.route(at[here], at[there]).links:
                         if mesh.link_ends[link] is not None:
-                            found.setdefault(link, []).append(pair)
+                            by_link.setdefault(link, []).append(pair)
         for unit, groups in ((source, by_source), (target, by_target)):
             for site, pairs in enumerate(groups):
                 entries = [(unit * sites + site, -1.0), *((pair, 1.0) for pair in pairs)]
                 self.rows.add(entries, 0, 0)
-        return found
+        return by_link
 
     def _column(self, price: float, most: float) -> int:
         self.prices.append(price)

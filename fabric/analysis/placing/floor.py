@@ -73,15 +73,13 @@ class Netlist:
 
 
 def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
-    """Return the units of ``plan`` and the nets between them.
-
-    Unknown sizes count as 1, and channels with unknown sizes are counted.
+    """Return the units of ``plan`` and the nets between them; unknown sizes count as 1.
 
     ``given``: sizes of symbols by name; they override the program's.
     """
     sizes = _with_claims(plan, chosen_sizes(plan, given or {}, data=True))
     substitution = Substitution(sizes)
-    needed = [each.costs.on_chip_bytes for each in metrics_of(plan, substitution).operators]
+    needed = [metrics.costs.on_chip_bytes for metrics in metrics_of(plan, substitution).operators]
     follows: dict[Node, list[str]] = {node: [] for node in plan.program.nodes}
     into = {edge.consumer: edge for edge in plan.edges if edge.consumer not in follows}
 
@@ -105,33 +103,34 @@ def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
         for node in numbers
     )
     unknown = 0
-    found: dict[tuple[Node, int], tuple[int, dict[int, None]]] = {}
+    readers: dict[tuple[Node, int], tuple[int, dict[int, None]]] = {}
     for edge in plan.edges:
         stream = substitution.stream(edge.type)
         size_bytes, is_known = _number(stream.count * passed_bytes(stream.value))
         unknown += not is_known
         if edge.consumer in follows:
             output = unit_output(edge.producer, edge.output)
-            _, targets = found.setdefault(output, (size_bytes, {}))
+            _, targets = readers.setdefault(output, (size_bytes, {}))
             if edge.consumer is not output[0]:
                 targets.setdefault(numbers[edge.consumer])
     nets = tuple(
         Net(numbers[node], tuple(targets), size_bytes)
-        for (node, _), (size_bytes, targets) in found.items()
+        for (node, _), (size_bytes, targets) in readers.items()
         if targets and size_bytes
     )
     return Netlist(plan.program.name, units, nets, unknown)
 
 
 def _with_claims(plan: Plan, sizes: dict[Symbol, Size]) -> dict[Symbol, Size]:
-    found = dict(sizes)
+    """Add the sizes that the program assumes for symbols without a size."""
+    known = dict(sizes)
     for edge in plan.edges:
         for claim in edge.claims:
-            if isinstance(claim.found, Symbol) and claim.found not in found:
-                assumed = Substitution(found).dim(claim.assumed)
+            if isinstance(claim.found, Symbol) and claim.found not in known:
+                assumed = Substitution(known).dim(claim.assumed)
                 if isinstance(assumed, int | Fraction):
-                    found[claim.found] = assumed
-    return found
+                    known[claim.found] = assumed
+    return known
 
 
 def _number(dim: Dim) -> tuple[int, bool]:
@@ -170,17 +169,13 @@ class Floor:
     site_bytes: int | None = None
 
     @staticmethod
-    def of(
-        mesh: Mesh,
-        netlist: Netlist,
-        site_bytes: int | None = None,
-    ) -> Floor:
+    def of(mesh: Mesh, netlist: Netlist, site_bytes: int | None = None) -> Floor:
         """Return the floor for ``netlist``.
 
         A mesh without a number of units per site gets the smallest sufficient one.
         """
         units = netlist.units
-        edge, on_edge = len(mesh.edge), sum(each.on_edge for each in units)
+        edge, on_edge = len(mesh.edge), sum(unit.on_edge for unit in units)
         sites = mesh.columns * mesh.rows
         least = max(-(-len(units) // sites), -(-on_edge // edge))
         units_per_site = least if mesh.units_per_site is None else mesh.units_per_site
@@ -190,13 +185,13 @@ class Floor:
             what = f"{counted(on_edge, 'unit')} that use the HBM"
             _refuse(netlist, what, units_per_site, edge, " on the edge")
         if site_bytes is not None:
-            largest = max(units, key=lambda each: each.on_chip_bytes)
+            largest = max(units, key=lambda unit: unit.on_chip_bytes)
             if largest.on_chip_bytes > site_bytes:
                 raise ConfigurationError(
                     f"place: {largest.name} needs {counted(largest.on_chip_bytes, 'byte')} of "
                     f"on-chip memory: expected at most {site_bytes:,}, the memory of a site"
                 )
-            needed = sum(each.on_chip_bytes for each in units)
+            needed = sum(unit.on_chip_bytes for unit in units)
             if needed > site_bytes * sites:
                 raise ConfigurationError(
                     f"place: the units of {netlist.program} need {counted(needed, 'byte')} of "
@@ -224,9 +219,9 @@ class Floor:
     def weights(self) -> tuple[int, ...]:
         """Width of the widest link divided by each link's width; 0 for links inside a site."""
         links = [*zip(self.mesh.link_ends, self.mesh.capacities, strict=True)]
-        widest = max((each for ends, each in links if ends is not None and each), default=1)
+        widest = max((width for ends, width in links if ends is not None and width), default=1)
         return tuple(
-            0 if ends is None else -(-widest // (capacity or widest)) for ends, capacity in links
+            0 if ends is None else -(-widest // (width or widest)) for ends, width in links
         )
 
     def links(self, net: Net, sites: Sequence[int]) -> Sequence[int]:
@@ -244,7 +239,6 @@ class Floor:
         return loads
 
     def cost(self, sites: Sequence[int]) -> Cost:
-        """Return the cost of a plan."""
         loads = self.link_bytes(sites)
         return Cost(
             sum(map(math.prod, zip(loads, self.hops, strict=True))),
@@ -252,23 +246,23 @@ class Floor:
         )
 
     def broken_rule(self, sites: Sequence[int]) -> str | None:
-        """Return the rule that a plan breaks, in words; None if it keeps all rules."""
+        """Return a breach of a rule, such as ``3 units on column 0, row 1``; None without one."""
         units = self.netlist.units
         for number in range(len(self.is_edge)):
             here = [unit for unit, site in zip(units, sites, strict=True) if site == number]
             site = self.mesh.sites[number]
             needed = sum(unit.on_chip_bytes for unit in here)
             if len(here) > self.units_per_site:
-                return f"{counted(len(here), 'unit')} on {_text(site)}"
+                return f"{counted(len(here), 'unit')} on {site_text(site)}"
             if self.site_bytes is not None and needed > self.site_bytes:
-                return f"{counted(needed, 'byte')} on {_text(site)}"
+                return f"{counted(needed, 'byte')} on {site_text(site)}"
             for unit in here:
                 if unit.on_edge and not self.is_edge[number]:
-                    return f"{unit.name} on {_text(site)}, off the edge"
+                    return f"{unit.name} on {site_text(site)}, off the edge"
         return None
 
 
-def _text(site: Site) -> str:
+def site_text(site: Site) -> str:
     return f"column {site.column}, row {site.row}"
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from fabric.analysis.drawing.mesh import Link, Square, mesh
 from fabric.analysis.drawing.paper import FAINT, INK, PAPER, extent, framed, shortened
-from fabric.analysis.placing.floor import Unit
+from fabric.analysis.placing.floor import Unit, site_text
 from fabric.analysis.placing.result import FloorPlan
 from fabric.messages.causes import STUCK
 from fabric.messages.text import Family, counted, families
@@ -27,7 +27,6 @@ _USERS: Final = 10
 
 
 def floor_svg(plan: FloorPlan) -> str:
-    """Return the picture of ``plan`` as an SVG document."""
     found = families(plan.floor.netlist.units, lambda unit: unit.name)
     found.sort(key=lambda family: -len(family.members))
     columns, rows = plan.mesh.columns, plan.mesh.rows
@@ -60,13 +59,7 @@ def _texts(plan: FloorPlan, found: Sequence[Family[Unit]]) -> Iterator[tuple[str
     if worst is None:
         return
     yield "", None, INK
-    source, target = worst.source, worst.target
-    yield (
-        f"the worst link: column {source.column}, row {source.row} to "
-        f"column {target.column}, row {target.row}",
-        None,
-        INK,
-    )
+    yield f"the worst link: {site_text(worst.source)} to {site_text(worst.target)}", None, INK
     for user, size_bytes in [*worst.users.items()][:_USERS]:
         yield f"{counted(size_bytes, 'byte'):>19}  {shortened(user)}", None, FAINT
     if len(worst.users) > _USERS:
@@ -99,8 +92,8 @@ def _squares(plan: FloorPlan, found: Sequence[Family[Unit]]) -> Iterator[Square]
     for unit, number in zip(plan.floor.netlist.units, plan.numbers, strict=True):
         here.setdefault(number, []).append(unit)
     for number, units in here.items():
-        site = plan.mesh.sites[number]
         ((commonest, _),) = Counter(family_of[unit] for unit in units).most_common(1)
         colour = _COLOURS[commonest] if commonest < len(_COLOURS) else _REST
         names = ", ".join(unit.name for unit in units)
-        yield Square(site, colour, f"column {site.column}, row {site.row}: {names}")
+        site = plan.mesh.sites[number]
+        yield Square(site, colour, f"{site_text(site)}: {names}")

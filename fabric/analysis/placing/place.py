@@ -9,7 +9,7 @@ from typing import Final
 
 from fabric.analysis.placing.annealing import annealed, partitioned, random_sites
 from fabric.analysis.placing.bound import MOST_UNITS, exact, lower_bound
-from fabric.analysis.placing.floor import Floor, Net, Netlist, netlist_of
+from fabric.analysis.placing.floor import Floor, netlist_of
 from fabric.analysis.placing.result import FloorPlan, LoadedLink
 from fabric.graph.arguments.described import checked, refuse
 from fabric.graph.hardware.latency import Mesh
@@ -84,9 +84,8 @@ def place(
     bound = lower_bound(floor)
     bound_bytes = bound.bytes
     if exactly:
-        cheapest = exact(floor, floor.cost(sites).bytes)
-        sites = cheapest.sites or sites
-        bound_bytes = cheapest.bound
+        cheapest, bound_bytes = exact(floor, floor.cost(sites).bytes)
+        sites = cheapest or sites
     cost = floor.cost(sites)
     broken_rule = floor.broken_rule(sites)
     assert broken_rule is None, broken_rule
@@ -128,15 +127,12 @@ def _worst(floor: Floor, sites: Sequence[int]) -> LoadedLink | None:
     if not most:
         return None
     link = weighed.index(most)
+    units = floor.netlist.units
     users: Counter[str] = Counter()
     for net in floor.netlist.nets:
         if link in floor.links(net, sites):
-            users[_name(floor.netlist, net)] += net.size_bytes
+            readers = ", ".join(units[unit].name for unit in net.targets)
+            users[f"{units[net.source].name} -> {readers}"] += net.size_bytes
     ends = floor.mesh.link_ends[link]
     assert ends is not None
     return LoadedLink(*ends, loads[link], dict(users.most_common()))
-
-
-def _name(netlist: Netlist, net: Net) -> str:
-    readers = ", ".join(netlist.units[unit].name for unit in net.targets)
-    return f"{netlist.units[net.source].name} -> {readers}"

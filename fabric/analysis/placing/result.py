@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from fabric.analysis.placing.floor import Cost, Floor
+from fabric.analysis.placing.floor import Cost, Floor, site_text
 from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.display.result import Result
 from fabric.graph.hardware.latency import Mesh, Site
@@ -176,10 +176,6 @@ def _worst(worst: LoadedLink) -> Sheet:
         for title, users in families(worst.users, str)
     ]
     rows.sort(key=lambda row: -row[2])
-    source, target = worst.source, worst.target
-    yield Title(
-        "The worst link",
-        f", from column {source.column}, row {source.row} to column {target.column}, row "
-        f"{target.row}, has {counted(worst.size_bytes, 'byte')}",
-    )
+    ends = f"from {site_text(worst.source)} to {site_text(worst.target)}"
+    yield Title("The worst link", f", {ends}, has {counted(worst.size_bytes, 'byte')}")
     yield Rows(("outputs", "number", "bytes"), rows, _USERS)

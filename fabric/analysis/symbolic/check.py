@@ -358,7 +358,6 @@ class Crowded:
                 self._requests[node] = mapping.locate(addresses)
 
     def of(self, node: Node) -> str | None:
-        """Return the advice for the stream of ``node``, if any."""
         requests = self._requests.get(node)
         if requests is None or len(requests.channels) < _FEW * self._hbm.channels:
             return None

@@ -49,7 +49,6 @@ class Accounting(NamedTuple):
 
     @property
     def traffic_bytes(self) -> Dim:
-        """Loads and stores together."""
         return self.load_bytes + self.store_bytes
 
 
@@ -68,7 +67,6 @@ class Metrics(NamedTuple):
 
     @property
     def accountings(self) -> dict[str, Accounting]:
-        """Both accountings by name."""
         return {"paper": self.paper, "artifact": self.artifact}
 
     @property

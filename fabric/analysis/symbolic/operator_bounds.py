@@ -178,7 +178,6 @@ class Graph(NamedTuple):
 
 
 def graph_of(plan: Plan) -> Graph:
-    """Return the operators of ``plan`` in the order of their streams."""
     into: list[list[Edge | None]] = [[None] * len(node.inputs) for node in plan.nodes]
     out_of: list[list[Edge]] = [[] for _ in plan.nodes]
     waiting = [0] * len(plan.nodes)

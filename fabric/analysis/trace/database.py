@@ -83,11 +83,9 @@ class Connection:
         return shielded(lambda: call(self._connection), self._connection.interrupt)
 
     def execute(self, sql: str, parameters: object = None) -> None:
-        """Execute statements that have no rows."""
         self.call(lambda connection: connection.execute(sql, parameters))
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
         return self.call(lambda connection: connection.execute(sql, parameters).fetchall())
 
     def numpy(self, sql: str, parameters: object = None) -> dict[str, np.ndarray]:
@@ -95,15 +93,12 @@ class Connection:
         return self.call(lambda connection: connection.execute(sql, parameters).fetchnumpy())
 
     def register(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
-        """Make a table of ``columns``."""
         self.call(lambda connection: connection.register(name, columns))
 
     def close(self) -> None:
-        """Free the memory."""
         self.call(lambda connection: connection.close())
 
     def cursor(self) -> Connection:
-        """Return another connection to the same database."""
         return Connection(self.call(lambda connection: connection.cursor()))
 
 

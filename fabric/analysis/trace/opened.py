@@ -256,7 +256,6 @@ class Trace(RecordedRun, Shown):
             yield Fold("Stages, roots, critical path and gains", stalls.sheet())
 
     def __enter__(self) -> Self:
-        """Return the trace."""
         return self
 
     def __exit__(
@@ -265,7 +264,6 @@ class Trace(RecordedRun, Shown):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close it."""
         self.close()
 
     @override

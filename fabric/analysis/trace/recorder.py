@@ -45,8 +45,6 @@ _DTYPES: Final = {"BIGINT": np.int64, "BOOLEAN": np.bool_, "VARCHAR": np.object_
 
 
 class Recorder:
-    """Records one run."""
-
     def __init__(self, options: TraceOptions) -> None:
         self._options: Final = options
         self.spool: Final = Spool(options)
@@ -115,7 +113,6 @@ class Recorder:
                 seconds = max(_SNAPSHOT_SECONDS, _PAUSE * (time.perf_counter() - start))
 
     def finish(self, status: str, state: RunState) -> None:
-        """Write the rest."""
         self.spool.finish()
         self._snapshot(state)
         self._end = {
@@ -132,7 +129,6 @@ class Recorder:
         self.spool.attempt("its end", lambda: self._json("end", self._end | results))
 
     def _snapshot(self, state: RunState | None = None) -> None:
-        """Write ``state``, or the present state."""
         self._snapshots += 1
         self.spool.attempt(
             f"snapshot {self._snapshots}",

@@ -64,7 +64,6 @@ class Spool(Keeper):
             self._window = Window(*self._options.window, len(ends))
 
     def write(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
-        """Write one table."""
         write_table(self._database, self._folder / f"{name}{SUFFIX}", columns)
 
     def attempt(self, what: str, write: Callable[[], None]) -> None:
@@ -92,7 +91,6 @@ class Spool(Keeper):
             thread.join()
 
     def finish(self) -> None:
-        """Write the last rows."""
         with self._lock:
             self._write_new()
             if self._window is not None:
@@ -100,7 +98,6 @@ class Spool(Keeper):
                 self._attempt("its window", lambda: self._write_segment(self._log.table.rows[:0]))
 
     def close(self) -> None:
-        """Close the database."""
         self._database.close()
 
     @override

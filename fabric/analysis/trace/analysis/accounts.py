@@ -55,7 +55,6 @@ class ChannelWait:
     cycles: int
 
     def __str__(self) -> str:
-        """``from PRODUCER`` or ``to CONSUMER``."""
         return f"{'from' if self.reads else 'to'} {self.peer}"
 
 
@@ -85,7 +84,6 @@ class StalledUnit:
 
     @property
     def stalled_cycles(self) -> int:
-        """Cycles of all waits."""
         return self.empty_cycles + self.full_cycles + self.hbm_cycles + self.capacity_cycles
 
     @property
@@ -147,7 +145,6 @@ class Accounts:
         )
 
     def on_path(self) -> Counter[Root]:
-        """Return the cycles of the critical path by root."""
         return cycles_by_root(self.path)
 
     def ranked(self) -> list[StalledUnit]:

@@ -82,7 +82,6 @@ def ranked(counts: Mapping[Key, int]) -> list[tuple[Key, int]]:
 
 
 def cycles_by_root(path: Iterable[Stretch]) -> Counter[Root]:
-    """Return the cycles of ``path`` by root."""
     return summed((step.root, step.end - step.start) for step in path)
 
 
@@ -143,8 +142,6 @@ class PathStep:
 
 @dataclass(frozen=True)
 class PathShare:
-    """The cycles of the path in one root."""
-
     root: WaitRoot
     cycles: int
 
@@ -193,7 +190,6 @@ class CriticalPath(Result):
 
 
 def path_of(trace: RecordedRun) -> CriticalPath:
-    """Return the critical path of ``trace``."""
     lines = timelines(trace)
     return named_path(Names(trace), lines, critical_path(lines), trace.status)
 

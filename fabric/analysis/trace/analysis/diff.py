@@ -88,7 +88,6 @@ class TraceDiff(Result):
     units: tuple[UnitChange, ...] = field(repr=False)
 
     def sheet(self, shown: int = ROWS) -> Sheet:
-        """Yield what differs between two runs, ``shown`` units at most."""
         runs = zip("AB", self.names, self.outcomes, self.cycles, strict=True)
         for letter, name, outcome, cycles in runs:
             yield line(f"{letter}  {name}  {outcome}, {counted(cycles, 'cycle')}")
@@ -110,7 +109,6 @@ class TraceDiff(Result):
 
 
 def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:
-    """Return the differences between two runs."""
     return TraceDiff(
         names=(a.head.name, b.head.name),
         outcomes=(a.outcome, b.outcome),

@@ -222,7 +222,6 @@ class UnitMoment:
 
     @property
     def doing(self) -> str:
-        """The activity in a few words."""
         if self.cause is None:
             return "not traced"
         if self.cause is Cause.IDLE:
@@ -265,7 +264,6 @@ class Moment(Result):
         return replace(self, units=units, channels=channels)
 
     def sheet(self) -> Sheet:
-        """Yield the state of units, and the contents of channels."""
         yield Title(f"Cycle {self.cycle:,}")
         rows = []
         for unit in self.units:
@@ -277,7 +275,6 @@ class Moment(Result):
 
 
 def moment_of(trace: RecordedRun, cycle: int) -> Moment:
-    """Return the activity of all units in ``cycle``."""
     first, last = trace.window
     if not first <= cycle <= last:
         raise refused(f"cycle {cycle}: expected a cycle from {first:,} to {last:,}")

@@ -64,7 +64,6 @@ class Roots:
             self._build(unit, self._end(unit))
 
     def charged(self, unit: int) -> Counter[Root]:
-        """Return the stalled cycles of ``unit`` by root."""
         first, last = self._timelines.first, self._timelines.last
         starts = np.array(self._starts[unit], np.int64)
         roots = np.array(self._roots[unit], np.int64)

@@ -55,7 +55,6 @@ class SlowMemory:
     findings: tuple[str, ...]
 
     def sheet(self, shown: int) -> Sheet:
-        """Yield the units that waited, and the findings."""
         rows = [
             (
                 each.name,

@@ -124,7 +124,6 @@ class Stalls(Result):
 
     @property
     def stalled_cycles(self) -> int:
-        """Stalled cycles of all units."""
         return sum(each.cycles for each in self.roots)
 
     def sheet(self, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
@@ -244,7 +243,6 @@ def _gains(gains: Sequence[Gain], cycles: int, shown: int) -> Sheet:
 
 
 def stalls_of(trace: RecordedRun) -> Stalls:
-    """Account for ``trace``."""
     accounts = Accounts(trace)
     names = accounts.names
     return Stalls(
@@ -292,7 +290,6 @@ def _folded(trace: RecordedRun, accounts: Accounts) -> FoldedStalls:
 
 
 def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...]:
-    """Return the stages of the program."""
     names, needs = accounts.names, trace.end.on_chip_bytes
     path = accounts.on_path().items()
     on_path = summed((names.first[root.unit], cycles) for root, cycles in path if root.unit >= 0)

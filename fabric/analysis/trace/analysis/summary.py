@@ -133,7 +133,6 @@ class TraceSummary(Result):
 
 
 def summary_of(trace: RecordedRun) -> TraceSummary:
-    """Return the recorded amounts and the end of ``trace``."""
     meta = trace.meta
     ((units, channels, transfers, held, bursts, hbm_bytes, waits),) = trace.rows(
         "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels), "

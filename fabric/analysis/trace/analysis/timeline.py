@@ -86,7 +86,6 @@ class Timelines:
 
 
 def timelines(trace: RecordedRun) -> Timelines:
-    """Rebuild the timelines of ``trace``."""
     names = trace.unit_names()
     waits: list[list[Interval]] = [[] for _ in names]
     set_out = "set_out_at(end_cycle - links_cycles, forward_cycles)"

@@ -20,8 +20,6 @@ _HBM: Final = {"bandwidth": "bandwidth", "latency": "latency", "ports": "width o
 
 @dataclass(frozen=True)
 class MovedEnd:
-    """A unit that ends in another cycle."""
-
     name: str
     file: str
     line: int

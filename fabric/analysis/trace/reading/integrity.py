@@ -84,8 +84,6 @@ class _Registers(msgspec.Struct, frozen=True):
 
 
 class MeshSize(msgspec.Struct, frozen=True):
-    """The size of a network."""
-
     columns: Annotated[int, msgspec.Meta(ge=1, le=_SITES)] = 1
     rows: Annotated[int, msgspec.Meta(ge=1, le=_SITES)] = 1
 
@@ -112,7 +110,6 @@ class SharedLinks(msgspec.Struct, frozen=True):
 
     @property
     def channels(self) -> list[int]:
-        """The channels in ``flows``, in order."""
         return sorted(channel for flow in self.flows for channel in flow.channels)
 
     def __post_init__(self) -> None:

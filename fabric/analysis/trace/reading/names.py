@@ -73,7 +73,6 @@ class Names:
         return f"{way} {self.units[self.peer(unit, channel)]}"
 
     def root(self, root: Root) -> str:
-        """Return the name of a root."""
         if root.kind in _ROOTS:
             return _ROOTS[root.kind]
         if root.kind == "unit":

@@ -138,7 +138,6 @@ class RecordedRun:
         return self.cursor().numpy(query, parameters or None)
 
     def entries(self) -> Entries:
-        """Return the rows of the log."""
         found = self.numpy("SELECT * EXCLUDE (place) FROM entries ORDER BY place")
         rows = np.empty(len(found["unit"]), ENTRY)
         for name, column in found.items():
@@ -150,7 +149,6 @@ class RecordedRun:
         self._open.clear()
 
     def unit_names(self) -> list[str]:
-        """Return the names of units, by number."""
         return [name for (name,) in self.rows("SELECT name FROM units ORDER BY unit")]
 
     def _counters(self, units: int) -> MemoryCounters | None:

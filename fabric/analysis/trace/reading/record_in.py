@@ -26,7 +26,6 @@ ORDER BY unit, channel
 
 
 def record_in(trace: RecordedRun) -> Record:
-    """Return the record of the run."""
     if trace.status != "completed":
         raise _ended_otherwise(trace, "expected a completed run")
     return _record_in(trace)

@@ -72,7 +72,6 @@ class Table(Shown):
         return self._of_rows(lambda rows: rows.df())
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return self._of_rows(len)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
