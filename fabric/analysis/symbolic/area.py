@@ -56,15 +56,12 @@ class Sized(NamedTuple):
 def sized(plan: Plan, depths: Iterable[int], metrics: Metrics, sizes: Substitution) -> Sized:
     """Return the bytes in the channels of a run of ``plan``, and its die area.
 
-    ``depths`` are in edge order.
+    ``depths`` are in edge order. A size that no channel measures is unknown and counts as 0.
     """
-    # A size that no channel measures is unknown and counts as 0.
     held = _slot_bytes(plan, depths, sizes)
-    slot_bytes = math.ceil(sum(each for each in held if isinstance(each, Size)))
-    needed = [
-        math.ceil(each) for each in _on_chip_bytes(metrics) if isinstance(each, Size) and each
-    ]
-    return _priced(plan, slot_bytes, needed, metrics)
+    slot_bytes = math.ceil(sum(size for size in held if isinstance(size, Size)))
+    units = [math.ceil(size) for size in _on_chip_bytes(metrics) if isinstance(size, Size) and size]
+    return _priced(plan, slot_bytes, units, metrics)
 
 
 def least_sized(
@@ -82,27 +79,27 @@ def least_sized(
     depend on the program alone.
     """
     held = _slot_bytes(plan, depths, sizes)
-    certain_bytes: Size = sum(each for each in held if isinstance(each, Size))
-    open_bytes = sum(_least(each, totals) for each in held if not isinstance(each, Size))
+    certain_bytes: Size = sum(size for size in held if isinstance(size, Size))
+    open_bytes = sum(_least(size, totals) for size in held if not isinstance(size, Size))
     slot_bytes = math.ceil(certain_bytes + open_bytes)
-    found: dict[str, float] = {"channel_bytes": slot_bytes}
+    bounds: dict[str, float] = {"channel_bytes": slot_bytes}
     stated = plan.program.hardware.area
-    needed, of_any = [], []
-    for each in _on_chip_bytes(metrics):
-        if not isinstance(each, Size):
-            of_any.append(_least(each, totals))
-        elif each:
-            needed.append(math.ceil(each))
+    certain_units, open_units = [], []
+    for size in _on_chip_bytes(metrics):
+        if not isinstance(size, Size):
+            open_units.append(_least(size, totals))
+        elif size:
+            certain_units.append(math.ceil(size))
     prices = (stated.small_memory_mm2_per_kib, stated.memory_mm2_per_kib)
-    priced = _priced(plan, slot_bytes, needed, metrics)
+    priced = _priced(plan, slot_bytes, certain_units, metrics)
     low, high = priced.area_low_mm2, priced.area_high_mm2
-    if low is None or high is None or (of_any and None in prices):
-        return found
+    if low is None or high is None or (open_units and None in prices):
+        return bounds
     low, high = (
-        (mm2 + sum(_least_mm2(stated, least, end) for least in of_any)) * (1 - _ROUNDING)
+        (mm2 + sum(_least_mm2(stated, least, end) for least in open_units)) * (1 - _ROUNDING)
         for end, mm2 in enumerate((low, high))
     )
-    return found | {
+    return bounds | {
         "area_mm2": math.sqrt(low * high) * (1 - _ROUNDING),
         "area_low_mm2": low,
         "area_high_mm2": high,
@@ -135,23 +132,20 @@ def _slot_bytes(plan: Plan, depths: Iterable[int], sizes: Substitution) -> list[
     ]
 
 
-def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: Metrics) -> Sized:
+def _priced(plan: Plan, slot_bytes: int, unit_bytes: Sequence[int], metrics: Metrics) -> Sized:
     hardware = plan.program.hardware
     stated = hardware.area
     if not stated.is_stated:
         return Sized(slot_bytes, None, None, None, ())
-    memory: Counter[str] = Counter()
-    for needed in needed_bytes:
-        memory["small_memory" if needed <= stated.small_memory_bytes else "memory"] += needed
+    small = sum(size for size in unit_bytes if size <= stated.small_memory_bytes)
+    large = sum(unit_bytes) - small
     flops: Counter[str] = Counter()
-    for each in metrics.operators:
-        if each.flops_per_cycle:
-            flops[dtype_of(each.node)] += each.flops_per_cycle
+    for operator in metrics.operators:
+        if operator.flops_per_cycle:
+            flops[dtype_of(operator.node)] += operator.flops_per_cycle
     parts = [
-        _area(
-            "small_memory", memory["small_memory"], "bytes", stated.small_memory_mm2_per_kib, _KIB
-        ),
-        _area("memory", memory["memory"], "bytes", stated.memory_mm2_per_kib, _KIB),
+        _area("small_memory", small, "bytes", stated.small_memory_mm2_per_kib, _KIB),
+        _area("memory", large, "bytes", stated.memory_mm2_per_kib, _KIB),
         _area("slot", slot_bytes, "bytes", stated.slot_mm2_per_byte),
         *(
             _area(f"{dtype}_flop", count, "FLOPs/cycle", stated.flop_mm2(dtype))
@@ -161,8 +155,8 @@ def _priced(plan: Plan, slot_bytes: int, needed_bytes: Sequence[int], metrics: M
     if hardware.network is not None:
         width = _link_bytes_per_cycle(hardware.network)
         parts.append(_area("link", width, "bytes/cycle", stated.link_mm2_per_byte_per_cycle))
-    low = _sum_if_known([each.low_mm2 for each in parts])
-    high = _sum_if_known([each.high_mm2 for each in parts])
+    low = _sum_if_known([part.low_mm2 for part in parts])
+    high = _sum_if_known([part.high_mm2 for part in parts])
     middle = None if low is None or high is None else math.sqrt(low * high)
     return Sized(slot_bytes, middle, low, high, tuple(parts))
 
@@ -177,12 +171,12 @@ def _link_bytes_per_cycle(mesh: Mesh) -> int | None:
     return _sum_if_known(widths)
 
 
-def _area(cause: str, amount: int | None, unit: str, price: Range | None, each: int = 1) -> Area:
+def _area(cause: str, amount: int | None, unit: str, price: Range | None, per: int = 1) -> Area:
     if amount == 0:
         return Area(cause, 0, unit, 0.0, 0.0)
     if price is None or amount is None:
         return Area(cause, amount, unit, None, None)
-    low, high = (amount * bound / each for bound in price)
+    low, high = (amount * bound / per for bound in price)
     return Area(cause, amount, unit, low, high)
 
 

@@ -57,7 +57,7 @@ class KnownBefore(Result):
         yield Rows(("", "", "value"), rows)
         if self.cycles:
             yield Title("Lower bounds of the cycles")
-            needs = [(kind, each.cycles, each.what) for kind, each in self.cycles.items()]
+            needs = [(kind, bound.cycles, bound.what) for kind, bound in self.cycles.items()]
             yield Rows(("kind", "cycles at least", "for"), needs)
 
 
@@ -100,14 +100,11 @@ def lower_bounds(
     if depths is not None:
         deep = [depths.get(edge.key) or program.depth_of(edge.key) for edge in plan.edges]
         at_least_sized = least_sized(plan, deep, metrics, certain.substitution, certain.totals)
-    return KnownBefore(
-        exact={name: value for name, (value, exact) in sorted(fields.items()) if exact},
-        at_least={
-            name: value for name, (value, is_exact) in sorted(fields.items()) if not is_exact
-        },
-        cycles=cycles,
-        sized=at_least_sized,
-    )
+    exact: dict[str, int] = {}
+    at_least: dict[str, int] = {}
+    for name, (value, is_exact) in sorted(fields.items()):
+        (exact if is_exact else at_least)[name] = value
+    return KnownBefore(exact, at_least, cycles, at_least_sized)
 
 
 def _of_types(dim: Dim) -> tuple[int, bool]:
@@ -147,12 +144,12 @@ def _moved_bytes(plan: Plan, least: list[Least], totals: Totals) -> tuple[int, b
     need fewer requests, and a user's memory any number: the bound is 0 for both.
     """
     hbm = plan.program.hardware.hbm
+    if hbm.joins_rows or not is_ours(type(hbm)):
+        return 0, not plan.clients
     clients = [
         None if plan.nodes[number].operator.off_chip is None else least[number].requests
         for number in plan.clients
     ]
-    if hbm.joins_rows or not is_ours(type(hbm)):
-        return 0, not clients
-    requests = with_totals(total(each or 0 for each in clients), totals)
+    requests = with_totals(total(client or 0 for client in clients), totals)
     moved, is_exact = _of_types(requests)
     return moved * hbm.request_bytes, is_exact and None not in clients

@@ -46,9 +46,11 @@ def bounds_of_cycles(
     """
     begins, lasts = earliest(graph, least, totals)
     rests = least_rests(plan, graph, least)
-    found = dict(busiest_units(plan, lasts, rests))
-    shared = shared_memory(plan, least, totals, begins, rests)
-    return {**found, Cause.HBM.value: Bound(shared, Cause.HBM.value)} if shared else found
+    bounds = dict(busiest_units(plan, lasts, rests))
+    cycles = shared_memory(plan, least, totals, begins, rests)
+    if cycles:
+        bounds[Cause.HBM.value] = Bound(cycles, Cause.HBM.value)
+    return bounds
 
 
 def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list[int], list[int]]:
@@ -97,12 +99,12 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
     begins, lasts, ends = ([0] * len(least) for _ in range(3))
     lines = [_Line(0, 0)] * len(least)
     dealt: list[Dealt] = [{} for _ in least]
-    shares = [Share(tuple(each.terms), size) for each, size in totals.items()]
+    shares = [Share(tuple(stated.terms), size) for stated, size in totals.items()]
     for number in graph.order:
         work, edges = least[number], graph.into[number]
         begins[number] = begin = _begin(work, edges, least, lines)
-        seen = [edges[port] for port in work.sees]
-        end = max((ends[each.producer.index] for each in seen if each is not None), default=0)
+        seen = [edge for port in work.sees if (edge := edges[port]) is not None]
+        end = max((ends[edge.producer.index] for edge in seen), default=0)
         last = max(begin + work.cycles, end if work.holds else 0)
         for port in work.closing:
             edge = edges[port]
@@ -300,18 +302,18 @@ def waited_for(
         front = least[edge.producer.index]
         visible = 1 + front.delay_cycles
         closes = port in work.may_close and edge.output in front.late
-        for place, after in _sent(edge, front, dealt).items():
-            if after.first is not None and work.starts_with == "all":
-                begins[place] = max(begins.get(place, 0), after.first + visible)
+        for place, (first, last) in _sent(edge, front, dealt).items():
+            if first is not None and work.starts_with == "all":
+                begins[place] = max(begins.get(place, 0), first + visible)
             if closes:
-                lasts[place] = max(lasts.get(place, 0), after.last + visible + work.last_cycles)
+                lasts[place] = max(lasts.get(place, 0), last + visible + work.last_cycles)
     for place, begin in begins.items():
         lasts[place] = max(lasts.get(place, 0), begin + work.cycles)
-    found = {place: After(last if work.sends_one else None, last) for place, last in lasts.items()}
+    after = {place: After(last if work.sends_one else None, last) for place, last in lasts.items()}
     for place, begin in begins.items():
-        first = max(found[place].first or 0, begin + work.first_cycles)
-        found[place] = After(first, found[place].last)
-    return found
+        first = max(after[place].first or 0, begin + work.first_cycles)
+        after[place] = After(first, after[place].last)
+    return after
 
 
 def _sent(edge: Edge, front: Least, dealt: Sequence[Dealt]) -> Dealt:
@@ -327,7 +329,7 @@ def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int
     """Yield an operator's ``cycles`` for the largest part of a shared total."""
     terms = dict(cycles.terms) if isinstance(cycles, Expression) else {}
     number = terms.pop(frozenset(), 0)
-    if any(each < 0 for each in terms.values()):
+    if any(factor < 0 for factor in terms.values()):
         return
     for index, share in enumerate(shares, 1):
         for port, part in enumerate(share.parts):
@@ -338,25 +340,24 @@ def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int
 def whole_of(
     mine: Dealt, least: Sequence[Least], dealt: Sequence[Dealt], shares: Sequence[Share]
 ) -> list[tuple[int, int]]:
-    """Remove from ``mine`` the dealers with all their outputs in it.
+    """Replace dealers with all their outputs in ``mine`` by the entries that they wait for.
 
-    Returns the removed dealers with the least cycles after their last element. ``mine`` gets the
-    entries that these dealers wait for.
+    Returns the replaced dealers with the least cycles after their last element.
     """
     whole: list[tuple[int, int]] = []
     while True:
-        found: dict[int, list[int]] = {}
+        by_dealer: dict[int, list[int]] = {}
         for (dealer, _), after in mine.items():
-            found.setdefault(dealer, []).append(after.last)
+            by_dealer.setdefault(dealer, []).append(after.last)
         full = [
             (dealer, min(lasts))
-            for dealer, lasts in found.items()
+            for dealer, lasts in by_dealer.items()
             if len(lasts) == len(shares[-dealer - 1].parts if dealer < 0 else least[dealer].late)
         ]
         if not full:
             return whole
         for dealer, shortest in full:
-            for place in [each for each in mine if each[0] == dealer]:
+            for place in [place for place in mine if place[0] == dealer]:
                 del mine[place]
             for place, after in dealt[dealer].items() if dealer >= 0 else ():
                 last = shortest + after.last
@@ -374,7 +375,9 @@ def shared_memory(
     begins: Sequence[int],
     rests: Sequence[int],
 ) -> int:
-    """Return the bound by all traffic of the off-chip memory; 0 if unknown.
+    """Return the lower bound of the run's cycles by all traffic of the off-chip memory.
+
+    0 if no client has a known number of requests.
 
     Proof. Take any cycle ``start``, and any number of cycles ``rest`` before the end of the run.
     Bursts that are issued from ``start`` on and complete ``rest`` before the end take
@@ -396,10 +399,10 @@ def shared_memory(
     # Alternate: the best start for the shortest rest, the best rest for this start, and so on.
     most, start, rest = 0, starts[:1], all_rests[:1]
     while True:
-        found = max(windows.longest(starts, rest), windows.longest(start, all_rests))
-        if found[0] <= most:
+        longer = max(windows.longest(starts, rest), windows.longest(start, all_rests))
+        if longer[0] <= most:
             return most
-        most, start, rest = found[0], np.array([found[1]]), np.array([found[2]])
+        most, start, rest = longer[0], np.array([longer[1]]), np.array([longer[2]])
 
 
 class _Client(NamedTuple):
@@ -423,6 +426,10 @@ def _clients(
     begins: Sequence[int],
     rests: Sequence[int],
 ) -> Iterator[_Client]:
+    """Yield the clients with a known number of requests.
+
+    Clients that are known together, by a total, are one client for reads and one for writes.
+    """
     shared: dict[bool, list[tuple[Expression, int, int]]] = {False: [], True: []}
     for node, work, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):
         is_write = node.operator.off_chip == "write"
@@ -433,10 +440,10 @@ def _clients(
             # Without a known duration, all bursts may complete in one cycle.
             burst = work.burst_requests if cycles else work.requests
             yield _Client(begin, rest, work.requests, burst, max(cycles, 1), is_write)
-    for is_write, some in shared.items():
-        requests = least_of(with_totals(total(each for each, _, _ in some), totals))
+    for is_write, clients in shared.items():
+        requests = least_of(with_totals(total(dim for dim, _, _ in clients), totals))
         if requests:
-            begin, rest = min(begin for _, begin, _ in some), min(rest for *_, rest in some)
+            begin, rest = min(begin for _, begin, _ in clients), min(rest for *_, rest in clients)
             yield _Client(begin, rest, requests, requests, 1, is_write)
 
 
@@ -456,14 +463,12 @@ class _Windows:
         ahead = (starts[:, np.newaxis] > self.begins) * most_ahead_requests(self._memory)
         left = np.maximum(self._requests - before - ahead - after, 0)
         reads, writes = left[:, ~self._writes].sum(axis=1), left[:, self._writes].sum(axis=1)
-        found = []
-        for start, rest, read, written in zip(
-            *(each.tolist() for each in np.broadcast_arrays(starts, rests, reads, writes)),
-            strict=True,
-        ):
+        bounds = []
+        columns = np.broadcast_arrays(starts, rests, reads, writes)
+        for start, rest, read, written in np.stack(columns, 1).tolist():
             shared = least_shared_cycles(self._memory, read, written) if read + written else 0
-            found.append((start + shared + rest if shared else 0, start, rest))
-        return max(found)
+            bounds.append((start + shared + rest if shared else 0, start, rest))
+        return max(bounds)
 
     def _most(self, cycles: Array) -> Array:
         bursts = (cycles // self._burst_cycles + 1) * (cycles > 0)

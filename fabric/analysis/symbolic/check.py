@@ -104,7 +104,7 @@ class Check:
                 symbol.name: size if isinstance(size, int) else float(size)
                 for symbol, size in self.sizes.items()
             },
-            "memory_map": [_tensor_fields(each) for each in self.plan.memory_map.tensors],
+            "memory_map": [_tensor_fields(placed) for placed in self.plan.memory_map.tensors],
             "warnings": list(self.warnings),
         }
 
@@ -194,13 +194,12 @@ def _by_group(
 ) -> Iterator[str]:
     for group in groups:
         for check in checks:
-            found = [(node, text) for node in group if (text := check(node)) is not None]
-            if not found:
-                continue
-            nodes = [node for node, _ in found]
-            name = merged_text([node.name for node in nodes])
-            many = f" (x{len(nodes)})" if len(nodes) > 1 else ""
-            yield f"{nodes[0].place}: {name}{many}: {merged_text([text for _, text in found])}"
+            texts = {node: text for node in group if (text := check(node)) is not None}
+            if texts:
+                name = merged_text([node.name for node in texts])
+                many = f" (x{len(texts)})" if len(texts) > 1 else ""
+                place = next(iter(texts)).place
+                yield f"{place}: {name}{many}: {merged_text([*texts.values()])}"
 
 
 def _wasted_requests(node: Node, plan: Plan) -> str | None:
@@ -262,8 +261,7 @@ def _unrolled(plan: Plan) -> Iterator[str]:
     for edge in plan.edges:
         if edge.producer.index < edge.consumer.index:
             after[edge.producer].append(edge.consumer)
-    found = families(plan.nodes, lambda node: node.name, lambda node: node.place)
-    for title, members in found:
+    for title, members in families(plan.nodes, lambda node: node.name, lambda node: node.place):
         if len(members) <= _MOST_ROUNDS:
             continue
         family = frozenset(members)
@@ -297,13 +295,13 @@ def _useful(plan: Plan) -> set[Node]:
 
 
 def _reached(start: set[Node], steps: dict[Node, list[Node]]) -> set[Node]:
-    seen, waiting = set(start), list(start)
-    while waiting:
-        for node in steps[waiting.pop()]:
-            if node not in seen:
-                seen.add(node)
-                waiting.append(node)
-    return seen
+    reached, open_nodes = set(start), list(start)
+    while open_nodes:
+        for node in steps[open_nodes.pop()]:
+            if node not in reached:
+                reached.add(node)
+                open_nodes.append(node)
+    return reached
 
 
 def _undecided(plan: Plan) -> Callable[[Node], str | None]:
@@ -333,6 +331,7 @@ def _needless(plan: Plan) -> Iterator[str]:
 
 
 _REQUESTS: Final = 1024
+"""The first requests of a stream, which are examined."""
 
 _FEW: Final = 4
 """A stream with this many requests per channel has to use one in this many channels."""
@@ -365,19 +364,19 @@ class Crowded:
 
     def together(self) -> Iterator[str]:
         """Yield an advice if most streams begin on one bank."""
-        begin = {
+        starts = {
             (int(channels[0]), int(banks[0]), int(rows[0]))
             for channels, banks, rows in self._requests.values()
         }
-        banks = Counter((channel, bank) for channel, bank, _ in sorted(begin))
-        for (channel, bank), most in banks.most_common(1):
-            if most == 1 or 2 * most <= len(begin):
-                return
-            yield (
-                f"{self._plan.program.place}: {most} of {counted(len(begin), 'place')} from which "
-                f"tensors are read are in different rows of bank {bank} of channel {channel}: "
-                "expected [placement] stagger_bytes, so that they are on different banks"
-            )
+        rows_by_bank = Counter((channel, bank) for channel, bank, _ in sorted(starts))
+        for (channel, bank), most in rows_by_bank.most_common(1):
+            if most > 1 and 2 * most > len(starts):
+                yield (
+                    f"{self._plan.program.place}: {most} of {counted(len(starts), 'place')} from "
+                    f"which tensors are read are in different rows of bank {bank} of channel "
+                    f"{channel}: expected [placement] stagger_bytes, so that they are on different "
+                    "banks"
+                )
 
     def _few_channels(self, requests: Locations) -> str | None:
         used, channels = len(np.unique(requests.channels)), self._hbm.channels
@@ -418,17 +417,18 @@ def first_addresses(node: Node, region: Region | None, hbm: BankedDescription) -
     if (layout.rows, layout.cols) != tensor.tile or layout.shape[-1] != tensor.columns:
         return None
     row = row_bytes(layout.cols, tensor.dtype)
-    each = layout.rows * -(-row // hbm.request_bytes)
+    tile_requests = layout.rows * -(-row // hbm.request_bytes)
     steps = np.arange(0, row, hbm.request_bytes)
-    found: list[Counters] = []
-    for number in _numbers(layout, -(-_REQUESTS // each)):
+    addresses: list[Counters] = []
+    for number in _first_tiles(layout, -(-_REQUESTS // tile_requests)):
         burst = region.burst(layout.rows, row, number)
         rows = np.arange(min(burst.rows, _REQUESTS)) * burst.pitch_bytes
-        found.append((burst.address + rows[:, None] + steps[:_REQUESTS]).reshape(-1))
-    return np.concatenate(found)[:_REQUESTS]
+        addresses.append((burst.address + rows[:, None] + steps[:_REQUESTS]).reshape(-1))
+    return np.concatenate(addresses)[:_REQUESTS]
 
 
-def _numbers(layout: Layout, count: int) -> list[int]:
+def _first_tiles(layout: Layout, count: int) -> list[int]:
+    """Return the row-major numbers of the first ``count`` tiles of a stream with ``layout``."""
     places = np.arange(min(count, layout.count))
     offsets = np.tile(np.array(layout.start, np.int64), (len(places), 1))
     inside = layout.count

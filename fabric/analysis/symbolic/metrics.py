@@ -30,7 +30,7 @@ _REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
 
 
 class OperatorMetrics(NamedTuple):
-    """The metrics of one operator; ``compute_cycles`` is a lower bound, 0 without arithmetic."""
+    """``compute_cycles`` is a lower bound, 0 without arithmetic."""
 
     node: Node
     costs: Costs
@@ -72,38 +72,37 @@ class Metrics(NamedTuple):
     @property
     def on_chip_bytes(self) -> tuple[int, ...]:
         """On-chip bytes of each operator; empty if symbols remain."""
-        needs = [each.costs.on_chip_bytes for each in self.operators]
-        numbers = tuple(need for need in needs if isinstance(need, int))
-        return numbers if len(numbers) == len(needs) else ()
+        sizes = [operator.costs.on_chip_bytes for operator in self.operators]
+        numbers = tuple(size for size in sizes if isinstance(size, int))
+        return numbers if len(numbers) == len(sizes) else ()
 
     @property
     def compute_cycles(self) -> tuple[Dim, ...]:
         """Lower bounds of the run by compute units: the largest number, then expressions."""
-        cycles = dict.fromkeys(each.compute_cycles for each in self.operators)
-        most = max((each for each in cycles if isinstance(each, int)), default=0)
-        return (most, *[each for each in cycles if not isinstance(each, int)])
+        bounds = dict.fromkeys(operator.compute_cycles for operator in self.operators)
+        most = max((bound for bound in bounds if isinstance(bound, int)), default=0)
+        return (most, *[bound for bound in bounds if not isinstance(bound, int)])
 
     def totals(self, accounting: str) -> dict[str, Dim]:
         """Return the totals of one accounting by the names of ``check --json``."""
-        of = self.accountings[accounting]
+        sums = self.accountings[accounting]
         return {
-            "off_chip_traffic_bytes": of.traffic_bytes,
-            "off_chip_load_bytes": of.load_bytes,
-            "off_chip_store_bytes": of.store_bytes,
-            "on_chip_requirement_bytes": of.on_chip_bytes,
-            "on_chip_requirement_with_fifos_bytes": of.on_chip_bytes + of.fifo_bytes,
+            "off_chip_traffic_bytes": sums.traffic_bytes,
+            "off_chip_load_bytes": sums.load_bytes,
+            "off_chip_store_bytes": sums.store_bytes,
+            "on_chip_requirement_bytes": sums.on_chip_bytes,
+            "on_chip_requirement_with_fifos_bytes": sums.on_chip_bytes + sums.fifo_bytes,
             "flops": self.flops,
-            "roofline_memory_cycles": of.memory_cycles,
+            "roofline_memory_cycles": sums.memory_cycles,
             "allocated_flops_per_cycle": self.allocated_flops_per_cycle,
         }
 
     def as_json(self, accounting: str) -> dict[str, object]:
         """Return one accounting as ``check --json`` shows it: numbers, or text with symbols."""
         totals = self.totals(accounting)
+        flops_per_byte = intensity(self.flops, totals["off_chip_traffic_bytes"])
         return {name: shown(dim) for name, dim in totals.items()} | {
-            "operational_intensity_flops_per_byte": intensity(
-                self.flops, totals["off_chip_traffic_bytes"]
-            ),
+            "operational_intensity_flops_per_byte": flops_per_byte,
             "roofline_compute_cycles": largest(self.compute_cycles),
         }
 
@@ -112,12 +111,12 @@ def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None
     """Return the metrics of ``plan`` with the sizes of ``substitution`` for its symbols."""
     costs = _OperatorCosts(plan, substitution, likeness or Likeness())
     operators = tuple([OperatorMetrics(node, *costs.metrics(node)) for node in plan.nodes])
-    times = Counter(id(each.costs) for each in operators)
-    different = {id(each.costs): each.costs for each in operators}
+    times = Counter(id(operator.costs) for operator in operators)
+    different = {id(operator.costs): operator.costs for operator in operators}
 
     def summed(field: str) -> Dim:
-        found = ((getattr(costs, field), times[at]) for at, costs in different.items())
-        return _whole(total(cost * count for cost, count in found))
+        terms = (getattr(costs, field) * times[at] for at, costs in different.items())
+        return _whole(total(terms))
 
     peak = plan.peak_bytes_per_cycle
     load_bytes = summed("load_bytes")
@@ -132,21 +131,17 @@ def metrics_of(plan: Plan, substitution: Substitution, likeness: Likeness | None
         _whole(slots[at] * stream.value.size_bytes)
         for at, stream in {id(stream): stream for stream in carried}.items()
     )
+    paper = (summed("store_bytes"), summed("on_chip_bytes"), channels_bytes)
+    artifact = map(
+        summed, ("artifact_store_bytes", "artifact_on_chip_bytes", "artifact_fifo_bytes")
+    )
     return Metrics(
         operators=operators,
         carried=carried,
-        paper=_accounting(
-            peak, load_bytes, summed("store_bytes"), summed("on_chip_bytes"), channels_bytes
-        ),
-        artifact=_accounting(
-            peak,
-            load_bytes,
-            summed("artifact_store_bytes"),
-            summed("artifact_on_chip_bytes"),
-            summed("artifact_fifo_bytes"),
-        ),
+        paper=_accounting(peak, load_bytes, *paper),
+        artifact=_accounting(peak, load_bytes, *artifact),
         flops=summed("flops"),
-        allocated_flops_per_cycle=sum([each.flops_per_cycle for each in operators]),
+        allocated_flops_per_cycle=sum([operator.flops_per_cycle for operator in operators]),
     )
 
 
@@ -182,8 +177,8 @@ class _OperatorCosts:
         self._cache: Final[dict[Hashable, tuple[Costs, Dim, int]]] = {}
 
     def metrics(self, node: Node) -> tuple[Costs, Dim, int]:
-        inputs = tuple([self._sizes.stream(each.type) for each in node.inputs])
-        outputs = tuple([self._sizes.stream(each.type) for each in node.outputs])
+        inputs = tuple([self._sizes.stream(stream.type) for stream in node.inputs])
+        outputs = tuple([self._sizes.stream(stream.type) for stream in node.outputs])
         if self._on_chip is not None:
             return self._metrics(node, inputs, outputs)
         # Equal types are one object.
@@ -220,11 +215,10 @@ class _OperatorCosts:
             flops = costs.flops / elements
             if isinstance(costs.flops, int) and isinstance(elements, int):
                 flops = Fraction(costs.flops, elements)
-            each = ceil_div(flops, rate)
-            cycles = _whole(product((elements, each)))
-        if not all(isinstance(each, int) for each in vars(costs).values()):
+            cycles = _whole(product((elements, ceil_div(flops, rate))))
+        if not all(isinstance(cost, int) for cost in vars(costs).values()):
             # ``product`` removes redundant flags.
-            costs = Costs(*[product((each,)) for each in vars(costs).values()])
+            costs = Costs(*[product((cost,)) for cost in vars(costs).values()])
         return costs, cycles, rate
 
 
@@ -256,8 +250,8 @@ def passed_bytes(value: ValueType) -> Dim:
 
 def dtype_of(node: Node) -> str:
     """Return the element type of an operator's result, or of its input if it outputs no tiles."""
-    values = [each.value for each in (*node.output_types, *node.input_types)]
-    for value in values:
+    for stream in (*node.output_types, *node.input_types):
+        value = stream.value
         for item in value.items if isinstance(value, TupleType) else (value,):
             if isinstance(item, TileType):
                 return dtype_name(item.dtype)

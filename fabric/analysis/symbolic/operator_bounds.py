@@ -43,23 +43,20 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
     program = plan.program
     sizes: dict[Symbol, Size] = {}
     types = {id(edge.type): edge.type for edge in plan.edges}.values()
-    shapes = {each.shape for each in types if not all(map(is_static, each.shape))}
-    while True:
-        found = {
-            symbol: program.sizes[symbol]
-            for shape in shapes
-            if (symbol := _measured_symbol(shape, sizes)) in program.sizes
-        }
-        if not found:
-            break
-        sizes |= found
+    shapes = {stream.shape for stream in types if not all(map(is_static, stream.shape))}
+    while more := {
+        symbol: program.sizes[symbol]
+        for shape in shapes
+        if (symbol := _measured_symbol(shape, sizes)) in program.sizes
+    }:
+        sizes |= more
     result = followed(sizes, program)
     doubtful = {symbol for symbol, dim in program.absorbed.items() if _ragged_degree(dim) > 1}
     for symbol, dim in program.absorbed.items():
         if free_symbols(dim) & doubtful:
             doubtful.add(symbol)
     for symbol, parts in program.mixtures.items():
-        if any(free_symbols(each) & doubtful for part in parts for each in part):
+        if any(free_symbols(dim) & doubtful for part in parts for dim in part):
             doubtful.add(symbol)
     return {symbol: size for symbol, size in result.items() if symbol not in doubtful}
 
@@ -119,10 +116,10 @@ class Certain:
         return facts
 
     def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
-        """Return the program's totals; a run counts the elements of all their parts."""
+        """Return the program's totals of which a run counts the elements of all parts."""
         stated = plan.program.totals
         carried = {edge.type.count for edge in plan.edges} if stated else set()
-        found: dict[Expression, int] = {}
+        certain: dict[Expression, int] = {}
         for total, size in stated.items():
             parts = parts_of(total)
             sized = self.substitution.dim(total)
@@ -132,20 +129,20 @@ class Certain:
                 and carried.issuperset(parts)
                 and all(_ragged_degree(part) <= 1 for part in parts)
             ):
-                found[sized] = size
-        return found
+                certain[sized] = size
+        return certain
 
     def _facts_of(self, sized: StreamType) -> Facts:
         regular = all(isinstance(dim, int) and dim for dim in sized.shape)
         if not regular and sum(map(_ragged_degree, sized.shape)) == 1:
             sized = StreamType(tuple(map(self._means.dim, sized.shape)), sized.value)
-        found = self._facts.get((regular, sized))
-        if found is None:
+        facts = self._facts.get((regular, sized))
+        if facts is None:
             count = sized.count
             elements = count if isinstance(count, int) else None
             has_sizes = next(_value_symbols(sized.value), None) is None
-            found = self._facts[regular, sized] = Facts(sized, elements, regular, has_sizes)
-        return found
+            facts = self._facts[regular, sized] = Facts(sized, elements, regular, has_sizes)
+        return facts
 
 
 def _measured_symbol(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbol | None:
@@ -158,7 +155,7 @@ def _measured_symbol(shape: tuple[Dim, ...], sizes: dict[Symbol, Size]) -> Symbo
 
 def _ragged_degree(dim: Dim) -> int:
     if isinstance(dim, Polynomial):
-        return max(sum(_ragged_degree(base) * power for base, power in each) for each in dim.terms)
+        return max(sum(_ragged_degree(base) * power for base, power in term) for term in dim.terms)
     if isinstance(dim, Symbol) or not is_ragged(dim):
         return int(is_ragged(dim))
     return 2  # the mean of rounded sizes does not follow from other means
@@ -170,7 +167,7 @@ def _value_symbols(value: ValueType) -> Iterator[Symbol]:
 
 
 class Graph(NamedTuple):
-    """Operators in the order of streams, with the edges of inputs (None for feedback) by node."""
+    """The operators in the order of their streams; ``into`` has None for inputs from feedbacks."""
 
     order: list[int]
     into: list[list[Edge | None]]
@@ -180,20 +177,20 @@ class Graph(NamedTuple):
 def graph_of(plan: Plan) -> Graph:
     into: list[list[Edge | None]] = [[None] * len(node.inputs) for node in plan.nodes]
     out_of: list[list[Edge]] = [[] for _ in plan.nodes]
-    waiting = [0] * len(plan.nodes)
+    unordered = [0] * len(plan.nodes)  # inputs from operators that are not in ``order`` yet
     for edge in plan.edges:
         if isinstance(edge.consumer.inputs[edge.input], Feedback):
             continue
         into[edge.consumer.index][edge.input] = edge
         out_of[edge.producer.index].append(edge)
-        waiting[edge.consumer.index] += 1
-    order = [number for number, edges in enumerate(waiting) if not edges]
+        unordered[edge.consumer.index] += 1
+    order = [number for number, edges in enumerate(unordered) if not edges]
     for number in order:
         for edge in out_of[number]:
-            behind = edge.consumer.index
-            waiting[behind] -= 1
-            if not waiting[behind]:
-                order.append(behind)
+            reader = edge.consumer.index
+            unordered[reader] -= 1
+            if not unordered[reader]:
+                order.append(reader)
     return Graph(order, into, out_of)
 
 
@@ -247,32 +244,35 @@ def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> li
     assumed = _assumed(plan, graph, certain)
     kinds = {type(node.operator) for node in plan.nodes}
     states_work = {kind: _states_work(kind) for kind in kinds}
-    found = [Least()] * len(plan.nodes)
+    least = [Least()] * len(plan.nodes)
     for number in graph.order:
         node, into = plan.nodes[number], graph.into[number]
         in_front = [
-            found[each.producer.index] if each is not None else Least(known=stream in open_promises)
-            for each, stream in zip(into, node.inputs, strict=True)
+            least[edge.producer.index] if edge is not None else Least(known=stream in open_promises)
+            for edge, stream in zip(into, node.inputs, strict=True)
         ]
-        known = all(each.known for each in in_front)
+        known = all(front.known for front in in_front)
         if known and states_work[type(node.operator)]:
-            in_memory = tuple([each.in_memory for each in in_front])
+            in_memory = tuple([front.in_memory for front in in_front])
             inputs = [
                 (edge and assumed.get((edge.producer.index, edge.output)))
-                or certain.facts(each.type)
-                for edge, each in zip(into, node.inputs, strict=True)
+                or certain.facts(stream.type)
+                for edge, stream in zip(into, node.inputs, strict=True)
             ]
             outputs = [
-                assumed.get((number, port)) or certain.facts(each.type)
-                for port, each in enumerate(node.outputs)
+                assumed.get((number, port)) or certain.facts(stream.type)
+                for port, stream in enumerate(node.outputs)
             ]
-            found[number] = declared.least(node.operator, tuple(inputs), tuple(outputs), in_memory)
-    return found
+            least[number] = declared.least(node.operator, tuple(inputs), tuple(outputs), in_memory)
+    return least
 
 
 def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int], Facts]:
-    """Return assumed elements by producer and output; a copy of a Broadcast assumes for all."""
-    found: dict[tuple[int, int], Facts] = {}
+    """Return the facts of outputs with an assumed shape, by producer and output.
+
+    A shape that is assumed for one copy of a Broadcast holds for its input and all copies.
+    """
+    assumed: dict[tuple[int, int], Facts] = {}
     for number in reversed(graph.order):
         node = plan.nodes[number]
         for edge in graph.out_of[number]:
@@ -281,13 +281,13 @@ def _assumed(plan: Plan, graph: Graph, certain: Certain) -> dict[tuple[int, int]
                 continue
             facts = certain.facts(reader.inputs[edge.input].type)
             if facts.elements is not None:
-                found[place] = facts
+                assumed[place] = facts
             elif type(reader.operator) is Broadcast:
                 copies = [(reader.index, port) for port in range(len(reader.outputs))]
-                behind = next((found[copy] for copy in copies if copy in found), None)
-                if behind is not None:
-                    found.update(dict.fromkeys([place, *copies], behind))
-    return found
+                known = next((assumed[copy] for copy in copies if copy in assumed), None)
+                if known is not None:
+                    assumed.update(dict.fromkeys([place, *copies], known))
+    return assumed
 
 
 def _open_promises(plan: Plan) -> set[Stream]:
@@ -349,13 +349,14 @@ class _Declared:
         in_memory: tuple[bool, ...],
     ) -> Least:
         rates = self._rates(operator, in_memory)
-        types = tuple(each.type for each in inputs), tuple(each.type for each in outputs)
+        types = tuple(facts.type for facts in inputs), tuple(facts.type for facts in outputs)
         work = work_of(operator, *types, rates)
         ours = self._likeness.is_ours(operator)
-        if work is None or not (ours or all(each.has_sizes for each in outputs)):
+        if work is None or not (ours or all(facts.has_sizes for facts in outputs)):
             return Least()
         regular = _is_regular(work, inputs)
         first = _number(work.first_cycles)
+        may_close = _nonempty(work.closing, inputs)
         return Least(
             known=True,
             starts_with=work.needs if inputs and regular else "none",
@@ -367,11 +368,9 @@ class _Declared:
             open_cycles=0 if isinstance(work.cycles, int) else work.cycles,
             takes=max(int(work.passes), _number(work.gathers) if regular else 0),
             pads=work.pads,
-            elements=tuple(each.elements for each in outputs),
-            closing=tuple(
-                n for n in _nonempty(work.closing, inputs) if inputs[n].elements is not None
-            ),
-            may_close=_nonempty(work.closing, inputs),
+            elements=tuple(facts.elements for facts in outputs),
+            closing=tuple(port for port in may_close if inputs[port].elements is not None),
+            may_close=may_close,
             late=_nonempty(work.late, outputs),
             sees=_ports(work.sees, inputs),
             holds=work.holds,
@@ -411,9 +410,9 @@ def _nonempty(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[in
 
 
 def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
-    """Return whether all inputs are regular; an empty one of several cannot come first."""
-    there = [each for each in inputs if work.needs == "all" or each.type.shape[0] != 0]
-    return all(each.is_regular for each in (there or inputs))
+    """Return whether all inputs that the first element may come from are regular."""
+    nonempty = [facts for facts in inputs if work.needs == "all" or facts.type.shape[0] != 0]
+    return all(facts.is_regular for facts in (nonempty or inputs))
 
 
 def _ports(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[int, ...]:
@@ -434,17 +433,17 @@ def _bursts(work: Work, rates: Rates) -> dict[str, Any]:
 def _sends_one(work: Work, outputs: Sequence[Facts]) -> bool:
     if not outputs or work.late is not None or work.deals:
         return False
-    return all(each.elements == 1 for each in outputs)
+    return all(facts.elements == 1 for facts in outputs)
 
 
 def _computes(operator: Operator, inputs: Sequence[Facts]) -> bool:
     return is_ours(_definer(type(operator), "costs")) and all(
-        each.elements is not None and each.has_sizes for each in inputs
+        facts.elements is not None and facts.has_sizes for facts in inputs
     )
 
 
 def _definer(kind: type[Operator], name: str) -> type:
-    return next(each for each in kind.__mro__ if name in vars(each))
+    return next(base for base in kind.__mro__ if name in vars(base))
 
 
 def _number(dim: Dim) -> int:

@@ -34,14 +34,14 @@ def known_sizes(program: Program) -> dict[Symbol, Size]:
 
 def symbols_of(plan: Plan) -> dict[str, Symbol]:
     """Return the symbols in the types of the program's streams by name, in wiring order."""
-    found: dict[str, Symbol] = {}
+    symbols: dict[str, Symbol] = {}
     for node in plan.nodes:
         for stream in (*node.outputs, *node.inputs):
             for dim in (*stream.shape, *dims_of(stream.value)):
                 if not isinstance(dim, int):
                     for symbol in sorted(free_symbols(dim), key=str):
-                        found.setdefault(symbol.name, symbol)
-    return found
+                        symbols.setdefault(symbol.name, symbol)
+    return symbols
 
 
 def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[Symbol, Size]:
@@ -67,9 +67,8 @@ def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[S
 
 
 def _few(names: Sequence[str], found: str) -> list[str]:
-    near = [
-        name for name in names if name.split("[")[0] == found.split("[", maxsplit=1)[0]
-    ] or list(names)
+    array = found.partition("[")[0]
+    near = [name for name in names if name.partition("[")[0] == array] or list(names)
     return [*near[:8], "..."] if len(near) > 8 else near
 
 
@@ -96,13 +95,13 @@ class Substitution:
         self._alike_values: dict[ValueType, ValueType] = {}
 
     def dim(self, dim: Dim) -> Dim:
-        """Return ``dim`` with sizes: a number if all its symbols have one."""
+        """Return ``dim`` with sizes: a number if all its symbols have sizes."""
         if not isinstance(dim, Expression) or not self.sizes:
             return dim
-        found = self._dims.get(dim)
-        if found is None:
-            found = self._dims[dim] = dim.with_sizes(self.sizes)
-        return found
+        sized = self._dims.get(dim)
+        if sized is None:
+            sized = self._dims[dim] = dim.with_sizes(self.sizes)
+        return sized
 
     def stream(self, stream: StreamType) -> StreamType:
         """Return ``stream`` with sizes; the same object for equal streams."""
