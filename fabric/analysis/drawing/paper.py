@@ -62,13 +62,12 @@ def on_dark(colour: str) -> str:
     if colour in _ON_DARK:
         return _ON_DARK[colour]
     levels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    while sum(map(_luminance, levels, _EYE)) < _DARKEST:
+    while (
+        sum(part * (level / 255) ** 2.2 for part, level in zip(_EYE, levels, strict=True))
+        < _DARKEST
+    ):
         levels = [level + (255 - level) // 20 for level in levels]
     return "#" + "".join(f"{level:02x}" for level in levels)
-
-
-def _luminance(level: int, share: float) -> float:
-    return share * (level / 255) ** 2.2
 
 
 def tint(shares: Mapping[Cause, float]) -> str:

@@ -15,7 +15,6 @@ def channels_table(channels: Sequence[ChannelState], shown: int | None = None) -
     A bare stop takes a slot and is not a value.
     """
     rows = [
-        (visible(each.name), f"{each.held}/{each.depth}", each.sent, each.taken, each.bare_stops)
-        for each in channels
+        (visible(c.name), f"{c.held}/{c.depth}", c.sent, c.taken, c.bare_stops) for c in channels
     ]
     return Rows(("channel", "held", "sent", "taken", "bare stops"), rows, shown)

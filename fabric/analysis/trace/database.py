@@ -58,10 +58,10 @@ def system_errors() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        found = re.search(r'"errno":"(\d+)"', str(error))
-        if found is None:
+        stated = re.search(r'"errno":"(\d+)"', str(error))
+        if stated is None:
             raise OSError(errno.EIO, str(error).splitlines()[0]) from None
-        number = int(found[1])
+        number = int(stated[1])
         raise OSError(number, os.strerror(number)) from None
 
 
@@ -79,7 +79,7 @@ class Connection:
         )
 
     def call(self, call: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
-        """Return ``call(connection)``; a signal ends it and is raised."""
+        """Return ``call(connection)``; a signal interrupts the query and is raised."""
         return shielded(lambda: call(self._connection), self._connection.interrupt)
 
     def execute(self, sql: str, parameters: object = None) -> None:
@@ -113,18 +113,18 @@ def write_table(database: Connection, path: Path, columns: Mapping[str, np.ndarr
 
 
 def read_table(database: Connection, path: Path, types: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Return the columns of a file.
+    """Return the columns of a file, which must have the names, order and SQL types of ``types``.
 
     Some damaged files invalidate ``database``.
 
     Raises:
-        ValueError: its columns do not have the names, order and SQL ``types`` given.
+        ValueError: the file has other columns or too many rows.
     """
     open_given(path).close()
     with plain(path) as file:
         rows = f"FROM read_parquet({literal(file)})"
-        found = database.rows(f"SELECT column_name, column_type FROM (DESCRIBE {rows})")
-        if found != list(types.items()):
+        described = database.rows(f"SELECT column_name, column_type FROM (DESCRIBE {rows})")
+        if described != list(types.items()):
             raise ValueError("it has other columns")
         columns = database.numpy(f"{rows} LIMIT {_MOST_ROWS + 1}")
     if len(next(iter(columns.values()))) > _MOST_ROWS:

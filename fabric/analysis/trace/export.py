@@ -91,7 +91,7 @@ def export_trace(trace: Trace, form: str, output: Path) -> int:
 
 
 def write_vcd(trace: RecordedRun, output: Path) -> int:
-    """Write ``output`` for GTKWave and Surfer and return the number of changes."""
+    """Write ``output`` for GTKWave and Surfer; return the number of changes of values."""
     names, lines = Names(trace), timelines(trace)
     readers = [reader for (reader,) in trace.rows("SELECT reader FROM channels ORDER BY channel")]
     codes = _codes()
@@ -132,13 +132,14 @@ def write_vcd(trace: RecordedRun, output: Path) -> int:
 
 
 def _states(lines: Timelines, unit: int) -> Iterator[tuple[int, int]]:
-    last, end, still = 0, lines.first, False
+    """Yield the cycles in which the state of ``unit`` changes, and the number of the new state."""
+    last, end, is_open = 0, lines.first, False
     for piece in slices(lines, unit):
-        state, end, still = STATES.index(piece.state), piece.end, piece.open
+        state, end, is_open = STATES.index(piece.state), piece.end, piece.open
         if state != last:
             yield piece.start, state
         last = state
-    if last and not still:
+    if last and not is_open:
         yield end, 0
 
 
@@ -150,21 +151,21 @@ def _scope(title: str, bits: int, codes: list[str], names: list[str]) -> Iterato
 
 
 def _identifiers(names: list[str]) -> Iterator[str]:
+    """Yield a different identifier for each name; names that are identifiers stay."""
     taken = set(names)
     for name in names:
-        known = plain = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
-        for number in itertools.count(2):
-            if known == name or known not in taken:
-                break
-            known = f"{plain}_{number}"
-        taken.add(known)
-        yield known
+        identifier = plain_name = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"
+        number = 1
+        while identifier != name and identifier in taken:
+            number += 1
+            identifier = f"{plain_name}_{number}"
+        taken.add(identifier)
+        yield identifier
 
 
 def _codes() -> Iterator[str]:
     for length in itertools.count(1):
-        for letters in itertools.product(_PRINTABLE, repeat=length):
-            yield "".join(letters)
+        yield from map("".join, itertools.product(_PRINTABLE, repeat=length))
 
 
 _FORMS: Final[dict[str, Writer]] = {

@@ -76,7 +76,7 @@ _SELECTS: Final[dict[str, str]] = {
 }
 
 
-# Each method imports its analysis: a command runs one analysis.
+# Methods import their analyses: a command runs one of them.
 
 
 class Trace(RecordedRun, Shown):
@@ -287,7 +287,7 @@ def open_trace(run: Path | str, *, first: bool = False) -> Trace:
 
 
 def write_json_lines(trace: RecordedRun, output: Path) -> int:
-    """Write one line per event and return their number."""
+    """Write one line per event; return the number of events."""
     with output_file(output, encoding="utf-8") as file:
         logger = line_logger(file).bind(run=trace.head.name)
         return _tell_all(trace, partial(tell_event, logger))
@@ -296,7 +296,7 @@ def write_json_lines(trace: RecordedRun, output: Path) -> int:
 def _tell_all(trace: RecordedRun, tell: Callable[[str, dict[str, object]], None]) -> int:
     count = 0
     streams = [_events(trace, event) for event in sorted(_SELECTS)]
-    for (_, event), fields in heapq.merge(*streams, key=lambda each: each[0]):
+    for (_, event), fields in heapq.merge(*streams, key=lambda row: row[0]):
         tell(event, fields)
         count += 1
     return count

@@ -87,7 +87,7 @@ class _Writer:
         return begin
 
     def arrow(self, begin: Any, track: int, cycle: int, name: str) -> None:
-        """Draw an arrow from the slice that begins with ``begin`` to an event written here."""
+        """Write an event, and an arrow to it from the slice that begins with ``begin``."""
         self._arrows += 1
         begin.flow_ids.append(self._arrows)
         instant = self.event(cycle, track, TrackEvent.TYPE_INSTANT)
@@ -100,7 +100,7 @@ class _Writer:
 
 
 def write_perfetto(trace: RecordedRun, output: Path) -> int:
-    """Write ``output`` for ui.perfetto.dev and return how many events it has."""
+    """Write ``output`` for ui.perfetto.dev; return the number of its events."""
     names, lines = Names(trace), timelines(trace)
     with output_file(output, "wb") as file:
         writer = _Writer(file)

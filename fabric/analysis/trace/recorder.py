@@ -62,31 +62,13 @@ class Recorder:
 
         ``tell`` receives write errors immediately.
         """
-        self._machine = machine
-        plan = machine.plan
-        self._folder = folder
-        options = {"window": self._options.window, "nodes": self._options.nodes}
-        memory = plan.program.hardware.hbm
-        # The peak is written because a reader may lack the model.
-        off_chip = {
-            "request_bytes": memory.request_bytes,
-            "peak_bytes_per_cycle": float(plan.peak_bytes_per_cycle),
-            "clients": list(plan.clients),
-            "tensors": list(_tensors(plan, memory.request_bytes)),
-        }
-        about = {"schema_version": SCHEMA_VERSION, **head, **options, "off_chip": off_chip}
-        # For pictures: operators with their functions, and labels of streams.
-        about["functions"] = [operator_text(node) for node in plan.nodes]
-        about["streams"] = [
-            stream_label(edge.consumer.inputs[edge.input].type) for edge in plan.edges
-        ]
-        if machine.routes is not None and machine.routes.trees:
-            about["shared_links"] = _shared_links(machine)
+        self._machine, self._folder = machine, folder
+        meta = self._meta(machine, head)
+        ends = [(channel.producer, channel.consumer) for channel in machine.channel_facts]
         try:
             folder.mkdir()
-            ends = [(channel.producer, channel.consumer) for channel in machine.channel_facts]
             self.spool.open(folder, tell, ends)
-            self._json("meta", about)
+            self._json("meta", meta)
             self.spool.write("units", _table("units", _unit_rows(machine)))
             self.spool.write("channels", _table("channels", _channel_rows(machine)))
             self.spool.write("columns", _table("columns", _column_rows()))
@@ -95,6 +77,29 @@ class Recorder:
             raise ConfigurationError(
                 f"trace {folder}: {reason}: expected a folder that can be written"
             ) from None
+
+    def _meta(self, machine: Machine, head: Mapping[str, object]) -> dict[str, object]:
+        plan = machine.plan
+        memory = plan.program.hardware.hbm
+        meta = {
+            "schema_version": SCHEMA_VERSION,
+            **head,
+            "window": self._options.window,
+            "nodes": self._options.nodes,
+            "off_chip": {
+                "request_bytes": memory.request_bytes,
+                # A reader may lack the memory's model, so its peak is written.
+                "peak_bytes_per_cycle": float(plan.peak_bytes_per_cycle),
+                "clients": list(plan.clients),
+                "tensors": list(_tensors(plan, memory.request_bytes)),
+            },
+            # For pictures: operators with their functions, and labels of streams.
+            "functions": [operator_text(node) for node in plan.nodes],
+            "streams": [stream_label(edge.consumer.inputs[edge.input].type) for edge in plan.edges],
+        }
+        if machine.routes is not None and machine.routes.trees:
+            meta["shared_links"] = _shared_links(machine)
+        return meta
 
     def restarted(self) -> Recorder:
         """Return a recorder for the run that begins again; remove the files of this one."""
@@ -181,8 +186,8 @@ def _table(form: str, rows: Iterable[tuple[object, ...]]) -> Columns:
     columns = FORMS[form].items()
     values = [*zip(*rows, strict=True)] or [()] * len(columns)
     return {
-        name: np.array(each, _DTYPES[column.type])
-        for (name, column), each in zip(columns, values, strict=True)
+        name: np.array(cells, _DTYPES[column.type])
+        for (name, column), cells in zip(columns, values, strict=True)
     }
 
 

@@ -50,7 +50,7 @@ class Spool(Keeper):
     def open(
         self, folder: Path, tell: Callable[[str], object], ends: Sequence[tuple[int, int]]
     ) -> None:
-        """Write into ``folder`` from now on; ``tell`` receives errors.
+        """Write into ``folder`` from now on; ``tell`` receives texts of errors.
 
         ``ends``: by channel, the numbers of its producer and its consumer.
         """
@@ -75,10 +75,10 @@ class Spool(Keeper):
     @contextmanager
     def written(self) -> Iterator[None]:
         """Write new rows regularly, whatever the main thread does."""
-        done = threading.Event()
+        ended = threading.Event()
 
         def keep_writing() -> None:
-            while not done.wait(_SECONDS):
+            while not ended.wait(_SECONDS):
                 with self._lock:
                     self._write_new()
 
@@ -87,7 +87,7 @@ class Spool(Keeper):
         try:
             yield
         finally:
-            done.set()
+            ended.set()
             thread.join()
 
     def finish(self) -> None:

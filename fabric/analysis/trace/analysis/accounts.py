@@ -89,7 +89,7 @@ class StalledUnit:
     @property
     def memory_wait(self) -> str:
         """``for HBM``, or another memory, if the unit waited longer for it than at a channel."""
-        cause = max(MEMORIES, key=lambda each: int(getattr(self, each.column)))
+        cause = max(MEMORIES, key=lambda memory: int(getattr(self, memory.column)))
         at_channel = self.mostly.cycles if self.mostly else 0
         return f"for {cause.label}" if getattr(self, cause.column) > at_channel else ""
 
@@ -112,15 +112,15 @@ class Accounts:
         traced = [unit for unit, kept in enumerate(self.timelines.traced) if kept]
         self.elements: Final[Counter[int]] = Counter(dict(trace.rows(_DEQUEUED)))
         self.units: Final[list[StalledUnit]] = [self._unit(unit) for unit in traced]
-        self.by_number: Final = {each.number: each for each in self.units}
+        self.by_number: Final = {unit.number: unit for unit in self.units}
         self.active: Final = {unit for (unit,) in trace.rows(_SENDERS)}.union(
-            each.number
-            for each in self.units
-            if each.elements or each.busy_cycles or each.hbm_cycles or each.capacity_cycles
+            unit.number
+            for unit in self.units
+            if unit.elements or unit.busy_cycles or unit.hbm_cycles or unit.capacity_cycles
         )
         roots = Roots(self.timelines)
         self.by_unit: Final = {unit: roots.charged(unit) for unit in traced}
-        every = chain.from_iterable(each.items() for each in self.by_unit.values())
+        every = chain.from_iterable(cycles.items() for cycles in self.by_unit.values())
         self.charged: Final[Counter[Root]] = summed(every)
         self.path: Final[list[Stretch]] = critical_path(self.timelines)
 
@@ -151,9 +151,9 @@ class Accounts:
         """Return the units: on the critical path, then the most stalled, then idle ones."""
         share = summed((root.unit, cycles) for root, cycles in self.on_path().items())
 
-        def key(each: StalledUnit) -> tuple[bool, int, int, int]:
-            absent = each.number not in self.active
-            return absent, -share[each.number], -each.stalled_cycles, each.number
+        def key(unit: StalledUnit) -> tuple[bool, int, int, int]:
+            absent = unit.number not in self.active
+            return absent, -share[unit.number], -unit.stalled_cycles, unit.number
 
         return sorted(self.units, key=key)
 
@@ -173,12 +173,12 @@ class Accounts:
         """Families, by their first units, that may gain: on the path, in roots, or at work."""
         first = self.names.first
         rankings = [
-            summed((first[root.unit], each) for root, each in roots.items() if root.unit >= 0)
+            summed((first[root.unit], cycles) for root, cycles in roots.items() if root.unit >= 0)
             for roots in (self.on_path(), self.charged)
         ]
-        rankings.append(summed((first[each.number], each.busy_cycles) for each in self.units))
-        tried = (ranked(ranking)[:_TRIED] for ranking in rankings)
-        return list(dict.fromkeys(unit for unit, each in chain.from_iterable(tried) if each))
+        rankings.append(summed((first[unit.number], unit.busy_cycles) for unit in self.units))
+        tried = chain.from_iterable(ranked(ranking)[:_TRIED] for ranking in rankings)
+        return list(dict.fromkeys(unit for unit, cycles in tried if cycles))
 
     def verdict(self) -> str:
         """Return a sentence with the change that shortens the run most.
@@ -205,7 +205,8 @@ class Accounts:
 
     def _mostly(self) -> str:
         path = self.on_path().items()
-        name, cycles = ranked(summed((self.names.bound(root), each) for root, each in path))[0]
+        named = summed((self.names.bound(root), cycles) for root, cycles in path)
+        name, cycles = ranked(named)[0]
         return f"Most of the critical path: {name}, {percent(cycles, self.cycles)} %."
 
     def _stop_sentence(self) -> str:

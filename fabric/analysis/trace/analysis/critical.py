@@ -21,8 +21,6 @@ _PHASES: Final = 10
 
 
 class Stretch(NamedTuple):
-    """A stretch of the path from ``start`` to ``end``, spent in ``root``."""
-
     start: int
     end: int
     root: Root
@@ -34,7 +32,7 @@ def critical_path(timelines: Timelines) -> list[Stretch]:
     The path ends with the unit that runs longest (the lowest node on a tie). If the run is
     longer than this unit, the HBM's shutdown is the last step.
     """
-    unit = max(range(len(timelines.names)), key=lambda each: (timelines.final[each], -each))
+    unit = max(range(len(timelines.names)), key=lambda number: (timelines.final[number], -number))
     cycle = timelines.final[unit]
     begins = [[wait.start for wait in waits] for waits in timelines.waits]
     steps: list[Stretch] = []
@@ -97,7 +95,7 @@ def phases(timelines: Timelines, path: list[Stretch]) -> list[tuple[int, int, Ro
     """
     first, last = timelines.first, timelines.last
     edges = sorted({first + (last - first) * tenth // _PHASES for tenth in range(_PHASES + 1)})
-    found: list[tuple[int, int, Root, int]] = []
+    merged: list[tuple[int, int, Root, int]] = []
     number = 0
     for start, end in pairwise(edges):
         cycles: Counter[Root] = Counter()
@@ -108,12 +106,12 @@ def phases(timelines: Timelines, path: list[Stretch]) -> list[tuple[int, int, Ro
                 break
             cycles[step.root] += min(step.end, end) - max(step.start, start)
         root, most = max(cycles.items(), key=lambda item: (item[1], item[0]))
-        if found and found[-1][2] == root:
-            begun, _, _, before = found[-1]
-            found[-1] = (begun, end, root, before + most)
+        if merged and merged[-1][2] == root:
+            begun, _, _, before = merged[-1]
+            merged[-1] = (begun, end, root, before + most)
         else:
-            found.append((start, end, root, most))
-    return [(start, end, root, most / (end - start)) for start, end, root, most in found]
+            merged.append((start, end, root, most))
+    return [(start, end, root, most / (end - start)) for start, end, root, most in merged]
 
 
 @dataclass(frozen=True)
@@ -177,16 +175,16 @@ class CriticalPath(Result):
         note = self.note and f", {self.note}"
         yield Title("Critical path", note)
         rows = [
-            (each.root.name, each.cycles, percent(each.cycles, self.cycles)) for each in self.shares
+            (root.name, cycles, percent(cycles, self.cycles))
+            for root, cycles in ((share.root, share.cycles) for share in self.shares)
         ]
         yield Rows(("through", "path cycles", "%"), rows, shown)
         yield Title("Critical path over time", note)
         stretches = [
-            (each.start_cycle, each.end_cycle, f"{100 * each.share:.1f}", each.root.name)
-            for each in self.phases
+            (phase.start_cycle, phase.end_cycle, f"{100 * phase.share:.1f}", phase.root.name)
+            for phase in self.phases
         ]
-        columns = ("from", "to", "% of it", "mostly through")
-        yield Rows(columns, stretches)
+        yield Rows(("from", "to", "% of it", "mostly through"), stretches)
 
 
 def path_of(trace: RecordedRun) -> CriticalPath:

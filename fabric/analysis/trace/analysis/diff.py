@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from fabric.analysis.trace.analysis.accounts import Accounts
 from fabric.analysis.trace.reading.reader import RecordedRun
@@ -91,8 +91,8 @@ class TraceDiff(Result):
         runs = zip("AB", self.names, self.outcomes, self.cycles, strict=True)
         for letter, name, outcome, cycles in runs:
             yield line(f"{letter}  {name}  {outcome}, {counted(cycles, 'cycle')}")
-        for each in self.settings:
-            yield line(f"   {each.name}: {each.in_a} in A, {each.in_b} in B")
+        for setting in self.settings:
+            yield line(f"   {setting.name}: {setting.in_a} in A, {setting.in_b} in B")
         yield line()
         parting = self.parting
         if parting is None:
@@ -119,26 +119,17 @@ def diff_of(a: RecordedRun, b: RecordedRun) -> TraceDiff:
     )
 
 
-_Key: TypeAlias = tuple[str, int]
-
-
 def _parting(a: RecordedRun, b: RecordedRun) -> Parting | None:
-    found_a, found_b = _events(a), _events(b)
-    keys: set[_Key] = found_a.keys() | found_b.keys()
-    parted = (
-        (_first_cycle(found_a.get(key), found_b.get(key)), *key)
-        for key in keys
-        if found_a.get(key) != found_b.get(key)
-    )
-    first = min(parted, default=None)
-    if first is None:
-        return None
-    cycle, channel, element = first
-    found = (events.get((channel, element)) for events in (found_a, found_b))
-    return Parting(cycle, channel, element, *found)
+    stamps_a, stamps_b = _stamps_of(a), _stamps_of(b)
+    partings = [
+        Parting(_first_cycle(in_a, in_b), *key, in_a, in_b)
+        for key in stamps_a.keys() | stamps_b.keys()
+        if (in_a := stamps_a.get(key)) != (in_b := stamps_b.get(key))
+    ]
+    return min(partings, key=lambda at: (at.cycle, at.channel, at.element), default=None)
 
 
-def _events(trace: RecordedRun) -> dict[_Key, Stamps]:
+def _stamps_of(trace: RecordedRun) -> dict[tuple[str, int], Stamps]:
     return {
         (name, element): Stamps(sent, taken) for name, element, sent, taken in trace.rows(_EVENTS)
     }
@@ -149,46 +140,46 @@ def _first_cycle(in_a: Stamps | None, in_b: Stamps | None) -> int:
         only = in_a or in_b
         assert only is not None
         return only.sent_cycle
-    parted = next((x, y) for x, y in zip(in_a, in_b, strict=True) if x != y)
-    return min(cycle for cycle in parted if cycle is not None)
+    different = next(cycles for cycles in zip(in_a, in_b, strict=True) if cycles[0] != cycles[1])
+    return min(cycle for cycle in different if cycle is not None)
 
 
 def _settings(a: dict[str, object], b: dict[str, object]) -> tuple[Setting, ...]:
-    found = []
+    settings = []
     for title in ("program", "mode", "parameters", "hardware"):
-        left, right = _flat(title, a.get(title)), _flat(title, b.get(title))
-        found += [
-            Setting(key, left.get(key), right.get(key))
-            for key in sorted(left.keys() | right.keys())
-            if left.get(key) != right.get(key)
+        in_a, in_b = _flat(title, a.get(title)), _flat(title, b.get(title))
+        settings += [
+            Setting(name, in_a.get(name), in_b.get(name))
+            for name in sorted(in_a.keys() | in_b.keys())
+            if in_a.get(name) != in_b.get(name)
         ]
-    return tuple(found)
+    return tuple(settings)
 
 
 def _flat(title: str, value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         return {title: value}
-    found: dict[str, object] = {}
-    for key, each in value.items():
-        found |= _flat(f"{title}.{key}", each)
-    return found
+    flat: dict[str, object] = {}
+    for key, part in value.items():
+        flat |= _flat(f"{title}.{key}", part)
+    return flat
 
 
 def _changes(a: Accounts, b: Accounts) -> tuple[UnitChange, ...]:
-    units = {each.name: each for each in a.units}
+    units = {unit.name: unit for unit in a.units}
     changes = []
-    for each in b.units:
-        before = units.get(each.name)
+    for unit in b.units:
+        before = units.get(unit.name)
         if before is None:
             continue
         change = UnitChange(
-            each.name,
-            each.file,
-            each.line,
+            unit.name,
+            unit.file,
+            unit.line,
             a.timelines.finished[before.number],
-            b.timelines.finished[each.number],
-            b.timelines.final[each.number] - a.timelines.final[before.number],
-            *(getattr(each, cause.column) - getattr(before, cause.column) for cause in COMPARED),
+            b.timelines.finished[unit.number],
+            b.timelines.final[unit.number] - a.timelines.final[before.number],
+            *(getattr(unit, cause.column) - getattr(before, cause.column) for cause in COMPARED),
         )
         counts = (change.end_cycles, *(getattr(change, cause.column) for cause in COMPARED))
         if any(counts) or change.ended_in_a != change.ended_in_b:

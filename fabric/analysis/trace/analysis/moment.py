@@ -257,8 +257,8 @@ class Moment(Result):
         if name not in names:
             raise refused(f"unit {name}: expected {close_to(names, name)}")
         middle = names.index(name)
-        channels = tuple(each for each in self.channels if middle in (each.producer, each.consumer))
-        near = {middle}.union(*((each.producer, each.consumer) for each in channels))
+        channels = tuple(c for c in self.channels if middle in (c.producer, c.consumer))
+        near = {middle}.union(*((c.producer, c.consumer) for c in channels))
         kept = {names[number] for number in near}
         units = tuple(unit for unit in self.units if unit.name in kept)
         return replace(self, units=units, channels=channels)
@@ -287,16 +287,16 @@ def moment_of(trace: RecordedRun, cycle: int) -> Moment:
         works_since, works_until, waits_until, last_cycle = around
         wired = (unit.name, unit.operator, *unit.place)
         if not options.keeps(unit.name):
-            found = UnitMoment(*wired, None)
+            moment = UnitMoment(*wired, None)
         elif wait is not None:
             awaited = _awaited(state, wait)
-            found = UnitMoment(*wired, wait.cause, awaited, wait.since_cycle, waits_until)
+            moment = UnitMoment(*wired, wait.cause, awaited, wait.since_cycle, waits_until)
         elif state.cycles < last_cycle:
-            found = UnitMoment(*wired, Cause.BUSY, None, works_since, works_until)
+            moment = UnitMoment(*wired, Cause.BUSY, None, works_since, works_until)
         else:
             ended = unit.finished if trace.has_state else None
-            found = UnitMoment(*wired, Cause.IDLE, since_cycle=last_cycle, ended=ended)
-        units.append(found)
+            moment = UnitMoment(*wired, Cause.IDLE, since_cycle=last_cycle, ended=ended)
+        units.append(moment)
     return Moment(cycle, tuple(units), state.channels, state)
 
 
@@ -309,24 +309,24 @@ def _awaited(state: RunState, wait: OpenWait) -> str:
 
 
 def deadlock_of(trace: RecordedRun) -> DeadlockReport | None:
-    """Return the report of the loops at the last recorded state; None without such a state.
+    """Return the report of the loops in the last recorded state; None without loops.
 
-    A trace cannot run with other depths: the remedy of a deadlock and the report of a livelock are
-    read from the run's own report next to the trace.
+    A trace cannot run with other depths. So the remedy is read from the run's ``deadlock.json``, as
+    are the report of a livelock and the report of a trace without its last state.
     """
     if trace.status == "completed":
         return None
-    written = _stored_report(trace)
-    if not trace.has_state or (written is not None and trace.status == "livelock"):
-        return written
+    stored = _stored_report(trace)
+    if not trace.has_state or (stored is not None and trace.status == "livelock"):
+        return stored
     state = state_in(trace)
     stuck = find_stuck(state)
     if not stuck.cores:
         return None
-    found = describe_deadlock(state, stuck, expected_in(trace), _WHY_NO_REMEDY)
-    if written is None or _waiting_units(written) != _waiting_units(found):
-        return found
-    return with_summary(replace(found, remedy=written.remedy))
+    report = describe_deadlock(state, stuck, expected_in(trace), _WHY_NO_REMEDY)
+    if stored is None or _waiting_units(stored) != _waiting_units(report):
+        return report
+    return with_summary(replace(report, remedy=stored.remedy))
 
 
 def _stored_report(trace: RecordedRun) -> DeadlockReport | None:

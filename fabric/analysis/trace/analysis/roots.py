@@ -165,5 +165,5 @@ def _closing(timelines: Timelines) -> set[int]:
             wait = still[unit]
         if unit in chain:
             loop = chain[chain.index(unit) :]
-            closing.add(max(loop, key=lambda each: (timelines.final[each], -each)))
+            closing.add(max(loop, key=lambda unit: (timelines.final[unit], -unit)))
     return closing

@@ -57,15 +57,15 @@ class SlowMemory:
     def sheet(self, shown: int) -> Sheet:
         rows = [
             (
-                each.name,
-                each.hbm_cycles,
-                each.requests,
-                f"{each.queued_cycles:,.1f}",
-                f"{each.waiting_cycles:,.1f}",
-                f"{each.serving_cycles:,.1f}",
-                f"{each.conflict_percent:.1f}",
+                unit.name,
+                unit.hbm_cycles,
+                unit.requests,
+                f"{unit.queued_cycles:,.1f}",
+                f"{unit.waiting_cycles:,.1f}",
+                f"{unit.serving_cycles:,.1f}",
+                f"{unit.conflict_percent:.1f}",
             )
-            for each in self.units
+            for unit in self.units
         ]
         note = ", cycles of a request on average: outside of the window, in it, and being served"
         yield Title("Why the HBM was slow", note)
@@ -79,21 +79,21 @@ def slow_memory_of(counters: MemoryCounters | None, accounts: Accounts) -> SlowM
     """Return the reasons for a slow HBM; None without waits for it or without counters."""
     if counters is None:
         return None
-    waited = {each.number: each.hbm_cycles for each in accounts.units if each.hbm_cycles}
+    waited = {unit.number: unit.hbm_cycles for unit in accounts.units if unit.hbm_cycles}
     units = [
-        _slowed(accounts.names.units[each.unit], waited[each.unit], each)
-        for each in counters.clients
-        if each.unit in waited and each.requests
+        _slowed(accounts.names.units[client.unit], waited[client.unit], client)
+        for client in counters.clients
+        if client.unit in waited and client.requests
     ]
     if not units:
         return None
-    units.sort(key=lambda each: (-each.hbm_cycles, each.name))
+    units.sort(key=lambda unit: (-unit.hbm_cycles, unit.name))
     return SlowMemory(counters, tuple(units), tuple(_findings(counters)))
 
 
 def _slowed(name: str, hbm_cycles: int, client: ClientTraffic) -> SlowedUnit:
-    amounts = (client.queued_cycles, client.waiting_cycles, client.serving_cycles)
-    means = (each / client.requests for each in (*amounts, 100 * client.row_conflicts))
+    cycles = (client.queued_cycles, client.waiting_cycles, client.serving_cycles)
+    means = (total / client.requests for total in (*cycles, 100 * client.row_conflicts))
     return SlowedUnit(name, hbm_cycles, client.requests, *means)
 
 
@@ -105,7 +105,7 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
     yield f"Cycles of its buses: {spent}."
     yield f"Of its requests: {row_outcomes(counters)}."
     much = {use for use, least in _MUCH.items() if shares.get(use, 0) >= least}
-    conflicts = sum(each.row_conflicts for each in counters.channels)
+    conflicts = sum(channel.row_conflicts for channel in counters.channels)
     # If most requests wait for rows, a larger window would only hold more such requests.
     if BusUse.WINDOW in much and shares[BusUse.WINDOW] > shares.get(BusUse.CONFLICT, 0):
         yield (

@@ -35,7 +35,7 @@ _LINKS: Final = "for links"
 
 @dataclass(frozen=True)
 class ChargedRoot:
-    """Stalled cycles with one root, of all units together."""
+    """Stalled cycles of all units with one root, and the number of these units."""
 
     root: WaitRoot
     cycles: int
@@ -124,7 +124,7 @@ class Stalls(Result):
 
     @property
     def stalled_cycles(self) -> int:
-        return sum(each.cycles for each in self.roots)
+        return sum(root.cycles for root in self.roots)
 
     def sheet(self, shown: int = ROWS, *, unfold: bool = False) -> Sheet:
         """Yield the verdict, the gains, the tables and the critical path.
@@ -155,12 +155,12 @@ class Stalls(Result):
                 for unit in self.units
             )
         spreads = [family.spread for family in families]
-        columns = _columns([each.median for each in spreads])
+        columns = _columns([units.median for units in spreads])
         rows = []
         for family, (least, median, most) in zip(families, spreads, strict=True):
             many = len(family.units) > 1
             shares = {cause: getattr(median, cause.column) / (self.cycles or 1) for cause in SHOWN}
-            ends = [each.stalled_cycles if many else None for each in (least, most)]
+            ends = [unit.stalled_cycles if many else None for unit in (least, most)]
             rows.append(
                 (
                     family.name,
@@ -213,13 +213,11 @@ def _columns(units: Sequence[StalledUnit]) -> dict[str, str]:
 
 
 def _roots(roots: Iterable[ChargedRoot], stalled: int, shown: int) -> Sheet:
-    rows = [
-        (each.root.name, each.cycles, percent(each.cycles, stalled), each.units) for each in roots
-    ]
-    note = (
-        f", {counted(stalled, 'stalled cycle')} of all units, each charged to the end of its chain"
+    rows = [(r.root.name, r.cycles, percent(r.cycles, stalled), r.units) for r in roots]
+    cycles = counted(stalled, "stalled cycle")
+    yield Title(
+        "Roots of the waits", f", {cycles} of all units, each charged to the end of its chain"
     )
-    yield Title("Roots of the waits", note)
     yield Rows(("root", "stalled cycles", "%", "units stalled"), rows, shown)
 
 
@@ -273,14 +271,15 @@ def _folded(trace: RecordedRun, accounts: Accounts) -> FoldedStalls:
     traced = accounts.by_number
     active = families_with(names.families, (traced.keys() & accounts.active).__contains__)
     absent = families_with(names.families, (traced.keys() - accounts.active).__contains__)
-    found = [
-        (first[members[0]], _family(names.folded, [traced[unit] for unit in members]))
-        for _, members in active
-    ]
-    found.sort(key=lambda each: (-on_path[each[0]], -each[1].spread.most.stalled_cycles, each[0]))
+    stalled = [_family(names.folded, [traced[unit] for unit in members]) for _, members in active]
+
+    def key(family: StalledFamily) -> tuple[int, int, int]:
+        number = first[family.units[0].number]
+        return -on_path[number], -family.spread.most.stalled_cycles, number
+
     return FoldedStalls(
         stages=stages_of(trace, accounts),
-        families=tuple(family for _, family in found),
+        families=tuple(sorted(stalled, key=key)),
         absent=tuple(
             Family(title, tuple(names.units[unit] for unit in units)) for title, units in absent
         ),
@@ -297,7 +296,7 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
     if accounts.gains is not None:
         saved = {names.family[unit].title: 0 for unit in accounts.tried}
         saved |= {gain.name: accounts.cycles - gain.cycles for gain in accounts.gains}
-    found = [
+    stages = [
         StageFigures(
             title,
             *names.wired[members[0]],
@@ -309,27 +308,22 @@ def stages_of(trace: RecordedRun, accounts: Accounts) -> tuple[StageFigures, ...
         )
         for title, members in names.families
     ]
-
-    return tuple(sorted(found, key=lambda stage: [each or 0 for each in stage[4:]], reverse=True))
+    return tuple(sorted(stages, key=lambda stage: [n or 0 for n in stage[4:]], reverse=True))
 
 
 def _family(names: Names, members: list[StalledUnit]) -> StalledFamily:
-    members = sorted(members, key=lambda unit: (unit.stalled_cycles, unit.number))
-    median = spread(members, lambda unit: unit.stalled_cycles).median
+    units = tuple(sorted(members, key=lambda unit: (unit.stalled_cycles, unit.number)))
+    median = spread(units, lambda unit: unit.stalled_cycles).median
     channel = names.far_end(median.number, median.mostly.number) if median.mostly else ""
-    return StalledFamily(
-        name=names.units[median.number],
-        units=tuple(members),
-        mostly=median.memory_wait or channel,
-    )
+    return StalledFamily(names.units[median.number], units, median.memory_wait or channel)
 
 
 def _charged(names: Names, waits: Iterable[Counter[Root]]) -> tuple[ChargedRoot, ...]:
     cycles: Counter[Root] = Counter()
-    stalled: Counter[Root] = Counter()
-    for each in waits:
-        cycles.update(each)
-        stalled.update(each.keys())
+    units: Counter[Root] = Counter()
+    for of_unit in waits:
+        cycles.update(of_unit)
+        units.update(of_unit.keys())
     return tuple(
-        ChargedRoot(named_root(names, root), count, stalled[root]) for root, count in ranked(cycles)
+        ChargedRoot(named_root(names, root), count, units[root]) for root, count in ranked(cycles)
     )

@@ -114,14 +114,14 @@ class TraceSummary(Result):
         for title, members in families(waits, lambda w: f"{w[0]} {w[2]}", lambda w: (w[1], w[4])):
             name, _, channel = title.partition(" ")
             _, awaits, _, _, wired = members[0]
-            since = [cycle for *_, cycle, _ in members if cycle is not None]
-            ends = (min(since), max(since)) if since else (None, None)
-            rows.append((name, len(members), awaits, channel, *ends, wired))
+            cycles = [since for *_, since, _ in members if since is not None]
+            since = (min(cycles), max(cycles)) if cycles else (None, None)
+            rows.append((name, len(members), awaits, channel, *since, wired))
         columns = ("unit", "units", "waits for", "channel", "since", "last since", "wired at")
         yield Rows(columns, rows, _SHOWN)
 
     def waiting_sheet(self) -> Sheet:
-        """Yield how many units waited at the end of a run without a deadlock."""
+        """Yield the number of units that waited at the end of a run without a deadlock."""
         if not self.has_state:
             yield line("The trace has no record of the last waits.")
             return

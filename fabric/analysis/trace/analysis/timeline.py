@@ -55,10 +55,10 @@ class Timelines:
     traced: list[bool]
 
     def stalls(self, unit: int) -> tuple[dict[Cause, int], int, tuple[int, int] | None]:
-        """Return the cycles of ``unit`` by cause, and two parts of its waits.
+        """Return the cycles of ``unit`` by cause, its cycles of links, and its worst channel.
 
-        The parts are the cycles in which shared links delayed elements, and the channel with the
-        longest wait with its cycles, None without a wait.
+        Cycles of links: shared links delayed an awaited element. Worst channel: the channel at
+        which the unit waited longest, and these cycles; None without a wait at a channel.
         """
         first, last = self.first, self.last
         cycles = dict.fromkeys(WAITS, 0)
@@ -71,13 +71,10 @@ class Timelines:
                 links += max(0, min(wait.end, last) - max(wait.end - wait.links, first))
                 if wait.channel >= 0:
                     by_channel[wait.channel] = by_channel.get(wait.channel, 0) + length
-        ended = max(0, last - max(self.final[unit], first))
-        stalled = sum(cycles.values())
-        if self.still(unit) is not None:
-            ended = 0
+        idle = 0 if self.still(unit) else max(0, last - max(self.final[unit], first))
+        busy = last - first - idle - sum(cycles.values())
         worst = max(by_channel.items(), key=lambda item: (item[1], -item[0]), default=None)
-        busy = last - first - ended - stalled
-        return {Cause.BUSY: busy, **cycles, Cause.IDLE: ended}, links, worst
+        return {Cause.BUSY: busy, **cycles, Cause.IDLE: idle}, links, worst
 
     def still(self, unit: int) -> Interval | None:
         """Return the wait of ``unit`` that lasts to the end of the run, if any."""
@@ -128,8 +125,6 @@ class Slice(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A value from ``cycle`` on."""
-
     cycle: int
     value: int
 
@@ -173,8 +168,8 @@ def bandwidth(trace: RecordedRun, width: int) -> list[Level]:
     """Return the bytes that the HBM moved in every ``width`` cycles.
 
     A trace has the start and end of a burst. Its bytes are spread evenly between them. Bytes above
-    the peak move to the nearest earlier stretch with room, or to a later one. Stretches are above
-    the peak only if the memory exceeded its described peak.
+    the peak move to the nearest earlier stretch with room, or else to a later one. A stretch stays
+    above the peak only if the memory exceeded its described peak.
     """
     import numpy as np
 
@@ -203,8 +198,8 @@ def _pushed(amounts: list[int], room: list[int]) -> list[int]:
     """Move bytes above the peak to the next stretch; the last one keeps the rest."""
     pushed, over = [], 0
     for amount, most in zip(amounts, room, strict=True):
-        here = min(amount + over, most)
-        over += amount - here
-        pushed.append(here)
+        over += amount
+        pushed.append(min(over, most))
+        over -= pushed[-1]
     pushed[-1] += over
     return pushed

@@ -85,8 +85,9 @@ def _end(trace: RecordedRun, accounts: Accounts, peak: float) -> str:
     levels = bandwidth(trace, max(1, -(-accounts.cycles // _STRETCHES)))
     usual = median(level.value for level in levels)
     count = sum(1 for _ in takewhile(lambda level: 2 * level.value < usual, reversed(levels)))
-    at = levels[-count].cycle if count else trace.window[1]
-    before, after = at - trace.window[0], trace.window[1] - at
+    first, last = trace.window
+    at = levels[-count].cycle if count else last
+    before, after = at - first, last - at
     body = sum(level.value for level in levels[:-count]) / (before or 1)
     if count < _SHORTEST or body < _BODY * peak:
         return ""
@@ -95,10 +96,10 @@ def _end(trace: RecordedRun, accounts: Accounts, peak: float) -> str:
     moved_before = accumulate((moved for _, moved in rows), initial=0)
     units = [name for (name, _), moved in zip(rows, moved_before, strict=False) if moved < least]
     named = ", ".join(units[:_NAMED]) + (", ..." if len(units) > _NAMED else "")
-    each = f" through ports of {port:,}" if (port := port_bytes(memory_of(trace))) else ""
+    ports = f" through ports of {port:,}" if (port := port_bytes(memory_of(trace))) else ""
     rate = sum(level.value for level in levels[-count:]) / after
     return (
         f"The last {counted(after, 'cycle')} ({percent(after, accounts.cycles)} %) move "
-        f"{rate:,.0f} bytes a cycle for {counted(len(units), 'unit')} ({named}){each}; the cycles "
+        f"{rate:,.0f} bytes a cycle for {counted(len(units), 'unit')} ({named}){ports}; the cycles "
         f"before move {body:,.0f} bytes a cycle."
     )

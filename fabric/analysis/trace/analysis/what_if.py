@@ -48,9 +48,10 @@ class Gain(NamedTuple):
             channels.
         name: of the resource; the change in words for a faster HBM.
         cycles: of the run if the resource took no time, or with the faster HBM.
-        half_cycles: if it took half as long, or links carried twice as much; else None.
+        half_cycles: of the run if the resource took half as long, or links carried twice as much;
+            otherwise None.
         estimated: the order of arrivals may change, and the cycles with it.
-        file, line: where the units were wired; empty and 0 if not a family.
+        file, line: where the units of a family were wired; otherwise empty and 0.
     """
 
     kind: Literal["memory", "hbm", "links", "family", "depth"]
@@ -95,8 +96,9 @@ def large_gains(gains: Iterable[Gain], cycles: int) -> tuple[list[Gain], str]:
 def gains_of(trace: RecordedRun, names: Names, families: Iterable[int]) -> tuple[Gain, ...] | None:
     """Return the gains, largest first; None if the run cannot be timed again.
 
-    The gains are of memories without waits, links without limits, channels that are never full, and
-    each of ``families``, by their first units, without its work and its waits for memories.
+    The changes are memories without waits, a faster HBM, links without limits, channels that are
+    never full, and each of ``families`` without its work and its waits for memories. A family is
+    given by its first unit.
     """
     try:
         record = record_in(trace)
@@ -180,12 +182,12 @@ def what_if_of(
     vector = [changed.get(channel.option, channel.depth) for channel in record.channels]
     retimed = after.time(vector)
     cycles = None if stopped else retimed.cycles
-    moved = None
+    waits = None
     if cycles is not None:
         before = Retimer(record)
         before.time(record.depths)
-        moved = waits_of(before), waits_of(after)
-    still = {each.unit for each in retimed.blocked}
+        waits = waits_of(before), waits_of(after)
+    still = {blocked.unit for blocked in retimed.blocked}
     released = [_released_unit(record, after, unit) for unit in waiting if unit not in still]
     return WhatIf(
         name=record.program,
@@ -195,10 +197,10 @@ def what_if_of(
         hbm=hbm,
         cycles_before=record.cycles,
         cycles=cycles,
-        reasons=_reasons(record, work, links, hbm, ended=moved is not None),
-        units=_units(names, *moved) if moved else (),
-        channels=_channels(record, vector, *moved) if moved else (),
-        loop=tuple(_waiting_unit(record, vector, each) for each in after.loop_of(retimed.blocked)),
+        reasons=_reasons(record, work, links, hbm, ended=cycles is not None),
+        units=_units(names, *waits) if waits else (),
+        channels=_channels(record, vector, *waits) if waits else (),
+        loop=tuple(_waiting_unit(record, vector, unit) for unit in after.loop_of(retimed.blocked)),
         stopped=stopped,
         released=tuple(sorted(released, key=lambda unit: (unit.cycle, unit.name))),
     )
@@ -241,21 +243,21 @@ def _with_work(record: Record, names: Names, work: Mapping[str, float]) -> Recor
     return record
 
 
-def _fits(name: str, called: str) -> bool:
-    return name == called or fnmatchcase(name, called)
+def _fits(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def _depth_changes(record: Record, depths: Mapping[str, int]) -> dict[str, int]:
     options = list(record.number)
     changed: dict[str, int] = {}
     for pattern, depth in depths.items():
-        found = [option for option in options if _fits(option, pattern)]
-        if not found:
+        fitting = [option for option in options if _fits(option, pattern)]
+        if not fitting:
             near = close_to(options, pattern)
             raise refused(f"depth of {pattern}: no channel has that name: expected {near}")
         if depth < 1:
             raise refused(f"depth of {pattern} is {depth}: expected at least 1")
-        changed |= dict.fromkeys(found, min(depth, _DEEPEST))
+        changed |= dict.fromkeys(fitting, min(depth, _DEEPEST))
     return changed
 
 
@@ -270,27 +272,22 @@ def _reasons(
     # With fixed orders of operations, times do not decide whether a run completes.
     if not ended and record.orders_are_fixed:
         return ()
-    times = [
-        f"{called} takes {factor:g} times as long, rounded to cycles"
-        for called, factor in work.items()
+    reasons = [
+        f"{pattern} takes {factor:g} times as long, rounded to cycles"
+        for pattern, factor in work.items()
     ]
     if hbm:
-        times.append("waits for the HBM are estimated from its bandwidth, latency and ports")
+        reasons.append("waits for the HBM are estimated from its bandwidth, latency and ports")
     capacities = () if record.links is None or math.isinf(links) else record.links.capacities
-    if any(each * links % 1 for each in capacities):
-        times.append(f"links carry {links:g} times as much, rounded to bytes a cycle")
-    return (*record.arbitrated, *times)
+    if any(capacity * links % 1 for capacity in capacities):
+        reasons.append(f"links carry {links:g} times as much, rounded to bytes a cycle")
+    return (*record.arbitrated, *reasons)
 
 
 def _units(names: Names, before: Waits, after: Waits) -> tuple[MovedEnd, ...]:
-    found = [
-        MovedEnd(name, *wired, was, will)
-        for name, wired, was, will in zip(
-            names.units, names.wired, before.ends.tolist(), after.ends.tolist(), strict=True
-        )
-        if was != will
-    ]
-    return tuple(sorted(found, key=lambda unit: -abs(unit.after_cycle - unit.before_cycle)))
+    ends = zip(names.units, names.wired, before.ends.tolist(), after.ends.tolist(), strict=True)
+    moved = [MovedEnd(name, *wired, was, will) for name, wired, was, will in ends if was != will]
+    return tuple(sorted(moved, key=lambda unit: -abs(unit.after_cycle - unit.before_cycle)))
 
 
 def _channels(
@@ -298,18 +295,17 @@ def _channels(
 ) -> tuple[ChannelWaits, ...]:
     columns = (before.empty, after.empty, before.full, after.full)
     rows = zip(record.channels, depths, *(column.tolist() for column in columns), strict=True)
-    found = [
+    changed = [
         ChannelWaits(channel.name, channel.depth, depth, *cycles)
         for channel, depth, *cycles in rows
         if cycles[0] != cycles[1] or cycles[2] != cycles[3]
     ]
-    return tuple(sorted(found, key=_change, reverse=True))
+    return tuple(sorted(changed, key=_change, reverse=True))
 
 
 def _change(waits: ChannelWaits) -> int:
-    return abs(waits.empty_after_cycles - waits.empty_before_cycles) + abs(
-        waits.full_after_cycles - waits.full_before_cycles
-    )
+    *_, empty_before, empty_after, full_before, full_after = waits
+    return abs(empty_after - empty_before) + abs(full_after - full_before)
 
 
 def _waiting_unit(record: Record, depths: list[int], blocked: Blocked) -> WaitingUnit:

@@ -15,7 +15,6 @@ from fabric.messages.place import Place
 from fabric.messages.text import counted
 
 _DEPTHS_SHOWN: Final = 4
-_HBM: Final = {"bandwidth": "bandwidth", "latency": "latency", "ports": "width of ports"}
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,8 @@ class WhatIf(Result):
         if self.released:
             yield from _released(self, shown)
             return
-        for each in self.loop:
-            yield line(f"  {_blocked(each)}")
+        for unit in self.loop:
+            yield line(f"  {_blocked(unit)}")
         yield from _exactness(self)
         yield from _tables(self, shown)
 
@@ -106,7 +105,10 @@ def _changes(result: WhatIf) -> str:
     if len(depths) > _DEPTHS_SHOWN:
         depths[_DEPTHS_SHOWN:] = [f"{counted(len(depths) - _DEPTHS_SHOWN, 'more channel')}"]
     work = [f"{unit} takes {factor:g} times as long" for unit, factor in result.work.items()]
-    hbm = [f"the HBM has {factor:g} times the {_HBM[key]}" for key, factor in result.hbm.items()]
+    hbm = [
+        f"the HBM has {factor:g} times the {'width of ports' if key == 'ports' else key}"
+        for key, factor in result.hbm.items()
+    ]
     links = [] if result.links == 1 else [_links(result.links)]
     return "; ".join(depths + work + hbm + links) or "as it was run"
 
@@ -136,12 +138,8 @@ def _verdict(result: WhatIf) -> str:
 
 
 def _blocked(unit: WaitingUnit) -> str:
-    if unit.full:
-        return (
-            f"{unit.name} waits for {unit.other}: {unit.channel} is full, "
-            f"{counted(unit.depth, 'slot')}"
-        )
-    return f"{unit.name} waits for {unit.other}: {unit.channel} is empty"
+    state = f"full, {counted(unit.depth, 'slot')}" if unit.full else "empty"
+    return f"{unit.name} waits for {unit.other}: {unit.channel} is {state}"
 
 
 def _released(result: WhatIf, shown: int) -> Sheet:
@@ -153,8 +151,8 @@ def _released(result: WhatIf, shown: int) -> Sheet:
     if result.loop:
         count = counted(len(result.loop), "unit")
         yield line(f"{count} would still wait for each other:")
-        for each in result.loop:
-            yield line(f"  {_blocked(each)}")
+        for waiting in result.loop:
+            yield line(f"  {_blocked(waiting)}")
     yield from _exactness(result)
     yield line("The record ends there: run the program with these depths to see if it completes.")
 
@@ -183,7 +181,7 @@ def _tables(result: WhatIf, shown: int) -> Sheet:
         yield Rows(titles, rows, shown)
     if result.channels:
         yield Title("Channels", ", cycles that units would wait for them")
-        waits = [(each.name, _depth(each), *each[3:]) for each in result.channels]
+        waits = [(channel.name, _depth(channel), *channel[3:]) for channel in result.channels]
         columns = ("channel", "depth", "empty before", "empty after", "full before", "full after")
         yield Rows(columns, waits, shown)
 

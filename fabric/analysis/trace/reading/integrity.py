@@ -194,10 +194,10 @@ class End(msgspec.Struct, frozen=True):
     on_chip_bytes: list[Annotated[int, msgspec.Meta(ge=0)]] = []
 
 
-def end_in(found: JsonObject | None, units: int) -> End | None:
+def end_in(stored: JsonObject | None, units: int) -> End | None:
     """Return the end of a run of ``units`` units; None if it is missing or damaged."""
     try:
-        end = msgspec.convert(found, End)
+        end = msgspec.convert(stored, End)
     except msgspec.ValidationError:
         return None
     return end if len(end.on_chip_bytes) in (0, units) else None
@@ -274,12 +274,15 @@ FORMS: Final[dict[str, dict[str, Form]]] = {
 
 
 def selected(form: str, file: str) -> str:
-    """Return SQL for the rows of a file, with nulls, and an error for rows that no run writes."""
-    columns = {f'"{name}"': each for name, each in FORMS[form].items()}
+    """Return SQL for the rows of a file, with nulls; it fails at a row that no run writes."""
+    columns = {f'"{name}"': column for name, column in FORMS[form].items()}
     tests = " ".join(
-        f"WHEN ({each.condition.format(name)}) IS NOT TRUE "
+        f"WHEN ({column.condition.format(name)}) IS NOT TRUE "
         f"THEN error('a {name[1:-1]} in it is invalid')"
-        for name, each in columns.items()
+        for name, column in columns.items()
     )
-    values = (f"nullif({x}, {of.null}) AS {x}" if of.null else x for x, of in columns.items())
+    values = (
+        f"nullif({name}, {column.null}) AS {name}" if column.null else name
+        for name, column in columns.items()
+    )
     return f"(SELECT {', '.join(values)} FROM {file} WHERE CASE {tests} ELSE true END)"

@@ -41,9 +41,7 @@ class Names:
         self.functions: Final = [*map(visible, trace.head.functions)]
         rows = trace.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
         self.channels: Final[list[str]] = [name for name, _, _ in rows]
-        self.ends: Final[list[tuple[int, int]]] = [
-            (producer, consumer) for _, producer, consumer in rows
-        ]
+        self.ends: Final[list[tuple[int, int]]] = [row[1:] for row in rows]
         self.streams: Final = [*map(visible, trace.head.streams)]
         self.families: Final[list[Family[int]]] = [
             Family(title, tuple(units))
@@ -80,7 +78,7 @@ class Names:
         return f"{Cause(root.kind).awaits} for {self.units[root.unit]}"
 
     def bound(self, root: Root) -> str:
-        """Return the name of a root without its unit if it is a memory."""
+        """Return the name of a root; if it is a memory, without the unit that it serves."""
         return Cause(root.kind).awaits if root.kind in MEMORIES else self.root(root)
 
 

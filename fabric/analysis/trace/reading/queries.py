@@ -138,7 +138,7 @@ FROM windows ORDER BY part""",
 
 
 def describe() -> Iterator[str]:
-    """Yield the lines that list the queries and explain the tables."""
+    """Yield lines with the ready queries, and with the columns of each table."""
     yield "Ready queries"
     for name, query in QUERIES.items():
         yield f"  {name:18}{query.question}"

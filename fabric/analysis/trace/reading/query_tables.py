@@ -34,7 +34,7 @@ def _macro(rule: Callable[..., int]) -> str:
     assert isinstance(function, ast.FunctionDef)
     returned = function.body[-1]
     assert isinstance(returned, ast.Return)
-    parameters = ", ".join(each.arg for each in function.args.args)
+    parameters = ", ".join(parameter.arg for parameter in function.args.args)
     return f"CREATE MACRO {function.name}({parameters}) AS {_sql(returned.value)};\n"
 
 
@@ -280,14 +280,17 @@ UPDATE {table} SET family = given.family FROM given WHERE {table}.{number} = giv
 
 
 def add_families(database: Connection) -> None:
-    """Add the column to ``units`` and ``channels``: titles, with places if ambiguous."""
+    """Add the column ``family`` to ``units`` and ``channels``.
+
+    It has the title of the family, with the place of its wiring if several have this title.
+    """
     rows = database.rows("SELECT name, operator, file, line FROM units ORDER BY unit")
     places = [Place(file, line) for _, _, file, line in rows]
     operators = [operator for _, operator, _, _ in rows]
     units = _titles(
         [name for name, *_ in rows],
-        lambda unit: (operators[unit], places[unit]),
-        lambda unit: places[unit].brief,
+        list(zip(operators, places, strict=True)).__getitem__,
+        [place.brief for place in places].__getitem__,
     )
     _set(database, "units", "unit", units)
     rows = database.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
@@ -295,21 +298,17 @@ def add_families(database: Connection) -> None:
     wired = [
         f"{places[producer].brief} to {places[consumer].brief}" for _, producer, consumer in rows
     ]
-    _set(
-        database,
-        "channels",
-        "channel",
-        _titles([name for name, _, _ in rows], ends.__getitem__, wired.__getitem__),
-    )
+    channels = _titles([name for name, *_ in rows], ends.__getitem__, wired.__getitem__)
+    _set(database, "channels", "channel", channels)
 
 
 def _titles(
     names: Sequence[str], shared: Callable[[int], Hashable], place: Callable[[int], str]
 ) -> list[str]:
-    found = families(range(len(names)), names.__getitem__, shared)
-    count = Counter(family.title for family in found)
+    groups = families(range(len(names)), names.__getitem__, shared)
+    count = Counter(family.title for family in groups)
     titles = [""] * len(names)
-    for number, (title, members) in enumerate(found):
+    for number, (title, members) in enumerate(groups):
         text = title
         if count[title] > 1:
             text = f"{title} ({place(members[0])})"

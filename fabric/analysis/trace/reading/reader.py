@@ -65,16 +65,15 @@ class RecordedRun:
 
         ``first``: read the stopped run, if it was repeated with deeper channels.
         """
-        found = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
-        self.folder: Final = found[-1 if first else 0] if found else run
+        folders = [run / name for name in ("trace-grown", "trace") if (run / name).is_dir()]
+        self.folder: Final = folders[-1 if first else 0] if folders else run
         self.problems: list[str] = []
-        notes = 0
-        if len(found) > 1 and not first:
+        if len(folders) > 1 and not first:
             self.problems.append(
-                f"this is the run repeated with deeper channels; {found[1]} has the run that "
+                f"this is the run repeated with deeper channels; {folders[1]} has the run that "
                 "stopped"
             )
-            notes = 1
+        notes = len(self.problems)
         self.has_state = True
         self.meta: Final = self._meta(run)
         head = head_in(self.meta)
@@ -138,9 +137,9 @@ class RecordedRun:
         return self.cursor().numpy(query, parameters or None)
 
     def entries(self) -> Entries:
-        found = self.numpy("SELECT * EXCLUDE (place) FROM entries ORDER BY place")
-        rows = np.empty(len(found["unit"]), ENTRY)
-        for name, column in found.items():
+        columns = self.numpy("SELECT * EXCLUDE (place) FROM entries ORDER BY place")
+        rows = np.empty(len(columns["unit"]), ENTRY)
+        for name, column in columns.items():
             rows[name] = column
         return rows
 
@@ -210,7 +209,7 @@ class RecordedRun:
             ) from None
 
     def _file(self, form: str, file: Path) -> str:
-        types = {name: each.type for name, each in FORMS[form].items()}
+        types = {name: column.type for name, column in FORMS[form].items()}
         try:
             columns = read_table(self._files, file, types)
         except duckdb.Error:
@@ -221,8 +220,8 @@ class RecordedRun:
         return selected(form, "read")
 
     def _numbered(self, name: str) -> list[Path]:
-        found = self.folder.glob(f"{name}-*{SUFFIX}")
-        return sorted(file for file in found if _NUMBERED.fullmatch(file.stem.partition("-")[2]))
+        files = self.folder.glob(f"{name}-*{SUFFIX}")
+        return sorted(file for file in files if _NUMBERED.fullmatch(file.stem.partition("-")[2]))
 
     def _segments(self, end: End | None) -> None:
         database = self._database
@@ -274,7 +273,7 @@ class RecordedRun:
         self._database.execute(query_tables.WINDOW)
 
     def _drop_unsent(self) -> None:
-        """Drop all rows if elements were dequeued but not sent: rows are missing."""
+        """Drop all rows if a channel has more dequeued than sent elements: rows are missing."""
         if self._database.rows(query_tables.UNSENT):
             self.problems.append(
                 "more elements were dequeued than sent: rows are missing, all are left out"
@@ -285,7 +284,7 @@ class RecordedRun:
             )
 
     def _drop_misfits(self) -> None:
-        """Drop the last states if units wait for other units' channels."""
+        """Drop the last states if ``waiting`` does not fit them, as ``UNFIT`` explains."""
         if not self.has_state or not self._database.rows(query_tables.UNFIT):
             return
         self.problems.append("states and waiting do not fit together, they are left out")
@@ -302,7 +301,7 @@ class RecordedRun:
         self._database.execute("COMMIT")
 
     def _last(self, name: str, table: str) -> None:
-        """Make ``table`` of the last file ``name``, or an empty one."""
+        """Make ``table`` from the last file ``name``; an empty table without a file."""
         states = self._numbered("states")
         file = self.folder / (states[-1].name if states else "").replace("states", name)
         if states and os.path.lexists(file):
@@ -315,7 +314,7 @@ class RecordedRun:
                 return
         elif name == "states":
             self.has_state = False
-        columns = ", ".join(f'"{column}" {each.type}' for column, each in FORMS[name].items())
+        columns = ", ".join(f'"{column}" {form.type}' for column, form in FORMS[name].items())
         self._database.execute(f"CREATE TABLE {table} ({columns})")
 
 

@@ -32,9 +32,10 @@ def record_in(trace: RecordedRun) -> Record:
 
 
 def stopped_in(trace: RecordedRun) -> tuple[Record, tuple[int, ...]]:
-    """Return the record of a deadlocked run with the awaited operations, and their units.
+    """Return the record of a deadlocked run with its awaited operations, and their units.
 
-    A unit that waits for any of several channels, or for a memory, has no such operation.
+    The awaited operation of a unit is the send or receive that it waits for. A unit that waits for
+    any of several channels, or for a memory, has none.
     """
     if trace.status != "deadlock":
         raise _ended_otherwise(trace, "expected a completed or deadlocked run")
@@ -50,21 +51,20 @@ def stopped_in(trace: RecordedRun) -> tuple[Record, tuple[int, ...]]:
         sent[channel] += kind == e.SEND
         worked = 0 if unit in events else max(0, since - clock)
         events.setdefault(unit, []).append((channel << e.SHIFT | kind, worked))
-    at = [int(record.first[unit + 1]) for unit, its in sorted(events.items()) for _ in its]
-    rows = [row for _, its in sorted(events.items()) for row in its]
-    counts = np.bincount(
-        [unit for unit, its in events.items() for _ in its], minlength=len(record.units)
-    )
-    found = replace(
+    rows = [(unit, *event) for unit, awaited in sorted(events.items()) for event in awaited]
+    units, codes, cycles = np.array(rows, np.int64).reshape(-1, 3).T
+    inserted = np.stack([codes, cycles], 1)
+    counts = np.bincount(units, minlength=len(record.units))
+    awaiting = replace(
         record,
-        events=np.insert(record.events, at, rows, axis=0) if rows else record.events,
+        events=np.insert(record.events, record.first[units + 1], inserted, axis=0),
         first=record.first + np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         channels=tuple(
             structs.replace(channel, elements=count)
             for channel, count in zip(record.channels, sent, strict=True)
         ),
     )
-    return found, tuple(sorted(events))
+    return awaiting, tuple(sorted(events))
 
 
 def _ended_otherwise(trace: RecordedRun, expected: str) -> ConfigurationError:
@@ -100,7 +100,7 @@ def _record_in(trace: RecordedRun) -> Record:
 
 
 def _fits(record: Record) -> bool:
-    """Whether the record has all slots and elements that its events use."""
+    """Whether the record has all slots and all elements that its events use."""
     code, amount = record.events.T
     arrives = code & e.KIND == e.ARRIVAL
     elements = record.elements[code[arrives] >> e.SHIFT]

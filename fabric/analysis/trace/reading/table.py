@@ -56,7 +56,7 @@ class Table(Shown):
         return self._of_rows(lambda rows: rows.limit(first).fetchall())
 
     def numpy(self) -> dict[str, np.ndarray]:
-        """Return the columns as numpy arrays; one with nulls is masked."""
+        """Return the columns as numpy arrays; a column with nulls is a masked array."""
         return self._of_rows(lambda rows: rows.fetchnumpy())
 
     def df(self) -> Any:
@@ -106,12 +106,12 @@ class Table(Shown):
         return self._refusing(run)
 
     def _check(self, _: duckdb.DuckDBPyConnection) -> None:
-        found = [statement.type.name for statement in duckdb.extract_statements(self._sql)]
-        if len(found) != 1:
-            raise duckdb.Error(counted(len(found), "statement"))
-        if found[0] not in _READING:
-            what = found[0].replace("_", " ")
-            raise duckdb.Error(f"{what} returns no rows, and a trace is read-only")
+        kinds = [statement.type.name for statement in duckdb.extract_statements(self._sql)]
+        if len(kinds) != 1:
+            raise duckdb.Error(counted(len(kinds), "statement"))
+        if kinds[0] not in _READING:
+            kind = kinds[0].replace("_", " ")
+            raise duckdb.Error(f"{kind} returns no rows, and a trace is read-only")
 
     def _refusing(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         try:
