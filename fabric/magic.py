@@ -90,12 +90,12 @@ def _program(assigned: dict[str, Any], parameters: tuple[str, ...]) -> Loaded:
         cell.__file__ = build.__code__.co_filename
         vars(cell)["build"] = build
         return wired(cell, parameters, Hardware())
-    programs = [each for each in assigned.values() if isinstance(each, Program)]
+    programs = [value for value in assigned.values() if isinstance(value, Program)]
     if len(programs) != 1:
         raise ProgramError(
             f"%%fabric: the cell has made {counted(len(programs), 'program')}: expected build(), "
             "or one `with Program(...) as program`"
         )
     if parameters:
-        raise ProgramError("%%fabric -p: the cell defines no build(): expected its parameters")
+        raise ProgramError("%%fabric -p: the cell defines no build(): expected no -p")
     return Loaded(programs[0], {})

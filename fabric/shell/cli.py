@@ -27,7 +27,7 @@ from fabric.messages.output import ExitStatus, flush_stdout, tell
 from fabric.messages.place import raising_place
 from fabric.messages.users_code import Interrupted, users_values
 from fabric.shell.groups import Group
-from fabric.shell.json_object import one_object, print_json
+from fabric.shell.json_object import allow_one_object, print_json
 from fabric.timing.machine.terminations import Terminations
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -125,7 +125,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     fields: dict[str, object] = {}  # of the JSON object, as far as they are known
-    one_object()
+    allow_one_object()
     terminations = Terminations()
     try:
         with terminations.handled(), users_values():

@@ -13,10 +13,10 @@ from fabric.messages.text import json_text
 from fabric.timing.machine.terminations import uninterrupted
 
 _objects: Final[list[str]] = []
-"""The object printed since the last call of ``one_object``."""
+"""The object printed since the last call of ``allow_one_object``."""
 
 
-def one_object() -> None:
+def allow_one_object() -> None:
     """Allow ``print_json`` to print its next object; later objects are dropped."""
     _objects.clear()
 

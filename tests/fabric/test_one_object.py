@@ -8,7 +8,7 @@ import sys
 import pytest
 from typing_extensions import override
 
-from fabric.shell.json_object import one_object, print_json
+from fabric.shell.json_object import allow_one_object, print_json
 from fabric.timing.machine.terminations import Terminations
 
 _OBJECT = {"status": "completed", "cycles": 42}
@@ -35,7 +35,7 @@ def test_first_signal_keeps_the_object_whole(
 ) -> None:
     stdout = _Interrupting(signals)
     monkeypatch.setattr(sys, "stdout", stdout)
-    one_object()
+    allow_one_object()
     with pytest.raises(KeyboardInterrupt), Terminations().handled():
         print_json(_OBJECT)
     if whole:

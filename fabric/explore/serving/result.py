@@ -20,10 +20,12 @@ _PERIODS: Final = 120
 
 _LONG_SECONDS: Final = 100
 
-_KNEE: Final = 2.0
+_KNEE_FACTOR: Final = 2.0
 """The largest mean wait at the knee, in multiples of the wait at the least load."""
 
-_LEGEND: Final = "Means and 99th percentiles: to the first token, a token, all of a request."
+_LEGEND: Final = (
+    "Means and 99th percentiles: time to the first token, per token, of a whole request."
+)
 _KEPT: Final = " kept/s: requests that meet the service level."
 _PREFIXES: Final = (1.0, ""), (1e-3, "m"), (1e-6, "\N{GREEK SMALL LETTER MU}")
 
@@ -103,7 +105,7 @@ class ServingResult(Result):
         knee = None
         for each in runs:
             mean = each.measures.time_to_first_token.mean
-            if idle is None or mean is None or mean > _KNEE * idle:
+            if idle is None or mean is None or mean > _KNEE_FACTOR * idle:
                 return knee
             knee = each.rate
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -160,33 +160,28 @@ class _Times(NamedTuple):
     last: NDArray[np.float64]
 
 
+@dataclass
 class _Group:
     """Replicas that step together."""
 
-    def __init__(
-        self,
-        requests: Requests,
-        server: Server,
-        times: _Times,
-        cost: StepCost,
-        replicas: Sequence[int],
-        scheduler: MakeScheduler,
-        on_completed: OnCompleted | None,
-    ) -> None:
-        self.steps: Final = Steps()
-        self.joules: float | None = 0.0
-        self._server: Final = server
-        self._times: Final = times
-        self._cost: Final = cost
-        self._on_completed: Final = on_completed
+    requests: Requests
+    server: Server
+    times: _Times
+    cost: StepCost
+    replicas: Sequence[int]
+    make_scheduler: MakeScheduler
+    on_completed: OnCompleted | None
+    steps: Steps = field(default_factory=Steps)
+    joules: float | None = 0.0
+
+    def __post_init__(self) -> None:
         with users_code(_SCHEDULER):
-            self._schedulers: Final = {each: scheduler(server) for each in replicas}
-        self._coming: Final = [
-            each for each in range(len(requests)) if each % server.replicas in self._schedulers
-        ]
-        self._arrivals: Final[list[float]] = requests.arrival_seconds.tolist()
-        self._prompts: Final[list[int]] = requests.prompt_tokens.tolist()
-        self._outputs: Final[list[int]] = requests.output_tokens.tolist()
+            self._schedulers = {each: self.make_scheduler(self.server) for each in self.replicas}
+        numbers, replicas = range(len(self.requests)), self.server.replicas
+        self._coming = [each for each in numbers if each % replicas in self._schedulers]
+        self._arrivals: list[float] = self.requests.arrival_seconds.tolist()
+        self._prompts: list[int] = self.requests.prompt_tokens.tolist()
+        self._outputs: list[int] = self.requests.output_tokens.tolist()
         self._next = 0
         self._left = len(self._coming)
 
@@ -196,7 +191,7 @@ class _Group:
 
     def run(self) -> None:
         schedulers = list(self._schedulers.values())
-        overlaps = self._server.async_scheduling
+        overlaps = self.server.async_scheduling
         now = free = 0.0  # now: a step is scheduled; free: the step before has ended
         under_way: list[Batch] | None = None
         while self._left:
@@ -218,11 +213,11 @@ class _Group:
             under_way, free = planned if overlaps else None, end
 
     def _take(self, now: float) -> None:
-        coming, replicas = self._coming, self._server.replicas
+        coming, replicas = self._coming, self.server.replicas
         while self._next < len(coming) and self._arrivals[coming[self._next]] <= now:
             number = coming[self._next]
             self._next += 1
-            self._times.taken[number] = now
+            self.times.taken[number] = now
             request = Request(number, self._prompts[number], self._outputs[number])
             with users_code(_SCHEDULER):
                 self._schedulers[number % replicas].add(request)
@@ -231,7 +226,7 @@ class _Group:
         self, now: float, start: float, batches: list[Batch], schedulers: Sequence[Scheduler]
     ) -> float:
         with users_code("the cost of steps"):
-            cost = self._cost.cost(batches)
+            cost = self.cost.cost(batches)
         if not 0 < cost.seconds < math.inf:
             raise ConfigurationError(
                 f"a step of {counted(sum(each.tokens for each in batches), 'token')} costs "
@@ -243,22 +238,22 @@ class _Group:
         self.steps.add(start, cost, batches, schedulers)
         for batch in batches:
             for request in batch.begun:
-                if math.isnan(self._times.begun[request.number]):
-                    self._times.begun[request.number] = now
+                if math.isnan(self.times.begun[request.number]):
+                    self.times.begun[request.number] = now
         return start + cost.seconds
 
     def _end(self, batches: list[Batch], now: float, schedulers: Sequence[Scheduler]) -> None:
         for batch, scheduler in zip(batches, schedulers, strict=True):
             for request in batch.firsts:
-                self._times.first[request.number] = now
+                self.times.first[request.number] = now
             for request in batch.lasts:
-                self._times.last[request.number] = now
+                self.times.last[request.number] = now
                 with users_code(_SCHEDULER):
                     scheduler.finish(request)
                 self._left -= 1
-                if self._on_completed is not None and not self._left % _REPORT_EVERY:
+                if self.on_completed is not None and not self._left % _REPORT_EVERY:
                     with users_code("on_completed"):
-                        self._on_completed(int((~np.isnan(self._times.last)).sum()))
+                        self.on_completed(int((~np.isnan(self.times.last)).sum()))
 
     def _wait(self, now: float) -> float:
         if self._next == len(self._coming):

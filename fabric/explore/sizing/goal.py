@@ -110,7 +110,7 @@ class Task:
         return sum(case.runs for case in self.cases)
 
     @property
-    def now(self) -> Depths:
+    def wired_depths(self) -> Depths:
         """The depths of the wired program, clipped to the range of each variable."""
         depths = self.cases[0].depths
         return tuple(

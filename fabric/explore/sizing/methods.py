@@ -41,33 +41,35 @@ class NearestError(Exception):
 
 
 class _Best:
+    """The latest depths that kept the goal in runs, and their runs."""
+
     def __init__(self, task: Task) -> None:
         self._task: Final = task
         self.problem: Final = task.problem(task.unbounded)
         events = sum(len(record.events) for record in task.unbounded)
-        self.left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
+        self.runs_left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
         self._tried_cycles: Final[list[list[int | None]]] = []
         problem = self.problem
-        proposed = {problem.least, task.now, high_water(problem)}
+        proposed = {problem.least, task.wired_depths, high_water(problem)}
         if any(record.shares_links for record in task.unbounded):
             # A record has no waits for links, and so too few slots in use.
             proposed.add(sized_at_most(problem, lambda retimer: np.diff(retimer.base)))
         for depths in sorted(proposed, key=problem.cost_of):
-            if self.takes(depths):
+            if self.accepts(depths):
                 return
         of_inputs = zip(*self._tried_cycles, strict=True)
         raise NearestError(
             [min((x for x in cycles if x is not None), default=None) for cycles in of_inputs]
         )
 
-    def takes(self, depths: Depths) -> bool:
+    def accepts(self, depths: Depths) -> bool:
         if self._task.known_cycles(depths) is None:
-            self.left -= 1
+            self.runs_left -= 1
         runs = self._task.run(depths)
         self._tried_cycles.append([None if ran is None else ran.cycles for ran in runs])
         if not self._task.keeps(runs):
             return False
-        self.depths, self.ran = depths, [ran for ran in runs if ran is not None]
+        self.depths, self.runs = depths, [ran for ran in runs if ran is not None]
         return True
 
 
@@ -76,18 +78,18 @@ def validated(task: Task, method: Method) -> tuple[Depths, int]:
     best = _Best(task)
     cost_of = best.problem.cost_of
     evaluations = 0
-    while best.left > 0:
-        oracle = Oracle(task.problem([each.record for each in best.ran]))
+    while best.runs_left > 0:
+        oracle = Oracle(task.problem([each.record for each in best.runs]))
         proposed = proposal(method, oracle, lower_bounds(oracle)).depths
         evaluations += oracle.evaluations
         before = cost_of(best.depths)
         if cost_of(proposed) >= before:
             break
-        if not best.takes(proposed):
+        if not best.accepts(proposed):
             _take_some(best, proposed)
         if cost_of(best.depths) >= before:
             break
-    while best.left > 0 and _lowered(best):
+    while best.runs_left > 0 and _lowered(best):
         pass
     return best.depths, evaluations
 
@@ -97,8 +99,8 @@ def _lowered(best: _Best) -> bool:
     problem, before = best.problem, best.depths
     above = [at for at, depth in enumerate(before) if depth > problem.least[at]]
     for at in sorted(above, key=lambda each: (-problem.cost_at(each, before[each]), each)):
-        while best.left > 0 and best.depths[at] > problem.least[at]:
-            if not best.takes(with_depth(best.depths, at, best.depths[at] - 1)):
+        while best.runs_left > 0 and best.depths[at] > problem.least[at]:
+            if not best.accepts(with_depth(best.depths, at, best.depths[at] - 1)):
                 break
     return best.depths != before
 
@@ -112,11 +114,11 @@ def _take_some(best: _Best, proposed: Depths) -> None:
     ]
     order = [at for at in sorted(range(len(saved)), key=lambda at: (-saved[at], at)) if saved[at]]
     enough, too_many = 0, len(order)
-    while best.left > 0 and too_many - enough > 1:
+    while best.runs_left > 0 and too_many - enough > 1:
         middle = (enough + too_many) // 2
         taken = set(order[:middle])
         depths = [proposed[at] if at in taken else depth for at, depth in enumerate(start)]
-        if best.takes(tuple(depths)):
+        if best.accepts(tuple(depths)):
             enough = middle
         else:
             too_many = middle

@@ -42,10 +42,10 @@ ENDED: Final[Mapping[Status, str]] = {
     "wrong": "ran to its end with a wrong result",
     "unjudged": "ran to its end and cannot be judged",
     "deadlock": "deadlocked",
-    "livelock": "ran without getting anything done",
+    "livelock": "ran without progress",
     "error": "failed while it ran",
     "refused": "was refused before it ran",
-    "timeout": "was given up",
+    "timeout": "exceeded its time limit",
     "lost": "lost its worker",
     "pruned": "was proved to be dominated, and did not run",
     "infeasible": "was proved to break a condition, and did not run",
@@ -134,9 +134,9 @@ class Outcome:
         reason: why the numbers are missing or wrong.
         code: the kind of the deadlock or livelock, as its report names it.
         wall_seconds: time of the run on the host.
-        executed: SHA-256 of each file that the program executed. The program's own file has the
-            name "", other modules their paths from its folder without a suffix; None if a module
-            was looked for there and not found. Empty if unknown.
+        executed: SHA-256 of each file that the program executed; empty if unknown. The program's
+            own file has the name "". A module has its path in the folder of the program, without a
+            suffix, and None if there is no such file.
     """
 
     index: int

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 Method: TypeAlias = Literal["tpe", "nsga2", "random"]
 """Tree-structured Parzen estimator, non-dominated sorting genetic algorithm, or uniform draws."""
 
-_REPEATS: Final = 5
-_DRAWN_FOR_A_RUN: Final = 10
+_SAMPLER_DRAWS: Final = 5
+_MOST_DRAWS_PER_RUN: Final = 10
 _POPULATION: Final = (10, 50)
 _GENERATIONS: Final = 5
-_TRIES: Final = 1000
+_RANDOM_DRAWS: Final = 1000
 _PRODUCT: Final = "product"
 
 
@@ -148,11 +148,11 @@ class SearchSession(StudySession):
         known = self.outcomes.keys() | self._under_way.keys() | self._elsewhere
         points = self._search.points
         new = len(known) < len(self.study.space)
-        return new and ran < points and len(begun) < points * _DRAWN_FOR_A_RUN
+        return new and ran < points and len(begun) < points * _MOST_DRAWS_PER_RUN
 
     def _draw(self) -> tuple[int, Trial | None]:
         space = self.study.space
-        for _ in range(_REPEATS):
+        for _ in range(_SAMPLER_DRAWS):
             number = len(self.history.get_trials(deepcopy=False))
             self.history.sampler = self._sampler(number)
             trial = self.history.ask()
@@ -161,7 +161,7 @@ class SearchSession(StudySession):
                 return index, trial
             self._end(trial, index, self.outcomes.get(index))
         chance = random.Random(f"{self._search.seed} {number}")
-        drawn = (chance.randrange(len(space)) for _ in range(_TRIES))
+        drawn = (chance.randrange(len(space)) for _ in range(_RANDOM_DRAWS))
         return next(filter(self._is_new, itertools.chain(drawn, range(len(space))))), None
 
     def _is_new(self, index: int) -> bool:

@@ -55,8 +55,8 @@ class Database:
             missing = [each for each in (self.runs, self.claims) if each.name not in names]
             if names and len(missing) == 2:
                 raise ConfigurationError(
-                    f"{self._title} is a database of something else, with {_some(names)}: expected "
-                    "an empty one, or one of a study"
+                    f"{self._title} is a database of something else, with {_tables_text(names)}: "
+                    "expected an empty one, or one of a study"
                 )
             for table in missing:
                 with self._engine.begin() as connection:
@@ -152,6 +152,6 @@ def _tables() -> tuple[Table, Table]:
     return runs, claims
 
 
-def _some(tables: list[str]) -> str:
+def _tables_text(tables: list[str]) -> str:
     shown = ", ".join(tables[:3])
     return f"tables {shown}, ..." if len(tables) > 3 else f"tables {shown}"

@@ -135,7 +135,7 @@ class LocalWorkers(ThreadedWorkers):
     """
 
     def __init__(self, slots: int, timeout_seconds: float | None) -> None:
-        super().__init__(slots, timeout_seconds, _leave_ctrl_c)
+        super().__init__(slots, timeout_seconds, _block_ctrl_c)
         # Forked from a small process that has one thread and has imported all modules.
         self._context: Final = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_IMPORTED)
@@ -257,7 +257,7 @@ def _answer_or_error(function: Callable[[Job], Answer], job: Job) -> Answer | Ba
         return error
 
 
-def _leave_ctrl_c() -> None:
+def _block_ctrl_c() -> None:
     # A terminal sends Ctrl-C to all processes; only the parent handles it. Processes that this
     # thread starts inherit the blocked signal.
     with _CHILDREN, _safe_path():

@@ -140,8 +140,8 @@ _SQL_TYPES: Final = {
     "reason": "VARCHAR",
 }
 
-_LARGEST: Final = 2**63
-_DECIMALS: Final = 10**38
+_BIGINT_END: Final = 2**63
+_DECIMAL_END: Final = 10**38
 
 Column = tuple[str, str, list[object]]
 """Name, SQL type, and a value for each point."""
@@ -246,10 +246,10 @@ def _type_of(values: Sequence[object]) -> str:
     whole = [each for each in values if isinstance(each, int)]
     largest = max(map(abs, whole), default=0)
     if kinds == {int}:
-        if largest < _LARGEST:
+        if largest < _BIGINT_END:
             return "BIGINT"
-        return "DECIMAL(38, 0)" if largest < _DECIMALS else "VARCHAR"
-    exact = all(float(each) == each for each in whole) if largest < _DECIMALS else False
+        return "DECIMAL(38, 0)" if largest < _DECIMAL_END else "VARCHAR"
+    exact = all(float(each) == each for each in whole) if largest < _DECIMAL_END else False
     return "DOUBLE" if kinds <= {int, float} and exact else "VARCHAR"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fabric.explore.study.space import Scalar
     from fabric.explore.study.written.pictures import Pictures
 
-_SHARED: Final = ("common", "watching", "table")
+_SHARED_SCRIPTS: Final = ("common", "watching", "table")
 _ROWS: Final = 50
 _REASONS: Final = 20
 
@@ -30,7 +30,7 @@ def page_html(result: StudyResult, pictures: Pictures) -> str:
     best = [*front_sheet(result, _ROWS)] or [Title("The front")]
     front = [Drawing(partial(titled, each)) for each in pictures.made if each.name == "front"]
     others = [each for each in pictures.made if each.name != "front"]
-    scripts = [*(part(f"script/{name}.js") for name in _SHARED), own_part("script/main.js")]
+    scripts = [*(part(f"script/{name}.js") for name in _SHARED_SCRIPTS), own_part("script/main.js")]
     return filled(
         own_part("page.html"),
         {

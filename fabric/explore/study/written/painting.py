@@ -60,8 +60,8 @@ _DARK: Final = (
 )
 """A picture on dark paper: light and dark are exchanged, hues stay."""
 
-_SLANT: Final = 30
-_LABELS_APART: Final = 6
+_SLANT_DEGREES: Final = 30
+_LABEL_GAP_PIXELS: Final = 6
 
 _WIDE: Final = 8.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
@@ -117,7 +117,7 @@ def _slanted(figure: Figure) -> bool:
     for axes in figure.axes:
         labels = shown_labels(axes)
         boxes = sorted(tuple(each.get_window_extent().extents) for each in labels)
-        if any(right[0] < left[2] + _LABELS_APART for left, right in pairwise(boxes)):
+        if any(right[0] < left[2] + _LABEL_GAP_PIXELS for left, right in pairwise(boxes)):
             slanted = True
             _slant(axes, labels, 1.2 * float(labels[0].get_fontsize()) * figure.dpi / 72)
     return slanted
@@ -126,9 +126,9 @@ def _slanted(figure: Figure) -> bool:
 def _slant(axes: Axes, labels: Sequence[Text], height: float) -> None:
     """Slant ``labels``, or turn them upright and hide those that overlap; ``height`` in pixels."""
     places = [axes.transData.transform((each.get_position()[0], 0))[0] for each in labels]
-    apart = height / math.sin(math.radians(_SLANT))
+    apart = height / math.sin(math.radians(_SLANT_DEGREES))
     fits = all(right - left >= apart for left, right in pairwise(places))
-    axes.tick_params(axis="x", rotation=_SLANT if fits else 90)
+    axes.tick_params(axis="x", rotation=_SLANT_DEGREES if fits else 90)
     vertical, shown = "baseline" if fits else "center", -math.inf
     for place, text in zip(places, labels, strict=True):
         text.set(

@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from fabric.explore.study.result import StudyResult
     from fabric.explore.study.space import Scalar
 
-_NAMED: Final = 12
-_PAIRS_APART: Final = 36.0
+_MOST_NAMED: Final = 12
+_NAME_GAP_PIXELS: Final = 36.0
 _PAIR_INCHES: Final = 3.6
 _PANEL_INCHES: Final = (3.1, 2.6)
-_ABREAST: Final = 4
+_PANELS_IN_A_ROW: Final = 4
 _AXIS_INCHES: Final = 1.7
-_APART: Final = 0.06
-_VALUES: Final = 12
+_TICK_GAP: Final = 0.06
+_MOST_TICKS: Final = 12
 
 
 def front_caption(result: StudyResult) -> str:
     pruned = sum(each.status == "pruned" for each in result.outcomes)
-    named = " Points are numbered if there is room." if len(result.front) <= _NAMED else ""
+    named = " Points are numbered if there is room." if len(result.front) <= _MOST_NAMED else ""
     crosses = (
         f" Crosses are the lower bounds of {counted(pruned, 'point')} proved to be dominated, "
         "without a run."
@@ -112,7 +112,7 @@ def _pair_panel(result: StudyResult, axes: Axes, across: str, up: str) -> None:
     metric_axis(axes.xaxis, across, [each[0] for each in shown])
     metric_axis(axes.yaxis, up, [each[1] for each in shown])
     axes.margins(x=0.06, y=0.08)
-    if len(on_front) <= _NAMED:
+    if len(on_front) <= _MOST_NAMED:
         _name(axes, on_front)
 
 
@@ -121,7 +121,7 @@ def _name(axes: Axes, points: Mapping[int, Sequence[float]]) -> None:
     named: list[Sequence[float]] = []
     for index, (x, y) in points.items():
         place = axes.transData.transform((x, y)).tolist()
-        if all(math.dist(place, other) > _PAIRS_APART for other in named):
+        if all(math.dist(place, other) > _NAME_GAP_PIXELS for other in named):
             named.append(place)
             axes.annotate(
                 str(index),
@@ -158,7 +158,7 @@ def effects_caption(result: StudyResult) -> str:
 def draw_effects(result: StudyResult, figure: Figure) -> None:
     names = varying(result.study.space.values)
     metrics = result.study.objectives
-    blocks = [names[at : at + _ABREAST] for at in range(0, len(names), _ABREAST)]
+    blocks = [names[at : at + _PANELS_IN_A_ROW] for at in range(0, len(names), _PANELS_IN_A_ROW)]
     rows = [(name, block) for block in blocks for name in metrics]
     width, height = _PANEL_INCHES
     across = len(blocks[0])
@@ -281,7 +281,7 @@ def _parameter(result: StudyResult, runs: Sequence[Outcome], name: str) -> _Coor
         run.index: places[keyed(run.setting[name]) if name in run.setting else _UNSET]
         for run in runs
     }
-    step = -(-len(texts) // _VALUES)
+    step = -(-len(texts) // _MOST_TICKS)
     ticks = [(places[key], text) for key, text in texts.items()]
     return _Coordinate(_broken(visible(name), "._"), heights, ticks[::step])
 
@@ -305,7 +305,7 @@ def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
     between = [
         each for each in locator(ends, few=False).tick_values(least, most) if least < each < most
     ]
-    apart = [each for each in between if _APART < height(each) < 1 - _APART]
+    apart = [each for each in between if _TICK_GAP < height(each) < 1 - _TICK_GAP]
     ticks = [(height(value), number_text(value)) for value in (*ends, *map(float, apart))]
     heights = {index: height(value) for index, value in values.items()}
     return _Coordinate(title, heights, ticks)
