@@ -17,7 +17,6 @@ class Shown:
     __slots__ = ()
 
     def sheet(self) -> Sheet:
-        """Yield the parts from top to bottom."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:

@@ -73,7 +73,6 @@ def logger_of(log: Log, caller: str, run: str) -> BindableLogger:
 
 
 def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
-    """Log an event of ``fabric.messages.vocabulary`` at its level."""
     method: Callable[..., object] = getattr(logger, LEVELS.get(event, "debug"))
     method(event, **fields)
 

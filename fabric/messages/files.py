@@ -24,15 +24,13 @@ def open_given(path: Path) -> BufferedReader:
 
     Pipes and devices are refused: they may block, and cannot be read a second time.
     """
-    opened = open(path, "rb", opener=_nonblocking)  # noqa: SIM115 - for the caller
+    opened = open(  # noqa: SIM115 - for the caller
+        path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+    )
     if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         return opened
     opened.close()
     raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
-
-
-def _nonblocking(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NONBLOCK)
 
 
 _MOST_BYTES_OF_JSON: Final = 128_000_000

@@ -32,8 +32,6 @@ class Snapshot:
 
 
 class Progress:
-    """A line at the bottom of a terminal, which is erased at the end of the run."""
-
     def __init__(
         self, console: Console, *, seconds: Callable[[], float] = time.perf_counter
     ) -> None:

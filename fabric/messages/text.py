@@ -107,7 +107,6 @@ def plural(noun: str) -> str:
 
 
 def a_or_an(noun: str) -> str:
-    """Return ``noun`` with its article."""
     return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
 
 

@@ -1,6 +1,6 @@
-"""Comparison of metrics known before a run with measured values.
+"""Compares metrics, which are computed before a run, with measured values.
 
-Symbols of sizes are bound by counting the elements of channels.
+The sizes of symbols are computed from the numbers of elements in channels.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def check_assumptions(
 ) -> None:
     """Refuse assumed shapes that differ from the measured sizes.
 
-    ``assumed`` are ends of channels that have recorded the sizes of single groups.
+    ``assumed`` are ends of channels, which have recorded the sizes of single groups.
     """
     for sink in assumed:
         sink.finish()
@@ -101,7 +101,7 @@ def check_assumptions(
             for size in sink.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
                     claim.refuse(size, expected)
-    # Groups of ragged sizes are counted together; operators compare them one by one.
+    # Ragged sizes are compared in total; operators compare those of single groups.
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         if not edge.claims:
             continue
@@ -130,7 +130,10 @@ def _is_exact(stream: StreamType, expected: int, guessed: frozenset[Symbol]) -> 
 
 
 def _depends_on_means(stream: StreamType, guessed: frozenset[Symbol]) -> bool:
-    """Whether an expected count is a product of means, which may differ from the mean product."""
+    """Whether an expected count is a product of means, which may differ from the mean product.
+
+    Guessed sizes are treated like means.
+    """
     symbols = [symbol for dim in stream.shape for symbol in free_symbols(dim)]
     return sum(map(is_ragged, symbols)) > 1 or not guessed.isdisjoint(symbols)
 
@@ -150,7 +153,7 @@ def _difference_text(row: Compared, exact: bool) -> str | None:
 
 
 def _has_ragged_tiles(plan: Plan) -> bool:
-    """Whether tiles have ragged sizes, with different means in the parts of a stream."""
+    """Whether tiles have ragged sizes, whose mean may differ in parts of a stream."""
     values = {
         id(value): value
         for node in plan.nodes
@@ -164,10 +167,11 @@ class Measured(NamedTuple):
     """The sizes of a run.
 
     Attributes:
-        sizes: of every symbol; of a ragged one, the mean over groups. A size that no channel shows
-            is as the program binds it, or 0.
-        guessed: symbols that occur only in a product, and symbols derived from these.
-        shown: symbols with a size that the channels determine.
+        sizes: the size of each symbol; for a ragged symbol, the mean over groups. A size that no
+            channel determines is as the program binds it, or 0.
+        guessed: symbols that occur only in products with other unknown symbols, and symbols
+            derived from these.
+        shown: symbols whose size the channels determine.
     """
 
     sizes: dict[Symbol, Size]
@@ -181,7 +185,7 @@ class _ChannelCount(NamedTuple):
 
 
 def measured_sizes(plan: Plan, state: RunState) -> Measured:
-    """Count what the channels of a run of ``plan`` carried."""
+    """Return the sizes that follow from the elements in the channels of a run."""
     program = plan.program
     bound = followed(program.sizes, program)
     learned = _Learned(bound)
@@ -194,8 +198,8 @@ def measured_sizes(plan: Plan, state: RunState) -> Measured:
         for dim in learned.unknown(type_.shape):
             for symbol in free_symbols(dim):
                 sizes.setdefault(symbol, bound.get(symbol, 0))
-    # No channel counts sizes inside of buffers and tiles. A stream of selected or repeated groups
-    # gets the mean size over all groups.
+    # Channels do not show sizes inside buffers and tiles. For a stream of selected or repeated
+    # groups, the mean size over all groups is taken.
     for symbol, of_all in program.renewed.items():
         if symbol not in sizes and free_symbols(of_all) <= sizes.keys():
             sizes[symbol] = Substitution(sizes).dim(of_all)
@@ -212,7 +216,7 @@ def _channel_counts(plan: Plan, state: RunState) -> tuple[list[_ChannelCount], l
         carried.append(_ChannelCount(edge.type.shape, channel.taken))
         stream = edge.consumer.inputs[edge.input]
         if isinstance(stream, Feedback):
-            # The reader has the declared shape.
+            # The reader has the shape that the Feedback declares.
             carried.append(_ChannelCount(stream.shape, channel.taken))
         elif edge.claims:
             claimed.append(_ChannelCount(stream.shape, channel.taken))
@@ -220,7 +224,7 @@ def _channel_counts(plan: Plan, state: RunState) -> tuple[list[_ChannelCount], l
 
 
 class _Learned(LearnedSizes):
-    """Sizes of symbols learned from channels; ``guessed`` as in ``Measured``."""
+    """Sizes of symbols, computed from channels; ``guessed`` as in ``Measured``."""
 
     def __init__(self, bound: Mapping[Symbol, Size]) -> None:
         super().__init__()
@@ -228,21 +232,21 @@ class _Learned(LearnedSizes):
         self.guessed: Final[set[Symbol]] = set()
 
     def from_channels(self, channels: list[_ChannelCount], claimed: list[_ChannelCount]) -> None:
-        """Learn from channels, then from assumed shapes.
+        """Compute sizes from channels, then from channels with assumed shapes.
 
-        If no channel determines two unknown sizes of a shape, ``choose`` guesses one.
+        If no channel separates two unknown sizes of a product, ``choose`` guesses one.
         """
         while channels:
-            waiting = [each for each in channels if not self.learn(each)]
+            waiting = [channel for channel in channels if not self.learn(channel)]
             if len(waiting) == len(channels):
-                unsettled = [each for each in claimed if not self.learn(each)]
+                unsettled = [channel for channel in claimed if not self.learn(channel)]
                 if len(unsettled) == len(claimed) and not self.choose(waiting):
                     break
                 claimed = unsettled
             channels = waiting
 
     def learn(self, channel: _ChannelCount) -> bool:
-        """Learn from a channel; return whether it is exhausted."""
+        """Compute a size from a channel; return whether the channel has no further information."""
         if not self.unknown(channel.shape):
             return True
         learned = self.bind(*channel)
@@ -251,7 +255,7 @@ class _Learned(LearnedSizes):
         return learned is not None
 
     def choose(self, channels: list[_ChannelCount]) -> bool:
-        """Guess an unknown size of a shape with elements: as the program binds it, or 1."""
+        """Guess an unknown size of a shape with elements: the size that the program binds, or 1."""
         for shape, elements in channels:
             unknown = self.unknown(shape)
             symbols = [dim for dim in unknown if isinstance(dim, Symbol)]

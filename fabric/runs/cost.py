@@ -41,7 +41,7 @@ class Cost(Result):
     """The sum of several runs, each multiplied by the number of runs that it represents.
 
     Attributes:
-        seconds, joules: None if unknown for a part.
+        seconds, joules: None if unknown for one of the parts.
         joules_by_cause: None if nothing has a price; a cause without a price has None.
         tokens, token_phase: as the programs state them.
     """
@@ -67,37 +67,36 @@ class Cost(Result):
         """
         if not reports:
             refuse("Cost.of is given nothing: expected reports")
-        for each in reports:
-            if not isinstance(each, Report):
-                refuse(f"Cost.of is given {found_text(each)}: expected reports")
-            if each.status != "completed":
-                refuse(f"Cost.of: {each.name} ended as {each.status}: expected completed")
-        counts = {(each.tokens, each.token_phase) for each in reports if each.tokens is not None}
+        for report in reports:
+            if not isinstance(report, Report):
+                refuse(f"Cost.of is given {found_text(report)}: expected reports")
+            if report.status != "completed":
+                refuse(f"Cost.of: {report.name} ended as {report.status}: expected completed")
+        with_tokens = [report for report in reports if report.tokens is not None]
+        counts = {(report.tokens, report.token_phase) for report in with_tokens}
         if len(counts) > 1:
             stated = ", ".join(
-                f"{each.name} {each.tokens:,} ({each.token_phase})"
-                for each in reports
-                if each.tokens is not None
+                f"{report.name} {report.tokens:,} ({report.token_phase})" for report in with_tokens
             )
             refuse(
                 f"Cost.of: programs state different tokens: {stated}: expected equal tokens of all "
                 "programs that state them"
             )
         tokens, phase = next(iter(counts), (None, None))
-        runs = [each.stands_for_runs or 1 for each in reports]
+        runs = [report.stands_for_runs or 1 for report in reports]
         pairs = list(zip(reports, runs, strict=True))
         sums = {
-            name: sum(getattr(each, name) * count for each, count in pairs)
+            name: sum(getattr(report, name) * count for report, count in pairs)
             for name in ("cycles", "off_chip_traffic_bytes", "hbm_bytes_moved", "flops")
         }
         return Cost(
             **sums,
             parts=tuple(
-                CostPart(each.name, count, each.cycles or 0, each.seconds, each.joules)
-                for each, count in pairs
+                CostPart(report.name, count, report.cycles or 0, report.seconds, report.joules)
+                for report, count in pairs
             ),
-            seconds=_summed([each.seconds for each in reports], runs),
-            joules=_summed([each.joules for each in reports], runs),
+            seconds=_summed([report.seconds for report in reports], runs),
+            joules=_summed([report.joules for report in reports], runs),
             joules_by_cause=_by_cause(reports, runs),
             tokens=tokens,
             token_phase=phase,
@@ -105,12 +104,12 @@ class Cost(Result):
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens per second of all parts; None without tokens or a clock."""
+        """Tokens per second of all parts; None if tokens or seconds are unknown."""
         return tokens_rate(self.tokens, self.seconds)
 
     @property
     def tokens_per_joule(self) -> float | None:
-        """Tokens per joule of all parts; None without tokens or joules."""
+        """Tokens per joule of all parts; None if tokens or joules are unknown."""
         return tokens_rate(self.tokens, self.joules)
 
     @property
@@ -119,7 +118,7 @@ class Cost(Result):
         return self.seconds if self.token_phase == "prefill" else None
 
     def as_json(self) -> JsonObject:
-        """Return plain data; ``parts`` are measured, other fields are sums over all runs."""
+        """Return plain data. ``parts`` are single runs, other fields are sums over all runs."""
         return asdict(self) | {
             "tokens_per_second": self.tokens_per_second,
             "tokens_per_joule": self.tokens_per_joule,
@@ -136,21 +135,22 @@ class Cost(Result):
         yield Title("Runs", ", each row for a single run")
         parts = []
         for part in self.parts:
-            prices = (each and f"{each:,.4g}" for each in (part.seconds, part.joules))
+            prices = (price and f"{price:,.4g}" for price in (part.seconds, part.joules))
             parts.append((part.name, part.runs, part.cycles, *prices))
         yield Rows(("run", "times", "cycles", "seconds", "joules"), parts, right=frozenset({3, 4}))
 
 
 def _summed(values: list[float | None], runs: list[int]) -> float | None:
-    known = [value * count for value, count in zip(values, runs, strict=True) if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    summands = [value * n for value, n in zip(values, runs, strict=True) if value is not None]
+    return sum(summands) if len(summands) == len(values) else None
 
 
 def _by_cause(reports: tuple[Report, ...], runs: list[int]) -> dict[str, float | None] | None:
-    # Causes without events cost nothing.
+    causes = dict.fromkeys(spending.cause for report in reports for spending in report.spent)
+    # In a run with prices, a cause without events has no energy.
     return {
         cause: _summed(
-            [(each.joules_by_cause or {cause: None}).get(cause, 0.0) for each in reports], runs
+            [(report.joules_by_cause or {cause: None}).get(cause, 0.0) for report in reports], runs
         )
-        for cause in dict.fromkeys(each.cause for report in reports for each in report.spent)
+        for cause in causes
     } or None

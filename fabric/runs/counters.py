@@ -1,4 +1,4 @@
-"""Counters and totals of a run, and values known before it."""
+"""Counters and totals of a run, and their comparison with values computed before it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UnitCounters:
-    """The cycles of a unit; they sum to the cycles of the run.
+    """The cycles of a unit, which sum to the cycles of the run.
 
     Attributes:
-        elements: values it dequeued.
+        elements: values that it dequeued.
         busy_cycles: charged for work.
         empty_cycles: waited for an element or the end of a stream.
         full_cycles: waited for a reader to take an element.
@@ -54,7 +54,6 @@ class UnitCounters:
 
     @property
     def stalled_cycles(self) -> int:
-        """Cycles of all waits."""
         waits: int = sum(getattr(self, cause.column) for cause in COUNTED) - self.busy_cycles
         return waits
 
@@ -65,7 +64,6 @@ class UnitCounters:
 
 
 def unit_families(units: Iterable[UnitCounters]) -> list[Family[UnitCounters]]:
-    """Return the families of ``units`` with the same operator and place."""
     return families(
         units, lambda unit: unit.name, lambda unit: (unit.operator, unit.file, unit.line)
     )
@@ -73,7 +71,7 @@ def unit_families(units: Iterable[UnitCounters]) -> list[Family[UnitCounters]]:
 
 @dataclass(frozen=True)
 class Compared:
-    """A quantity before and after a run; with ``at_most`` the measured one may be smaller."""
+    """An expected and a measured quantity. With ``at_most`` the measured one may be smaller."""
 
     what: str
     expected: int
@@ -82,13 +80,12 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Whether the run was as expected."""
         return self.measured <= self.expected if self.at_most else self.measured == self.expected
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Metrics before a run beside measured values; channels are in edge order."""
+    """Expected and measured totals, and the expected elements of channels, in edge order."""
 
     totals: tuple[Compared, ...] = ()
     channel_elements: tuple[int, ...] = ()
@@ -96,7 +93,7 @@ class Comparison:
 
 
 def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
-    """Return where each unit's cycles went, in node order; open waits last up to the end."""
+    """Return the counters of units, in node order; open waits last to the end of the run."""
     elements = [0] * len(state.units)
     columns = {cause: [0] * len(state.units) for cause in Cause}
     busy, empty, full, credit, hbm, capacity, idle = columns.values()
@@ -116,7 +113,7 @@ def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
             idle[number] -= state.cycles - wait.since_cycle
     flops = [(unit.flops or 0, unit.flops_per_cycle) for unit in state.units]
     amounts = zip(elements, *columns.values(), *zip(*flops, strict=True), strict=True)
-    # Positional: fifteen keywords take half as long again, for thousands of units.
+    # Positional, since fifteen keywords take 1.5 times as long, for thousands of units.
     return tuple(
         UnitCounters(unit.name, unit.operator, unit.kind, *unit.place, *numbers)
         for unit, numbers in zip(state.units, amounts, strict=True)
@@ -124,7 +121,7 @@ def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
 
 
 def channel_counters(state: RunState) -> tuple[ChannelState, ...]:
-    """Return the channels in edge order; waits that are open last up to the end."""
+    """Return the channels in edge order; open waits last to the end of the run."""
     counters = list(state.channels)
     for wait in open_waits(state):
         if wait is not None and wait.channel is not None:
@@ -135,11 +132,11 @@ def channel_counters(state: RunState) -> tuple[ChannelState, ...]:
 
 
 def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) -> JsonObject:
-    """Return the fields of a report that are sums over the machine."""
+    """Return the fields of a report that are totals of all units and memories."""
     paper, artifact = metrics.paper, metrics.artifact
     cycles, flops = state.cycles, state.flops
     allocated = sum(unit.flops_per_cycle for unit in state.units)
-    # The arbitrated memories answer before they have moved the last requests.
+    # Arbitrated memories may complete bursts before they have moved the last requests.
     used_bytes = min(paper.traffic_bytes, state.hbm_bytes_moved)
     peak_traffic = float(cycles * peak_bytes_per_cycle)
     return {
@@ -159,7 +156,7 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
 
 
 def warnings(state: RunState) -> tuple[str, ...]:
-    """Return a sentence for each channel with elements that its reader left over."""
+    """Return a sentence for each channel whose reader left elements over."""
     return tuple(
         f"FAB-D004: {channel.name}: {counted(channel.left_over, 'element')} "
         f"{'was' if channel.left_over == 1 else 'were'} left over: "

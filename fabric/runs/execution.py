@@ -52,7 +52,7 @@ class Execution:
 
     Attributes:
         expected: keeps the tiles of expected streams.
-        watch: notices livelocks.
+        watch: detects livelocks.
         log: discards events until the caller replaces it.
         state, status, counters: set by ``execute``.
     """
@@ -112,18 +112,17 @@ class Execution:
         self.machine: Machine = self._runner.machine
         self.watch = LivelockWatch(self.machine, settings.livelock_cycles)
 
-    def start_trace(self, folder: Path, head: JsonObject, tell: Callable[[str], object]) -> None:
-        """Start the trace, if enabled, in a new ``folder``; ``tell`` receives failures to write."""
-        self._trace = folder, head, tell
+    def start_trace(self, folder: Path, head: JsonObject, notify: Callable[[str], object]) -> None:
+        """Start the trace, if the settings ask for it; ``notify`` receives failures to write."""
+        self._trace = folder, head, notify
         self._start_recorder()
 
     def _start_recorder(self) -> None:
         if self._recorder is not None and self._trace is not None:
-            folder, head, tell = self._trace
-            self._recorder.start(folder, self.machine, head, tell)
+            folder, head, notify = self._trace
+            self._recorder.start(folder, self.machine, head, notify)
 
     def conclude_trace(self, report: Report) -> None:
-        """Add results of the report to the trace."""
         if self._recorder is not None:
             results = results_of(report) | {"on_chip_bytes": self.on_chip_bytes}
             self._recorder.conclude(results)
@@ -138,7 +137,7 @@ class Execution:
         self.wall_seconds = time.perf_counter() - start
         self.state = state_of(self.machine)
         if ending == "completed" and self.machine.failures.first is not None:
-            # A user's memory without counters.
+            # A user's memory failed to return its counters.
             ending = "error"
         self.counters = counters.unit_counters(self.state)
         self._log_ends(self.state, self.counters)
@@ -153,7 +152,7 @@ class Execution:
         ending = self._run_once()
         region = self.machine.region
         if region is not None and region.gave_up and not self._interrupts.seen:
-            # All operators run again as tasks; messages are not repeated.
+            # All operators run again as tasks. The log does not repeat its events.
             if self._recorder is not None:
                 self._recorder = self._recorder.restarted()
             self._build(compiles=False)
@@ -165,8 +164,8 @@ class Execution:
         runner = self._runner
         exact = exact_numbers(self.settings.exact)
         tracking = tracking_errors(self.functional and self.machine.plan.program.expects)
-        say = self.settings.notify or (lambda text: tell(f"fabric: {text}"))
-        with exact, tracking, watched(runner.watched, say):
+        notify = self.settings.notify or (lambda text: tell(f"fabric: {text}"))
+        with exact, tracking, watched(runner.watched, notify):
             return runner.run(
                 self._interrupts,
                 lambda: "livelock" if self.watch.moving else None,
@@ -179,10 +178,10 @@ class Execution:
             yield lambda: self._show(progress)
         if self._recorder is not None:
             yield self._recorder.run
-        for each in self.settings.observers:
-            if isinstance(each, Companion):
-                each.attach(self.machine, self._interrupts.come)
-                yield each.run
+        for observer in self.settings.observers:
+            if isinstance(observer, Companion):
+                observer.attach(self.machine, self._interrupts.come)
+                yield observer.run
 
     async def _show(self, progress: Progress) -> None:
         try:
@@ -199,7 +198,7 @@ class Execution:
             return
         self._logged_cycle = cycle
         state = state_of(self.machine)
-        # Units with a later clock may have ended before slower ones.
+        # Ends of units whose clocks are ahead are logged later, in the order of cycles.
         self._log_ends(state, counters.unit_counters(state), before=cycle)
         self.log.event("heartbeat", cycle, elements=state.elements, waiting=state.waiting)
         log_waits(self.log, state, cycle, self._logged_waits)
@@ -233,27 +232,28 @@ class Execution:
 
 
 def check_site_memory(plan: Plan) -> None:
-    """Refuse a plan that needs more on-chip memory on a site than the hardware states.
+    """Refuse a plan that needs more on-chip memory on a site than the hardware has.
 
-    Sizes that data decide count as 0.
+    Sizes that depend on data count as 0.
     """
     floor = plan.floor
     if floor is None or floor.mesh.site_bytes is None:
         return
-    # Few hardware files state it.
+    # Few hardware files state site_bytes.
     from fabric.analysis.symbolic.metrics import metrics_of
     from fabric.analysis.symbolic.substitution import Substitution
 
-    needs = [each.costs.on_chip_bytes for each in metrics_of(plan, Substitution({})).operators]
+    operators = metrics_of(plan, Substitution({})).operators
+    needs = [operator.costs.on_chip_bytes for operator in operators]
     for site, nodes in floor.units_at(plan.nodes):
         bytes_of = {node.name: needs[node.index] for node in nodes}
-        known = {name: need for name, need in bytes_of.items() if isinstance(need, int) and need}
-        needed = sum(known.values())
+        stated = {name: need for name, need in bytes_of.items() if isinstance(need, int) and need}
+        needed = sum(stated.values())
         if needed > floor.mesh.site_bytes:
             what = (
-                f"{', '.join(known)} at {[*site]}: together {counted(needed, 'byte')} of on-chip "
+                f"{', '.join(stated)} at {[*site]}: together {counted(needed, 'byte')} of on-chip "
                 f"memory: expected at most {floor.mesh.site_bytes:,}, as [network] site_bytes says"
             )
             if floor.stated is None:
                 raise ConfigurationError(what)
-            raise floor.stated.refuse(what, "units", next(iter(known)))
+            raise floor.stated.refuse(what, "units", next(iter(stated)))

@@ -1,4 +1,4 @@
-"""Pairs of the tiles that a stream carried and the tiles that its program expects."""
+"""Pairs the tiles that a stream carried with the tiles that the program expects."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ class SentTiles(Observer):
 
     @property
     def watches(self) -> bool:
-        """Whether any stream is expected."""
         return bool(self._edges)
 
     def watch(self, channel: Watched) -> Transferred | None:
-        """Return a function that keeps each element of ``channel`` if its stream is expected."""
         stream = self._edges.get(channel.number)
         if stream is None:
             return None
@@ -46,11 +44,10 @@ class SentTiles(Observer):
         self,
         channel: Watched,
         element: Element,
-        sent: Sent,  # noqa: ARG002 - the fact counts
-        seen: Stamp | None,  # noqa: ARG002 - the fact counts
-        cycle: int,  # noqa: ARG002 - the fact counts
+        sent: Sent,  # noqa: ARG002 - only the element is kept
+        seen: Stamp | None,  # noqa: ARG002 - only the element is kept
+        cycle: int,  # noqa: ARG002 - only the element is kept
     ) -> None:
-        """Keep an element that was sent, although its reader left it over."""
         if channel.number in self._edges:
             self.kept[self._edges[channel.number]].append(element)
 
@@ -60,7 +57,8 @@ class Pair(NamedTuple):
 
     Attributes:
         indices: the index of each found tile in its stream, outermost dimension first.
-        misfit: the first missing or extra tile, or tile of another size.
+        misfit: a sentence about the first tile that is missing, extra or of another size; None if
+            the tiles fit.
     """
 
     found: list[np.ndarray]
@@ -70,7 +68,7 @@ class Pair(NamedTuple):
 
 
 def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Place) -> Pair:
-    """Return the ``sent`` tiles beside the tiles expected at ``place``."""
+    """Return the ``sent`` tiles with the ``given`` tiles, which are expected at ``place``."""
     tiles = dict(_sent_tiles(sent, len(stream.shape)))
     leaves = dict(_leaves(stream, given, (), place))
     pair = Pair([_numbers(tile) for tile in tiles.values()], [*leaves.values()], [*tiles])
@@ -79,8 +77,8 @@ def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Plac
     trimmed = []
     for (index, tile), numbers, array in zip(tiles.items(), pair.found, pair.wanted, strict=True):
         shape, valid = np.shape(array), (tile.valid_rows, tile.valid_cols)
-        known = [size in sizes for size, *sizes in zip(shape, numbers.shape, valid, strict=False)]
-        if len(shape) != 2 or not all(known):
+        fits = [size in sizes for size, *sizes in zip(shape, numbers.shape, valid, strict=False)]
+        if len(shape) != 2 or not all(fits):
             size = " x ".join(map(str, shape)) or "one number"
             misfit = (
                 f"tile {list(index)} is {tile.rows} x {tile.cols}, valid {valid[0]} x {valid[1]}: "

@@ -23,7 +23,7 @@ from fabric.timing.state.run_state import UNEVALUATED, expected_of
 def grown_settings(
     explained: DeadlockReport, settings: Settings, notes: list[str]
 ) -> Settings | None:
-    """Return ``settings`` with the depths of the remedy, or None; add a sentence to ``notes``."""
+    """Return ``settings`` with the depths of the remedy, or None; ``notes`` get a sentence."""
     remedy = explained.remedy
     if remedy.capacity or remedy.initial:
         notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
@@ -43,14 +43,14 @@ def explain(
     status: Literal["deadlock", "livelock"],
     folder: Path | None = None,
 ) -> DeadlockReport:
-    """Explain a deadlock or livelock, search a remedy if the settings ask for it, write files."""
+    """Explain a deadlock or livelock, search for a remedy if it is wanted, and write files."""
     settings, machine = run.settings, run.machine
     state = run.state
     if status == "livelock":
-        # The position of moving elements differs between runs, and is not reported.
+        # The positions of moving elements differ between runs, and are not reported.
         circling = tuple(Circling(unit.index, place) for unit, place in machine.failures.circling)
-        found = Livelock(run.watch.cycles, run.watch.moving, circling)
-        report = explain_livelock(state, machine.plan, found)
+        livelock = Livelock(run.watch.cycles, run.watch.moving, circling)
+        report = explain_livelock(state, machine.plan, livelock)
         log_blocked(run.log, report, status, len(report.behind), None)
     else:
         described = settings.on_deadlock == "describe"
@@ -63,12 +63,15 @@ def explain(
         waited_for = channels_of(state, chain.from_iterable(stuck.cores))
         expected = expected_of(machine.plan, state, waited_for)
         if run.repeats > 1:
-            # Shapes state the elements of one input only.
-            expected = {n: each._replace(in_all=UNEVALUATED.in_all) for n, each in expected.items()}
+            # Shapes state the elements of a single input of the program.
+            expected = {
+                number: stream._replace(in_all=UNEVALUATED.in_all)
+                for number, stream in expected.items()
+            }
         report = describe_deadlock(state, stuck, expected, why_not)
         log_blocked(run.log, report, status, state.waiting, state.cycles)
         if folder is not None:
-            # The first result is written in case the search is killed.
+            # The explanation is kept even if the search is killed.
             write_files(folder, report)
         if not described:
             report = with_remedy(

@@ -30,15 +30,13 @@ OnDeadlock = Literal["report", "grow", "describe"]
 
 
 class Progress(Protocol):
-    """Shows the progress of a run."""
-
     async def run(self, snapshot: Callable[[], Snapshot]) -> None:
         """Show snapshots until cancelled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Described):
-    """Everything that decides the numbers of a run, except the program and its hardware.
+    """The options that decide the numbers of a run, besides the program and its hardware.
 
     Attributes:
         mode: ``timing`` or ``functional``; by default the mode that the program states.
@@ -47,13 +45,14 @@ class Options(Described):
             means wrong wiring and not rounding. If the run completes, the program runs once more
             in the declared types, without observers and trace, for
             ``report.signal_to_noise_db``.
-        depths: of single channels, by ``consumer.input``; others are the program's.
-        hops: latencies of single channels, by ``consumer.input``; others are one cycle each way.
+        depths: of single channels, by ``consumer.input``. Other depths are the program's.
+        hops: latencies of single channels, by ``consumer.input``. Other latencies are one cycle
+            each way.
         placement: a TOML file with the site of each unit on the mesh of ``[network]``; by default
             units are placed row by row.
-        on_deadlock: ``report``: find depths that help, for which the program runs again in timing
-            mode, users' operators included. ``grow``: also run it with these depths.
-            ``describe``: report the deadlock and run nothing again.
+        on_deadlock: ``report``: search for depths that help; the search runs the program again in
+            timing mode, with users' operators. ``grow``: also run the program with these depths.
+            ``describe``: report the deadlock without further runs.
         livelock_cycles: the run ends as a livelock after this number of cycles without progress.
     """
 
@@ -79,10 +78,9 @@ class Options(Described):
     @classmethod
     def of(cls, options: Options) -> Self:
         """Return ``options`` as this class, with defaults for its further fields."""
-        return cls(**{each.name: getattr(options, each.name) for each in fields(Options)})
+        return cls(**{field.name: getattr(options, field.name) for field in fields(Options)})
 
     def mode_of(self, program: Program) -> Mode:
-        """Return the mode in which ``program`` runs."""
         with_data = self.exact or (self.mode or program.mode) == "functional"
         return "functional" if with_data else "timing"
 
@@ -92,28 +90,28 @@ class Settings(Options):
     """The options of one run, its observers, and the places of its files.
 
     Attributes:
-        trace: ``events`` records every transfer and wait, TraceOptions selects a part, and
-            ``counters`` (the default) nothing. ``report.trace()`` opens the trace, which is in the
-            run's folder, or without ``log_dir`` in a temporary folder that is removed with the
+        trace: ``events`` records every transfer and wait, TraceOptions selects some of them, and
+            ``counters`` (the default) records none. ``report.trace()`` opens the trace. It is in
+            the run's folder, or without ``log_dir`` in a temporary folder that is removed with the
             report. A second run with other depths is recorded beside it, in ``trace-grown``.
         observers: receive transfers, bursts and allocations, also of a run with other depths, but
             not of runs that search for a remedy.
-        log_dir: the parent of the run's own folder; with None nothing stays on the disk.
+        log_dir: the folder in which the run makes its own folder; None to keep no files.
         log: a structlog logger, or a list of its processors. It receives every event of the run,
             bound to the run's name, in the order of cycles. The output of processors is written to
-            standard error. If it raises, the run continues without it, and the report has a
+            standard error. If the log raises, the run continues without it, and the report has a
             warning.
-        notify: called with a sentence if an operator does not end, if work after a run that
-            stopped takes long, or if a part of the log or the trace cannot be written. With None,
-            only the sentence about an operator goes to standard error.
+        notify: called with a sentence if an operator does not end, if a search for a remedy begins,
+            or if a part of the log or the trace cannot be written. If it is None, only the sentence
+            about an operator is written, to standard error.
         progress: shows the progress of the run.
         parameters, program_file: for the report.
         engine: ``compiled``: in timing mode without observers, an operator runs in a compiled loop
-            if a table can describe its timing. ``tasks``: every operator runs as a task. The report
-            is the same. If the loop reaches something that only tasks can do, usually an error, the
-            run begins again as tasks. A program runs as tasks from the start if a class of its
-            operators, functions or memory, or of ``progress``, states ``effects = True``, or if
-            the hardware limits the on-chip memory.
+            if a table can describe its timing. ``tasks``: every operator runs as a task. Both give
+            the same report. If the loop reaches a state that only tasks can execute, usually an
+            error, the run begins again as tasks. A program runs as tasks from the start if a class
+            of its operators, functions or memory, or of ``progress``, states ``effects = True``, or
+            if the hardware limits the on-chip memory.
     """
 
     trace: TraceOptions | Literal["events", "counters"] | None = None
@@ -134,7 +132,7 @@ class Settings(Options):
         observers: object = self.observers
         if not (
             isinstance(observers, Sequence)
-            and all(isinstance(each, Observer) for each in observers)
+            and all(isinstance(observer, Observer) for observer in observers)
         ):
             refuse(
                 f"observers is {found_text(observers)}: expected a list of Observers",
@@ -143,7 +141,6 @@ class Settings(Options):
 
     @property
     def traced(self) -> TraceOptions | None:
-        """Options of the trace."""
         if isinstance(self.trace, TraceOptions):
             return self.trace
         return TraceOptions() if self.trace == "events" else None

@@ -1,4 +1,4 @@
-"""The outputs of a run: arrays, which numpy can save in a file, or shapes in timing mode."""
+"""The outputs of a run: arrays, which can be saved in a file of numpy, or shapes in timing mode."""
 
 from __future__ import annotations
 
@@ -23,18 +23,14 @@ class OutputShape:
     """An output of a run in timing mode, which has no data.
 
     Attributes:
-        shape: outermost dimension first; None for a size that data decide.
+        shape: outermost dimension first; None for a size that depends on data.
     """
 
     shape: tuple[int | None, ...]
     dtype: np.dtype
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        """Refuse the conversion to an array.
-
-        Raises:
-            ConfigurationError: always.
-        """
+        """Raise a ConfigurationError, since there is no data."""
         refuse(f"{self} is not an array: expected a run in functional mode", ConfigurationError)
 
     @override
@@ -67,15 +63,15 @@ class Outputs(Mapping[str, Output]):
     """
 
     def __init__(self, outputs: Mapping[str, Output]) -> None:
-        self._outputs: Final = {name: _frozen(each) for name, each in outputs.items()}
+        self._outputs: Final = {name: _frozen(output) for name, output in outputs.items()}
 
     @override
     def __getitem__(self, name: str) -> Output:
         try:
             return self._outputs[name]
         except KeyError:
-            known = tuple(self._outputs)
-            expected = one_of(known, str(name)) if known else "a run with outputs"
+            names = tuple(self._outputs)
+            expected = one_of(names, str(name)) if names else "a run with outputs"
             raise KeyError(f"no output {name!r}: expected {expected}") from None
 
     @override
@@ -94,21 +90,21 @@ class Outputs(Mapping[str, Output]):
 
     @override
     def __hash__(self) -> int:
-        return hash(tuple((name, each.shape, each.dtype) for name, each in self.items()))
+        return hash(tuple((name, output.shape, output.dtype) for name, output in self.items()))
 
     @override
     def __reduce__(self) -> tuple[type[Outputs], tuple[dict[str, Output]]]:
-        """Keep the arrays of a copy read-only."""
+        """Copy through ``__init__``, so that the arrays of a copy are read-only."""
         return Outputs, (self._outputs,)
 
     @override
     def __repr__(self) -> str:
-        items = ", ".join(f"{name!r}: {_text(each)}" for name, each in self.items())
+        items = ", ".join(f"{name!r}: {_text(output)}" for name, output in self.items())
         return f"Outputs({{{items}}})"
 
     @checked
     def save(self, path: Path | str) -> None:
-        """Write the arrays into ``path``, in numpy's ``.npz``: ``numpy.load(path)["y"]``.
+        """Write the arrays as a ``.npz`` file, which ``numpy.load(path)["y"]`` reads.
 
         Element types that numpy does not have are written as wider types with the same numbers:
         bfloat16 and float8 as float32. Invisible characters of a name are escaped as in Python.
@@ -118,25 +114,27 @@ class Outputs(Mapping[str, Output]):
 
         Raises:
             ConfigurationError: the run has no arrays, or numpy's file cannot hold an array.
-            OSError: the file cannot be written; no incomplete file is left behind.
+            OSError: the file cannot be written; an incomplete file is removed.
         """
         if not self:
             _cannot(path, "the run has no outputs: expected a completed run with stores")
-        arrays = {name: each for name, each in self.items() if not isinstance(each, OutputShape)}
+        arrays = {
+            name: output for name, output in self.items() if not isinstance(output, OutputShape)
+        }
         if not arrays:
             _cannot(path, "the run was in timing mode, without data: expected functional mode")
         named = _by_member(arrays, path)
         with output_file(Path(path), "wb") as file, zipfile.ZipFile(file, "w") as archive:
             for name, array in named.items():
-                # A date would make the files of two equal runs differ.
+                # Without a date, the files of two equal runs are equal.
                 member = zipfile.ZipInfo(f"{name}.npy")
-                # numpy.savez refuses some names and types.
+                # numpy.savez would refuse some names and types.
                 with archive.open(member, "w", force_zip64=True) as data:
                     np.lib.format.write_array(data, _wide(array), allow_pickle=False)
 
 
 def _frozen(output: Output) -> Output:
-    """Return a read-only view; the owner can still write to the array."""
+    """Return a read-only view, which leaves the array itself writable."""
     if isinstance(output, OutputShape):
         return output
     view = output.view()
@@ -155,7 +153,7 @@ def _equal(one: Output, other: Output) -> bool:
 
 
 def _text(output: Output) -> str:
-    # Hardware files have other names of types than numpy; most reports are not shown.
+    # Imported when outputs are shown, which is rare.
     from fabric.graph.values.value import dtype_name
 
     sizes = ", ".join("?" if size is None else str(size) for size in output.shape)
@@ -163,26 +161,26 @@ def _text(output: Output) -> str:
 
 
 _ADDED: Final = 2
-"""``isbuiltin`` of element types that are not numpy's own."""
+"""``isbuiltin`` of element types of other libraries."""
 
 
 def _by_member(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
+    members: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
             _cannot(path, f"output {name!r} is an array of objects: expected an array of numbers")
-        seen = visible(name)
+        member = visible(name)
         # numpy finds `y.npy` under both names.
-        for taken in (seen, f"{seen}.npy", seen.removesuffix(".npy")):
-            if taken in found:
-                reason = f"outputs {taken!r} and {seen!r} are one name in a file of numpy's"
+        for taken in (member, f"{member}.npy", member.removesuffix(".npy")):
+            if taken in members:
+                reason = f"outputs {taken!r} and {member!r} are one name in a file of numpy's"
                 _cannot(path, f"{reason}: expected other names")
-        found[seen] = array
-    return found
+        members[member] = array
+    return members
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` in a type of numpy's own that has the same numbers."""
+    """Return ``array`` in a type of numpy that has the same numbers."""
     if array.dtype.isbuiltin != _ADDED:
         return array
     return array.astype(np.int8 if holds_integers(array.dtype) else np.float32)

@@ -1,6 +1,6 @@
-"""Seconds and joules of a run, from its cycles and events and the hardware description.
+"""Seconds and joules of a run, computed from its cycles, its events and the hardware description.
 
-If data decide the size of elements, their mean counts.
+Sizes of elements that depend on data count with their mean.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Spending:
     """The energy of one kind of event.
 
     Attributes:
-        cause: ``hbm``, ``memory_write``, ``memory_read``, ``fifo``, ``hop``, ``bfloat16_flop`` (and
-            so on) or ``static``: a key of ``[energy]`` without its unit.
-        amount: in ``unit``; sizes that data decide count with their means.
+        cause: a key of ``[energy]`` without its unit: ``hbm``, ``memory_write``, ``memory_read``,
+            ``fifo``, ``hop``, ``static``, or the FLOPs of an element type, as ``bfloat16_flop``.
+        amount: in ``unit``; sizes that depend on data count with their mean.
         unit: ``bytes``, ``byte hops``, ``FLOPs`` or ``seconds``.
         joules: None if a positive amount has no price.
     """
@@ -56,8 +56,8 @@ def priced(plan: Plan, state: RunState, used: MemoryUse, sizes: Substitution) ->
     spent: tuple[Spending, ...] = ()
     if hardware.energy.is_stated:
         spent = tuple(_spent(hardware.energy, _amounts(plan, state, used, sizes), seconds))
-    known = [each.joules for each in spent if each.joules is not None]
-    joules = sum(known) if spent and len(known) == len(spent) else None
+    joules_known = [spending.joules for spending in spent if spending.joules is not None]
+    joules = sum(joules_known) if spent and len(joules_known) == len(spent) else None
     tokens, phase = (None, None) if stated is None else (stated.count, stated.phase)
     all_seconds = None if seconds is None else seconds * runs
     return {
@@ -146,7 +146,7 @@ def _writes_memory(edge: Edge) -> bool:
     return (
         operator.kind == "memory"
         and operator.off_chip is None
-        and not any(holds_buffers(each.value) for each in node.input_types)
+        and not any(holds_buffers(type_.value) for type_ in node.input_types)
         and (not operator.updates or edge.input in operator.updates)
     )
 

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 8
 _VALUE: Final = 24
-"""Characters of the longest value in the table of totals; longer ones follow below it."""
+"""Characters of the longest value in the table of totals. Longer values follow below it."""
 
 _LINKS_SHOWN: Final = 4
 
 
 def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
-    """Yield the report without times and folders of the host; ``unfold`` gives each unit a row."""
+    """Yield the report without times and folders of the host; with ``unfold``, a row per unit."""
     yield from _ending(report)
     if report.explained is None:
         yield from _numbers(report, unfold=unfold)
@@ -51,17 +51,17 @@ def report_sheet(report: Report, *, unfold: bool = False) -> Sheet:
 
 
 def _numbers(report: Report, *, unfold: bool) -> Sheet:
-    known = list(_totals(report))
-    short = [row for row in known if len(row[1]) <= _VALUE]
+    totals = list(_totals(report))
+    short = [row for row in totals if len(row[1]) <= _VALUE]
     yield Rows(("", "", ""), short, right=frozenset({1}))
-    for name, text, unit in known:
+    for name, text, unit in totals:
         if len(text) > _VALUE:
             yield line(name)
             yield line(f"  {text} {unit}".rstrip())
     for name, value in report.extra.items():
         if isinstance(value, list) and value:
             yield line(name)
-            yield from (line(f"  {each}") for each in value)
+            yield from (line(f"  {item}") for item in value)
     yield from _tables(report)
     if report.cycles:
         yield from _families(report, unfold=unfold)
@@ -93,19 +93,19 @@ def _tables(report: Report) -> Sheet:
 
 def _families(report: Report, *, unfold: bool) -> Sheet:
     busy, stalled = attrgetter("busy_cycles"), attrgetter("stalled_cycles")
-    found = unit_families(report.units)
-    senders = {report.units[each.producer] for each in report.channels_counters if each.sent}
-    shown = families_with(found, lambda unit: unit.took_part or unit in senders)
+    all_families = unit_families(report.units)
+    senders = {report.units[c.producer] for c in report.channels_counters if c.sent}
+    shown = families_with(all_families, lambda unit: unit.took_part or unit in senders)
     if unfold:
-        shown = [Family(each.name, (each,)) for _, units in shown for each in units]
+        shown = [Family(unit.name, (unit,)) for _, units in shown for unit in units]
     yield from _units(report, "Busiest", busy, shown)
     yield from _units(report, "Most stalled", stalled, shown)
-    absent = families_with(found, lambda unit: not unit.took_part and unit not in senders)
+    absent = families_with(all_families, lambda unit: not unit.took_part and unit not in senders)
     if absent:
         yield line()
         yield line(absent_line(absent))
-    every = [Family(each.name, (each,)) for each in report.units]
-    # One cycle more, so that units without busy cycles have a row, too.
+    every = [Family(unit.name, (unit,)) for unit in report.units]
+    # Adding 1 gives units without busy cycles a row, too.
     units = _units(report, "Units", lambda unit: 1 + unit.busy_cycles, every, len(every))
     yield Fold("Each unit", units)
 
@@ -113,10 +113,10 @@ def _families(report: Report, *, unfold: bool) -> Sheet:
 def _channels(report: Report) -> Rows:
     rows = []
     for title, members in families(
-        report.channels_counters, lambda each: each.name, lambda each: each.depth
+        report.channels_counters, lambda channel: channel.name, lambda channel: channel.depth
     ):
-        taken = (each.taken for each in spread(members, attrgetter("taken")))
-        most = max(each.peak_occupancy for each in members)
+        taken = (channel.taken for channel in spread(members, attrgetter("taken")))
+        most = max(channel.peak_occupancy for channel in members)
         rows.append((title, len(members), members[0].depth, most, *taken))
     titles = ("channel", "channels", "depth", "most used", "least elements", "median", "most")
     return Rows(titles, rows)
@@ -127,17 +127,17 @@ def _ending(report: Report) -> Sheet:
     mode = "" if report.mode is None else f" in {report.mode} mode"
     mode += ", floats in float64" if report.exact else ""
     ended = outcome(report.status, report.verified)
-    found = report.verification
-    if report.status == "completed" and found is not None and found.not_verified:
-        mode = f", not verified: {found.not_verified}"
-    elif found is not None and found.closeness:
-        mode += f", {found.closeness}"
+    verification = report.verification
+    if report.status == "completed" and verification is not None and verification.not_verified:
+        mode = f", not verified: {verification.not_verified}"
+    elif verification is not None and verification.closeness:
+        mode += f", {verification.closeness}"
     mode += f"; {counted(len(report.warnings), 'warning')}" if report.warnings else ""
     yield line((report.name, "bold"), f"  {visible(report.program)}")
     yield line((ended, "green" if right else "red"), mode)
-    if found is not None:
-        for each in found.lines():
-            yield line((each, "" if each.startswith(" ") else "red"))
+    if verification is not None:
+        for text in verification.lines():
+            yield line((text, "" if text.startswith(" ") else "red"))
     if report.failure is not None:
         yield line(("error: ", "bold red"), str(report.failure.error()))
     yield line()
@@ -147,9 +147,9 @@ def _hbm(counters: MemoryCounters) -> Sheet:
     rows = [(use.label, f"{share:.1f}") for use, share in bus_shares(counters.bus)]
     yield line()
     yield Rows(("cycles of HBM buses", "%"), rows)
-    for each in (row_outcomes(counters), uneven_channels(counters)):
-        if each is not None:
-            yield line(each)
+    for text in (row_outcomes(counters), uneven_channels(counters)):
+        if text is not None:
+            yield line(text)
 
 
 def _network(report: Report, used: NetworkUse) -> Sheet:
@@ -195,22 +195,22 @@ def _units(
     report: Report,
     title: str,
     measure: Callable[[UnitCounters], int],
-    found: Sequence[Family[UnitCounters]],
+    all_families: Sequence[Family[UnitCounters]],
     most_rows: int = _SHOWN,
 ) -> Sheet:
-    """Yield the families with the largest ``measure``; cells are counters of the median unit."""
-    spreads = [(family, spread(family.members, measure)) for family in found]
-    largest = nlargest(most_rows, spreads, key=lambda each: measure(each[1].most))
+    """Yield the families with the largest ``measure``; cells have the counters of median units."""
+    spreads = [(family, spread(family.members, measure)) for family in all_families]
+    largest = nlargest(most_rows, spreads, key=lambda item: measure(item[1].most))
     shown = [(family, of) for family, of in largest if measure(of.most)]
     if not shown:
         return
     whole = report.cycles or 1
-    causes = [each for each in Cause if any(getattr(of.median, each.column) for _, of in shown)]
+    causes = [cause for cause in Cause if any(getattr(of.median, cause.column) for _, of in shown)]
     many = any(len(family.members) > 1 for family, _ in shown)
     rows: list[tuple[object, ...]] = []
     for (name, members), (least, median, most) in shown:
         ends = (
-            percent(measure(each), whole) if len(members) > 1 else None for each in (least, most)
+            percent(measure(unit), whole) if len(members) > 1 else None for unit in (least, most)
         )
         shares = (percent(getattr(median, cause.column), whole) for cause in causes)
         bar = {cause: getattr(median, cause.column) / whole for cause in SHOWN}
@@ -221,7 +221,7 @@ def _units(
     note = f" units, {len(shown)} of {len(report.units)}; % of all cycles"
     if many:
         units = counted(len(report.units), "unit")
-        note = f" families, {len(shown)} of {len(found)}, of {units}; % of all cycles"
+        note = f" families, {len(shown)} of {len(all_families)}, of {units}; % of all cycles"
         note += ", of the median unit"
     yield Title(title, note)
     counts = ("units", "least", "most") if many else ()
@@ -309,7 +309,7 @@ def _value(value: object, unit: str) -> tuple[str, str]:
 
 
 def results_of(report: Report) -> JsonObject:
-    """Return the part of ``report`` that a trace keeps: status, rows of prices, limited links."""
+    """Return the parts of ``report`` that a trace keeps: status, prices and limited links."""
     priced = report.seconds is not None or report.spent
     return {
         "status": report.status,
@@ -334,26 +334,26 @@ def _limited_links(report: Report) -> Iterator[tuple[LinkUse, float]]:
 
 
 def _spent(report: Report) -> Iterator[tuple[str, str, str, str]]:
-    for each in report.spent:
-        if each.amount == 0:
+    for spending in report.spent:
+        if spending.amount == 0:
             continue
-        dtype = each.cause.removesuffix("_flop")
-        name = _CAUSES.get(each.cause) or f"operations on {dtype}"
-        amount = _quantity(each.amount, "s", "no clock")
-        if each.unit != "seconds":
-            amount = f"{each.amount:,.0f} {each.unit}"
-        joules = _quantity(each.joules, "J", "no price")
-        share = f"{100 * (each.joules or 0) / report.joules:.1f}" if report.joules else ""
+        dtype = spending.cause.removesuffix("_flop")
+        name = _CAUSES.get(spending.cause) or f"operations on {dtype}"
+        amount = _quantity(spending.amount, "s", "no clock")
+        if spending.unit != "seconds":
+            amount = f"{spending.amount:,.0f} {spending.unit}"
+        joules = _quantity(spending.joules, "J", "no price")
+        share = f"{100 * (spending.joules or 0) / report.joules:.1f}" if report.joules else ""
         yield name, amount, joules, share
 
 
 def areas(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Yield the causes of area in the program: cause, amount, and square millimetres."""
-    for each in report.area:
-        if each.amount is None or each.amount:
-            name = _AREAS.get(each.cause) or f"operations on {each.cause.removesuffix('_flop')}"
-            area = _range(each.low_mm2, each.high_mm2) or "not stated"
-            amount = "no limit" if each.amount is None else f"{each.amount:,} {each.unit}"
+    """Yield the cause, the amount and the square millimetres of each part of the area."""
+    for part in report.area:
+        if part.amount is None or part.amount:
+            name = _AREAS.get(part.cause) or f"operations on {part.cause.removesuffix('_flop')}"
+            area = _range(part.low_mm2, part.high_mm2) or "not stated"
+            amount = "no limit" if part.amount is None else f"{part.amount:,} {part.unit}"
             yield name, amount, area
 
 

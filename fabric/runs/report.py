@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failure:
-    """The message of a failed run, and its line if known."""
+    """The message of a failed run, and the user's line if known."""
 
     message: str
     file: str | None
@@ -52,11 +52,9 @@ class Failure:
 
     @staticmethod
     def of(error: FabricError) -> Failure:
-        """Return the fields of ``error``."""
         return Failure(error.message, error.file, error.line)
 
     def error(self) -> FabricError:
-        """Return an error with these fields."""
         return FabricError(**vars(self))
 
 
@@ -68,18 +66,18 @@ _SPELLED: Final = {
     "spent": "joules_by_cause",
     "area": "area_by_cause",
 }
-"""Fields that ``run --json`` prints as plain data, and the names under which it does."""
+"""Fields that have another name, and plain data, in ``run --json``."""
 
 
 class Figure(NamedTuple):
-    """The label and the unit of a number of a report; counts have an empty unit."""
+    """The label and the unit of a number of a report; the unit of a count is empty."""
 
     text: str
     unit: str
 
 
 def _figure(text: str, unit: str = "", *, compare: bool = True) -> Any:
-    """Return a field with a label and a unit; it is None in a run without this number."""
+    """Return a field with a label and a unit, which is None by default."""
     return field(default=None, compare=compare, metadata={"figure": Figure(text, unit)})
 
 
@@ -93,11 +91,13 @@ class Report(ShownInShort):
     Attributes:
         on_chip_peak_pages: None if the hardware states no ``page_bytes``.
         on_chip_map_bytes: at the peak, of a table with each page's number within its memory unit.
-        on_chip_peak_empty_bytes: the most bytes that held pages left empty in any cycle.
-        spilled_bytes: bytes of buffers that went to the HBM since the on-chip memory was full; None
-            if the hardware does not spill.
-        fetched_bytes: spilled bytes, each time they were read; None if the hardware does not spill.
-        channel_bytes: of all slots of channels. Sizes that data decide count with their mean.
+        on_chip_peak_empty_bytes: the most bytes in a cycle that allocated pages had and buffers did
+            not use.
+        spilled_bytes: bytes of buffers that were stored in the HBM since the on-chip memory was
+            full; None if the hardware does not spill.
+        fetched_bytes: spilled bytes that were read, counted at each read; None if the hardware does
+            not spill.
+        channel_bytes: of all slots of channels. Sizes that depend on data count with their mean.
         seconds: on the fabric's clock; None if the hardware has no clock.
         joules: None if one of the causes has no price.
         spent: the energy by cause, empty if nothing has a price.
@@ -105,10 +105,10 @@ class Report(ShownInShort):
             a part of the program has no area. ``area_mm2`` is the root of their product, since
             published areas differ by factors.
         area: the area by cause, empty if nothing has an area.
-        stands_for_runs: the number of equal runs, one after the other, that the program stands for.
+        stands_for_runs: the number of equal runs, one after the other, that the program represents.
             ``tokens_per_second``, ``tokens_per_joule`` and ``time_to_first_token_seconds`` describe
             all runs together.
-        tokens, token_phase: the number of tokens of a run and their phase, as the program says.
+        tokens, token_phase: the number of tokens of a run and their phase, as the program states.
         time_to_first_token_seconds: None except for a prefill.
         verified: whether all outputs are as the program expects; None without a comparison.
         verification: the comparison of outputs and streams with the program's expectations; None
@@ -124,10 +124,10 @@ class Report(ShownInShort):
         network: the use of links between sites; None if the hardware has no ``[network]``, and
             then no field of ``run --json``.
         units, channels_counters: in node and edge order; an open wait lasts to the end of the run.
-        comparison: the metrics before the run beside measured values.
-        unwritten: sentences about the parts of its log and trace that could not be written.
-        signal: the signal that interrupted the run, or the search for a deadlock's remedy; or None.
-        outputs: what the run stored, by name; empty if it did not complete.
+        comparison: metrics that were computed before the run, with measured values.
+        unwritten: sentences about the parts of the log and the trace that could not be written.
+        signal: the signal that interrupted the run or the search for a remedy, or None.
+        outputs: the outputs that the run stored, by name; empty if it did not complete.
         traced_in: the folder that ``trace()`` opens; None if the run was not traced.
     """
 
@@ -202,9 +202,9 @@ class Report(ShownInShort):
         if not isinstance(other, Report):
             return NotImplemented
         return self._compared_warnings() == other._compared_warnings() and all(
-            _same(getattr(self, each.name), getattr(other, each.name))
-            for each in fields(self)
-            if each.compare
+            _same(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self)
+            if field.compare
         )
 
     @override
@@ -213,7 +213,7 @@ class Report(ShownInShort):
         return hash((self.name, self.mode, *did, self.outputs))
 
     def _compared_warnings(self) -> list[str]:
-        return [each for each in self.warnings if each not in self.unwritten]
+        return [warning for warning in self.warnings if warning not in self.unwritten]
 
     @property
     def deadlock(self) -> JsonObject | None:
@@ -228,12 +228,12 @@ class Report(ShownInShort):
     @property
     def joules_by_cause(self) -> dict[str, float | None] | None:
         """The energy of each cause; None if nothing has a price."""
-        return {each.cause: each.joules for each in self.spent} or None
+        return {spending.cause: spending.joules for spending in self.spent} or None
 
     @property
     def area_by_cause(self) -> dict[str, list[float | None]] | None:
         """The area of each cause, low and high; None if nothing has an area."""
-        return {each.cause: [each.low_mm2, each.high_mm2] for each in self.area} or None
+        return {part.cause: [part.low_mm2, part.high_mm2] for part in self.area} or None
 
     @property
     def exit_status(self) -> int:
@@ -283,7 +283,7 @@ class Report(ShownInShort):
 
         Raises:
             Deadlock: the run is a deadlock or a livelock.
-            VerificationError: an output differs from what the program expects.
+            VerificationError: an output differs from the output that the program expects.
             FabricError: the run failed, or was interrupted.
         """
         if self.explained is not None:
@@ -293,10 +293,10 @@ class Report(ShownInShort):
         if self.status == "interrupted":
             raise FabricError(f"program {self.name!r} was interrupted")
         if self.verified is False:
-            found = self.verification or Verification()
+            verification = self.verification or Verification()
             raise VerificationError(
-                "\n".join((f"program {self.name!r}: the result is wrong", *found.lines())),
-                verification=found.as_json(),
+                "\n".join((f"program {self.name!r}: the result is wrong", *verification.lines())),
+                verification=verification.as_json(),
             )
 
     @override
@@ -306,7 +306,7 @@ class Report(ShownInShort):
         return plain_text(self.sheet())
 
     def sheet(self, *, unfold: bool = False) -> Sheet:
-        """Yield the report without host data; ``unfold`` gives each unit of a family a row."""
+        """Yield the report without host data; with ``unfold``, a row for each unit of a family."""
         from fabric.runs.printing import report_sheet
 
         return report_sheet(self, unfold=unfold)
@@ -320,15 +320,15 @@ class Report(ShownInShort):
 
     def as_json(self) -> JsonObject:
         """Return the object that ``run --json`` prints."""
-        names = [_SPELLED.get(each.name, each.name) for each in fields(self)]
-        known = {name: getattr(self, name) for name in names[: names.index("warnings")]}
+        names = [_SPELLED.get(field.name, field.name) for field in fields(self)]
+        document = {name: getattr(self, name) for name in names[: names.index("warnings")]}
         if self.verification is not None:
-            known["verification"] = self.verification.as_json()
+            document["verification"] = self.verification.as_json()
         if self.hbm is not None:
-            known["hbm"] = self._hbm(self.hbm)
+            document["hbm"] = self._hbm(self.hbm)
         if self.network is not None:
-            known["network"] = asdict(self.network)
-        return known | {"warnings": list(self.warnings)}
+            document["network"] = asdict(self.network)
+        return document | {"warnings": list(self.warnings)}
 
     def _hbm(self, counters: MemoryCounters) -> JsonObject:
         from fabric.timing.state.resource_use import as_document
@@ -340,7 +340,7 @@ class Report(ShownInShort):
 
 
 FIGURES: Final[dict[str, Figure]] = {
-    each.name: each.metadata["figure"] for each in fields(Report) if each.metadata
+    field.name: field.metadata["figure"] for field in fields(Report) if field.metadata
 }
 """The numbers of a report, by attribute."""
 
@@ -348,22 +348,22 @@ FIGURES: Final[dict[str, Figure]] = {
 def _same(one: object, other: object) -> bool:
     """Whether two values are equal; arrays are compared by elements, and NaN equals NaN."""
     if hasattr(one, "__array__") or hasattr(other, "__array__"):
-        # A report of a program that could not be loaded is made without numpy.
+        # Reports of programs that cannot be loaded do not wait for numpy.
         import numpy as np
 
         arrays = np.asarray(one), np.asarray(other)
         if arrays[0].shape != arrays[1].shape:
             return False
-        numbers = not any(each.dtype.hasobject for each in arrays)
+        numbers = not any(array.dtype.hasobject for array in arrays)
         if numbers and np.array_equal(*arrays):
             return True
-        one, other = (each.tolist() for each in arrays)
+        one, other = (array.tolist() for array in arrays)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         if type(one) is not type(other) or len(one) != len(other):
             return False
-        return all(_same(*each) for each in zip(one, other, strict=True))
+        return all(_same(*pair) for pair in zip(one, other, strict=True))
     return bool(one == other or (one != one and other != other))  # noqa: PLR0124 - a NaN
 
 
@@ -375,7 +375,7 @@ class RunFolder:
 
 
 def passing_folder() -> RunFolder:
-    """Make a temporary folder; it is removed with the returned object, except in forks."""
+    """Make a temporary folder that is removed with the returned object, but not by forks."""
     try:
         folder = RunFolder(Path(tempfile.mkdtemp(prefix="step-fabric-")).absolute())
     except OSError as error:

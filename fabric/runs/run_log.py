@@ -1,4 +1,4 @@
-"""The log of a run: events with cycles, without wall time, so that equal runs have equal logs."""
+"""The log of a run. Equal runs have equal logs, since events have cycles and no wall times."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ from fabric.runs.report import Report
 
 if TYPE_CHECKING:
     from fabric.analysis.deadlock.document import BlockedUnit, DeadlockReport
-    from fabric.timing.state.run_state import ChannelState, RunState
+    from fabric.timing.state.run_state import RunState
 
 HEARTBEAT_CYCLES: Final = 1_000_000
 
 _COLUMNS: Final = tuple(cause.column for cause in COUNTED)
+_CHANNEL_COLUMNS: Final = (
+    "peak_occupancy", "empty_cycles", "full_cycles", "credit_cycles", "left_over",
+)  # fmt: skip
 
 
 def new_run_folder(parent: Path, name: str) -> Path:
-    """Make and return ``parent/name-N`` with the first free number, in valid characters."""
+    """Make and return the folder ``parent/name-N``, with the number after the largest in use."""
     name = file_name(name)
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +66,6 @@ class RunLog(AbstractContextManager["RunLog"]):
         run: str = "",
         log: BindableLogger | None = None,
     ) -> None:
-        """Open the log; ``notify`` receives failures to write."""
         self.unwritten: Final[list[str]] = []
         self._notify: Final = notify
         self._failed = False
@@ -91,7 +93,7 @@ class RunLog(AbstractContextManager["RunLog"]):
         """Log an event at ``cycle``, None if unknown."""
         if not self.is_kept:
             return
-        event = {"cycle": cycle} | {key: plain(each) for key, each in fields.items()}
+        event = {"cycle": cycle} | {key: plain(value) for key, value in fields.items()}
         if self._file is not None and not self._failed:
             with self._writing("events.jsonl"):
                 tell_event(self._lines, name, event)
@@ -104,24 +106,24 @@ class RunLog(AbstractContextManager["RunLog"]):
                 self.missing(f"{error}; it gets no further event")
 
     def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
-        """Log the end of an operator, and its cycles."""
         if self.is_kept:
             cycles = {column: getattr(unit, column) for column in _COLUMNS}
             fields = {"operator": unit.name, "elements": unit.elements} | cycles
             self.event("operator_finished", cycle, **fields)
 
     def write_report(self, report: Report) -> None:
-        """Write ``report.json`` and ``counters.json`` into the folder of the log, if it has one."""
         if self._folder is None:
             return
         expected = report.comparison.channel_elements or [None] * len(report.channels_counters)
         counters = {
             "units": [vars(unit) for unit in report.units],
             "channels": [
-                _channel_fields(channel) | {"expected_elements": elements}
+                {"name": channel.name, "depth": channel.depth, "elements": channel.taken}
+                | {column: getattr(channel, column) for column in _CHANNEL_COLUMNS}
+                | {"expected_elements": elements}
                 for channel, elements in zip(report.channels_counters, expected, strict=True)
             ],
-            "comparison": [vars(each) for each in report.comparison.totals],
+            "comparison": [vars(compared) for compared in report.comparison.totals],
         }
         texts = {"report.json": json_text(report.as_json()), "counters.json": counts_text(counters)}
         for name, text in texts.items():
@@ -137,16 +139,6 @@ class RunLog(AbstractContextManager["RunLog"]):
             if not self._failed:
                 self.missing(f"{self._folder}: {name} could not be written: {error.strerror}")
             self._failed = True
-
-
-_CHANNEL_COLUMNS: Final = (
-    "peak_occupancy", "empty_cycles", "full_cycles", "credit_cycles", "left_over",
-)  # fmt: skip
-
-
-def _channel_fields(channel: ChannelState) -> dict[str, object]:
-    fields = {"name": channel.name, "depth": channel.depth, "elements": channel.taken}
-    return fields | {column: getattr(channel, column) for column in _CHANNEL_COLUMNS}
 
 
 def log_waits(log: RunLog, state: RunState, cycle: int, logged: set[tuple[int, ...]]) -> None:
@@ -188,17 +180,17 @@ def log_waits(log: RunLog, state: RunState, cycle: int, logged: set[tuple[int, .
 
 
 def log_blocked(
-    log: RunLog, found: DeadlockReport, status: str, waiting: int, cycle: int | None
+    log: RunLog, report: DeadlockReport, status: str, waiting: int, cycle: int | None
 ) -> None:
-    """Log a deadlock or livelock; ``cycle`` is None for a livelock, whose units still move."""
-    since_cycle = None if cycle is None else found.cycle
+    """Log a deadlock or livelock. The ``cycle`` of a livelock is None, since its units move."""
+    since_cycle = None if cycle is None else report.cycle
     log.event("stopped", cycle, status=status, waiting=waiting, since_cycle=since_cycle)
-    for loop in found.loops:
+    for loop in report.loops:
         names = [unit.unit for unit in loop.units]
         log.event("stuck_loop", cycle, code=loop.code, loop=names, root=loop.cause, hint=loop.hint)
         for unit in loop.units:
             _log_unit(log, "blocked", cycle, unit)
-    for unit in found.behind:
+    for unit in report.behind:
         _log_unit(log, "blocked_behind", cycle, unit)
 
 
@@ -212,7 +204,6 @@ def _log_unit(log: RunLog, event: str, cycle: int | None, unit: BlockedUnit) -> 
 
 
 def log_end(log: RunLog, report: Report, state: RunState) -> None:
-    """Log the faults and the end of a run."""
     cycle = report.cycles
     left_over = counters.warnings(state)
     if cycle is not None:

@@ -1,4 +1,4 @@
-"""Runs a program and makes its report; ``assert_completes`` does so in tests."""
+"""Runs a program and makes its report."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def simulate(program: Program, settings: Settings) -> Report:
 
 
 def refuse_in_trio(function: str, arguments: str) -> None:
-    """Refuse a call inside a trio task, in which no other trio can run."""
+    """Refuse a call inside a trio task, since a run needs its own trio loop."""
     if trio.lowlevel.in_trio_run():
         refuse(
             f"{function}() is called inside of trio: expected a thread of its own, as in "
@@ -78,7 +78,6 @@ def refuse_in_trio(function: str, arguments: str) -> None:
 
 @only_young_garbage()
 def simulated(program: Program, settings: Settings) -> Report:
-    """Run ``program`` as ``simulate`` does, with ``settings`` in one object."""
     refuse_in_trio("simulate", "program")
     notify = None if settings.notify is None else users_code("notify")(settings.notify)
     settings = replace(settings, mode=settings.mode_of(program), notify=notify)
@@ -88,7 +87,7 @@ def simulated(program: Program, settings: Settings) -> Report:
     traced_in = None
     if settings.traced is not None:
         traced_in = passing_folder() if kept is None else RunFolder(kept.absolute())
-    # Messages spell the folder as the user did.
+    # Messages spell the folder as the user spelled it.
     folder = traced_in.path if kept is None and traced_in is not None else kept
     logger = None if settings.log is None else logger_of(settings.log, "simulate", program.name)
     with RunLog(settings.notify, folder=kept, run=program.name, log=logger) as log:
@@ -211,7 +210,7 @@ def _report(
     metrics = metrics_of(plan, sizes, likeness)
     run.on_chip_bytes = metrics.on_chip_bytes
     fields |= counters.totals(state, plan.peak_bytes_per_cycle, metrics)
-    fields |= sized(plan, [each.depth for each in state.channels], metrics, sizes)._asdict()
+    fields |= sized(plan, [channel.depth for channel in state.channels], metrics, sizes)._asdict()
     fields |= {
         "hbm": state.hbm,
         "network": network_use(machine),
@@ -220,7 +219,7 @@ def _report(
         "warnings": (*notes, *counters.warnings(state)),
     }
     if status in ("interrupted", "error"):
-        # Requested traffic is still in flight: the utilization is unknown.
+        # Requested traffic may be in flight, so that the utilization is unknown.
         fields |= {"compute_utilization": None, "off_chip_bandwidth_utilization": None}
     if status == "completed":
         try:
@@ -289,11 +288,11 @@ def _page_fields(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonO
 def _extra(program: Program, name: str) -> object:
     what = f"extra[{name!r}]"
     value = program.ask(what, program.extra[name])
-    found = program.ask(f"the text of {what}", partial(untellable, value))
-    if found is not None:
+    fault = program.ask(f"the text of {what}", partial(untellable, value))
+    if fault is not None:
         place = program.extra.place(name)
         refuse(
-            f"{what} is {found}: expected numbers, text, and lists and dictionaries",
+            f"{what} is {fault}: expected numbers, text, and lists and dictionaries",
             place=place,
         )
     return value
@@ -307,14 +306,14 @@ def _not_verified(run: Execution, status: Ending) -> Verification | None:
 
 
 def stored_arrays(plan: Plan, stored: Mapping[str, object]) -> Outputs:
-    """Return what the stores of ``plan`` wrote."""
-    known = [name for name in _tensors(plan) if name in stored]
-    others = sorted(stored.keys() - set(known))
-    return Outputs({name: _array(stored[name]) for name in (*known, *others)})
+    """Return the arrays that the stores of ``plan`` wrote, in their order."""
+    in_order = [name for name in _tensors(plan) if name in stored]
+    others = sorted(stored.keys() - set(in_order))
+    return Outputs({name: _array(stored[name]) for name in (*in_order, *others)})
 
 
 def stored_shapes(plan: Plan, sizes: Sizes, guessed: frozenset[Symbol]) -> Outputs:
-    """Return the shapes that the stores of ``plan`` would write, for ``sizes``."""
+    """Return the shapes of the arrays that the stores of ``plan`` would write, for ``sizes``."""
     at = Substitution(sizes)
     return Outputs(
         {
@@ -325,8 +324,8 @@ def stored_shapes(plan: Plan, sizes: Sizes, guessed: frozenset[Symbol]) -> Outpu
 
 
 def _tensors(plan: Plan) -> dict[str, OffChipTensor]:
-    stores = (off_chip_tensor_of(node) for node in plan.nodes if node.operator.off_chip == "write")
-    return {each.output: each for each in stores if each is not None and each.output is not None}
+    tensors = (off_chip_tensor_of(node) for node in plan.nodes if node.operator.off_chip == "write")
+    return {t.output: t for t in tensors if t is not None and t.output is not None}
 
 
 def _size(dim: Dim, at: Substitution, guessed: frozenset[Symbol]) -> int | None:
@@ -342,9 +341,9 @@ def _array(stored: object) -> np.ndarray:
     try:
         array = np.asarray(stored)
     except ValueError:
-        alone = np.empty((), object)
-        alone[()] = stored
-        return alone
+        array = np.empty((), object)
+        array[()] = stored
+        return array
     return array if block_format(array.dtype) is None else numbers_of(array)
 
 
@@ -366,8 +365,8 @@ def assert_completes(program: Program, settings: Settings) -> Report:
     try:
         report.raise_for_status()
     except FabricError as error:
-        wrong = f"program {report.name!r} does not complete: {report.status}\n{error}"
+        message = f"program {report.name!r} does not complete: {report.status}\n{error}"
         if report.status == "completed":
-            wrong = str(error)
-        raise AssertionError(wrong) from None
+            message = str(error)
+        raise AssertionError(message) from None
     return report

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def open_run(program: Program, settings: Settings) -> SteppedRun:
     """Start a run and hold it in cycle 0, to inspect it and to continue it in steps.
 
-    As in::
+    For example::
 
         with fabric.open_run(program) as run:
             run.until(unit="matmul_1", element=3)
@@ -61,8 +61,8 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
 
     The run has its own thread, so it can be opened in a notebook, or beside other runs. An operator
     that fails ends the run, and the report has the error. ``log``, ``notify``, ``progress`` and the
-    ``observers`` are called in the run's thread, the observers ahead of the cycle in which the run
-    is held. A second run of the program (``exact``, or with other depths) is not held.
+    ``observers`` are called in the run's thread. Observers receive events earlier than the run
+    shows them. A second run of the program (``exact``, or with other depths) is not held.
 
     Args:
         program: a wired program.
@@ -82,7 +82,7 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
             error.file, error.line = calling_place()
         raise
     except BaseException:
-        # Ctrl-C: the thread may have started, and gets no other goal.
+        # After Ctrl-C the thread may have started. It ends, since it receives no goal.
         stepper.ask(None)
         raise
 
@@ -90,9 +90,9 @@ def open_run(program: Program, settings: Settings) -> SteppedRun:
 class SteppedRun(AbstractContextManager["SteppedRun"]):
     """A run that is held in a cycle, first in cycle 0; ``open_run`` makes it.
 
-    In cycle C all events with a stamp up to C have happened and no later ones, although units may
-    have run ahead. The state is the same under every schedule and after any steps. It equals
-    ``state_in`` of a recorded run, except for values that only the future decides. Holding a run
+    The state in cycle C has all events with a stamp up to C and no later events, although units may
+    have run ahead. It does not depend on the schedule or on the steps to this cycle. It equals
+    ``state_in`` of a recorded run, except for values that depend on later cycles. Holding a run
     changes none of its cycles.
 
     Attributes:
@@ -107,7 +107,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         self._thread: Final = thread
         self.closed = False
         self._using: Final = threading.Lock()
-        # A run without references does not wait forever.
+        # If the last reference to the run is lost, its thread ends.
         self._forgotten: Final = weakref.finalize(self, stepper.ask, None)
         self._forgotten.atexit = False
         _RUNS.add(self)
@@ -180,16 +180,16 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
 
         Args:
             cycle: the present cycle or a later one.
-            unit: a name, together with ``element``; ``matmul_1.1`` for another input than the
-                first.
+            unit: the name of a unit, for its first input; ``matmul_1.1`` for another input.
             element: hold in the cycle in which the unit takes its n-th value from that input, or
-                sends its n-th value if it has no inputs. Errors count values in the same way.
+                sends its n-th value if it has no inputs. Messages of errors count values in the
+                same way.
 
         Raises:
             ConfigurationError: neither or both are given, the cycle is past, the unit is unknown or
-                has had the element before, or the run is closed.
-            FabricError: the run is over without the element.
-            KeyboardInterrupt: by Ctrl-C; the run is held in the cycle that it had reached.
+                has taken or sent the element before, or the run is closed.
+            FabricError: the run is over before the element.
+            KeyboardInterrupt: after Ctrl-C; the run is held in the cycle that it has reached.
         """
         if (cycle is None) == (unit is None) or (unit is None) != (element is None):
             refuse(
@@ -240,7 +240,10 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         return self
 
     def finish(self) -> Report:
-        """Continue to the end and return the report; only ``wall_seconds`` depends on the steps."""
+        """Continue to the end and return the report.
+
+        Only ``wall_seconds`` in it depends on the steps.
+        """
         if self.report is None:
             with self._in_use("finish()"):
                 self._finish()
@@ -282,7 +285,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
             self._take_report()
 
     def _wait(self, goal: Goal) -> None:
-        """Run until held; Ctrl-C holds the run soon, a second one abandons it."""
+        """Run until held. Ctrl-C holds the run soon; a second Ctrl-C abandons it."""
         stepper = self._stepper
         stepper.pausing = False
         presses = 0
@@ -338,19 +341,17 @@ _RUNS: Final[WeakSet[SteppedRun]] = WeakSet()
 
 @cache
 def _close_at_exit() -> None:
-    """End all runs before the interpreter removes modules that their threads need."""
+    """Let all runs end before the interpreter removes modules that their threads need."""
 
     def close_all() -> None:
         for run in list(_RUNS):
             run.close()
 
-    # Later handlers run first: folders of reports still exist.
+    # Handlers run in reverse order, so that the folders of reports still exist.
     atexit.register(close_all)
 
 
 class RunThread:
-    """Runs a program in a thread."""
-
     def __init__(self, run: Callable[[], Report], at_end: Callable[[], object]) -> None:
         self._outcome: Final[Future[Report]] = Future()
         self._thread: Final = threading.Thread(
@@ -371,7 +372,6 @@ class RunThread:
         return self._outcome.done()
 
     def result(self) -> Report:
-        """Return the report, or raise the exception of the run."""
         return self._outcome.result()
 
     def end(self, interrupt: Callable[[], bool]) -> None:

@@ -11,16 +11,16 @@ from fabric.messages.text import JsonObject, counted
 Number: TypeAlias = bool | int | float
 
 _ELSEWHERE: Final = ("kind", "output", "misfit", "places")
-"""Fields that are not in the object of an output, or have another name there."""
+"""Fields that are not in the JSON object of an output, or have another name there."""
 
 
 class Mismatch(NamedTuple):
     """A wrong element.
 
     Attributes:
-        index: in the output or the tile.
-        tile: its index in the stream; None for an output.
-        allowed: the largest error.
+        index: of the element in the output or the tile.
+        tile: the index of the tile in the stream; None for an output.
+        allowed: the largest allowed error.
     """
 
     index: tuple[int, ...]  # type: ignore[assignment]  # hides tuple's own
@@ -30,7 +30,7 @@ class Mismatch(NamedTuple):
     allowed: float = 0.0
 
     def sentence(self) -> str:
-        """Return a sentence in which different numbers have different texts."""
+        """Return a sentence, with enough digits that the two numbers differ."""
         shown = [_short(number) for number in (self.found, self.wanted)]
         if shown[0] == shown[1]:
             shown = [str(self.found), str(self.wanted)]
@@ -40,7 +40,10 @@ class Mismatch(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """The largest error of an element, of a row (root mean square) and of all, over its bound."""
+    """The largest ratio of error to bound: of an element, of a row and of the whole.
+
+    The errors of rows and of the whole are root mean squares.
+    """
 
     element: float
     row: float
@@ -56,14 +59,14 @@ class OutputVerification:
 
     Attributes:
         dtype: the stored element type.
-        shape, wanted_shape: of an output; of a stream, the number of tiles.
+        shape, wanted_shape: of an output; for a stream, the number of tiles.
         misfit: the difference in number or size of tiles, or None.
-        elements: compared elements.
-        mismatched: wrong elements.
-        used: the largest error over its bound, by kind of error; at most 1 if right.
-        rtol, atol: the program's tolerances; None if the carried errors decide.
-        absolute_error: the largest; infinite for a wrong NaN or infinity.
-        relative_error: the largest for finite nonzero numbers, or None.
+        elements: the number of compared elements.
+        mismatched: the number of wrong elements.
+        used: the largest ratios of errors to their bounds, at most 1 if right.
+        rtol, atol: the program's tolerances; None if the bound follows from the carried errors.
+        absolute_error: the largest error; infinite for a wrong NaN or infinity.
+        relative_error: the largest error of finite nonzero numbers, or None without such numbers.
         places: the first wrong elements, or the largest error of the worst row.
     """
 
@@ -84,12 +87,11 @@ class OutputVerification:
 
     @property
     def agrees(self) -> bool:
-        """Whether it is as expected."""
         alike = self.shape == self.wanted_shape and self.misfit is None
         return alike and not self.mismatched and max(self.used.row, self.used.whole) <= 1
 
     def lines(self) -> tuple[str, ...]:
-        """Return lines about the number of wrong elements, and the first places."""
+        """Return a line with the number of wrong elements, and lines with the first of them."""
         name = f"output {self.output!r}" if self.kind == "output" else f"stream {self.output}"
         if self.misfit is not None:
             return (f"{name}: {self.misfit}",)
@@ -134,10 +136,10 @@ class Verification:
     """The comparisons of a run.
 
     Attributes:
-        not_verified: the reason, such as ``timing mode``; or None.
+        not_verified: why nothing was compared, such as ``timing mode``; None if it was.
         exact: floats were kept in float64, and errors may be 1e-9 of a number.
         streams: in wiring order.
-        outputs: in the order of ``expect``.
+        outputs: in the order of the calls of ``expect``.
         unexpected: names of stored outputs without an expectation.
     """
 
@@ -149,20 +151,19 @@ class Verification:
 
     @property
     def compared(self) -> tuple[OutputVerification, ...]:
-        """The streams, then the outputs."""
         return (*self.streams, *self.outputs)
 
     @property
     def verified(self) -> bool | None:
         """Whether all is as expected; None without a comparison."""
-        return None if self.not_verified else all(each.agrees for each in self.compared)
+        return None if self.not_verified else all(output.agrees for output in self.compared)
 
     @property
     def closeness(self) -> str:
-        """How close a right result is, by its largest error; empty if wrong or not compared."""
+        """A description of the largest error of a right result; empty if wrong or not compared."""
         if not self.compared or not self.verified:
             return ""
-        worst = max(self.compared, key=lambda each: max(each.used))
+        worst = max(self.compared, key=lambda output: max(output.used))
         if not max(worst.used):
             return "every element equal"
         allowed = "its bound" if self.exact else f"what {worst.dtype} allows"
@@ -172,17 +173,15 @@ class Verification:
 
     @property
     def elements(self) -> int:
-        """Number of compared elements."""
-        return sum(each.elements for each in self.compared)
+        return sum(output.elements for output in self.compared)
 
     @property
     def mismatched(self) -> int:
-        """Number of wrong elements."""
-        return sum(each.mismatched for each in self.compared)
+        return sum(output.mismatched for output in self.compared)
 
     def lines(self) -> tuple[str, ...]:
-        """Return lines about mismatches, if any."""
-        return tuple(line for each in self.compared if not each.agrees for line in each.lines())
+        wrong = (output for output in self.compared if not output.agrees)
+        return tuple(line for output in wrong for line in output.lines())
 
     def warnings(self) -> list[str]:
         """Return sentences about stored outputs without an expectation."""
@@ -194,29 +193,29 @@ class Verification:
     def as_json(self) -> JsonObject:
         """Return the field ``verification`` of ``run --json``; nulls if nothing is compared."""
         relative = [
-            each.relative_error for each in self.compared if each.relative_error is not None
+            output.relative_error for output in self.compared if output.relative_error is not None
         ]
-        found = {
+        document = {
             "not_verified": None,
             "elements": self.elements,
             "mismatched": self.mismatched,
             "worst": {
-                "absolute_error": max((each.absolute_error for each in self.compared), default=0.0),
+                "absolute_error": max((o.absolute_error for o in self.compared), default=0.0),
                 "relative_error": max(relative, default=None),
-                "used": max((max(each.used) for each in self.compared), default=0.0),
+                "used": max((max(o.used) for o in self.compared), default=0.0),
             },
             "places": [
-                {each.kind: each.output, **place._asdict()}
-                for each in self.compared
-                for place in each.places
+                {output.kind: output.output, **place._asdict()}
+                for output in self.compared
+                for place in output.places
             ],
-            "streams": [each.as_json() for each in self.streams],
-            "outputs": [each.as_json() for each in self.outputs],
+            "streams": [output.as_json() for output in self.streams],
+            "outputs": [output.as_json() for output in self.outputs],
             "unexpected": self.unexpected,
         }
         if self.not_verified:
-            found = dict.fromkeys(found) | {"not_verified": self.not_verified}
-        return found
+            document = dict.fromkeys(document) | {"not_verified": self.not_verified}
+        return document
 
 
 def _short(number: Number) -> str:

@@ -31,21 +31,21 @@ Array = np.ndarray
 
 _ROW: Final = 2.5
 _WHOLE: Final = 1.5
-"""The largest ratio of the root mean square of errors and of carried errors: in a row, and in all
-numbers. Ratios above 1 occur since equal numbers are rounded in the same direction."""
+"""The largest ratio of the root mean square of errors to that of carried errors, in a row and in
+all numbers. Ratios above 1 occur since equal numbers are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9
 """The largest relative error of a rounding in an exact run."""
 
 _FEW: Final = 16
-"""Numbers; shorter rows are averaged together with the next rows."""
+"""Numbers of the shortest row that is averaged alone. Shorter rows are averaged together."""
 
 _PLACES: Final = 5
 _BLOCK: Final = 1 << 16
 """Elements that are compared together."""
 
 _SUMS: Final = 2.0**-20
-"""Types with smaller rounding units hold sums, which are rounded at each summand."""
+"""Numbers of types with smaller rounding units may be sums, which are rounded at each summand."""
 
 _LONG: Final = 8
 """The error of the sum of some thousand products, in rounding units."""
@@ -53,7 +53,7 @@ _LONG: Final = 8
 _DOUBLE: Final = unit_of(np.dtype(np.float64))
 
 _INTEGERS: Final = 2**53
-"""float64 has every integer up to this one."""
+"""float64 represents every integer up to this number."""
 
 
 def verify(
@@ -63,9 +63,9 @@ def verify(
     *,
     exact: bool,
 ) -> Verification | None:
-    """Compare outputs and streams with the expectations of ``plan``; None without any.
+    """Compare outputs and streams with the expectations of ``plan``; None without expectations.
 
-    ``stored`` are outputs by name, ``sent`` elements by node and port.
+    ``stored`` has outputs by name, ``sent`` has elements by node and port.
     """
     program = plan.program
     if not program.expects:
@@ -117,18 +117,18 @@ def verify(
 
 
 def _closer_reference(found: Array, wanted: Array, finer: Array) -> Array:
-    """Return for each element the reference closer to ``found``; ``finer`` has more digits."""
+    """Return, for each element, the reference that is closer to ``found``."""
     if finer.shape != wanted.shape or found.shape != wanted.shape:
         return wanted
     with np.errstate(all="ignore"):
-        first, second = (_errors(found, each, equal_nan=True)[0] for each in (wanted, finer))
-        return np.where(second < first, finer, wanted)
+        errors, finer_errors = (_errors(found, x, equal_nan=True)[0] for x in (wanted, finer))
+        return np.where(finer_errors < errors, finer, wanted)
 
 
 def noise_of(exact: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the signal-to-noise ratio of declared types against exact outputs, in decibels.
 
-    None without errors; minus infinity if numbers were lost.
+    The ratio is None without errors, and minus infinity if numbers became infinite or NaN.
     """
     return {
         name: _signal_to_noise_db(exact[name], array)
@@ -150,7 +150,7 @@ def _signal_to_noise_db(exact: Array, declared: Array) -> float | None:
 
 
 class _Rows(NamedTuple):
-    """Rows of numbers; ``errors`` are the carried errors before the last rounding."""
+    """Rows of numbers. ``errors`` are the carried errors, without the last rounding."""
 
     found: Array
     wanted: Array
@@ -165,13 +165,13 @@ def _rows_of(pair: Pair) -> Iterator[_Rows]:
         for found, wanted in zip(pair.found, pair.wanted, strict=True)
         if found.size
     ]
-    for _, alike in groupby(arrays, lambda each: each.found.shape[1]):
+    for _, alike in groupby(arrays, lambda rows: rows.found.shape[1]):
         found, wanted, errors, dtypes = zip(*alike, strict=True)
         yield _Rows(_joined(found), _joined(wanted), _joined(errors), dtypes[0])
 
 
 def _mismatch(pair: Pair, place: int, allowed: float) -> Mismatch:
-    """Return the mismatch at ``place``, an index over all arrays in row-major order."""
+    """Return the mismatch at ``place``, a row-major index over all arrays."""
     for number, (found, wanted) in enumerate(zip(pair.found, pair.wanted, strict=True)):
         if place < found.size:
             index = tuple(map(int, np.unravel_index(place, found.shape)))
@@ -195,7 +195,7 @@ def _rows(found: Array, wanted: Array) -> _Rows:
     if isinstance(found, TrackedArray):
         errors = found.error if found.kin is None else found.off()
     elif unit_of(found.dtype):
-        # An operator of a user has dropped the errors: assume a rounding on the scale of the row.
+        # A user's operator has dropped the errors. A rounding on the scale of the row is assumed.
         sizes = np.abs(_finite(wanted))
         unit = unit_of(found.dtype)
         errors = unit * (_LONG if unit < _SUMS else 0.5) * (sizes + _root_mean_square(sizes))
@@ -211,10 +211,10 @@ def _finite(array: Array) -> Array:
 
 def _root_mean_square(numbers: Array) -> Array:
     largest = numbers.max(axis=1, keepdims=True, initial=0)
-    # Squares of very large or small numbers are out of range.
+    # Numbers are scaled, since squares of very large or small numbers are out of range.
     shares = numbers / np.where(largest > 0, largest, 1)
-    found: Array = largest * np.sqrt(np.mean(np.square(shares), axis=1, keepdims=True))
-    return found
+    result: Array = largest * np.sqrt(np.mean(np.square(shares), axis=1, keepdims=True))
+    return result
 
 
 def _joined(arrays: Sequence[Array]) -> Array:
@@ -224,7 +224,7 @@ def _joined(arrays: Sequence[Array]) -> Array:
 def _compare(
     compared: OutputVerification, pair: Pair, tolerance: Tolerance, exact: bool
 ) -> OutputVerification:
-    size = max(sum(each.size for each in arrays) for arrays in (pair.found, pair.wanted))
+    size = max(sum(array.size for array in arrays) for arrays in (pair.found, pair.wanted))
     compared = replace(compared, elements=size, mismatched=size)
     if compared.misfit is not None or compared.shape != compared.wanted_shape:
         return compared
@@ -236,7 +236,7 @@ def _compare(
 
 
 def _blocks(rows: Array) -> Iterator[slice]:
-    """Yield slices of rows, small enough that intermediate arrays stay in the cache."""
+    """Return slices of rows that are so small that intermediate arrays stay in the cache."""
     step = max(1, _BLOCK // rows.shape[1] // _FEW) * _FEW
     return (slice(first, first + step) for first in range(0, len(rows), step))
 
@@ -266,17 +266,17 @@ def _allowed(
         carried = times * carried
         reach = carried + _EXACTLY * sizes * (rows.errors > 0)
     else:
-        # Expected values of a narrow type were rounded as often as the numbers found.
+        # Expected values of a narrow type were rounded as often as the numbers of the run.
         unit = unit_of(rows.dtype)
         times = 1 + (max(1.0, given / unit if unit else 1.0) if given > _DOUBLE else 0.0)
         carried = times * carried
         reach = REACH * carried
     reach = reach + own + (compared.atol or 0.0) + (compared.rtol or 0.0) * sizes
     nearest, least, most = (
-        _rounded(each, rows.dtype, exact) for each in (wanted, wanted - reach, wanted + reach)
+        _rounded(numbers, rows.dtype, exact) for numbers in (wanted, wanted - reach, wanted + reach)
     )
     last = np.where(np.isfinite(nearest), np.abs(nearest - wanted), 0)
-    # Types without infinities round numbers beyond the largest to NaN.
+    # Types without infinities convert numbers beyond their largest to NaN.
     least = np.where(np.isfinite(least), np.fmin(nearest, least), -np.inf)
     most = np.where(np.isfinite(most), np.fmax(nearest, most), np.inf)
     numbers = rows.found.astype(np.float64)
@@ -302,12 +302,13 @@ class _RowErrors(NamedTuple):
     """The errors of some rows.
 
     Attributes:
-        wrong: the first wrong places, with the errors allowed there.
-        relative: the largest relative error of finite nonzero numbers; -1 without any.
-        share: the largest error as a part of its bound.
-        row, row_place: the largest mean square of a group of rows over the mean square of the
-            carried errors, and the place of its largest error.
-        squares, numbers: the sum of these mean squares, and of the numbers they count for.
+        wrong: the places of the first wrong numbers, with the errors allowed there.
+        relative: the largest relative error of finite nonzero numbers; -1 without such numbers.
+        share: the largest ratio of an error to its bound.
+        row, row_place: the largest ratio of mean squares, of errors to carried errors, of a group
+            of rows, and the place of the largest error in this group.
+        squares, numbers: the sum of these ratios, times the numbers of each group, and the sum of
+            the numbers.
     """
 
     wrong: list[tuple[int, float]]
@@ -326,7 +327,8 @@ def _compare_rows(
 ) -> _RowErrors:
     error, wanted, right = _errors(rows.found, rows.wanted, equal_nan)
     cols = error.shape[1]
-    # Few errors do not average out: short rows share a group, and fewer than 16 count as 16.
+    # Few errors do not average out. Short rows share a group, and a group of fewer than 16 numbers
+    # counts as 16.
     group = -(-_FEW // cols)
     starts = np.arange(0, len(error), group)
     sizes = np.minimum(group, len(error) - starts) * cols
@@ -339,8 +341,8 @@ def _compare_rows(
         relatives = error[comparable] / np.abs(wanted[comparable])
         known = np.isfinite(error) & np.isfinite(allowed.scales)
         sums = [
-            np.add.reduceat(np.where(known, np.square(each), 0).sum(axis=1), starts)
-            for each in (error, allowed.scales)
+            np.add.reduceat(np.where(known, np.square(values), 0).sum(axis=1), starts)
+            for values in (error, allowed.scales)
         ]
         few = sizes / np.maximum(sizes, _FEW)
         means = np.where(sums[1] > 0, few * sums[0] / np.where(sums[1] > 0, sums[1], 1), 0)
@@ -349,7 +351,7 @@ def _compare_rows(
         most = int((error[at] - allowed.scales[at]).argmax())
     places = np.flatnonzero(~right & ~within)
     return _RowErrors(
-        [(first + int(each), float(allowed.errors.flat[each])) for each in places[:_PLACES]],
+        [(first + int(place), float(allowed.errors.flat[place])) for place in places[:_PLACES]],
         len(places),
         float(error.max()),
         float(relatives.max(initial=-1)),
@@ -373,31 +375,31 @@ def _compare_numbers(
             first += rows.found.size
     if not parts:
         return compared
-    mismatched = sum(each.mismatched for each in parts)
-    wrong = [place for each in parts for place in each.wrong][:_PLACES]
-    used = Errors(max(each.share for each in parts), 0.0, 0.0)
+    mismatched = sum(part.mismatched for part in parts)
+    wrong = [place for part in parts for place in part.wrong][:_PLACES]
+    used = Errors(max(part.share for part in parts), 0.0, 0.0)
     if compared.rtol is None and compared.atol is None:
-        worst = max(parts, key=lambda each: each.row)
-        numbers = max(sum(each.numbers for each in parts), _FEW)
-        whole = math.sqrt(math.fsum(each.squares for each in parts) / numbers)
+        worst = max(parts, key=lambda part: part.row)
+        numbers = max(sum(part.numbers for part in parts), _FEW)
+        whole = math.sqrt(math.fsum(part.squares for part in parts) / numbers)
         used = Errors(used.element, math.sqrt(worst.row) / _ROW, whole / _WHOLE)
         if not mismatched and max(used) > 1:
             wrong = [(worst.row_place, 0.0)]
     else:
         wrong = [(place, 0.0) for place, _ in wrong]
-    relative = max(each.relative for each in parts)
+    relative = max(part.relative for part in parts)
     return replace(
         compared,
         mismatched=mismatched,
         used=used,
-        absolute_error=max(each.absolute for each in parts),
+        absolute_error=max(part.absolute for part in parts),
         relative_error=None if relative < 0 else relative,
         places=tuple(_mismatch(pair, place, bound) for place, bound in wrong),
     )
 
 
 def _errors(found: Array, wanted: Array, equal_nan: bool) -> tuple[Array, Array, Array]:
-    """Return errors, wanted numbers in float64, and a mask of exact equality."""
+    """Return errors, wanted numbers in float64, and a mask of equal numbers."""
     left, right = _comparable(found, wanted)
     with np.errstate(all="ignore"):
         same: Array = left == right
@@ -430,7 +432,7 @@ def _fits(array: Array) -> bool:
 
 
 def _plain(number: np.generic | np.ndarray) -> Number:
-    """Return a number of Python's; all NaNs are one object, so that equal reports are equal."""
+    """Return a number of Python. All NaNs are one object, so that equal reports are equal."""
     if number.dtype.kind == "b":
         return bool(number)
     if holds_integers(number.dtype):

@@ -154,7 +154,6 @@ def settle(described: object, refusal: type[FabricError], who: str | None = None
 
 
 def field_checks(cls: type) -> Checks:
-    """Return the names of the fields of ``cls``, each with its check."""
     checks = _checks_of_class.get(cls)
     if checks is None:
         checks = _checks_of_class[cls] = tuple(_field_checks(cls))

@@ -76,6 +76,7 @@ class EnergyDescription(Section):
 
     @property
     def is_stated(self) -> bool:
+        """Whether any event has a price."""
         return any(price is not None for price in vars(self).values())
 
     def flop_picojoules(self, dtype: str) -> float | None:
@@ -135,6 +136,7 @@ class AreaDescription(Section):
 
     @property
     def is_stated(self) -> bool:
+        """Whether any part has an area."""
         return any(isinstance(value, tuple) for value in vars(self).values())
 
     def flop_mm2(self, dtype: str) -> Range | None:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
-from fabric.graph.arguments.described import Section, checked, described_section, refuse_key
+from fabric.graph.arguments.described import checked, described_section, refuse_key
 from fabric.graph.hardware.description import Hardware, OffChipDescription
 from fabric.graph.hardware.memory_models import MODELS
 from fabric.messages.errors import ConfigurationError
@@ -58,7 +58,9 @@ def varied_hardware(path: Path | None, keys: Mapping[str, object]) -> Hardware:
 
 
 def _described(sections: dict[str, object], file: str | None) -> Hardware:
-    kinds = _sections()
+    hints = get_type_hints(Hardware)
+    # The section of ``Mesh | None`` is Mesh.
+    kinds = {name: (*get_args(hints[name]), hints[name])[0] for name in vars(Hardware())}
     read: dict[str, Any] = {}  # the arguments of Hardware
     for name, table in sections.items():
         if name not in kinds:
@@ -77,11 +79,6 @@ def _described(sections: dict[str, object], file: str | None) -> Hardware:
     except ConfigurationError as error:
         what = error.message.removeprefix("Hardware: ")  # "[registers]", a key, and its fault
         refuse_key(what, file, "registers", what.split()[1])
-
-
-def _sections() -> dict[str, type[Section]]:
-    hints = get_type_hints(Hardware)  # the section of ``Mesh | None`` is Mesh
-    return {name: (*get_args(hints[name]), hints[name])[0] for name in vars(Hardware())}
 
 
 def _model(table: dict[str, object], file: str | None) -> type[OffChipDescription]:

@@ -138,6 +138,7 @@ class Mesh(Section):
 
     @property
     def limits(self) -> bool:
+        """Whether a transfer may have to wait for a link."""
         return any(capacity is not None for capacity in self.capacities)
 
     @cached_property

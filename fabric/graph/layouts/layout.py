@@ -109,6 +109,7 @@ class Layout(Described):
 
     @property
     def loops(self) -> tuple[Loop, ...]:
+        """The loops, outermost first."""
         return tuple(map(Loop, self.trips, self.steps, self.map))
 
     @property
@@ -118,14 +119,17 @@ class Layout(Described):
 
     @property
     def rereads(self) -> bool:
+        """Whether a loop of more than one trip repeats tiles."""
         return any(loop.dim is None and loop.trips > 1 for loop in self.loops)
 
     @property
     def rows(self) -> int:
+        """Rows of one tile."""
         return math.prod(self.tile[:-1])
 
     @property
     def cols(self) -> int:
+        """Columns of one tile."""
         return math.prod(self.tile[-1:])
 
     def offsets(self) -> NDArray[np.int64]:
@@ -142,11 +146,13 @@ class Layout(Described):
     def of_loops(
         cls, shape: Sequence[int], tile: Sequence[int], start: Sequence[int], loops: Sequence[Loop]
     ) -> Layout:
+        """Return the layout with ``loops``, outermost first."""
         trips, steps = tuple(loop.trips for loop in loops), tuple(loop.step for loop in loops)
         dims = tuple(loop.dim for loop in loops)
         return cls(tuple(shape), tuple(tile), trips, steps, dims, tuple(start))
 
     def nested(self, loops: Sequence[Loop]) -> Layout:
+        """Return the layout with other loops over the same tiles."""
         return Layout.of_loops(self.shape, self.tile, self.start, loops)
 
     def canonical(self) -> Layout:

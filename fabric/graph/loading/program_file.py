@@ -12,7 +12,7 @@ import sys
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -379,7 +379,9 @@ def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
         )
     default = takes[name].default
     untyped = default is None or default is inspect.Parameter.empty
-    annotation = _annotations(build).get(name, str if untyped else type(default))
+    with users_code("evaluating the annotations of build()", defining_place(build)):
+        annotations = typing.get_type_hints(build, include_extras=True)
+    annotation = annotations.get(name, str if untyped else type(default))
     try:
         value = _convert(text, annotation)
     except (msgspec.ValidationError, TypeError):
@@ -438,11 +440,6 @@ def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[st
 def _taken(build: types.FunctionType) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(build).parameters.items()
     return {name: parameter for name, parameter in parameters if parameter.kind in _BY_NAME}
-
-
-def _annotations(build: Callable[..., object]) -> dict[str, object]:
-    with users_code("evaluating the annotations of build()", defining_place(build)):
-        return typing.get_type_hints(build, include_extras=True)
 
 
 def _convert(text: str, annotation: object) -> object:

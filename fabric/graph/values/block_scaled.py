@@ -38,7 +38,6 @@ class BlockFormat:
 
     @property
     def most(self) -> float:
-        """The largest element."""
         finfo: Any = vars(ml_dtypes)["finfo"]
         return float(finfo(self.element).max)
 

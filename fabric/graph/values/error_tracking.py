@@ -42,6 +42,7 @@ def tracking_errors(tracks: bool) -> Iterator[None]:
 
 
 def tracks_errors() -> bool:
+    """Whether this run tracks the errors of numbers."""
     return _tracking.get()
 
 

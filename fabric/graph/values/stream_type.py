@@ -69,6 +69,7 @@ class BoolType(_Type):
 
     @property
     def size_bytes(self) -> int:
+        """One byte."""
         return 1
 
     def __str__(self) -> str:
@@ -169,7 +170,6 @@ def holds_buffers(value: ValueType) -> bool:
 
 
 def with_dims(value: ValueType, change: Callable[[Dim], Dim]) -> ValueType:
-    """Return ``value`` with ``change`` applied to each size."""
     if isinstance(value, TileType):
         rows, cols = change(value.rows), change(value.cols)
         if rows is value.rows and cols is value.cols:

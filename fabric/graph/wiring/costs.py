@@ -236,9 +236,11 @@ class OffChipTensor(Described):
 
     @property
     def columns(self) -> Dim:
+        """Columns of the matrix that is cut into tiles."""
         return (self.shape or (1,))[-1] if self.width is None else self.width
 
     @property
     def size_bytes(self) -> Dim:
+        """Bytes of all elements."""
         *outer, cols = self.shape or (1,)
         return product((*outer, row_bytes(cols, self.dtype)))

@@ -39,7 +39,6 @@ class Edge(NamedTuple):
 
     @property
     def name(self) -> str:
-        """``producer.output -> consumer.input``."""
         return f"{self.producer.name}.{self.output} -> {self.consumer.name}.{self.input}"
 
     @property

@@ -54,7 +54,6 @@ class Expectation(NamedTuple):
     finer: Callable[[], object] = lambda: None
 
     def refuse_output(self, program: str, name: str, stored: Iterable[str]) -> NoReturn:
-        """Refuse the expectation of an output that is not among the ``stored`` outputs."""
         names = ", ".join(sorted(stored)) or "nothing"
         refuse(
             f"program {program!r} expects an output {name!r}, but stores {names}", place=self.place

@@ -28,7 +28,6 @@ class TensorLayout(NamedTuple):
     reason: str | None = None
 
     def size_bytes(self, tensor: OffChipTensor | None) -> int | None:
-        """Return the size of ``tensor``; None if unknown."""
         if tensor is None or not isinstance(size_bytes := tensor.size_bytes, int):
             return None
         if not self.padding_bytes:

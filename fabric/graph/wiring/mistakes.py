@@ -20,7 +20,6 @@ from fabric.messages.users_code import raised
 
 
 def refuse_input(operator: Operator, position: int, found: object) -> NoReturn:
-    """Refuse an input that is not a stream."""
     hint = ""
     if isinstance(found, Operator):
         hint = f", such as {type(found).__name__}(...)(...)"

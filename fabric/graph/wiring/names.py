@@ -20,8 +20,6 @@ _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))|(?<=[A-Z])(?=[A-Z
 
 
 class Names:
-    """The names of a program's operators and stored outputs."""
-
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
         self._reserved: Collection[str] | None = None

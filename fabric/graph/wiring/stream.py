@@ -343,7 +343,6 @@ class Assumed(Stream):
         return self.stated_layout or self._stream.laid
 
     def note_reader(self) -> None:
-        """Note that an operator reads the stream with this shape."""
         self.used = True
         if self.stated_layout is not None and isinstance(self._stream, Assumed):
             self._stream.note_reader()
