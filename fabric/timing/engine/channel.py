@@ -57,20 +57,21 @@ class Channel:
     """A FIFO of ``depth`` elements from one unit to another.
 
     Attributes:
-        forward_cycles: from the sending of an element to the cycle in which it is visible.
+        forward_cycles: from the send of an element to the cycle in which it is visible.
         backward_cycles: from a dequeue to the cycle in which its credit is usable.
-        interval_cycles: the least between two elements at one end; 0 or 1.
-        next_send_cycle, next_take_cycle: earliest next cycle of each end; 0 without an interval.
+        interval_cycles: least cycles between two elements at one end; 0 or 1.
+        next_send_cycle, next_take_cycle: first cycle of the next send and of the next dequeue;
+            0 without an interval.
         queue: (visible cycle, element), oldest first.
         credits: usable cycles, oldest first.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
         credit_cycles: cycles the producer then waited while the credit was on its way back.
         closed_cycle: the producer's final clock; one hop later with an interval.
-        seen: the consumer has looked at the next element.
-        left_over: values that came after the consumer's operator had ended.
+        seen: whether the consumer has looked at the next element.
+        left_over: number of values that came after the consumer's operator had ended.
         log: receives the operations of tasks; None if the run has no log.
-        way: its elements on shared links; None without shared links.
+        way: the elements on shared links; None without shared links.
     """
 
     __slots__ = (
@@ -152,7 +153,6 @@ class Channel:
         self.ended = False
 
     def open(self) -> None:
-        """Make room for elements and credits."""
         self.queue = deque()
         self.credits = deque([0] * min(self.depth, _GRANT))
         self._returned = deque()
@@ -165,7 +165,7 @@ class Channel:
         self._sending = Wait(Operation.SEND, (self,), 0)
 
     def send(self, element: Element) -> Awaitable[None]:
-        """Append ``element``; wait for a credit if the channel is full."""
+        """Append ``element`` once there is a credit."""
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(self.send, element)
@@ -239,7 +239,7 @@ class Channel:
             self.log.sent_at(element, requested_cycle, self.producer.now - before_cycle)
 
     def reserve(self, put_later: bool = True) -> Awaitable[None]:
-        """Wait for a credit and take it; ``put`` spends it."""
+        """Wait for a credit and keep it for ``put``."""
         ready_credits = self.credits
         if not ready_credits:
             return self._with_more_credits(self.reserve, put_later)
@@ -249,7 +249,7 @@ class Channel:
         return DONE
 
     def put(self, element: Element) -> None:
-        """Append ``element`` at the producer's clock, on a credit reserved before."""
+        """Append ``element`` at the producer's clock, with a credit of ``reserve``."""
         if element[0].__class__ is Empty:
             self._bare_stops += 1
         if self.log is not None:
@@ -257,7 +257,7 @@ class Channel:
         self._append(element)
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
-        """Send a bare stop: an empty tensor closes ``level`` dimensions."""
+        """Send a bare stop, with which an empty tensor closes ``level`` dimensions."""
         if not self.credits:
             return self._with_more_credits(self.send_bare, level, empty_dimension)
         self._bare_stops += 1
@@ -304,10 +304,9 @@ class Channel:
         return element
 
     def hear(self) -> Element:
-        """Dequeue an element in the cycle in which it is shown, behind the consumer's clock.
+        """Dequeue the next element in the cycle that shows it, which is before the clock.
 
-        For elements that arrive while the unit does something else; all earlier ones have been
-        dequeued.
+        For elements that arrive while the unit does something else.
         """
         cycle = self.head_cycle
         visible, element = self.queue.popleft()
@@ -394,7 +393,7 @@ class Channel:
             self.log.ended(waited)
 
     def idle(self, cycle: int) -> None:
-        """Let the consumer wait for an element until ``cycle``."""
+        """Let the consumer wait until ``cycle`` for an element."""
         unit = self.consumer
         waited = seen_at(unit.now, cycle, unit.next_look_cycle) - unit.now
         if waited:
@@ -436,9 +435,9 @@ class Channel:
 
     @types.coroutine
     def _with_more_credits(
-        self, go_on: Callable[..., object], *arguments: object
+        self, operation: Callable[..., object], *arguments: object
     ) -> Switching[None]:
-        """Wait for credits, then call ``go_on``."""
+        """Wait for credits, then repeat ``operation``."""
         unit, clock = self.producer, self.clock
         if unit.now >= clock.pace_cycle:
             yield from clock.keep_pace(unit)
@@ -457,7 +456,7 @@ class Channel:
             self._spent += len(batch)
             self._returned = self.credits
             self.credits = batch
-        go_on(*arguments)
+        operation(*arguments)
 
     def _wake_reader(self) -> None:
         self.reader = None
@@ -506,17 +505,17 @@ class Channel:
 
     @property
     def head_cycle(self) -> int:
-        """When the next element is visible."""
+        """The first cycle in which the consumer can dequeue the next element."""
         return shown_from(self.queue[0][0], self.next_take_cycle)
 
     @property
     def head_sent_cycle(self) -> int:
-        """When the next element was sent; at the earliest one hop before it is visible."""
+        """One hop before ``head_cycle``: the next element counts as sent in this cycle."""
         return set_out_at(self.head_cycle, self.forward_cycles)
 
     @property
     def last_sent_cycle(self) -> int | None:
-        """When the latest held element was sent; None if nothing is held."""
+        """The cycle in which the latest held element was sent; None if nothing is held."""
         if self.way is not None:
             latest = self.way.sent or self.way.arrived
             return latest[-1][0] if latest else None
@@ -533,11 +532,11 @@ class Channel:
         """The most slots in use in one cycle, including slots with a credit on its way back.
 
         A slot counts from one hop before its element is visible. Elements that were never dequeued
-        count; elements that came after the consumer's operator had ended do not.
+        count. Elements that came after the consumer's operator had ended do not.
         """
         return max(self._peak_slots if self.taken else 0, self.held_elements)
 
-    # The rest is for units in the compiled loop, which copies its progress to channels.
+    # The compiled loop calls the rest, to copy its progress to channels.
 
     def hand_over(self, sent: Sequence[tuple[int, Element]], closed_cycle: int | None) -> None:
         """Append elements that the producer sent in the loop, with visible cycles, and the end."""
@@ -547,7 +546,7 @@ class Channel:
             self._wake_reader()
 
     def fetch(self) -> None:
-        """Empty the queue, whose elements the loop has copied."""
+        """Empty the queue after the loop has copied its elements."""
         self.queue = deque()
 
     def give_back(self, usable_cycles: Iterable[int]) -> None:
@@ -558,11 +557,11 @@ class Channel:
 
     @property
     def returned_cycles(self) -> Iterable[int]:
-        """Cycles of credits that the producer has not received yet."""
+        """Usable cycles of the credits that the producer has not received yet."""
         return self._returned
 
     def collect(self) -> None:
-        """Remove the returned credits, which the loop has copied."""
+        """Remove the returned credits after the loop has copied them."""
         self._spent += len(self._returned)
         self._returned = deque()
 
@@ -627,7 +626,6 @@ class Discard:
     """The sink of an unread output; its values are not computed."""
 
     def send(self, *_: object) -> Awaitable[None]:
-        """Do nothing."""
         return DONE
 
     send_at = reserve = send_bare = send
@@ -642,11 +640,14 @@ class Discard:
 class AssumedSink:
     """Wraps a channel and compares sizes of groups with the shape that the program states.
 
-    A group that should have a number of elements is compared when it closes. For sizes that depend
-    on other streams, ``sizes`` has the smallest and the largest closed group of each dimension.
+    If the stated size is a number, each group is compared with it when the group closes.
+
+    Attributes:
+        sizes: by dimension, the smallest and the largest closed group, to be compared after the run
+            with sizes that depend on other streams.
     """
 
-    __slots__ = ("_counts", "_groups", "_numbers", "channel", "claims", "sizes")
+    __slots__ = ("_claims", "_counts", "_groups", "_stated", "channel", "claims", "sizes")
 
     def __init__(self, channel: Channel, claims: tuple[Claim, ...], rank: int) -> None:
         self.channel: Final = channel
@@ -654,36 +655,31 @@ class AssumedSink:
         self.sizes: dict[int, tuple[int, int]] = {}
         self._counts = [0] * (rank + 1)
         self._groups = [0] * (rank + 1)
-        self._numbers = {
-            claim.dimension: claim for claim in claims if isinstance(claim.assumed, int)
+        self._claims = {claim.dimension: claim for claim in claims}
+        self._stated = {
+            claim.dimension: claim.assumed for claim in claims if isinstance(claim.assumed, int)
         }
 
     def send(self, element: Element) -> Awaitable[None]:
-        """See ``Channel.send``."""
         self._count(element)
         return self.channel.send(element)
 
     def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
-        """See ``Channel.send_at``."""
         self._count(element)
         return self.channel.send_at(element, requested_cycle)
 
     def send_bare(self, level: int, empty_dimension: int) -> Awaitable[None]:
-        """See ``Channel.send_bare``."""
         self._count((Empty(empty_dimension), level))
         return self.channel.send_bare(level, empty_dimension)
 
     def reserve(self) -> Awaitable[None]:
-        """See ``Channel.reserve``."""
         return self.channel.reserve()
 
     def put(self, element: Element) -> None:
-        """See ``Channel.put``."""
         self._count(element)
         self.channel.put(element)
 
     def close(self) -> None:
-        """See ``Channel.close``."""
         self.channel.close()
 
     def finish(self) -> None:
@@ -703,12 +699,8 @@ class AssumedSink:
 
     @property
     def expected(self) -> list[int | None]:
-        """By dimension, the required size of each group; None if it is not a number."""
-        claims = [self._numbers.get(dimension) for dimension in range(len(self._counts))]
-        return [
-            each.assumed if each is not None and isinstance(each.assumed, int) else None
-            for each in claims
-        ]
+        """By dimension, the stated size of each group; None if it is not a number."""
+        return [self._stated.get(dimension) for dimension in range(len(self._counts))]
 
     def _count(self, element: Element) -> None:
         value, stop = element
@@ -730,18 +722,18 @@ class AssumedSink:
         self._groups[dimension] += 1
         low, high = self.sizes.get(dimension, (size, size))
         self.sizes[dimension] = min(low, size), max(high, size)
-        claim = self._numbers.get(dimension)
-        if claim is not None and size != claim.assumed:
+        stated = self._stated.get(dimension)
+        if stated is not None and size != stated:
             outermost = dimension == len(self._counts) - 1
-            assert isinstance(claim.assumed, int)
-            claim.refuse(size, claim.assumed, None if outermost else self._groups[dimension])
+            group = None if outermost else self._groups[dimension]
+            self._claims[dimension].refuse(size, stated, group)
 
 
 class LaterSink:
-    """Wraps a sink; cycles of ``send_at`` count from ``since_cycle``.
+    """Wraps a sink, and adds ``since_cycle`` to the cycles of ``send_at``.
 
     Attributes:
-        next_cycle: one after the latest requested cycle, or the first cycle.
+        next_cycle: the cycle after the latest requested one; ``since_cycle`` without requests.
     """
 
     __slots__ = (
@@ -759,7 +751,6 @@ class LaterSink:
         self.close: Final = sink.close
 
     def send_at(self, element: Element, requested_cycle: int) -> Awaitable[None]:
-        """See ``Channel.send_at``."""
         cycle = requested_cycle + self._since_cycle
         self.next_cycle = max(self.next_cycle, index(cycle) + 1)
         return self._sink.send_at(element, cycle)

@@ -12,12 +12,14 @@ With an interval of I cycles, p is at least I later than when element n-1 was se
 shown from d[n-1] + I on. The consumer sees the end of the stream F cycles after the producer's end.
 Without an interval, it sees the end in the same cycle.
 
-With registers, a unit that sent an element in cycle w, after a wait, looks at its inputs from w + 1
-on. An end takes a turn like an element: the producer ends at least I cycles after its last element,
-and the consumer sees the end at least I cycles after it has dequeued the last element.
+With registers for waits, a unit that waited and then sent an element in cycle w looks at its
+inputs from w + 1 on. With registers for ends, the interval also applies to the end of the stream:
+the producer ends at least I cycles after it sent the last element, and the consumer sees the end at
+least I cycles after it dequeued the last element.
 
 The stamp of an element is v, and the stamp of a credit is d + B. Tasks call these functions,
-compiled loops compile them, and traces translate some to SQL. ``tests/model`` states them anew.
+compiled loops compile them, and traces translate some to SQL. ``tests/model`` is an independent
+model of these rules.
 """
 
 from __future__ import annotations
@@ -77,12 +79,12 @@ def next_from(cycle: int, interval_cycles: int) -> int:
 
 
 def closed_from(ended_cycle: int, forward_cycles: int, interval_cycles: int) -> int:
-    """Return when the consumer sees that the producer ended in ``ended_cycle``."""
+    """Return the cycle in which the consumer sees that the producer ended in ``ended_cycle``."""
     return ended_cycle + forward_cycles if interval_cycles else ended_cycle
 
 
 def dropped_at(visible_cycle: int, ended_cycle: int) -> int:
-    """Return when an element is dropped after the consumer's operator has ended.
+    """Return the cycle in which an element is dropped after the consumer's operator has ended.
 
     Elements are dropped once they are visible, so that they do not block the producer.
     """

@@ -43,7 +43,8 @@ class VirtualClock:
         stopping: stop when no unit can run, instead of advancing.
         stopped: the run is over; work of cancelled operators does not count.
         pace_cycle: units with clocks at or after it wait until no other unit can run.
-        chose: called with each unit that waits for a cycle: inputs until then may decide its work.
+        chose: called with each unit that waits for a cycle, since inputs that arrive until then may
+            decide its work.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class VirtualClock:
         self._on_heartbeat: Final = on_heartbeat
         self._beat_cycles: Final = beat_cycles
         self._next_beat = beat_cycles
-        # A wait ended by an element stays in the heap until popped; numbers order equal cycles.
+        # A wait that an element ended stays in the heap. Numbers order the waits of one unit.
         self._reaching: list[tuple[int, int, int, Unit, Wait]] = []
         self._numbers: Final = itertools.count()
         self.pace_cycle = self._watch_cycle = self._bound_cycle = _NEVER
@@ -72,14 +73,14 @@ class VirtualClock:
     def watch(self, on_pace: Callable[[], None], pace_cycles: int) -> None:
         """Call ``on_pace`` about every ``pace_cycles``, even if some unit can always run.
 
-        Clocks do not change: units ``pace_cycles`` ahead wait for the remaining units.
+        Units that are ``pace_cycles`` ahead wait for the others. Their clocks do not change.
         """
         self._on_pace = on_pace
         self._pace_cycles = self._watch_cycle = pace_cycles
         self.bound(None)
 
     def bound(self, cycle: int | None) -> None:
-        """Stop units with a clock at ``cycle`` or later; None removes the bound."""
+        """Let units with clocks at or after ``cycle`` wait for other units; None: no bound."""
         self._bound_cycle = _NEVER if cycle is None else cycle
         self.pace_cycle = pace_cycle = min(self._watch_cycle, self._bound_cycle)
         behind = [unit for unit in self._pacing if unit.now < pace_cycle]
@@ -89,13 +90,16 @@ class VirtualClock:
 
     @property
     def spent(self) -> bool:
-        """Whether no burst, no transfer and no wait for a cycle or the pace is pending."""
+        """Whether no burst, transfer, wait for a cycle or wait for the pace is pending."""
         pending = self.memory is not None and self.memory.pending
         carries = self.network is not None and self.network.next_cycle < _NEVER
         return not (pending or carries or self._pacing or self._next_reach())
 
     def pace_after(self, cycle: int) -> int:
-        """Return the next cycle after ``cycle`` at which units wait for the pace; else 1 << 62."""
+        """Return the first cycle after ``cycle`` at which units wait for other units.
+
+        It is 1 << 62 if ``watch`` was not called.
+        """
         return (cycle // self._pace_cycles + 1) * self._pace_cycles if self._on_pace else _NEVER
 
     def keep_pace(self, unit: Unit) -> Switching[None]:
@@ -156,7 +160,7 @@ class VirtualClock:
         self._pacing.append(unit)
 
     def leave(self, units: int = 1) -> None:
-        """Count ``units`` fewer that can run."""
+        """Subtract ``units`` from the number of units that can run."""
         self.running -= units
         if not self.running:
             self._settle()
@@ -276,7 +280,7 @@ class VirtualClock:
 class Network(Protocol):
     """Links that channels share.
 
-    The network advances only when no unit can run, to its next event.
+    The network advances to its next event, only when no unit can run.
     """
 
     @property
@@ -285,19 +289,16 @@ class Network(Protocol):
 
         Elements that arrive with this event have later stamps.
         """
-        ...
 
     @property
     def cycle(self) -> int:
         """The cycle of the latest event."""
-        ...
 
     def advance(self, horizon_cycle: int, quiet_cycle: int) -> None:
         """Advance to the next event up to ``horizon_cycle``, and deliver arrived elements.
 
-        It may process further events up to ``quiet_cycle`` that concern no other unit.
+        It may process more events up to ``quiet_cycle``, before which nothing else acts.
         """
-        ...
 
 
 class SharedLinks(Network, Protocol):
@@ -308,18 +309,17 @@ class SharedLinks(Network, Protocol):
 
         A broadcast begins once it was sent on all channels.
         """
-        ...
 
 
 class Way:
     """Elements of a channel on the network.
 
     Attributes:
-        flow: number of the route, or of the tree of routes. Its transfers are in order.
+        flow: number of the route, or of the tree of routes.
         sent: oldest first: the producer's clock, the requested cycle, the element.
-        arrived: of elements not yet dequeued, the cycle of sending and the delay by links.
+        arrived: of each element not yet dequeued, the cycle of its send and its delay by links.
         links_cycles: cycles that the consumer waited for links.
-        closed_cycle: end of the stream, which the consumer sees after the last element.
+        closed_cycle: end of the stream, while elements are on links.
     """
 
     __slots__ = ("arrived", "bytes_sent", "closed_cycle", "flow", "links", "links_cycles", "sent")

@@ -36,9 +36,9 @@ _OPTIONS: Any = dict.fromkeys(("no_cpython_wrapper", "no_cfunc_wrapper", "no_rew
 def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any) -> bytes:
     """Return an object file with a C function named like ``function``.
 
-    ``function`` takes parameters of ``kinds``, and returns a tuple of integers. The C
-    function takes a pointer to a frame and the integers. The frame has the address and the size of
-    each table, followed by room for the results.
+    ``function`` takes parameters of ``kinds``, and returns a tuple of integers. The C function
+    takes a pointer to a frame, and the integers. The frame has the address and the size of each
+    table, and then room for the results.
     """
     pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
     integers: Any = [types.int64 for kind in kinds.values() if kind is int]
@@ -64,7 +64,7 @@ def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any
         options = llvm.create_pipeline_tuning_options(speed_level=speed_level)
         passes = llvm.create_pass_builder(target, options)
         passes.getModulePassManager().run(module, passes)
-    needed = [each.name for each in module.functions if each.is_declaration]
+    needed = [value.name for value in module.functions if value.is_declaration]
     missing = [name for name in needed if not name.startswith("llvm.")]
     assert not missing, f"{function.__name__} raises or allocates: it needs {', '.join(missing)}"
     module.get_function(entry.native_name).name = function.__name__
@@ -76,7 +76,7 @@ def _jitted(function: FunctionType) -> Any:
     """Return ``function`` with numba's decorator, and decorate the functions that it calls."""
     names = dict(function.__globals__)
     # ``co_names`` has attributes, too, and a column may be named like a function.
-    for name in {each.argval for each in get_instructions(function) if "GLOBAL" in each.opname}:
+    for name in {step.argval for step in get_instructions(function) if "GLOBAL" in step.opname}:
         if isinstance(names.get(name), FunctionType):
             names[name] = _jitted(names[name])
     copy = FunctionType(function.__code__, names, function.__name__)
@@ -196,7 +196,7 @@ def _get(_: Any, builder: Any, part: Part, pointer: Any, name: str) -> Any:
         return builder.udiv(_fixed(builder, _at(builder, pointer, 1)), _integer(columns))
     fields = parts(part.kind)
     before = list(fields)[: list(fields).index(name)]
-    return _part(builder, pointer, sum(width(fields[each]) for each in before), fields[name])
+    return _part(builder, pointer, sum(width(fields[field]) for field in before), fields[name])
 
 
 def _set(context: Any, builder: Any, types_: Any, arguments: Any, name: str) -> None:
@@ -208,34 +208,33 @@ def _set(context: Any, builder: Any, types_: Any, arguments: Any, name: str) -> 
 
 class _GetItem(templates.AbstractTemplate):
     def generic(self, arguments: Any, _: Any) -> Any:
-        of, index = arguments
-        if isinstance(of, Part) and of.is_table and isinstance(index, types.Integer):
-            return _TEMPLATES.signature(
-                types.int64 if of.row is None else Part(of.row), of, types.int64
-            )
+        table, index = arguments
+        if isinstance(table, Part) and table.is_table and isinstance(index, types.Integer):
+            item = types.int64 if table.row is None else Part(table.row)
+            return _TEMPLATES.signature(item, table, types.int64)
         return None
 
 
 class _SetItem(templates.AbstractTemplate):
     def generic(self, arguments: Any, _: Any) -> Any:
-        of, index, _ = arguments
-        if isinstance(of, Part) and of.is_table and isinstance(index, types.Integer):
-            return _TEMPLATES.signature(types.none, of, types.int64, types.int64)
+        table, index, _ = arguments
+        if isinstance(table, Part) and table.is_table and isinstance(index, types.Integer):
+            return _TEMPLATES.signature(types.none, table, types.int64, types.int64)
         return None
 
 
 def _get_item(_: Any, builder: Any, types_: Any, arguments: Any) -> Any:
-    of, index = arguments
+    table, index = arguments
     row = types_.args[0].row
     if row is None:
-        return builder.load(builder.gep(_address(builder, of), [index]))
+        return builder.load(builder.gep(_address(builder, table), [index]))
     first = builder.mul(index, _integer(len(row.__annotations__)))
-    return builder.gep(_address(builder, of), [first])
+    return builder.gep(_address(builder, table), [first])
 
 
 def _set_item(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-    of, index, value = arguments
-    builder.store(value, builder.gep(_address(builder, of), [index]))
+    table, index, value = arguments
+    builder.store(value, builder.gep(_address(builder, table), [index]))
     return ir.Constant(_POINTER, None)
 
 

@@ -1,6 +1,6 @@
 """The log of a run: one row for each operation of a unit, from tasks and from the compiled loop.
 
-Rows of one unit are in its order, and rows of different units in the order of the host. A unit
+Rows of one unit are in the order of its operations; the host decides the order of units. A unit
 worked from the cycle of its previous row to ``cycle - waited`` of the next row.
 """
 
@@ -29,8 +29,9 @@ class Entry(Row):
 
     Attributes:
         channel: -1 for none.
-        amount: see the operations below.
-        stop: level of a sent element; ``~level`` of a bare stop; a reading for NOTE, LATE and AT.
+        amount: depends on the operation, see below.
+        stop: level of a sent element; ``~level`` of a bare stop; number of the reading for NOTE,
+            LATE and AT.
         cycle: the unit's clock after the operation.
         waited: cycles that the unit waited for it; for UNTIL, cycles that it worked.
     """
@@ -57,7 +58,7 @@ END: Final = 5
 FINISH: Final = 6
 """The operator ended, and so did its outputs."""
 WORK: Final = 7
-"""The unit worked; only in records, if no later operation counts this work."""
+"""Work that no later operation counts; only in records."""
 BURST: Final = 8
 """Off-chip memory has answered; the amount is its requests. In a record, any wait for a memory."""
 NOTE: Final = 9
@@ -75,7 +76,7 @@ IDLE: Final = 14
 HEAR: Final = 15
 """The unit notes that an element was dequeued in the cycle ``amount``, before its clock."""
 CHOICE: Final = 16
-"""Which input came first decides what the unit does next."""
+"""The next work of the unit depends on which input came first."""
 LINKS: Final = 17
 """Shared links caused ``amount`` cycles of the wait that ends now."""
 DROP: Final = 18
@@ -90,7 +91,7 @@ TAKES: Final = (TAKE, HEAR, DROP)
 REQUESTS: Final = (LATE, AT)
 
 LAST_WORKED: Final = FINISH
-"""In a record, the amount of operations up to this is the cycles that the unit worked before."""
+"""In a record, operations up to this one have the cycles of the work before them as amount."""
 
 SHIFT: Final = 4
 """An event of a record is ``channel << SHIFT | operation``, and an amount."""
@@ -142,7 +143,6 @@ class Log:
 
     @property
     def count(self) -> int:
-        """Rows in use."""
         return self._used_bytes // _ROW_BYTES
 
     @count.setter
@@ -156,7 +156,7 @@ class Log:
             keeper.keep(rows)
 
     def close(self) -> None:
-        """Pass the last rows on, and free the buffer: channels refer to the log for longer."""
+        """Pass the last rows on, and free the buffer, since channels keep the log."""
         self.flush()
         self._bytes = memoryview(b"")
         self.table = Table.zeros(Entry, 0)
@@ -164,7 +164,7 @@ class Log:
     def add(
         self, unit: Unit, kind: int, on: int = -1, amount: int = 0, stop: int = 0, waited: int = 0
     ) -> None:
-        """Write an operation, on a channel, that ends at the clock of ``unit``."""
+        """Write an operation that ends at the clock of ``unit``; ``on`` is the channel."""
         self.write(unit.index, kind, on, amount, stop, unit.now, waited)
 
     def write(self, *row: int) -> None:
@@ -184,28 +184,23 @@ class Log:
         return Reading.at(unit.now, order)
 
     def arrived(self, channel: ChannelLog, element: int) -> None:
-        """A unit begins a group with ``element`` of ``channel``."""
         self.add(channel.consumer, ARRIVAL, channel.number, element)
 
     def was_busy(self, unit: Unit, charged_cycles: int, cycles: int) -> None:
-        """The unit was charged ``charged_cycles``, the rest of ``cycles`` since an arrival."""
+        """Write that the unit was charged the rest of ``cycles`` since an arrival."""
         self.add(unit, UNTIL, amount=cycles, waited=charged_cycles)
 
     def chose(self, unit: Unit) -> None:
-        """The work of ``unit`` depends on which input came first."""
         self.add(unit, CHOICE)
 
     def finished(self, unit: Unit) -> None:
-        """The operator of ``unit`` has ended."""
         self.add(unit, FINISH)
 
     def allocated(self, unit: Unit, room_bytes: int, waited: int) -> None:
-        """``unit`` was given ``room_bytes`` on chip."""
         if waited:
             self.add(unit, ALLOCATE, amount=room_bytes, waited=waited)
 
     def burst(self, unit: Unit, requests: int, waited: int) -> None:
-        """Off-chip memory has answered ``unit``."""
         self.add(unit, BURST, amount=requests, waited=waited)
 
 
@@ -219,13 +214,11 @@ class ChannelLog:
         self._log: Final = log
 
     def sent(self, element: Element, waited: int, operation: int = SEND) -> None:
-        """``element`` was sent, or put."""
         value, stop = element
         stop = ~stop if value.__class__ is Empty else stop
         self._log.add(self.producer, operation, self.number, size_bytes(value), stop, waited)
 
     def sent_at(self, element: Element, requested_cycle: int, waited: int) -> None:
-        """``element`` was sent, visible from ``requested_cycle``."""
         unit = self.producer
         kind, reading = AT, FROM_UNKNOWN
         if isinstance(requested_cycle, Reading):
@@ -236,46 +229,41 @@ class ChannelLog:
         self.sent(element, waited)
 
     def reserve(self, waited: int) -> None:
-        """A slot was reserved."""
         self._log.add(self.producer, RESERVE, self.number, waited=waited)
 
     def put(self, element: Element) -> None:
-        """``element`` is sent in the oldest reserved slot."""
+        """Write that ``element`` is sent in the oldest reserved slot."""
         self.sent(element, 0, PUT)
 
     def peeked(self, waited: int) -> None:
-        """The consumer sees the next element."""
         self._log.add(self.consumer, SEE, self.number, waited=waited)
 
     def took(self, waited: int = 0) -> None:
-        """An element was dequeued."""
         self._log.add(self.consumer, TAKE, self.number, waited=waited)
 
     def heard(self, cycle: int) -> None:
-        """An element was dequeued at ``cycle``, before the consumer's clock."""
+        """Write a dequeue at ``cycle``, before the consumer's clock."""
         self._log.add(self.consumer, HEAR, self.number, cycle)
 
     def idled(self, waited: int, until_cycle: int) -> None:
-        """The consumer has waited for an element that it looks at later."""
+        """Write a wait for an element that the consumer looks at later."""
         self._log.chose(self.consumer)
         if waited:
             self._log.add(self.consumer, IDLE, self.number, until_cycle, waited=waited)
 
     def ended(self, waited: int) -> None:
-        """The consumer saw the end of the stream."""
         self._log.add(self.consumer, END, self.number, waited=waited)
 
     def waited_for_links(self, cycles: int) -> None:
-        """The consumer's wait that ends now includes ``cycles`` for shared links."""
+        """Write that the wait that ends now includes ``cycles`` for shared links."""
         self._log.add(self.consumer, LINKS, self.number, cycles)
 
     def left_over(self, cycle: int) -> None:
-        """An element was discarded at ``cycle``."""
         self._log.write(self.consumer.index, DROP, self.number, 0, 0, cycle, 0)
 
     def sent_over_links(self, size_bytes: int) -> None:
-        """An element is sent over shared links."""
+        """Do nothing: the row of the send has the size. Observers override this."""
 
     def crossed(self, cycle: int, visible_cycle: int) -> None:
-        """The oldest element on shared links has left them at ``cycle``."""
+        """Write that the oldest element on shared links has left them at ``cycle``."""
         self._log.write(self.producer.index, CROSS, self.number, visible_cycle, 0, cycle, 0)

@@ -32,13 +32,13 @@ _DIGEST_BYTES: Final = 32
 _COMPILER: Final = ("compiling", "tables")
 
 _engines: Final[list[Any]] = []
-"""Kept, because an engine owns the code that it has linked."""
+"""Engines stay in memory, because each owns the code that it has linked."""
 
 _kept_compiled: Final[list[bool]] = []
 
 
 def keeps_code() -> bool | None:
-    """Whether this process has kept its compiled code for later ones; None without such code."""
+    """Whether this process kept its compiled code for later ones; None if it compiled nothing."""
     return all(_kept_compiled) if _kept_compiled else None
 
 
@@ -75,7 +75,7 @@ class MachineCode:
 
     @cached_property
     def _native(self) -> Callable[..., None]:
-        """The linked function of a frame, see ``compiling``, and the integers."""
+        """The linked C function, which takes a frame (see ``compiling``) and the integers."""
         integers = [ctypes.c_int64 for kind in self._kinds.values() if kind is int]
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p, *integers)(self.link())
 

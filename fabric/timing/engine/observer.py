@@ -32,24 +32,24 @@ units are unrelated.
 Sent: TypeAlias = tuple[int, ...]
 """How an element was sent: the stamp of its sending.
 
-An element in a reserved slot or with a requested cycle also has that cycle (-1 for none), and the
-number and cycle of the reservation.
+If a slot was reserved or a cycle was requested, three integers follow: the requested cycle or -1,
+and the number and the cycle of the reservation. An element that has left shared links has its
+visible cycle as the requested cycle.
 """
 
 Taken: TypeAlias = tuple[int, int]
-"""Number and cycle of a dequeue; ``hear`` dequeues before the clock."""
-
+"""Number and cycle of a dequeue. The cycle of ``hear`` is before the unit's clock."""
 
 Transferred: TypeAlias = "Callable[[Element, Sent, Stamp, Taken | None], object]"
 """Receives an element or bare stop that was dequeued.
 
-Arguments are the element, how it was sent, how the consumer first saw it and, if that was an
-earlier operation, how it was dequeued.
+The arguments are the element, how it was sent, the stamp of the operation that first saw it, and
+the dequeue, which is None if that operation was the dequeue.
 """
 
 
 class Watched(ChannelLog):
-    """The log of an observed channel. It keeps how each held element was sent.
+    """The log of an observed channel, which keeps how each held element was sent.
 
     Attributes:
         number: its place in edge order.
@@ -67,10 +67,9 @@ class Watched(ChannelLog):
         self.reserved: Final[deque[Stamp]] = deque()
         self._held: Final[deque[tuple[Element, Sent]]] = deque()
         self._seen: Stamp | None = None
-        watching = [(each, each.watch(self)) for each in observation.observers]
-        pairs = [(each, transferred) for each, transferred in watching if transferred is not None]
-        self._observers: Final = [observer for observer, _ in pairs]
-        self._transferred: Final = _together([transferred for _, transferred in pairs])
+        calls = [(observer, observer.watch(self)) for observer in observation.observers]
+        self._observers: Final = [observer for observer, call in calls if call is not None]
+        self._transferred: Final = _together([call for _, call in calls if call is not None])
 
     @property
     def held(self) -> list[tuple[Element, Sent, Stamp | None]]:
@@ -84,7 +83,7 @@ class Watched(ChannelLog):
             for place in range(len(held) - len(way.sent), len(held)):
                 element, sent = held[place]
                 held[place] = element, self._left_links(sent, cycle)
-        return [(*each, None if place else self._seen) for place, each in enumerate(held)]
+        return [(*sending, None if place else self._seen) for place, sending in enumerate(held)]
 
     def _stamp(self, unit: Unit, waited: int = 0) -> Stamp:
         return self._next_order(), unit.now, waited
@@ -263,10 +262,8 @@ def _together(functions: Sequence[Transferred]) -> Transferred:
 class Observer:
     """Watches one run, or several in turn. Methods that you do not override do nothing.
 
-    Events of one unit arrive in its order. Events of several units arrive in the order in which the
-    host ran them, which changes from run to run; cycles do not.
-
-    Every unit of an observed run is a task.
+    Events of one unit arrive in its order. The order of events of several units changes from run to
+    run, but cycles do not. Every unit of an observed run is a task.
     """
 
     def begin(self, units: Sequence[Unit], next_order: Callable[[], int]) -> None:
@@ -293,16 +290,16 @@ class Observer:
         """
 
     def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
-        """The consumer waited until ``until_cycle`` for an element that it looks at later."""
+        """The consumer waited until ``until_cycle``, for an element that it looks at later."""
 
     def ended(self, channel: Watched, stamp: Stamp) -> None:
         """The consumer saw the end of the stream."""
 
     def requested(self, channel: Watched, order: int, since: Stamp | None, cycles: int) -> None:
-        """The element sent by operation ``order`` is visible ``cycles`` after a reading, or later.
+        """A cycle was requested for the element that operation ``order`` sent.
 
-        ``since`` is the reading of the producer's clock, with number -1 for the start of the run;
-        None if unknown.
+        The cycle is ``cycles`` after ``since``, a reading of the producer's clock with number -1
+        for the start of the run. If the reading is unknown, ``since`` is None.
         """
 
     def sent_over_links(self, channel: Watched, size_bytes: int) -> None:
@@ -312,22 +309,22 @@ class Observer:
         """The consumer's latest wait includes ``cycles`` for shared links."""
 
     def arrived(self, channel: Watched, stamp: Stamp, element: int) -> None:
-        """The consumer began a group with ``element`` as the first element."""
+        """The consumer began a group, whose first element is number ``element`` of the channel."""
 
     def was_busy(self, unit: Unit, stamp: Stamp, cycles: int) -> None:
         """``unit`` was busy until ``cycles`` after the visible cycle of the group's first element.
 
-        The stamp has the charged cycles in the place of the cycles waited.
+        The stamp has the charged cycles instead of the cycles waited.
         """
 
     def chose(self, unit: Unit, stamp: Stamp) -> None:
         """The next work of ``unit`` depends on which of its inputs came first."""
 
     def finished(self, unit: Unit, stamp: Stamp) -> None:
-        """The operator of ``unit`` has done its work; later elements are discarded."""
+        """The operator of ``unit`` has ended; later elements are discarded."""
 
     def burst(self, unit: Unit, requests: int, stamp: Stamp) -> None:
         """The off-chip memory has answered a burst of ``unit``."""
 
     def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
-        """Room on chip was given to ``unit``, in bytes of new pages if there are pages."""
+        """``unit`` received room on chip; with pages, the bytes of its new pages."""

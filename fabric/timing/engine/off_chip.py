@@ -15,28 +15,25 @@ class OffChip(Protocol):
     """A memory that off-chip operators share.
 
     A unit submits one burst at a time, at its own clock, and parks. The memory advances only when
-    no unit can run: then it has every burst of the cycles before the horizon. Units may still
-    submit in the horizon's own cycle. The order of calls depends on the host, so answers must
-    depend only on clocks and ports of units.
+    no unit can run. Then it has every burst of the cycles before the horizon, but units may still
+    submit bursts in the cycle of the horizon. The order of calls depends on the host, so answers
+    must depend only on clocks and ports of units.
     """
 
     @property
     def pending(self) -> bool:
         """Whether a burst is under way."""
-        ...
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of all requests that the memory has taken, counted in whole requests."""
-        ...
+        """Bytes of the requests that the memory has taken, each a whole request."""
 
     @property
     def final_cycle(self) -> int | None:
-        """The cycle in which it stops, once its clients have ended; None before.
+        """The cycle in which the memory stops; None until its clients have ended.
 
-        Always None for a memory that never outlasts its clients.
+        Always None for a memory that stops with its last client.
         """
-        ...
 
     def submit(self, unit: Unit, burst: Burst) -> None:
         """Take ``burst`` at the clock of ``unit``, which has no other burst under way.
@@ -44,20 +41,17 @@ class OffChip(Protocol):
         Raises:
             Refusal: the memory cannot serve it.
         """
-        ...
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
         """Advance to the first completion, or to ``horizon_cycle``; a burst is pending.
 
         Returns:
-            The units with complete bursts, in the order of the memory's ports; each was
+            The units with complete bursts, in the order of the memory's ports. Each was
             ``answered``, which sets its clock and counts its wait.
         """
-        ...
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the unit's burst under way have been taken."""
-        ...
+        """Return how many requests of the unit's burst under way the memory has taken."""
 
 
 @runtime_checkable
@@ -66,7 +60,6 @@ class Counting(Protocol):
 
     def counters(self) -> MemoryCounters | None:
         """Return the counters so far."""
-        ...
 
 
 def counters_of(memory: OffChip) -> MemoryCounters | None:
@@ -81,11 +74,9 @@ class Prefetching(Protocol):
     @property
     def prefetches(self) -> bool:
         """Whether it fetches ahead; else ``announce`` is not called."""
-        ...
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
         """Announce the next bursts of ``unit``, at its clock."""
-        ...
 
 
 def prefetching(memory: OffChip | None) -> Prefetching | None:
@@ -110,30 +101,24 @@ class StandIn:
     """
 
     def __init__(self, memory: OffChip) -> None:
-        """Wrap ``memory``."""
         self.memory: Final = memory
 
     @property
     def pending(self) -> bool:
-        """Whether a burst is under way."""
         return self.memory.pending
 
     @property
     def bytes_moved(self) -> int:
-        """See ``OffChip``."""
         return self.memory.bytes_moved
 
     @property
     def final_cycle(self) -> int | None:
-        """See ``OffChip``."""
         return self.memory.final_cycle
 
     def served(self, unit: Unit) -> int:
-        """See ``OffChip``."""
         return self.memory.served(unit)
 
     def counters(self) -> MemoryCounters | None:
-        """Return the counters so far; None if the model has none."""
         return counters_of(self.memory)
 
 
@@ -147,18 +132,15 @@ class LoggedOffChip(StandIn):
         self._under_way: dict[int, tuple[int, int]] = {}
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Submit ``burst`` and note its cycle."""
         self.memory.submit(unit, burst)
         self._under_way[unit.index] = burst.requests(self._request_bytes), unit.now
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Advance the memory and log complete bursts."""
         done = self.memory.advance(horizon_cycle)
         self.write(done)
         return done
 
     def write(self, done: Iterable[Unit]) -> None:
-        """Write rows for units that were answered."""
         for unit in done:
             requests, submitted_cycle = self._under_way.pop(unit.index)
             self._log.burst(unit, requests, unit.now - submitted_cycle)
@@ -189,7 +171,7 @@ class BusCycles:
     @property
     def total(self) -> int:
         """Sum of all cycles."""
-        return sum(getattr(self, each.name) for each in fields(self))
+        return sum(getattr(self, use.name) for use in fields(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +244,7 @@ class MemoryCounters:
         """Sum of all channels."""
         buses = [channel.bus for channel in self.channels]
         return BusCycles(
-            *(sum(getattr(bus, each.name) for bus in buses) for each in fields(BusCycles))
+            *(sum(getattr(bus, use.name) for bus in buses) for use in fields(BusCycles))
         )
 
     @property

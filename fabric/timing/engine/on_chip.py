@@ -1,7 +1,7 @@
 """On-chip memory: one capacity that all memory units allocate from, and its use over time.
 
-Allocations that do not fit wait in the order (cycle, node); those that never fit are errors. With
-pages, free, requested and held room is in bytes of whole pages.
+Allocations that do not fit wait in the order of cycle and node. Allocations that never fit are
+errors. With pages, free, requested and held room is in bytes of whole pages.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ class Allocation:
         size_bytes: int,
         spilled: dict[int, int] | None = None,
     ) -> None:
-        """Represent allocated room with one holder."""
         self.memory: Final = memory
         self.owner: Final = owner
         self.size_bytes: Final = size_bytes
@@ -69,8 +68,8 @@ class OnChipMemory:
 
     Attributes:
         capacity_bytes: None for unlimited.
-        held_by: bytes by owner, if the capacity is limited.
-        pages: None if room is given in bytes.
+        held_by: bytes by owner; empty if the capacity is unlimited.
+        pages: None if room is allocated in bytes.
         spill_address: the next off-chip address; None without spilling. Addresses are not reused.
         reserved_bytes: room that buffers with spilling leave to other buffers.
     """
@@ -103,8 +102,8 @@ class OnChipMemory:
     ) -> bool:
         """Take ``size_bytes`` at the unit's clock, or wait until they are free.
 
-        ``what`` names the buffer in errors, and ``held_bytes`` is its size before it grows. With
-        ``spills`` the unit does not wait if the hardware spills.
+        ``what`` names the buffer in errors, and ``held_bytes`` is its size before it grows. If
+        ``spills`` and the hardware spills, the unit does not wait.
 
         Returns:
             Whether there is room; else the tile has to be spilled.
@@ -141,7 +140,7 @@ class OnChipMemory:
             self._wake_first()
 
     def room_bytes(self, size_bytes: int, held_bytes: int = 0) -> int:
-        """Return the bytes that ``size_bytes`` more take, if ``held_bytes`` use part of a page."""
+        """Return the room of ``size_bytes`` more; ``held_bytes`` may have begun a page."""
         return self._room(held_bytes + size_bytes) - self._room(held_bytes)
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
@@ -276,7 +275,7 @@ class OnChipMemory:
 
 
 _FOLD: Final = 1 << 17
-"""Number of changes that are folded into one level and one peak."""
+"""Number of changes after which they are folded into one level and one peak."""
 
 
 class AmountOverTime:
@@ -290,14 +289,14 @@ class AmountOverTime:
         self._peak = 0
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Count changes: cycles and amounts."""
+        """Count changes, each a cycle and an amount."""
         self._changes.extend(changes)
         if len(self._changes) >= self._fold_at:
             self._fold(before=self._now())
 
     @property
     def peak(self) -> int:
-        """The most in any cycle so far."""
+        """The largest amount in any cycle so far."""
         self._fold(before=None)
         return self._peak
 
@@ -313,5 +312,5 @@ class AmountOverTime:
         self._peak = max(self._peak, *levels)
         self._level = levels[-1]
         self._changes = changes[end:]
-        # Changes ahead of the clock stay, and are sorted again when there are twice as many.
+        # Changes ahead of the clock are kept, and sorted again when there are twice as many.
         self._fold_at = max(_FOLD, 2 * len(self._changes))

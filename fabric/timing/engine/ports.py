@@ -62,7 +62,7 @@ def _guarded(
     """Return ``function.method`` with guards if it is a user's.
 
     Inputs after the first ``kept`` become read-only. ``wrong`` describes a result that does not
-    fit, and returns None for others.
+    fit; it returns None if the result fits.
     """
     call: Call = getattr(function, method)
     if is_ours(type(function)):
@@ -138,19 +138,18 @@ class Ports:
     """An operator's view of the machine.
 
     Attributes:
-        unit: its clock and counters.
+        unit: the operator's clock and counters.
         inputs, outputs: channel ends in port order.
-        input_types, output_types: types of the elements.
-        functional: tiles have data.
+        functional: whether tiles have data.
         clock: the global virtual clock.
         off_chip: the off-chip memory, if the program uses it.
         region: of the operator's tensor in off-chip memory; None if it has none.
         on_chip: the on-chip memory.
         stored: arrays that stores have written, by name.
-        log: None if the run has none.
-        repeats: number of inputs that the program receives.
-        interval_cycles: the least between two elements of a channel.
-        since_cycle: the operator's first cycle; after 0 in repeated runs.
+        log: None if the run has no log.
+        repeats: how often an operator without inputs runs: once for each input of the program.
+        interval_cycles: least cycles between two elements of a channel.
+        since_cycle: the operator's first cycle; later than 0 in its second and later runs.
     """
 
     unit: Unit
@@ -182,7 +181,7 @@ class Ports:
 
     @property
     def start(self) -> int:
-        """Cycle 0, for ``send_at``, if its cycles count from the start of the run."""
+        """Cycle 0, for ``send_at`` with cycles that count from the start of the run."""
         return 0 if self.log is None else START
 
     @property
@@ -205,8 +204,8 @@ class Ports:
         """Move a tile to or from off-chip memory; the unit's clock becomes the cycle of the answer.
 
         Args:
-            rows: of the tile; 0 moves nothing.
-            row_bytes: of one row; 0 moves nothing.
+            rows: rows of the tile; 0 moves nothing.
+            row_bytes: bytes of one row; 0 moves nothing.
             number: of the tile in the operator's tensor, or of its first byte if
                 ``off_chip_tensor`` does not list the tiles.
 
@@ -243,11 +242,11 @@ class Ports:
         await self.clock.park(unit, Wait(_OFF_CHIP, (), unit.now))
 
     def announce(self, rows: int, row_bytes: int, numbers: Iterable[int]) -> None:
-        """Announce the tiles of the next ``burst`` calls: the memory may fetch ahead.
+        """Announce the tiles of the next ``burst`` calls, so that the memory can fetch them ahead.
 
         Args:
-            rows: of each tile.
-            row_bytes: of one row.
+            rows: rows of each tile.
+            row_bytes: bytes of one row.
             numbers: of the tiles; see ``burst``.
         """
         memory, region = prefetching(self.off_chip), self.region
@@ -274,7 +273,7 @@ class Ports:
     def number(self, tile: Tile, below: int) -> int | None:
         """Return the number in ``tile`` if it is from 0 to ``below`` - 1; else None.
 
-        Use it only as an address.
+        An operator may use it only as an address.
 
         Raises:
             ValueError: the tile was computed without data.
@@ -290,7 +289,8 @@ class Ports:
         Args:
             what: the message.
             place: the line of the user's code.
-            counted: ``what`` names the element; else the number of taken elements is added.
+            counted: whether ``what`` names the element; else the number of dequeued values is
+                added.
         """
         unit = self.unit
         element = self.inputs[0].elements if self.inputs else 0
@@ -336,7 +336,7 @@ class Ports:
         )
 
     def update_of(self, reduction: object) -> Call:
-        """Return ``reduction.update``; a user's function may change only its first input."""
+        """Return ``reduction.update``; a user's function may change its first input only."""
         return _guarded(reduction, "update", lambda _: None, kept=1)
 
     numbers_of = staticmethod(_numbers_of)
@@ -358,7 +358,7 @@ class Ports:
         while True:
             for source in self.inputs:
                 source.discard(cycle)
-            open_sources = tuple(each for each in self.inputs if each.closed_cycle is None)
+            open_sources = tuple(source for source in self.inputs if source.closed_cycle is None)
             if not open_sources:
                 break
             await self.first_of(open_sources)
@@ -370,8 +370,8 @@ class Ports:
 
         Args:
             source: the stream.
-            seen_stop: level of its last stop, 0 for none.
-            awaited_stop: the lowest sufficient level, 0 if no stop is needed.
+            seen_stop: level of its last stop; 0 for none.
+            awaited_stop: the lowest level that would do; 0 if no stop is needed.
         """
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None
@@ -397,9 +397,9 @@ class Arrivals:
         return True
 
     async def earliest(self) -> Source:
-        """Return and remove the input that came first; in one cycle, the input shown first."""
-        number = min(range(len(self._shown)), key=lambda each: self._shown[each][0])
-        self._cycle, source = self._shown.pop(number)
+        """Return and remove the input that came first; among equal cycles, the one shown first."""
+        first = min(range(len(self._shown)), key=lambda place: self._shown[place][0])
+        self._cycle, source = self._shown.pop(first)
         if self._log is not None:
             if self._shown:
                 self._log.chose(self._unit)
@@ -419,7 +419,7 @@ class Stored(dict[str, Any]):
     """Arrays by the name of the output.
 
     Attributes:
-        scratch: arrays that the run reads again, by their keys.
+        scratch: arrays that the run reads again, by key.
     """
 
     def __init__(self) -> None:
@@ -430,8 +430,8 @@ class Stored(dict[str, Any]):
     def stays(self, output: object, place: int, unit: Unit) -> bool:
         """Whether the value that ``unit`` writes to ``place`` at its clock is the latest so far.
 
-        Units that share an output run in any order of the host, so clocks decide the result. In one
-        cycle the unit with the higher index is later, because the memory serves it later.
+        The host decides the order in which units run, so clocks decide which value stays. Among
+        equal clocks, the unit with the higher index is later, because the memory serves it later.
         """
         last, now = self._last[output], (unit.now, unit.index)
         if now < last.get(place, now):

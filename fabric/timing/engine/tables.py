@@ -60,11 +60,9 @@ class Row:
         self._first = first
 
     def __deepcopy__(self, _: object) -> Row:
-        """Return a copy of the row, in separate cells."""
         return type(self)(next(cells_of(self)).copy().data, 0)
 
     def __init_subclass__(cls) -> None:
-        """Make each column an attribute."""
         for place, name in enumerate(cls.__annotations__):
             setattr(cls, name, _column(place))
 
@@ -110,7 +108,6 @@ class Table(Generic[R]):
         return cls(row, np.zeros(size * len(row.__annotations__), np.int64))
 
     def __getitem__(self, index: int) -> R:
-        """Return a row."""
         row = self._cached.get(index)
         if row is None:
             row = self._cached[index] = self.row(self.memory, index * self._width)

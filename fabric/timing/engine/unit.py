@@ -35,8 +35,8 @@ class Wait:
     Attributes:
         operation: the operation that cannot complete yet.
         channels: the channels it waits for; empty for the clock, the HBM and the capacity.
-        since_cycle: its clock when it began to wait.
-        any_of: one of the channels is enough (a merge); else all are needed.
+        since_cycle: the unit's clock when it began to wait.
+        any_of: whether one of the channels is enough, as in a merge; else all are needed.
         stops: level of the last stop seen, and the lowest that closes the awaited dimensions.
     """
 
@@ -51,7 +51,6 @@ class Wait:
         any_of: bool = False,
         stops: tuple[int, int] | None = None,
     ) -> None:
-        """Describe a wait; a channel keeps one for each of its ends and only sets the cycle."""
         self.operation: Final = operation
         self.channels: Final = channels
         self.since_cycle = since_cycle
@@ -67,18 +66,18 @@ class Unit:
         index: the node's place in the order that breaks ties.
         place: where the operator was wired.
         bytes_per_cycle: on-chip bandwidth of each load and store port.
-        registers: of its control.
+        registers: of the hardware.
         now: the local clock, in cycles; it only moves forward.
         next_look_cycle: the earliest cycle in which it looks at an input.
-        next_end_cycle: the earliest cycle in which it ends; 0 without registers for ends.
+        next_end_cycle: the earliest cycle in which its outputs end; 0 without registers for ends.
         busy_cycles: cycles charged for work.
         off_chip_cycles: cycles waited for the HBM.
         capacity_cycles: cycles waited for room in a memory unit.
         off_chip_bytes: of tiles it loaded from or stored to off-chip memory.
         flops: floating-point operations done.
         wait: set while the unit is parked.
-        drains: its operator has done its work, and later elements are discarded.
-        finished: its operator has ended.
+        drains: the operator has ended, and later elements are discarded.
+        finished: all its inputs have ended, too.
         strand: the task its operator runs in.
 
     The slot ``guard`` is for ``fabric.timing.guards``.
