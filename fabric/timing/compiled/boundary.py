@@ -85,10 +85,9 @@ class Boundary:
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.world.channels[number]
-        usable = list(channel.returned_cycles)
+        usable = channel.collect()
         at = arrays.slots_of(number, row.taken, row.taken + len(usable))
         arrays.slots.table.rows["usable"][at] = usable
-        channel.collect()
         row.taken += len(usable)
         return bool(usable)
 
@@ -249,7 +248,7 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
                 channel.way.links_cycles = counts.links
             if joint.producer >= 0:
                 closed = counts.closed if counts.closed >= 0 else None
-                channel.send_elsewhere(counts.carried, boundary.on_way(number), closed)
+                channel.set_way(counts.carried, boundary.on_way(number), closed)
 
 
 def _wait(arrays: Arrays, stage: Stage, row: StageRow) -> Wait:

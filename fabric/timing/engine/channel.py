@@ -555,15 +555,12 @@ class Channel:
         if self.writer is not None:
             self._wake_writer()
 
-    @property
-    def returned_cycles(self) -> Iterable[int]:
-        """Usable cycles of the credits that the producer has not received yet."""
-        return self._returned
-
-    def collect(self) -> None:
-        """Remove the returned credits after the loop has copied them."""
-        self._spent += len(self._returned)
+    def collect(self) -> list[int]:
+        """Return and remove the returned credits: the cycles from which they are usable."""
+        usable_cycles = [*self._returned]
+        self._spent += len(usable_cycles)
         self._returned = deque()
+        return usable_cycles
 
     def hold(self, queue: Iterable[tuple[int, Element]]) -> None:
         """Fill the queue with elements and their visible cycles."""
@@ -594,7 +591,7 @@ class Channel:
         self._last_usable_cycle = last_usable_cycle
         self.ended = ended
 
-    def send_elsewhere(
+    def set_way(
         self, bytes_sent: int, sent: Iterable[tuple[int, int, Element]], closed_cycle: int | None
     ) -> None:
         """Set the elements on links, as in ``Way``, and the end of the stream."""

@@ -34,7 +34,7 @@ _CAUSE_COUNT: Final = len(WAITS)
 
 
 class Way(Row):
-    """The units and latencies of a channel; ``shared`` if shared links may delay elements."""
+    """The units and latencies of a channel; ``shared`` is 1 if links may delay its elements."""
 
     producer: int
     consumer: int
@@ -89,10 +89,10 @@ def count_events(w: _World, cut: int) -> tuple[int, int]:
 def _count_elements(w: _World, cut: int) -> int:
     """Add the elements sent and dequeued up to ``cut``; return the number of dequeued ones.
 
-    When an element was sent, it and the earlier elements without usable credits used slots. Their
+    When an element is sent, it and the earlier elements without usable credits use slots. Their
     number counts for the peak once the element is dequeued. Unless links are shared, an element
-    with a requested cycle counts as sent one hop before that cycle. Rows below ``next`` were
-    counted, and are kept for their credits.
+    with a requested cycle counts as sent one hop before that cycle. Rows below ``next`` have been
+    counted before, and are only read for their credits.
     """
     dequeued = 0
     last = -1
@@ -143,14 +143,14 @@ def _count_elements(w: _World, cut: int) -> int:
 
 def _count_waits(w: _World, cut: int) -> int:
     """Add the waits that ended up to ``cut``, and note open ones; return how many ended."""
-    over = 0
+    ended = 0
     for number in range(w.waits.size):
         wait = w.waits[number]
         if wait.end > cut:
             if wait.end - wait.cycles <= cut:
                 w.under_way[wait.unit] = number
             continue
-        over += 1
+        ended += 1
         w.waited[wait.unit * _CAUSE_COUNT + wait.cause] += wait.cycles
         if wait.channel < 0:
             continue
@@ -161,7 +161,7 @@ def _count_waits(w: _World, cut: int) -> int:
             counts.credit += credit
         else:
             counts.empty += wait.cycles
-    return over
+    return ended
 
 
 class UnitEnd(NamedTuple):
@@ -209,7 +209,7 @@ class Tally:
     def __init__(
         self, units: Sequence[UnitFacts], channels: Sequence[ChannelFacts], shared: Container[int]
     ) -> None:
-        """Begin with nothing; ``shared`` are the channels that use shared links."""
+        """Begin with zeros; ``shared`` are the channels on shared links."""
         self._units: Final = units
         self._channels: Final = channels
         self.ways: Final = Table.zeros(Way, len(channels))
@@ -224,7 +224,6 @@ class Tally:
         self._waited = np.zeros((len(units), _CAUSE_COUNT), np.int64)
 
     def copy(self) -> Tally:
-        """Return a copy."""
         other = copy.copy(self)
         other.counts, other._waited = Table(Counts, self.counts.cells.copy()), self._waited.copy()
         return other
@@ -234,7 +233,7 @@ class Tally:
     ) -> dict[int, np.void]:
         """Add events up to ``cycle``; return the open wait by unit.
 
-        ``rows`` are transfers, by channel and element; ``waits`` have ended at any cycle.
+        ``rows`` are transfers, by channel and element. ``waits`` may end at any cycle.
         """
         under_way = np.full(len(self._units), -1)
         world = _World(

@@ -35,7 +35,7 @@ class KeptRows(Keeper):
             self._parts.append([narrowed(rows[name]) for name in COLUMNS])
 
     def take(self) -> Entries:
-        """Return and remove the rows so far, in columns of the fewest bytes."""
+        """Return and remove the rows so far, columns in the smallest integer types."""
         self._log.flush()
         parts, self._parts = self._parts, []
         if not parts:
@@ -55,11 +55,11 @@ def narrowed(column: Counters) -> NDArray[np.signedinteger]:
 
 
 class Transfer(Row):
-    """An element; a cycle is -1 if the event has not happened, or was not requested.
+    """An element. A cycle is -1 if the event has not happened, or if no cycle was requested.
 
     Attributes:
         element: its number in the channel, bare stops included.
-        dropped: 1 if it came after the operator of the consumer had ended.
+        dropped: 1 if the element came after the operator of the consumer had ended.
     """
 
     channel: int
@@ -112,7 +112,7 @@ class Transfers:
 
 
 def numbered(channel: Counters, totals: Counters, counted: ArrayLike = True) -> Counters:
-    """Return how many rows of the same channel were counted before each row, and add to totals."""
+    """Return the number of counted rows of its channel before each row, and add them to totals."""
     counted = np.broadcast_to(np.asarray(counted, np.bool_), channel.shape)
     order = np.argsort(channel, kind="stable")
     by_channel, adds = channel[order], counted[order]
@@ -128,7 +128,7 @@ def _keys(channel: Counters, element: Counters) -> Counters:
 
 
 def requested_of(entries: Entries, sent: Counters) -> Counters:
-    """Return from which cycle the elements of rows ``sent`` are visible; -1 if not requested."""
+    """Return the requested cycles of the elements that rows ``sent`` send; -1 without a request."""
     kind = entries["operation"]
     places = np.flatnonzero(np.isin(kind, (*log.SENDS, *log.REQUESTS)))
     # A request is followed by its element on the channel.

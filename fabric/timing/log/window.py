@@ -17,13 +17,13 @@ class Window:
     """Selects the rows of a window.
 
     It keeps the elements that were dequeued in the window or later. Of elements sent after the
-    window it keeps only the first of each channel, because its consumer may have waited for it in
-    the window. Other operations are kept if they overlap the window.
+    window it keeps only the first of each channel, because the consumer may have waited for it in
+    the window. It keeps other operations that overlap the window.
 
     Rows from before the window are held until an element of their channel is dequeued in it.
 
     Attributes:
-        first: cycle of the window.
+        first: the first cycle of the window.
     """
 
     def __init__(self, first: int, last: int, channels: int) -> None:
@@ -39,7 +39,7 @@ class Window:
         self._numbers = np.zeros(0, np.int64)
 
     def select(self, new: Entries) -> Entries:
-        """Return the kept rows, of ``new`` and of those that were held."""
+        """Return the rows to keep, among ``new`` and the held rows."""
         elements, numbers = self._numbered(new)
         rows = np.concatenate([self._held, new])
         self._elements = elements = np.concatenate([self._elements, elements])
@@ -61,7 +61,7 @@ class Window:
         return selected
 
     def end(self) -> None:
-        """Hold no rows from now on."""
+        """Hold no more rows: the next ``select`` returns the held ones, too."""
         self._known[:] = True
 
     def known(self) -> dict[str, np.ndarray]:

@@ -9,16 +9,16 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabric.graph.hardware.description import NO_REGISTERS, RegisterDescription
 from fabric.graph.hardware.least_cycles import least_burst_cycles
 from fabric.messages.text import families
 from fabric.timing.engine import log as e
 from fabric.timing.engine.tables import Counters
+from fabric.timing.log.transfers import numbered
 from fabric.timing.state.run_state import ChannelFacts
 
 if TYPE_CHECKING:
@@ -55,26 +55,30 @@ class RecordedLinks(NamedTuple):
     sizes_bytes: Mapping[int, Counters] = MappingProxyType({})
 
 
+NO_EVENTS: Final = np.zeros(1, np.int64), np.zeros((0, 2), np.int64)
+"""``first`` and ``events`` of a record before its rows are read."""
+
+
 @dataclass(frozen=True, eq=False)
 class Record:
     """Events of one completed run.
 
     Attributes:
         first: by unit, its first event; then the number of events.
-        events: [events, 2]: channel and operation, see ``log.SHIFT``, and an amount: cycles worked
-            before for operations up to LAST_WORKED; their own cycles for WORK and BURST;
-            cycles after the reading for LATE, and after the element is visible for IDLE; otherwise
-            the amount of the log. The channel of LATE is the number of events since its reading,
-            and the channel of BURST the number of its requests; 0 for on-chip memory.
+        events: [events, 2]: channel and operation, see ``log.SHIFT``, and an amount. The amount of
+            operations up to LAST_WORKED is the cycles of work before them; of WORK and BURST, their
+            cycles; of LATE, cycles after the reading; of IDLE, cycles after the element is visible;
+            of others, the amount of the log. Instead of a channel, LATE has the number of events
+            since its reading, and BURST its requests, 0 for on-chip memory.
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
         choosers: units with work that depends on which input came first.
-        shares_off_chip: bursts were served, and other depths may change which bursts contend.
-        shares_on_chip: the on-chip capacity is limited.
-        unread: units with requests relative neither to a clock reading nor to cycle 0.
+        shares_off_chip: whether there were bursts; other depths may change which bursts contend.
+        shares_on_chip: whether the on-chip capacity is limited.
+        unread: units that requested a cycle relative neither to a clock reading nor to cycle 0.
         interval_cycles, registers: of the hardware; see ``fabric.timing.engine.channel_rule``.
-        shares_links: elements may have waited for links.
-        links: None if not shared or not recorded: timings then have no waits for links.
+        shares_links: whether elements may have waited for links.
+        links: None if not shared or not recorded; then timings have no waits for links.
     """
 
     program: str
@@ -96,7 +100,7 @@ class Record:
 
     @property
     def orders_are_fixed(self) -> bool:
-        """Whether units have equal events under other depths, so that the record shows the end."""
+        """Whether units have equal events under other depths: then the record decides deadlocks."""
         return not (self.choosers or self.shares_on_chip)
 
     @property
@@ -154,8 +158,9 @@ class Record:
             # A look at an element has the element number of the dequeue that follows.
             ((e.TAKE, e.HEAR, e.SEE, e.IDLE), (e.TAKE, e.HEAR)),
         ):
-            of_these = np.flatnonzero(np.isin(kinds, operations))
-            elements[of_these] = self._before(of_these, np.isin(kinds[of_these], counted))
+            events = np.flatnonzero(np.isin(kinds, operations))
+            channel, totals = self.events[events, 0] >> e.SHIFT, np.zeros_like(self.elements)
+            elements[events] = numbered(channel, totals, np.isin(kinds[events], counted))
         return elements
 
     def places(self, *kinds: int) -> Counters:
@@ -163,18 +168,8 @@ class Record:
         events = np.full(max(1, int(self.base[-1])), e.NONE)
         rows = np.flatnonzero(np.isin(self.events[:, 0] & e.KIND, kinds))
         channel = self.events[rows, 0] >> e.SHIFT
-        events[self.base[channel] + self._before(rows, np.ones(len(rows), np.bool_))] = rows
+        events[self.base[channel] + numbered(channel, np.zeros_like(self.elements))] = rows
         return events
-
-    def _before(self, events: Counters, counted: NDArray[np.bool_]) -> Counters:
-        """Return, for each event, the number of earlier counted events on its channel."""
-        channel = self.events[events, 0] >> e.SHIFT
-        ordered = np.argsort(channel, kind="stable")
-        counts: Counters = np.cumsum(counted[ordered]) - counted[ordered]
-        begins = np.searchsorted(channel[ordered], np.arange(len(self.channels)))
-        before = np.zeros(len(events), np.int64)
-        before[ordered] = counts - np.append(counts, 0)[begins][channel[ordered]]
-        return before
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -202,7 +197,7 @@ class Record:
         links = self.links
         if links is None or math.isinf(times):
             return replace(self, links=None, shares_links=self.shares_links and links is None)
-        wider = tuple(max(1, round(each * times)) for each in links.capacities)
+        wider = tuple(max(1, round(capacity * times)) for capacity in links.capacities)
         return replace(self, links=links._replace(capacities=wider))
 
     def with_memory(self, before: OffChipDescription, after: OffChipDescription) -> Record:
@@ -216,10 +211,10 @@ class Record:
         requests, which = np.unique(self.events[bursts, 0] >> e.SHIFT, return_inverse=True)
 
         def least(memory: OffChipDescription, requests: list[int]) -> Counters:
-            return np.array([least_burst_cycles(memory, each, write=False) for each in requests])
+            return np.array([least_burst_cycles(memory, size, write=False) for size in requests])
 
-        alone, then_alone = (least(each, requests.tolist())[which] for each in (before, after))
-        answer, then_answer = (least(each, [1]) for each in (before, after))
+        alone, then_alone = (least(memory, requests.tolist())[which] for memory in (before, after))
+        answer, then_answer = (least(memory, [1]) for memory in (before, after))
         scale = float(before.peak_bytes_per_cycle / after.peak_bytes_per_cycle)
         waited = self.events[bursts, 1]
         queued = np.maximum(waited - alone, 0)

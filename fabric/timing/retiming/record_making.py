@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 
-from fabric.graph.hardware.description import NO_REGISTERS, RegisterDescription
 from fabric.timing.engine import log
 from fabric.timing.log.transfers import KeptRows
 from fabric.timing.machine.machine import cycles_of, shutdown_cycles_of
-from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
+from fabric.timing.retiming.record import NO_EVENTS, Record, RecordedChannel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fabric.graph.wiring.elaborate import Plan
     from fabric.timing.engine.log import Entries
     from fabric.timing.engine.tables import Counters
     from fabric.timing.machine.machine import Machine
-
-
-class About(NamedTuple):
-    """Facts of a run, except its events; ``channels`` have no elements.
-
-    Attributes:
-        clients: units that the off-chip memory serves.
-        shutdown_cycles: from the end of the last client until the memory stops.
-        links: None if elements do not wait for links.
-    """
-
-    program: str
-    units: tuple[str, ...]
-    channels: tuple[RecordedChannel, ...]
-    cycles: int
-    clients: tuple[int, ...]
-    shutdown_cycles: int
-    shares_on_chip: bool
-    interval_cycles: int = 0
-    registers: RegisterDescription = NO_REGISTERS
-    shares_links: bool = False
-    links: RecordedLinks | None = None
 
 
 class Recording(KeptRows):
@@ -55,31 +32,33 @@ class Recording(KeptRows):
 
     def record(self, machine: Machine) -> Record:
         """Return the record of a completed run, and remove the rows."""
-        return record_of(self.take(), _about(machine, self._sizes_bytes))
+        hardware = machine.plan.program.hardware
+        facts = Record(
+            machine.plan.program.name,
+            tuple(unit.name for unit in machine.units),
+            tuple(
+                RecordedChannel(**structs.asdict(channel), element_bytes=size)
+                for channel, size in zip(machine.channel_facts, self._sizes_bytes, strict=True)
+            ),
+            *NO_EVENTS,
+            cycles_of(machine),
+            clients=tuple(machine.plan.clients),
+            shutdown_cycles=shutdown_cycles_of(machine),
+            shares_on_chip=machine.on_chip.capacity_bytes is not None,
+            interval_cycles=hardware.channel.interval_cycles,
+            registers=hardware.registers,
+            shares_links=machine.plan.shares_links,
+        )
+        return record_of(self.take(), facts)
 
 
-def _about(machine: Machine, element_bytes: Sequence[int]) -> About:
-    channels = tuple(
-        RecordedChannel(**structs.asdict(facts), element_bytes=size)
-        for facts, size in zip(machine.channel_facts, element_bytes, strict=True)
-    )
-    return About(
-        machine.plan.program.name,
-        tuple(unit.name for unit in machine.units),
-        channels,
-        cycles_of(machine),
-        tuple(machine.plan.clients),
-        shutdown_cycles_of(machine),
-        machine.on_chip.capacity_bytes is not None,
-        machine.plan.program.hardware.channel.interval_cycles,
-        machine.plan.program.hardware.registers,
-        machine.plan.shares_links,
-    )
+def record_of(rows: Entries, facts: Record) -> Record:
+    """Return ``facts``, the record of a completed run without events, with the events of ``rows``.
 
-
-def record_of(rows: Entries, about: About) -> Record:
-    """Return the record of a completed run."""
-    channels, units = len(about.channels), len(about.units)
+    Raises:
+        ValueError: a row is missing.
+    """
+    channels, units = len(facts.channels), len(facts.units)
     kind, on = rows["operation"], rows["channel"]
 
     def count(operation: int) -> Counters:
@@ -88,60 +67,50 @@ def record_of(rows: Entries, about: About) -> Record:
     sends = np.isin(kind, log.SENDS)
     sent, size_bytes = on[sends], rows["amount"][sends]
     elements = np.bincount(sent, minlength=channels)
-    largest = np.array([channel.element_bytes for channel in about.channels], np.int64)
+    largest = np.array([channel.element_bytes for channel in facts.channels], np.int64)
     np.maximum.at(largest, sent, size_bytes)
     unused = count(log.RESERVE) - count(log.PUT)
-    counts = zip(about.channels, elements.tolist(), largest.tolist(), unused.tolist(), strict=True)
+    counts = zip(facts.channels, elements.tolist(), largest.tolist(), unused.tolist(), strict=True)
     unknown = (kind == log.AT) & (rows["stop"] == log.FROM_UNKNOWN)
-    first, events = _events_of(rows, units, [each.forward_cycles for each in about.channels])
-    links = about.links
+    forward = np.array([channel.forward_cycles for channel in facts.channels], np.int64)
+    first, events = _events_of(rows, units, forward)
+    links = facts.links
     if links is not None:
         sizes_bytes = {
-            each: size_bytes[sent == each].astype(np.int64)
-            for _, members in links.flows
-            for each in members
+            channel: size_bytes[sent == channel].astype(np.int64)
+            for _, channels_of_flow in links.flows
+            for channel in channels_of_flow
         }
         links = links._replace(sizes_bytes=sizes_bytes)
-    return Record(
-        about.program,
-        about.units,
-        tuple(
+
+    def names(are_rows: NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(facts.units[unit] for unit in np.unique(rows["unit"][are_rows]).tolist())
+
+    return replace(
+        facts,
+        channels=tuple(
             structs.replace(channel, elements=number, element_bytes=size, unused=slots)
             for channel, number, size, slots in counts
         ),
-        first,
-        events,
-        about.cycles,
-        about.clients,
-        about.shutdown_cycles,
-        _names(rows["unit"][kind == log.CHOICE], about),
-        bool((kind == log.BURST).any()),
-        about.shares_on_chip,
-        _names(rows["unit"][unknown], about),
-        about.interval_cycles,
-        about.registers,
-        about.shares_links,
-        links,
+        first=first,
+        events=events,
+        choosers=names(kind == log.CHOICE),
+        shares_off_chip=bool((kind == log.BURST).any()),
+        unread=names(unknown),
+        links=links,
     )
 
 
-def _names(units: Counters, about: About) -> tuple[str, ...]:
-    return tuple(about.units[unit] for unit in np.unique(units).tolist())
-
-
 _BATCH: Final = 1 << 20
-"""The least rows that are made into events at a time; rows of one unit stay together."""
+"""The least number of rows that become events at a time. Rows of one unit stay together."""
 
 
-def _events_of(
-    rows: Entries, units: int, forward_cycles: Sequence[int]
-) -> tuple[Counters, Counters]:
-    """Return where the events of each unit begin, and the events; see ``Record``."""
+def _events_of(rows: Entries, units: int, forward: Counters) -> tuple[Counters, Counters]:
+    """Return ``first`` and ``events`` of ``Record``; ``forward`` has the cycles by channel."""
     order = np.argsort(rows["unit"].astype(np.min_scalar_type(units)), kind="stable")
     ends = np.cumsum(np.bincount(rows["unit"], minlength=units))
     lasts = np.searchsorted(ends, np.arange(_BATCH, len(rows) + _BATCH, _BATCH))
     cuts = [0, *np.unique(ends[np.minimum(lasts, units - 1)]).tolist()]
-    forward = np.array(forward_cycles, np.int64)
     parts = [_part(rows[order[cut:end]], units, forward) for cut, end in pairwise(cuts)]
     del rows, order
     counts = sum((count for count, _ in parts), np.zeros(units, np.int64))

@@ -28,7 +28,7 @@ class Blocked(NamedTuple):
     """A unit that can never continue.
 
     Attributes:
-        full: it waits for a slot; else for an element or the end.
+        full: whether it waits for a slot; else for an element or the end.
     """
 
     unit: int
@@ -40,7 +40,7 @@ class Retimed(NamedTuple):
     """Timing of a record under some depths.
 
     Attributes:
-        cycles: None if units block each other, or the limit was passed.
+        cycles: None if units block each other, or if a clock passed the limit.
         passed: the event that passed the limit, if any.
     """
 
@@ -50,7 +50,7 @@ class Retimed(NamedTuple):
 
 
 class Retimer:
-    """Times one record under depths; the stamps of the last timing are kept.
+    """Times one record under depths, and keeps the stamps of the last timing.
 
     Attributes:
         base: by channel, its first slot; then the number of slots.
@@ -69,7 +69,6 @@ class Retimer:
         self.visible: Final = np.zeros(size, np.int64)
         self.usable: Final = np.full(size, NO_LIMIT)
         self.clocks: Final = np.zeros(max(1, len(record.events)), np.int64)
-        self.timed = 0
         units = Table.zeros(loop.TimedUnit, len(record.units))
         units.rows["awaits"] = units.rows["arrived"] = units.rows["requested"] = e.NONE
         units.rows["pc"], units.rows["last"] = record.first[:-1], record.first[1:]
@@ -101,7 +100,6 @@ class Retimer:
 
     def time(self, depths: Counters | Sequence[int], limit: int = NO_LIMIT) -> Retimed:
         """Time the record under ``depths``, at least 1 each, in edge order, up to ``limit``."""
-        self.timed += 1
         for cells, initial in self._initial:
             np.copyto(cells, initial)
         self._world.channels.rows["depth"] = depths
@@ -114,20 +112,18 @@ class Retimer:
         if live:
             return Retimed(None, blocked=tuple(self._blocked()))
         cycles = self._cycles()
-        return Retimed(cycles if cycles <= limit else None, passed=None)
+        return Retimed(cycles if cycles <= limit else None)
 
     def blamed(self, retimed: Retimed) -> frozenset[int]:
-        """Return channels; at least one has to be deeper to change the outcome of the last timing.
+        """Return channels, of which at least one has to be deeper to change the last outcome.
 
         If units block each other, these are the full channels of a loop. Otherwise they are the
         channels with slots that the critical path waited for, up to the limit or the last cycle.
-        If empty, no depths help.
-
-        Shared links are not considered.
+        Without such channels, no depths change the outcome. The record must have no shared links.
         """
         assert not self._shares_links
         if retimed.blocked:
-            return frozenset(each.channel for each in self.loop_of(retimed.blocked) if each.full)
+            return frozenset(wait.channel for wait in self.loop_of(retimed.blocked) if wait.full)
         record = self.record
         pc = self._last_event() if retimed.passed is None else retimed.passed
         self._timed_record.blamed[:] = 0
@@ -136,19 +132,19 @@ class Retimer:
 
     def loop_of(self, blocked: Iterable[Blocked]) -> tuple[Blocked, ...]:
         """Return the units of a loop, in which each waits for the next."""
-        awaits = {each.unit: each for each in blocked}
-        done: set[int] = set()
+        awaits = {wait.unit: wait for wait in blocked}
+        visited: set[int] = set()
         for start in awaits:
-            way: list[int] = []
+            path: list[int] = []
             unit = start
-            while unit in awaits and unit not in done:
-                done.add(unit)
-                way.append(unit)
+            while unit in awaits and unit not in visited:
+                visited.add(unit)
+                path.append(unit)
                 wait = awaits[unit]
                 channel = self.record.channels[wait.channel]
                 unit = channel.consumer if wait.full else channel.producer
-            if unit in way:
-                return tuple(awaits[each] for each in way[way.index(unit) :])
+            if unit in path:
+                return tuple(awaits[number] for number in path[path.index(unit) :])
         return ()
 
     def _last_event(self) -> int:
@@ -193,13 +189,13 @@ class Retimer:
 def _shared(
     record: Record, shared: RecordedLinks, timed: Table[TimedChannel]
 ) -> tuple[Counters, Counters, LinkWorld]:
-    """Return bytes by slot, the channels of flows, and idle links; connect channels to flows."""
+    """Connect channels to flows; return bytes by slot, the channels of flows, and idle links."""
     sizes = np.zeros(max(1, int(record.base[-1])), np.int64)
     for channel, sizes_bytes in shared.sizes_bytes.items():
         begin, end = record.base[channel], record.base[channel + 1]
         count = min(len(sizes_bytes), int(end - begin))
         sizes[begin : begin + count] = sizes_bytes[:count]
-        # An element that was not sent before the run stopped is assumed to be as large as the last.
+        # Elements that were not sent before the run stopped count as large as the last one.
         sizes[begin + count : end] = sizes_bytes[-1] if len(sizes_bytes) else 0
     links = Links(shared.capacities, [links for links, _ in shared.flows])
     most = []
@@ -209,13 +205,13 @@ def _shared(
         slots = max(int(np.diff(record.base)[list(channels)].max()), 1)
         most.append(1 << (slots - 1).bit_length())
     links.reserve(np.array(most))
-    starts = np.cumsum([len(shared.flows) + 1, *(len(each) for _, each in shared.flows)])
+    starts = np.cumsum([len(shared.flows) + 1, *(len(channels) for _, channels in shared.flows)])
     numbers = [channel for _, channels in shared.flows for channel in channels]
     return sizes, np.array([*starts.tolist(), *numbers], np.int64), links.world
 
 
 def _grouped(unit_of: Counters, units: int) -> tuple[Counters, Counters]:
-    """Return channels grouped by unit, and where each unit's begin."""
+    """Return the channels grouped by unit, and the first place of each unit."""
     ordered = np.argsort(unit_of, kind="stable")
     first = np.searchsorted(unit_of[ordered], np.arange(units + 1))
     return ordered.astype(np.int64), first.astype(np.int64)

@@ -29,7 +29,7 @@ from fabric.timing.network.fair_share import LinkWorld, advance_links, depart, n
 
 
 class Event(Row):
-    """An event of a record, see ``events``."""
+    """An event; see ``Record.events``."""
 
     code: int
     amount: int
@@ -80,9 +80,9 @@ class Timing(NamedTuple):
     channels: Table[TimedChannel]
     outputs: Counters  # channels that units send on, unit by unit
     first_output: Counters  # by unit, the first of its outputs; then the number of channels
-    inputs: Counters  # channels that units receive from, as ``outputs``
+    inputs: Counters  # channels that units receive from, unit by unit
     first_input: Counters
-    issued: Counters  # by slot, the cycle of the send, as ``visible`` and ``usable``
+    issued: Counters  # by slot; see ``Retimer``
     visible: Counters
     usable: Counters
     clocks: Counters  # by event
@@ -110,7 +110,7 @@ def retime(  # noqa: C901, PLR0912, PLR0915 - one switch
 ) -> tuple[int, int]:
     """Run every unit until all have ended or wait, or a clock passes ``limit``.
 
-    ``ready`` has ``count`` units.
+    ``ready`` holds ``count`` units.
 
     Returns:
         The number of units that have not ended, and the event that passed ``limit``, or NONE.
@@ -268,7 +268,7 @@ def arrive(w: Timing, cycle: int, count: int) -> int:
             ch = w.ends[end]
             channel = w.channels[ch]
             for _ in range(elements):
-                # In a damaged record fewer may have been sent here than elsewhere.
+                # In a damaged record, another channel of the flow may have sent more elements.
                 if channel.come < channel.sent:
                     requested = w.visible[channel.base + channel.come]
                     show(w, channel, visible_from(cycle, channel.forward, requested))
@@ -344,7 +344,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             pc = p.taken[slot]
             if pc >= 0:
                 continue
-            # It was discarded when its reader had ended, or on arrival.
+            # The element in the slot was discarded when its reader ended, or on arrival.
             pc = p.finish[unit]
             if w.visible[slot] <= w.clocks[pc]:
                 continue

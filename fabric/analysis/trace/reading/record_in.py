@@ -14,8 +14,8 @@ from fabric.graph.hardware.description import RegisterDescription
 from fabric.messages.causes import Operation
 from fabric.messages.errors import ConfigurationError
 from fabric.timing.engine import log as e
-from fabric.timing.retiming.record import Record, RecordedChannel, RecordedLinks
-from fabric.timing.retiming.record_making import About, record_of
+from fabric.timing.retiming.record import NO_EVENTS, Record, RecordedChannel, RecordedLinks
+from fabric.timing.retiming.record_making import record_of
 from fabric.timing.retiming.retimer import Retimer
 
 _WAITED_FOR: Final = f"""
@@ -80,7 +80,7 @@ def _record_in(trace: RecordedRun) -> Record:
     if trace.damaged or no_shutdown:
         raise _damaged(who)
     try:
-        record = record_of(trace.entries(), _about(trace))
+        record = record_of(trace.entries(), _facts(trace))
     except ValueError:
         raise _damaged(who) from None
     if not _fits(record):
@@ -114,15 +114,16 @@ def _damaged(who: str) -> Exception:
     return refused(f"{who}: rows of its tables are missing: expected every row of the run")
 
 
-def _about(trace: RecordedRun) -> About:
+def _facts(trace: RecordedRun) -> Record:
     head = trace.head
     links = head.shared_links
     flows = tuple((flow.links, flow.channels) for flow in links.flows)
-    return About(
-        program=head.name,
-        units=tuple(trace.unit_names()),
-        channels=tuple(RecordedChannel(*row) for row in trace.rows(CHANNELS)),
-        cycles=trace.cycles,
+    return Record(
+        head.name,
+        tuple(trace.unit_names()),
+        tuple(RecordedChannel(*row) for row in trace.rows(CHANNELS)),
+        *NO_EVENTS,
+        trace.cycles,
         clients=tuple(head.off_chip.clients),
         shutdown_cycles=trace.end.shutdown_cycles or 0,
         shares_on_chip=head.hardware.on_chip.capacity_bytes is not None,
