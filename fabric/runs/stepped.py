@@ -28,7 +28,7 @@ from fabric.messages.users_code import Interrupted
 from fabric.runs.options import Settings
 from fabric.runs.simulation import simulated
 from fabric.timing.machine.interrupts import GRACE_SECONDS, MOST_ALARMS, PATIENCE_SECONDS
-from fabric.timing.machine.terminations import free_ones, handling
+from fabric.timing.machine.terminations import free_signals, handling
 from fabric.timing.stepping.ledger import Ledger
 from fabric.timing.stepping.stepper import (
     FINISH,
@@ -298,7 +298,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
                 raise KeyboardInterrupt
 
         try:
-            with handling(free_ones((SIGINT,)), press):
+            with handling(free_signals((SIGINT,)), press):
                 stepper.ask(goal)
                 stepper.wait()
         except KeyboardInterrupt:

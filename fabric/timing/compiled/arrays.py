@@ -32,7 +32,7 @@ _FIRST_SLOTS: Final = 128
 _LEDGER: Final = 1 << 14
 
 _FIRST_LOOK: Final = 1 << 14
-"""Elements handed to operators, in half a second, before ``pays`` first compares."""
+"""Elements that operators receive, in half a second, before ``pays`` first compares."""
 
 _PAYING: Final = 16
 """Transfers of tasks that take as long as handing one element to an operator."""
@@ -75,7 +75,7 @@ class Arrays:
     Attributes:
         world: replaced by ``link`` after a table has grown.
         stages, joints: by rows of the world's ``stages`` and ``channels``.
-        number: the joint of each channel.
+        number: by channel, the number of its joint.
         outer_flows: flows that tasks send on.
     """
 
@@ -85,9 +85,9 @@ class Arrays:
         stages: Sequence[Stage],
         joints: Sequence[Joint],
         *,
-        network: Links | None = None,
-        memory: FlatMemory | None = None,
-        log: Log | None = None,
+        network: Links | None,
+        memory: FlatMemory | None,
+        log: Log | None,
     ) -> None:
         self.codes: Final = tables.codes
         self.tables: Final = tables
@@ -104,7 +104,8 @@ class Arrays:
         self.slots.reserve(int(sizes.sum()))
         ready = np.zeros(1 << (count + 1).bit_length(), np.int64)
         ready[:count] = range(count)
-        outputs = [self._output(each) for stage in stages for each in stage.outputs]
+        sinks = chain.from_iterable(stage.outputs for stage in stages)
+        outputs = [c.OUTSIDE if sink is None else self.number[sink] for sink in sinks]
         self.world = World(
             stages=self._stages(), channels=channels, slots=self.slots.table,
             dimensions=dimensions, inputs=self._inputs(), outputs=np.array([*outputs, 0], np.int64),
@@ -127,7 +128,9 @@ class Arrays:
         joints = self.joints
         table, dimensions = Table.zeros(c.ChannelRow, len(joints)), GrowingTable(c.Dimension)
         rows, channels = table.rows, [joint.channel for joint in joints]
-        sizes = np.array([_first_slots(channel.depth) for channel in channels], np.int64)
+        # Powers of two.
+        bits = [(min(channel.depth, _FIRST_SLOTS) - 1).bit_length() for channel in channels]
+        sizes = np.left_shift(1, np.array(bits, np.int64))
         rows["mask"], rows["base"] = sizes - 1, _starts(sizes)
         rows["depth"] = [channel.depth for channel in channels]
         rows["forward"] = [channel.forward_cycles for channel in channels]
@@ -166,9 +169,6 @@ class Arrays:
         self.outer_flows: Counters = np.array(outer, np.int64)
         starts = np.cumsum([len(ends) + 1, *map(len, ends)])
         return np.array([*starts.tolist(), *chain.from_iterable(ends)], np.int64)
-
-    def _output(self, channel: Channel | None) -> int:
-        return c.OUTSIDE if channel is None else self.number[channel]
 
     def _inputs(self) -> Table[c.InputRow]:
         channels = [self.number[each] for stage in self.stages for each in stage.inputs]
@@ -226,7 +226,7 @@ class Arrays:
         return reason, about
 
     def pays(self) -> bool:
-        """Whether the tables save time; compared again when the steps have doubled."""
+        """Whether the tables save time. This is compared again each time the steps have doubled."""
         steps = self.tables.steps
         if steps < self._next_look:
             return True
@@ -234,7 +234,7 @@ class Arrays:
         return bool(self.world.channels.rows["taken"].sum() > _PAYING * steps)
 
     def grow(self, number: int) -> None:
-        """Double the slots of a channel. They are copied in order, as no slot was reused yet."""
+        """Double the slots of a channel and copy them in order, since no slot was reused yet."""
         channel = self.world.channels[number]
         base, size = channel.base, channel.mask + 1
         channel.base = at = self.slots.reserve(2 * size)
@@ -252,11 +252,6 @@ class Arrays:
         channel = self.world.channels[number]
         slots: Counters = channel.base + (np.arange(first, end) & channel.mask)
         return slots
-
-
-def _first_slots(depth: int) -> int:
-    """Return the initial slots of a channel: a power of two."""
-    return 1 << (min(depth, _FIRST_SLOTS) - 1).bit_length()
 
 
 def _starts(sizes: Counters) -> Counters:

@@ -30,8 +30,9 @@ class Automaton:
     """The behaviour of an operator in timing mode.
 
     Attributes:
-        first_state: after ``first_stretch``.
+        first_state: the state after ``first_stretch``.
         first_stretch: range of the operations before the first element.
+        awaited: by state, the element or end that the operator waits for.
         source: an operator that has this behaviour, and its ports; None between runs.
     """
 
@@ -47,16 +48,12 @@ class Automaton:
         self._numbers: dict[object, int] = {}
         self._reached: dict[int, tuple[int, int] | None] = {}
         self._keys: dict[int, tuple[object, tuple[int, ...]]] = {}
-        self._awaited: dict[int, Awaited] = {}
+        self.awaited: Final[dict[int, Awaited]] = {}
         self._live: dict[int, _Run] = {}
         run = _Run(operator, ports, tables.codes)
         awaited, operations = run.send(None)
         self.first_stretch = tables.stretch(operations)
         self.first_state = self._state(run, awaited, None, ((), ()))
-
-    def awaited(self, state: int) -> Awaited | None:
-        """Return the wait of ``state``; None for another automaton's state."""
-        return self._awaited.get(state)
 
     def find_transition(self, state: int, code: int) -> None:
         """Find the transition for ``code`` in ``state``.
@@ -65,7 +62,7 @@ class Automaton:
             UnfitError: the behaviour cannot be recorded.
         """
         run = self._live.pop(state, None) or self._replayed(state)
-        awaited, operations = run.hand(self._awaited[state], code)
+        awaited, operations = run.hand(self.awaited[state], code)
         self._tables.steps += 1
         after = self._state(run, awaited, (state, code), self._keys[state])
         self._tables.transition(state, code, operations, after)
@@ -103,7 +100,7 @@ class Automaton:
             self._numbers[key] = number
             self._reached[number] = reached
             self._keys[number] = memory, codes
-            self._awaited[number] = awaited
+            self.awaited[number] = awaited
         if awaited.kind in (c.PEEK, c.POP):
             old = self._live.pop(number, None)
             if old is not None:
@@ -114,7 +111,7 @@ class Automaton:
         return number
 
     def _replayed(self, state: int) -> _Run:
-        """Return a run in ``state``: a kept run is continued, or a new one repeats all elements."""
+        """Return a run in ``state``: a kept run that continues, or a new run of all elements."""
         path: list[tuple[int, int]] = []
         run, step = None, self._reached[state]
         while step is not None and run is None:
@@ -127,7 +124,7 @@ class Automaton:
             run.send(None)
             run.turned()
         for before, code in reversed(path):
-            run.hand(self._awaited[before], code)
+            run.hand(self.awaited[before], code)
             # Clock readings are numbered from the start of each turn.
             run.turned()
         self._tables.steps += len(path)
@@ -163,13 +160,13 @@ class _Run:
 
 
 _KNOWN: Final = 1 << 14
-"""Initial room for transitions; rehashing is as slow as finding them."""
+"""Initial room for transitions. Rehashing takes as long as finding them."""
 
 _MOST_KEPT: Final = 1 << 15
 """The most transitions and kinds of tables that are kept for the next run."""
 
 _kept: Final[list[Tables]] = []
-"""Tables of ended runs; a run that begins takes the latest."""
+"""Tables of ended runs. A run that begins takes the latest."""
 
 
 class Tables:
@@ -180,7 +177,7 @@ class Tables:
     Attributes:
         automata: by the operators' key; None if the behaviour cannot be recorded.
         known: transitions, hashed by state and code.
-        steps: elements handed to operators in this run to find the tables.
+        steps: number of elements that operators received in this run, to find transitions.
     """
 
     def __init__(self) -> None:
@@ -210,7 +207,7 @@ class Tables:
     def automaton(self, key: Hashable, operator: Operator, ports: Ports) -> Automaton | None:
         """Return the automaton of ``operator``; None if its behaviour cannot be recorded.
 
-        ``key`` is equal for operators of equal behaviour in all runs; None if there is no such key.
+        ``key`` is equal for operators of equal behaviour in all runs; None if they have no key.
         """
         automaton = self.automata.get(key)
         if automaton is not None:

@@ -22,7 +22,7 @@ from fabric.timing.engine.unit import Wait
 class Boundary:
     """Channels between stages and tasks.
 
-    Elements are fetched once available; otherwise the stage's unit is registered as waiting, so
+    The stage fetches elements that have arrived. Otherwise its unit is registered as waiting, so
     that the channel wakes it.
     """
 
@@ -42,8 +42,8 @@ class Boundary:
         self._armed = np.zeros(len(rows), np.bool_)
         self._shown = [0] * len(rows)
 
-    def is_there(self, number: int) -> bool:
-        """Fetch the elements or credits for a woken stage; return whether there are any."""
+    def fetch_awaited(self, number: int) -> bool:
+        """Fetch the elements or credits that a woken stage waits for; return whether it has any."""
         arrays = self._arrays
         stage = arrays.world.stages[number]
         if stage.status == c.DRAINING:
@@ -57,7 +57,7 @@ class Boundary:
         return stage.status != c.NO_CREDIT or self._fetch_credits(stage.wait)
 
     def _fetch(self, number: int) -> bool:
-        """Fetch elements of a channel from outside; return whether there is one, or the end."""
+        """Fetch the elements of a channel from a task; return whether one, or the end, is there."""
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.world.channels[number]
@@ -69,7 +69,7 @@ class Boundary:
         codes = [arrays.codes.code(element) for _, element in queue]
         slots, at = arrays.slots.table.rows, arrays.slots_of(number, row.sent, sent)
         slots["visible"][at], slots["code"][at] = [visible for visible, _ in queue], codes
-        # Fetch only after every element has a code: an element without a code raises an error.
+        # The queue is emptied last, because an element without a code raises an error above.
         channel.fetch()
         if channel.way is not None:
             slots["set_out"][at], slots["late"][at] = np.array(channel.way.arrived).reshape(-1, 2).T
@@ -81,7 +81,7 @@ class Boundary:
         return sent > row.taken
 
     def _fetch_credits(self, number: int) -> bool:
-        """Fetch credits of a channel to outside; return whether there were any."""
+        """Fetch the credits of a channel to a task; return whether there were any."""
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.world.channels[number]
@@ -92,7 +92,7 @@ class Boundary:
         return bool(usable)
 
     def emit(self) -> None:
-        """Pass elements and credits to the units outside."""
+        """Pass elements and credits to tasks."""
         arrays = self._arrays
         if not arrays.world.control.touched:
             return
@@ -120,7 +120,7 @@ class Boundary:
         self._taken = taken
 
     def arm(self) -> bool:
-        """Register waiting stages at their channels; return whether something is available."""
+        """Register waiting stages at their channels; return whether a stage can continue."""
         arrays = self._arrays
         world, is_available = arrays.world, False
         if not world.control.outward:
@@ -174,7 +174,7 @@ class Boundary:
         arrays.world.control.outward = 1
 
     def show(self, number: int, taken: int, arrived: int) -> None:
-        """Put elements that the consuming stage has not dequeued into the channel's queue."""
+        """Put the elements that the consuming stage has not dequeued into the channel's queue."""
         held = self._elements(number, taken, arrived) if taken < arrived else []
         joint = self._arrays.joints[number]
         channel = joint.channel
@@ -195,10 +195,10 @@ class Boundary:
         counts = self._arrays.world.channels[number]
         held = self._elements(number, counts.arrived, counts.sent)
         late = self._late(number, counts.arrived, counts.sent)
-        return [(set_out, *each) for (set_out, _), each in zip(late, held, strict=True)]
+        return [(set_out, *element) for (set_out, _), element in zip(late, held, strict=True)]
 
     def _late(self, number: int, first: int, end: int) -> list[tuple[int, int]]:
-        """Return when elements were sent over links, and their delays."""
+        """Return the cycles in which elements were sent over links, and their delays."""
         at = self._arrays.slots_of(number, first, end)
         slots = self._arrays.slots.table.rows
         return [*zip(slots["set_out"][at].tolist(), slots["late"][at].tolist(), strict=True)]
@@ -264,8 +264,7 @@ def _wait(arrays: Arrays, stage: Stage, row: StageRow) -> Wait:
     if status == c.OFF_CHIP:
         return Wait(Operation.OFF_CHIP, (), now)
     if status == c.STUCK:
-        awaited = stage.automaton.awaited(row.state)
-        assert awaited is not None
+        awaited = stage.automaton.awaited[row.state]
         return Wait(Operation.RECEIVE, (stage.inputs[awaited.port],), now, stops=awaited.stops)
     return Wait(Operation.REACH, (), now)
 

@@ -35,7 +35,7 @@ _MOST_KEPT: Final = 1 << 12
 _TILES: Final = frozenset({Tile, SentTile})
 
 _KINDS: Final = _TILES | {Selector, Empty, bool, tuple}
-"""Types of values with codes. Subclasses have none: they may have attributes that a key lacks."""
+"""Types with codes. Subclasses have no codes, since they may have attributes that a key lacks."""
 
 
 class UncodedError(Exception):
@@ -52,7 +52,7 @@ class OpaqueTile(Tile):
     __slots__ = ("looked", "port")
 
     def __init__(self, like: Tile, port: int, looked: object = None) -> None:
-        """Replace ``like`` in input ``port``; copies of one peeked tile have one ``looked``."""
+        """Replace ``like`` in input ``port``; copies of one peeked tile share ``looked``."""
         self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
         self.in_memory = like.in_memory
         self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols

@@ -49,7 +49,7 @@ def is_full(w: World) -> bool:
 
 
 def wake(w: World, number: int) -> None:
-    """Make a stage ready, unless its operator has ended: then it keeps draining."""
+    """Make a stage ready to run; a stage whose operator has ended stays in DRAINING."""
     stage, control = w.stages[number], w.control
     if stage.status != c.DRAINING:
         stage.status = c.READY
@@ -84,7 +84,6 @@ def wake_writer(w: World, ch: int) -> None:
 
 
 def slot_of(w: World, channel: ChannelRow, number: int) -> Slot:
-    """Return the slot of element ``number``."""
     return w.slots[channel.base + (number & channel.mask)]
 
 
@@ -150,7 +149,7 @@ def take(w: World, channel: ChannelRow, now: int) -> None:
 
 
 def drop(w: World, unit: int, channel: ChannelRow, cycle: int) -> None:
-    """Discard the oldest element: the operator ended at ``cycle``."""
+    """Discard the oldest element of a channel whose reader ended at ``cycle``."""
     slot = slot_of(w, channel, channel.taken)
     dropped = dropped_at(slot.visible, cycle)
     slot.usable = usable_from(dropped, channel.backward)

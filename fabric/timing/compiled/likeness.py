@@ -57,7 +57,7 @@ class Likeness:
         return entry[1]
 
     def is_plain(self, operator: Operator) -> bool:
-        """Whether no part of ``operator`` was compared as an object, which may change."""
+        """Whether no part of ``operator`` was compared as an object, which could change later."""
         return self._made_of[id(operator)][2]
 
     def is_ours(self, described: object) -> bool:
@@ -68,10 +68,9 @@ class Likeness:
         return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
 
     def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
-        """Whether the promise of ``behaving``, as which ``operator`` behaves, covers its parts.
+        """Whether ``turns`` of the class ``behaving`` holds for ``operator`` with all its parts.
 
-        A promise of a user's class covers all parts. A promise of the package's classes does not
-        cover users' functions.
+        A user's class states it for all parts; a class of the package, only for its own functions.
         """
         return not is_ours(behaving) or self.is_ours(operator)
 

@@ -48,10 +48,11 @@ _MOST_FOUND: Final = 1_000
 
 
 class Region:
-    """Runs stages. The clock advances it like a network, and with it links and memory of the loop.
+    """Runs stages. The clock advances the region, with its links and memory, like a network.
 
     Attributes:
-        gave_up: an operator's behaviour cannot be recorded; the run begins again as tasks.
+        gave_up: whether an operator's behaviour cannot be recorded. Then the run begins again as
+            tasks.
     """
 
     def __init__(self, arrays: Arrays, likeness: Likeness, views: Views) -> None:
@@ -92,7 +93,7 @@ class Region:
 
     @property
     def next_cycle(self) -> int:
-        """See ``Network``; no burst is seen complete before this cycle, either."""
+        """See ``Network``. No unit sees its burst complete before this cycle, either."""
         return next_event(self._arrays.world)
 
     @property
@@ -143,13 +144,13 @@ class Region:
             self._rest()
 
     def _absorb(self, number: int) -> None:
-        """Make a woken stage ready, if its element or credit is available."""
+        """Make a woken stage ready, if its element, credit or answer has arrived."""
         arrays = self._arrays
         stage = arrays.world.stages[number]
         status = stage.status
         if status == c.OFF_CHIP:
             stage.now = arrays.stages[number].unit.now
-        elif status != c.WAITS_FOR_PACE and not self._boundary.is_there(number):
+        elif status != c.WAITS_FOR_PACE and not self._boundary.fetch_awaited(number):
             return
         wake(arrays.world, number)
 
@@ -250,7 +251,7 @@ class Region:
             publish(self._arrays, self._boundary)
 
     def close(self, *, keeps: bool = True) -> None:
-        """Release everything except published progress; ``keeps`` keeps tables for the next run."""
+        """Release all but the published progress; with ``keeps``, the next run uses the tables."""
         if self.gave_up:
             return
         for automaton in {stage.automaton for stage in self._arrays.stages}:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.channel import Channel
 
 _LONGEST_STRETCH: Final = 10_000
-"""Operations; longer stretches, such as a source of a million tiles, are not recorded."""
+"""The most operations of a stretch that is recorded. A source of a million tiles has more."""
 
 
 class UnfitError(Exception):
@@ -60,8 +60,8 @@ class Recording:
 
     Attributes:
         operations: rows since the last element.
-        memory: stated at the end of a turn since the last element; None otherwise.
-        shown: by input, the last peeked value. The loop has no numbers of earlier values.
+        memory: the memory stated by ``turn`` since the last element; None if no turn has ended.
+        shown: by input, the last peeked value; the loop has only the number of this one.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -82,7 +82,7 @@ class Recording:
             self.moved()
 
     def burst(self, rows: int, row_bytes: int, number: int | OpaqueNumber) -> None:
-        """Note an HBM burst, relative to the operator's tensor."""
+        """Note a burst; ``number`` is relative to the operator's tensor."""
         port = -1
         if rows * row_bytes > c.FAR:
             raise UnfitError
@@ -170,7 +170,7 @@ class Recording:
         return stamp.reading.moves == self._moves and not stamp.cycles
 
     def stretch(self) -> list[list[int]]:
-        """Return the operations so far and clear them; unused readings are left out."""
+        """Return the operations so far without unused readings, and clear them."""
         operations = self.operations
         self.moved()
         if self._has_notes and not self._has_repeats:
@@ -218,7 +218,7 @@ class Recording:
 
 
 class _Reading:
-    """A clock reading and its slot; -1 if the slot was reused."""
+    """A clock reading; its number is -1 after the end of its turn."""
 
     __slots__ = ("__weakref__", "moves", "number")
 

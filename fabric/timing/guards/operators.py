@@ -39,7 +39,7 @@ _CHECKS: Final = 10
 """Consecutive checks without progress before the operator is stopped."""
 
 _REACH_STEPS: Final = 10
-"""A wait for a cycle takes as long as ten charges on the host."""
+"""On the host, a wait for a cycle takes as long as ten charges."""
 
 _ours: Final[set[CodeType]] = set()
 """The fabric's functions that may set attributes."""
@@ -63,8 +63,8 @@ class Guard:
     Attributes:
         reads, writes: its channels.
         shown: channels on which the next element was peeked.
-        most_steps: charges without progress; a wait for a cycle counts as ten.
-        held: the coroutine of the operation that is to be awaited.
+        most_steps: limit of charges without progress; a wait for a cycle counts as ten.
+        held: the coroutine of the operation that is to be awaited next.
         stray: an error of another task or wait, raised at the operator's next operation.
         running: the operator's coroutine.
     """
@@ -79,7 +79,7 @@ class Guard:
         self.reads: Final = reads
         self.writes: Final = writes
         self.shown: Final[set[Channel]] = set()
-        # Unlimited unless the run looks for livelocks.
+        # No limit, unless the run looks for livelocks.
         self.most_steps = MOST_CYCLES
         self._steps_left, self._moved, self._checks = 0, -1, 0
         self._operation: str | None = None
@@ -103,7 +103,7 @@ class Guard:
         """Note that the operation is awaited.
 
         Raises:
-            Refusal: by another task.
+            Refusal: another task awaits it.
         """
         self._operation = self.held = None
         self.check_task()
@@ -129,7 +129,7 @@ class Guard:
         if self._operation is not None:
             operation, called = self._operation, self._called
             if self.has_tasks:
-                self.held = None  # it belongs to a task
+                self.held = None  # a task of the operator awaits it
                 raise Refusal(TASKS)
             self.drop()
             assert called is not None
@@ -156,7 +156,7 @@ class Guard:
         self._steps_left = MOST_CYCLES
 
     def step(self, steps: int) -> None:
-        """Count steps of a loop; at each check, an element or a tile must have moved."""
+        """Count steps of a loop; between two checks, an element or a tile has to move."""
         self._steps_left -= steps
         if self._steps_left >= 0:
             return
@@ -193,7 +193,7 @@ def _guarded(kind: type[Unit]) -> Any:
 
 
 class GuardedUnit(Unit):
-    """Methods of a user's unit: only the fabric sets its attributes, and its loops are counted."""
+    """Methods of a user's unit: only the fabric sets attributes, and steps of loops are counted."""
 
     __slots__ = ()
 
@@ -239,7 +239,6 @@ class GuardedReads(Channel):
 
     @property
     def guard(self) -> Guard:
-        """The guard of the reader."""
         return cast("GuardedUnit", self.consumer).guard
 
     @_at_once
@@ -304,18 +303,16 @@ class GuardedSink:
         self.guard: Final = guard
         self._sent = 0
         self._reserved = 0
-        # The level of the last stop: no dimension below it is open.
+        # The level of the last stop. At first no dimension is open, as after the outermost stop.
         self._last = stream_type.rank
 
     @_at_once
     async def send(self, element: Element) -> None:
-        """See ``Channel.send``."""
         self.guard.awaited()
         await self._send(element)
 
     @_at_once
     async def send_bare(self, level: int, empty_dimension: int) -> None:
-        """See ``Channel.send_bare``."""
         self.guard.awaited()
         await self._send((Empty(empty_dimension), level))
 
@@ -328,7 +325,6 @@ class GuardedSink:
 
     @_at_once
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        """See ``Channel.send_at``."""
         self.guard.awaited()
         try:
             cycle = as_cycle(requested_cycle)
@@ -343,13 +339,11 @@ class GuardedSink:
 
     @_at_once
     async def reserve(self) -> None:
-        """See ``Channel.reserve``."""
         self.guard.awaited()
         await self._sink.reserve()
         self._reserved += 1
 
     def put(self, element: Element) -> None:
-        """See ``Channel.put``."""
         self.guard.end()
         self.guard.check_task()
         if not self._reserved:
@@ -443,15 +437,14 @@ def guarded_ports(ports: Ports, names: Sequence[str]) -> GuardedPorts:
     unit = ports.unit
     sinks = cast("tuple[Channel | AssumedSink | Discard, ...]", ports.outputs)
     written = [sink.channel if isinstance(sink, AssumedSink) else sink for sink in sinks]
-    guard = Guard(unit, ports.inputs, [each for each in written if isinstance(each, Channel)])
+    guard = Guard(unit, ports.inputs, [sink for sink in written if isinstance(sink, Channel)])
     guarded = cast("GuardedUnit", unit)
     guarded.guard = guard
     unit.__class__ = _guarded(type(unit))  # type: ignore[arg-type]
     for source in ports.inputs:
         source.__class__ = GuardedReads
-    fields: dict[str, Any] = {name: getattr(ports, name) for name in Ports.__dataclass_fields__}
-    fields["outputs"] = tuple(
-        GuardedSink(sink, name, each, guard, functional=ports.functional)
-        for sink, name, each in zip(sinks, names, ports.output_types, strict=True)
+    outputs = tuple(
+        GuardedSink(sink, name, stream_type, guard, functional=ports.functional)
+        for sink, name, stream_type in zip(sinks, names, ports.output_types, strict=True)
     )
-    return GuardedPorts(**fields)
+    return GuardedPorts(**{**vars(ports), "outputs": outputs})

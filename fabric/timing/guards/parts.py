@@ -67,7 +67,6 @@ class GuardedMemory(StandIn):
     @property
     @override
     def bytes_moved(self) -> int:
-        """See ``OffChip``; an error ends the run."""
         return self._answer("bytes_moved", lambda: self.memory.bytes_moved, 0)
 
     @property
@@ -81,7 +80,6 @@ class GuardedMemory(StandIn):
 
     @override
     def counters(self) -> MemoryCounters | None:
-        """Return the memory's counters; None after an error."""
         return self._answer("counters", self._counters, None)
 
     def _counters(self) -> MemoryCounters | None:

@@ -39,9 +39,9 @@ _PATIENCE: Final = 4
 def guarded(
     running: Coroutine[Any, Any, None], unit: GuardedUnit, clock: VirtualClock
 ) -> Generator[Any, Any, None]:
-    """Run an operator's coroutine; a wait for something outside of the fabric is an error.
+    """Run an operator's coroutine, and refuse waits for something outside of the fabric.
 
-    Such a wait is aborted as by a cancellation, which ends tasks that the operator has started.
+    Such a wait is aborted like a cancelled one, which ends tasks that the operator has started.
     """
     guard, own = unit.guard, unit.strand.suspension
     guard.running = running
@@ -92,7 +92,7 @@ def _frames(running: Any) -> Iterator[tuple[FrameType, int]]:
 _MESSAGE: Final = r"coroutine '(.*)' was never awaited"
 _lock: Final = threading.Lock()
 _dropped: Final[dict[int, Callable[[str], bool]]] = {}
-"""Callbacks by thread; runs in several threads share Python's one hook."""
+"""Callbacks by thread. Runs in several threads share Python's only hook for warnings."""
 
 
 @contextlib.contextmanager
@@ -134,7 +134,7 @@ class Watched(NamedTuple):
     """Input of the watchdog.
 
     Attributes:
-        users: units with a user's operator or function.
+        users: indices of units with a user's operator or function.
         operating: the coroutine function in which operators run; its local ``unit`` is the unit.
     """
 

@@ -43,9 +43,9 @@ class Setup:
     """A program and the options with which its machine is built.
 
     Attributes:
-        depths, hops: of single channels, by ``consumer.input``; others are the program's.
-        keepers: receive the log. Without keepers and observers, nothing is logged.
-        compiles: operators may run without tasks.
+        depths, hops: of single channels, by ``consumer.input``; the program has the others.
+        keepers: receive the log. Without keepers and observers, the run has no log.
+        compiles: whether operators may run without tasks.
         repeats: the number of inputs; see ``rounds``.
     """
 
@@ -65,11 +65,9 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
 
     Raises:
         ConfigurationError: the channel of a depth or a hop is unknown, a depth is below 1, a hop is
-            stated although routes decide it, or the memory is unknown.
+            stated although routes decide the hops, or the memory is unknown.
     """
-    plan, repeats = setup.plan, setup.repeats
-    # The compiled loop does not report allocations by unit.
-    compiles = setup.compiles and plan.program.hardware.on_chip.pages is None
+    plan, capacity_bytes = setup.plan, setup.capacity_bytes
     kinds = {type(node.operator) for node in plan.nodes}
     conducted = {kind for kind in kinds if is_conducted(kind)}
     units = tuple(_unit(node, plan) for node in plan.nodes)
@@ -78,10 +76,8 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     assert (plan.floor is None) == (plan.program.hardware.network is None)
     routes = None if plan.floor is None else routes_of(plan, plan.floor)
     clock.network = links = None if routes is None else routes.network
-    as_tasks = setup.functional or bool(setup.observers)
-    may_compile = compiles and not as_tasks and setup.capacity_bytes is None
     channels = _channels(setup, units, clock, routes)
-    on_chip = _on_chip(plan, clock, setup.capacity_bytes, log)
+    on_chip = _on_chip(plan, clock, capacity_bytes, log)
     clock.memory = off_chip = _off_chip(plan, units, failures, log)
     clock.chose = None if log is None else log.chose
     inputs, outputs, assumed = _ends(plan, channels)
@@ -97,12 +93,19 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
         on_chip=on_chip,
         stored=stored,
         log=log,
-        repeats=repeats,
+        repeats=setup.repeats,
         interval_cycles=plan.program.hardware.channel.interval_cycles,
     )
     region = None
-    if may_compile:
-        region = region_of(plan, views, channels, _may_compile(plan, conducted, repeats), links)
+    # The compiled loop does not report allocations by unit.
+    has_limits = capacity_bytes is not None or on_chip.pages is not None
+    if setup.compiles and not (setup.functional or setup.observers or has_limits):
+        # A table has only one run of its operator.
+        may_compile = [
+            type(node.operator) in conducted and (setup.repeats == 1 or bool(node.inputs))
+            for node in plan.nodes
+        ]
+        region = region_of(plan, views, channels, may_compile, links)
     _open(plan, channels, region, log)
     if len(conducted) < len(kinds):
         _guard(plan, views, conducted)
@@ -148,14 +151,6 @@ def _ends(
         inputs[edge.consumer.index][edge.input] = channel
         outputs[edge.producer.index][edge.output] = sink
     return list(map(tuple, inputs)), list(map(tuple, outputs)), tuple(assumed)
-
-
-def _may_compile(plan: Plan, conducted: set[type[Operator]], repeats: int) -> list[bool]:
-    """Return which nodes may run without a task. A table has only one run of its operator."""
-    return [
-        type(node.operator) in conducted and (repeats == 1 or bool(node.inputs))
-        for node in plan.nodes
-    ]
 
 
 def _open(
@@ -246,7 +241,7 @@ def _log(
 
     def fail(cycle: int, error: FabricError) -> None:
         failures.keep_at(cycle, error)
-        # Other units run until they wait; the caller of the observer continues.
+        # The caller of the observer continues, and all units run until they wait.
         clock.stopping = True
 
     guarded = [each if is_ours(type(each)) else GuardedObserver(each, fail) for each in observers]
@@ -295,7 +290,7 @@ def unspilled_bytes(plan: Plan) -> list[int]:
     """Return the sizes of buffers that cannot be spilled, if shapes decide them before a run.
 
     An accumulator keeps its room until its group ends. A tile on its way to or from off-chip memory
-    returns its room soon, so only the largest such tile is listed.
+    returns its room soon, so only the largest such tile is in the list.
     """
     kept: list[int] = []
     passing = [0]

@@ -17,7 +17,7 @@ from fabric.messages.users_code import Handler, Interrupted
 from fabric.timing.machine.terminations import (
     SIGNALS,
     Terminations,
-    free_ones,
+    free_signals,
     handling,
     terminations,
 )
@@ -46,10 +46,10 @@ class Interrupts(Handler):
         self._command = Terminations()
         self._end: Callable[[], object] | None = None
 
-    def ends(self, clock: VirtualClock, cancel: Callable[[], object]) -> None:
-        """Stop ``clock`` and call ``cancel`` at the first signal from now on; called inside trio.
+    def connect(self, clock: VirtualClock, cancel: Callable[[], object]) -> None:
+        """Stop ``clock`` and call ``cancel`` at the first signal; to be called inside trio.
 
-        From then on no operator starts, even before trio has a turn.
+        A stopped clock starts no operator, even before trio has a turn.
         """
         token = trio.lowlevel.current_trio_token()
 
@@ -73,12 +73,12 @@ class Interrupts(Handler):
         return True
 
     def again(self) -> None:
-        """Repeat the signal if no run continues."""
+        """Raise the signal again, after the run."""
         signal.raise_signal(self.number)
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle the signals; drop errors after the first one, since trio then raises any error."""
+        """Handle the signals; drop errors after the first signal, since trio may raise any."""
         try:
             with self._taken():
                 yield
@@ -88,8 +88,8 @@ class Interrupts(Handler):
 
     @contextlib.contextmanager
     def _taken(self) -> Iterator[None]:
-        """Handle the signals without other handlers, in the main thread only."""
-        taken = free_ones(SIGNALS)
+        """Handle the signals that have no other handler, in the main thread only."""
+        taken = free_signals(SIGNALS)
         if not taken:
             yield
             return
@@ -97,7 +97,7 @@ class Interrupts(Handler):
         with handling((signal.SIGALRM,), self._late), handling(taken, self._interrupt):
             try:
                 if command.waits:
-                    # A signal came during an import. The run handles it, without the old alarm.
+                    # A signal came during an import: the run handles it, instead of the command.
                     command.waits = False
                     signal.raise_signal(command.number)
                 yield

@@ -129,7 +129,7 @@ class Machine:
     Attributes:
         assumed: sinks of streams with a shape that the program states.
         off_chip: None if the program does not use it.
-        region: of units without a task, if any.
+        region: the compiled units; None if every unit is a task.
         routes: None if units have no sites.
     """
 
@@ -172,7 +172,6 @@ class Machine:
 
     @cached_property
     def channel_facts(self) -> list[ChannelFacts]:
-        """Facts of the channels."""
         ends = zip(self.plan.edges, self.channels, strict=True)
         return [
             ChannelFacts(
@@ -219,7 +218,6 @@ class Companion(Observer, Keeper):
         raise NotImplementedError
 
     async def run(self) -> None:
-        """Run beside the operators."""
         raise NotImplementedError
 
 
@@ -227,10 +225,11 @@ class Routes(NamedTuple):
     """Routes of the channels of a program.
 
     Attributes:
-        hops: in edge order: one cycle within a site, else the latency of the route.
+        hops: in edge order; one cycle within a site, else the latency of the route.
         network: None if no link is limited.
-        shared: by channel; None without limited links. Channels of one Broadcast share a flow.
-        trees: by flow, its links by number, and its channels.
+        shared: by channel; None for a route without limited links. Channels of one Broadcast share
+            a flow.
+        trees: by flow, the numbers of its links and of its channels.
     """
 
     hops: Sequence[Hop]
@@ -240,10 +239,7 @@ class Routes(NamedTuple):
 
 
 def routes_of(plan: Plan, floor: Floor) -> Routes:
-    """Return routes along the row, then the column; a Broadcast uses each link of its routes once.
-
-    Credits take the same number of cycles back.
-    """
+    """Return routes along rows, then columns; a Broadcast uses each link of its routes once."""
     mesh = floor.mesh
     sites = [floor.site_of(node) for node in plan.nodes]
     hops: list[Hop] = []
@@ -256,7 +252,7 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
             hops.append(ONE_CYCLE)
             continue
         ways[number], cycles = mesh.route(source, target)
-        # Credits return over the same number of other links.
+        # Credits return over as many other links, and take the same number of cycles.
         hops.append(Hop(cycles, cycles))
         port = 0 if isinstance(edge.producer.operator, Broadcast) else edge.output
         trees.setdefault((edge.producer.index, port), []).append(number)

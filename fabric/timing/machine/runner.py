@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _no_wakeups() -> Iterator[None]:
-    """Hide the signal wakeup descriptor of another event loop of this thread, such as a notebook's.
+    """Hide the signal wakeup descriptor of another event loop of this thread from trio.
 
-    Trio would warn of a collision.
+    A notebook has such a loop, and trio would warn of a collision.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -52,7 +52,7 @@ def _no_wakeups() -> Iterator[None]:
 def rounds(ports: Ports) -> Iterator[Ports]:
     """Yield the ports of an operator without inputs for each of its runs.
 
-    Cycles of ``send_at`` continue after the previous run: cycles 0 to 9 are 10 to 19 in the second.
+    Cycles of ``send_at`` continue after the previous run: 0 to 9 become 10 to 19 in the second run.
     """
     if ports.repeats == 1:
         yield ports
@@ -122,7 +122,7 @@ class Runner:
         self, interrupts: Interrupts, beside: Iterable[Callable[[], Awaitable[object]]]
     ) -> None:
         machine = self.machine
-        interrupts.ends(machine.clock, self._scope.cancel)
+        interrupts.connect(machine.clock, self._scope.cancel)
         machine.clock.running += len(machine.units)
         async with open_nursery() as host:
             for task in (*beside, machine.clock.conductor.run):
@@ -157,7 +157,7 @@ class Runner:
             unit.strand.interrupt(Stopped())
 
     def dropped(self, name: str) -> bool:
-        """Keep an error for a coroutine that an operator did not await; return whether it did."""
+        """Keep an error if an operator dropped the coroutine ``name``; return whether it did."""
         machine = self.machine
         current = self.watched.unit_in(stack_of(sys._getframe()))
         if current is None or not isinstance(current[0], GuardedUnit):
@@ -172,7 +172,7 @@ class Runner:
 
     @property
     def watched(self) -> Watched:
-        """Input of a watchdog."""
+        """The input of ``guards.tasks.watched``."""
         machine = self.machine
         users = users_among(machine.plan.nodes)
         return Watched(machine.units, users, machine.channels, Runner._operate)
@@ -218,8 +218,8 @@ class Runner:
             clock.leave()
 
     async def _run(self, node: Node, ports: Ports) -> None:
-        for each in rounds(ports) if not node.inputs else (ports,):
-            await node.operator.run(each)
+        for ports_of_run in rounds(ports) if not node.inputs else (ports,):
+            await node.operator.run(ports_of_run)
 
     async def _stop_in_turn(self, unit: Unit) -> None:
         """Stop the run once no unit can fail in an earlier cycle than ``unit``."""

@@ -22,9 +22,9 @@ _SOON_SECONDS: Final = 0.01
 class Terminations(Handler):
     """Raises Interrupted at Ctrl-C, SIGTERM and SIGHUP while no run is active.
 
-    During imports it is raised afterwards, since Python drops errors in its import locks, and
-    half-imported libraries are unusable. It is raised again if Python drops it elsewhere, as in
-    ``__del__``.
+    During an import it is raised after the import, since Python drops errors in its import locks,
+    and half-imported libraries are unusable. If Python drops it elsewhere, as in ``__del__``, it is
+    raised again.
 
     Attributes:
         number: of the signal; SIGINT by default.
@@ -36,8 +36,8 @@ class Terminations(Handler):
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handle signals without other handlers, in the main thread only."""
-        taken = free_ones((*SIGNALS, signal.SIGALRM))
+        """Handle the signals that have no other handler, in the main thread only."""
+        taken = free_signals((*SIGNALS, signal.SIGALRM))
         before = sys.unraisablehook
 
         def dropped(what: sys.UnraisableHookArgs) -> None:
@@ -72,21 +72,21 @@ class Terminations(Handler):
 
 @contextlib.contextmanager
 def uninterrupted(*, second_ends: bool = False) -> Iterator[None]:
-    """Delay signals until the block has ended; if ``second_ends``, until a second signal."""
-    came: list[int] = []
+    """Delay signals until the block has ended; with ``second_ends``, until a second signal."""
+    delayed: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
-        came.append(number)
-        if second_ends and len(came) > 1:
+        delayed.append(number)
+        if second_ends and len(delayed) > 1:
             raise Interrupted(number)
 
     # SIGALRM too, since an earlier signal may have set an alarm.
-    taken = free_ones((*SIGNALS, signal.SIGALRM))
+    taken = free_signals((*SIGNALS, signal.SIGALRM))
     try:
         with handling(taken, note):
             yield
     finally:
-        for number in came[:1]:
+        for number in delayed[:1]:
             signal.raise_signal(number)
 
 
@@ -103,7 +103,7 @@ def handling(
             signal.signal(number, earlier)
 
 
-def free_ones(numbers: Sequence[int]) -> list[int]:
+def free_signals(numbers: Sequence[int]) -> list[int]:
     """Return the signals that are neither ignored nor handled; none outside of the main thread."""
     main = threading.current_thread() is threading.main_thread()
     return [number for number in numbers if main and _is_free(number)]

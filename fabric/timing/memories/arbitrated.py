@@ -34,7 +34,7 @@ class Request:
 
 
 class _Fifo:
-    """Requests or their answers; ``held`` is their number at the start of the cycle."""
+    """Requests or answers; ``held`` is their number at the start of the cycle."""
 
     def __init__(self, every: list[_Fifo], room: int = 2) -> None:
         self.items: Final[deque[Request]] = deque()
@@ -54,15 +54,15 @@ class _Fifo:
 class _Client:
     """A port, its stream of bursts, and the burst under way.
 
-    Bursts announced together are one stream, and so is a burst that was not announced. A writer has
-    one stream. Two streams share no request.
+    Bursts that were announced together are one stream. A burst that was not announced is a stream
+    by itself. A writer has one stream. No request has bytes of two streams.
 
     Attributes:
         first, end: request numbers of the latest stream; ``end`` is exclusive.
-        begin_cycle, stream_bytes: announcement and size of the latest stream.
-        before_bytes: of its complete bursts.
+        begin_cycle: the cycle in which the latest stream was announced.
+        stream_bytes, before_bytes: of the latest stream, and of its complete bursts.
         since_cycle: first cycle of the burst under way; None without a burst.
-        free_cycle: after the cycle in which the last burst was complete.
+        free_cycle: the cycle after the one in which the last burst was complete.
     """
 
     def __init__(self, unit: Unit, port: int, every: list[_Fifo], answers: int) -> None:
@@ -109,12 +109,10 @@ class ArbitratedMemory:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of the requests carried out so far, whole requests each."""
         return (self._taken - self._behind.open_requests) * (self._description.request_bytes)
 
     @property
     def pending(self) -> bool:
-        """Whether a submitted burst is under way."""
         return self._bursts > 0
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
@@ -132,7 +130,6 @@ class ArbitratedMemory:
             client.begin_cycle = unit.now
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Take a burst at the unit's clock."""
         client = self._of_unit[unit.index]
         client.since_cycle = max(unit.now, client.free_cycle)
         client.write = burst.write
@@ -142,7 +139,6 @@ class ArbitratedMemory:
         self._bursts += 1
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the burst under way have been taken."""
         client, size = self._of_unit[unit.index], self._description.request_bytes
         return max(0, (client.asked - client.first) * size - client.before_bytes) // size
 
@@ -220,7 +216,7 @@ class ArbitratedMemory:
             client.asked += 1
 
     def _complete(self, client: _Client, cycle: int) -> bool:
-        """Return whether the burst under way is complete; otherwise a writer issues a request."""
+        """Return whether the burst under way is complete; if not, let a writer issue a request."""
         if client.since_cycle is None or client.since_cycle > cycle:
             return False
         size = self._description.request_bytes

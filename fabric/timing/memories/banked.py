@@ -49,8 +49,10 @@ class BankedMemory:
 
     Attributes:
         requests_per_call: the compiled loop returns after about this many requests.
-        log: the latest commands. Empty if none are kept.
+        log: the latest commands; empty if no commands are kept.
     """
+
+    final_cycle: Final = None
 
     def __init__(
         self,
@@ -66,8 +68,11 @@ class BankedMemory:
             ConfigurationError: readers that fetch ahead need more ports than the tables can have.
         """
         self._description: Final = description
-        each = most_ports(description)
-        widths = [each] * len(readers) + [1] * len(writers)
+        # The submitted tile of a reader has one part, or two if room for requests ended within it.
+        # Each part that is fetched ahead has at least one request.
+        ahead_requests = description.prefetch_requests
+        width = ahead_requests + 2 if ahead_requests else 1
+        widths = [width] * len(readers) + [1] * len(writers)
         count = sum(widths)
         if count > PORT_MASK:
             raise ConfigurationError(
@@ -93,34 +98,25 @@ class BankedMemory:
 
     @property
     def pending(self) -> bool:
-        """Whether a submitted burst is under way."""
         return self._bursts > 0
 
     @property
     def requests(self) -> int:
-        """Requests of all bursts that have begun."""
         return sum(client.requests for client in self._clients)
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of all requests that the memory has taken, whole requests each."""
         taken = self.requests - int(self._world.ports.rows["left"].sum())
         return taken * self._description.request_bytes
 
-    final_cycle = None
-    """It does not outlast its clients."""
-
     @property
     def prefetches(self) -> bool:
-        """See ``Prefetching``."""
         return self._description.prefetch_requests > 0
 
     def announce(self, unit: Unit, bursts: Iterator[Burst]) -> None:
-        """Begin to fetch the next bursts of a reader."""
         self._of_unit[unit.index].announce(bursts)
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the burst under way have been taken."""
         tile = self._of_unit[unit.index].submitted
         if tile is None:
             return 0
@@ -218,18 +214,8 @@ def _channel(world: World, number: int) -> ChannelTraffic:
     return ChannelTraffic(reads, writes, hits, misses, conflicts, bus)
 
 
-def most_ports(description: BankedDescription) -> int:
-    """Return how many parts a reader has under way at most.
-
-    Each part fetched ahead has at least one request. The submitted tile has one part, or two if
-    room ended within it.
-    """
-    ahead_requests = description.prefetch_requests
-    return ahead_requests + 2 if ahead_requests else 1
-
-
 class Tile:
-    """A burst. Its ``ports`` hand over ``begun`` requests."""
+    """A burst, of which ``ports`` hand over ``begun`` requests."""
 
     def __init__(self, burst: Burst, requests: int) -> None:
         self.burst: Final = burst
@@ -243,7 +229,7 @@ class Client:
 
     Attributes:
         submitted: the submitted tile, until its answer.
-        requests: of all tiles that have begun.
+        requests: requests of all tiles that have begun.
     """
 
     def __init__(
@@ -268,7 +254,7 @@ class Client:
         self._begin_ahead()
 
     def submit(self, burst: Burst, requests: int) -> None:
-        """Submit ``burst``, and begin further requests; refuse it if another was announced."""
+        """Submit ``burst``, and fetch more ahead; refuse it if another burst was announced."""
         # An announcement always has room for a part of its first tile.
         if not self._ahead:
             self.submitted = Tile(burst, requests)
@@ -282,7 +268,7 @@ class Client:
         self.submitted = self._ahead.popleft()
 
     def answer_cycle(self) -> int | None:
-        """Return when the unit sees the submitted tile; None if not all answers are scheduled."""
+        """Return the cycle in which the unit sees the submitted tile; None if it is not known."""
         if self.submitted is None:
             return None
         ports = [self._table[port] for port in self.submitted.ports]
@@ -322,6 +308,6 @@ class Client:
 
 
 def _answers(clients: Iterable[Client]) -> dict[Client, int]:
-    """Return the clients with complete tiles, and when they see them."""
+    """Return the clients with complete tiles, and the cycles in which they see them."""
     cycles = ((client, client.answer_cycle()) for client in clients)
     return {client: cycle for client, cycle in cycles if cycle is not None}

@@ -1,10 +1,10 @@
 """Commands of a channel of the banked memory, its windows and its buses.
 
-A command delays others: each has a first cycle in which it can be issued, so commands are ordered
-by cycle. A gate has this cycle for all banks of a group; cycles of one bank are stored with it.
+A command delays others: each has a first cycle in which it can be issued. A gate has this cycle for
+all banks of a group, and a bank has its own cycles.
 
-A window has one entry per burst. The entry is free after the command of its burst, or after the
-activation for it: then the burst waits in its slot for the row.
+A window has one entry per burst. The entry is free after the burst's command, or after the
+activation for the burst, which then waits in its slot for the row.
 
 The cycles of a bus are counted before the state of its channel changes.
 """
@@ -209,7 +209,7 @@ def take(w: World, channel: Channel, window: Window, arrived: int, port: int, wh
     queued.when = arrived << rows.PORT_BITS | port
     queued.where = where
     if window.queued == 0:
-        # A request behind others changes nothing before these have left the queue.
+        # A request behind others has no effect before they have left the queue.
         window.comes = arrived
         channel.queues_since = min(channel.queues_since, arrived + 1)
         channel.next = min(channel.next, arrived + 1)
@@ -225,9 +225,9 @@ def _queued(w: World, window: Window, number: int) -> Queued:
 
 
 def coming(w: World, channel: Channel) -> tuple[int, int]:
-    """Return when the next request enters a window, and whether it writes; FAR if none does.
+    """Return the cycle in which the next request enters a window, or FAR, and whether it writes.
 
-    Its first burst needs a free entry. Its further bursts take the next entries.
+    The first burst needs a free entry. The other bursts of the request take the next entries.
     """
     read = _enters(w.windows[2 * channel.number])
     write = _enters(w.windows[2 * channel.number + 1])
@@ -391,7 +391,7 @@ def account(w: World, channel: Channel, cycle: int) -> None:
 
 
 def _fate(channel: Channel, pseudo: Pseudo, cycle: int) -> tuple[int, int]:
-    """Return the first fate that applies to a cycle of a bus, and until when."""
+    """Return the fate of a cycle of a bus, and the cycle up to which it lasts."""
     # Opened rows are still read after the refresh is due.
     due = channel.next_refresh if channel.active else rows.FAR
     if cycle < pseudo.data_end:

@@ -39,8 +39,8 @@ BARRED: Final = rows.INACTIVE << BARRED_SHIFT
 def advance(w: World, horizon: int, budget: int) -> tuple[int]:
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
-    It returns earlier after about ``budget`` requests, so that signals are handled, or if queues
-    are full.
+    The function returns earlier after about ``budget`` requests, so that Python can handle signals,
+    or if a queue is full.
 
     Returns:
         The last cycle to process; if fewer have been processed, call again.
@@ -135,7 +135,7 @@ def _hand_over(w: World, number: int, port: Port, cycle: int) -> None:
 
 
 def settle(w: World, cycle: int) -> int:
-    """Count all cycles of buses, at least those before ``cycle``; return their end. Called last."""
+    """Count the cycles of buses, at least up to ``cycle``; return their end. Nothing runs later."""
     pseudos, resume = w.pseudos.rows, w.channels.rows["resume"]
     cycle = int(max(cycle, pseudos["counted"].max(), pseudos["data_end"].max(), resume.max()))
     for number in range(w.channels.size):

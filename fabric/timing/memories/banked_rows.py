@@ -65,7 +65,7 @@ PERIODS: Final = 512
 class Memory(Row):
     """Settings and, from ``cycle`` on, the state."""
 
-    bursts: int  # of a request
+    bursts: int  # in a request
     requests_per_bundle: int
     request_bits: int
     write_high: int
@@ -80,8 +80,8 @@ class Memory(Row):
     period_bits: int
     logged: int
     room: int  # of each queue
-    longest: int  # of the queues
-    is_short: int  # of room
+    longest: int  # length of a queue
+    is_short: int  # 1 if a queue needs more room
 
 
 class Port(Row):
@@ -111,7 +111,7 @@ class Channel(Row):
     next: int
     row_key: int
     column_key: int
-    writes: int  # instead of reading
+    writes: int  # 1 if the channel writes, 0 if it reads
     turned: int
     rows_from: int
     columns_from: int
@@ -130,10 +130,10 @@ class Channel(Row):
 
 
 class Window(Row):
-    """The reads or the writes of a channel: waiting in a queue, and in the window.
+    """The reads or the writes of a channel, in the queue and in the window.
 
-    A window has one entry for each burst. It is free after the burst's command, or after the
-    activation for it: such a burst waits in its slot for the row, and is active.
+    A window has one entry for each burst. The entry is free after the burst's command, or after the
+    activation for the burst. The burst then waits in its slot for the row, and is active.
     """
 
     number: int

@@ -29,11 +29,10 @@ class FixedMemory:
 
     @property
     def pending(self) -> bool:
-        """Whether a burst is under way."""
         return bool(self._under_way)
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Take a burst at the unit's clock; refuse one that ends after the last cycle."""
+        """Take a burst at the unit's clock; refuse one that ends in cycle 2**60 or later."""
         requests = burst.requests(self._description.request_bytes)
         cycles = self._description.burst_cycles(requests)
         if cycles >= MOST_CYCLES - unit.now:
@@ -46,11 +45,9 @@ class FixedMemory:
         self.bytes_moved += requests * self._description.request_bytes
 
     def served(self, unit: Unit) -> int:
-        """Return the number of requests taken of the pending burst, which is every request."""
         return self._under_way[unit][1]
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Answer all bursts that are complete up to ``horizon_cycle``."""
         ready = {unit: cycle for unit, (cycle, _) in self._under_way.items()}
         done = [unit for unit, cycle in ready.items() if cycle <= horizon_cycle]
         done.sort(key=self._port.__getitem__)

@@ -26,7 +26,7 @@ REQUESTS_PER_CALL: Final = 1 << 22
 """About 20 milliseconds of the host's time."""
 
 REQUESTS_PER_SECOND: Final = 200_000_000
-"""The compiled loop serves 226 to 264 million on one core of a server, measured."""
+"""The compiled loop was measured to serve 226 to 264 million on one core of a server."""
 
 MOST_REQUESTS: Final = 86_400 * REQUESTS_PER_SECOND
 """The most requests of one tile, which take a day of the host's time."""
@@ -80,16 +80,17 @@ def _world(clients: int, channels: int) -> FlatWorld:
 
 
 NO_MEMORY: Final = _world(0, 0)
-"""Tables of a run without a flat memory, or with one outside of the compiled loop."""
+"""Tables for a compiled loop without a flat memory."""
 
 
 class FlatMemory:
-    """Memory channels that serve requests of one size; each client has one port.
+    """Memory channels that serve requests of one size. Each client has one port.
 
-    Tasks and the compiled loop share the tables.
+    Tasks and the compiled loop use the same tables.
 
     Attributes:
-        requests_per_call: the compiled function returns after about this many requests.
+        requests_per_call: ``advance`` returns after about this many requests, so that Python can
+            handle signals.
     """
 
     def __init__(
@@ -109,12 +110,10 @@ class FlatMemory:
 
     @property
     def pending(self) -> bool:
-        """Whether a burst is under way."""
         return self._progress.silent_until < NEVER
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of the requests taken so far; each request counts in full."""
         taken = self._progress.requests - int(self.world.clients.rows["left"].sum())
         return taken * self._progress.request_bytes
 
@@ -126,14 +125,13 @@ class FlatMemory:
         return max(unit.now for unit in self._clients) + SHUTDOWN_CYCLES
 
     def connect(self, unit: Unit, stage: int) -> int:
-        """Let the compiled loop answer ``unit``; return its port, or -1."""
+        """Let the compiled loop answer ``unit``; return its port, or -1 if it has none."""
         port = self._port.get(unit.index, -1)
         if port >= 0:
             self.world.clients[port].stage = stage
         return port
 
     def served(self, unit: Unit) -> int:
-        """Return how many requests of the burst under way have been taken."""
         client = self.world.clients[self._port[unit.index]]
         return client.asked - client.left
 
@@ -149,7 +147,6 @@ class FlatMemory:
         begin(self.world, self._port[unit.index], unit.now, requests)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Advance to the first completion, or to ``horizon_cycle``."""
         if horizon_cycle < self._progress.silent_until:
             return []
         # Between two calls Python handles signals.
@@ -193,7 +190,6 @@ def note_silence(progress: Progress, client: Client) -> None:
 
 @MachineCode
 def advance(w: FlatWorld, horizon: int, budget: int) -> tuple[int]:
-    """Advance; see ``advance_flat``."""
     return (advance_flat(w, horizon, budget),)
 
 
@@ -201,8 +197,8 @@ def advance_flat(w: FlatWorld, horizon: int, budget: int) -> int:  # noqa: C901 
     """Run up to ``horizon``, or to the first cycle in which a client sees its burst complete.
 
     Returns:
-        The rest of ``budget``, in requests. If it is negative, the function has returned early
-        so that Python can handle signals: call the function again.
+        The rest of ``budget``, in requests. If it is negative, the function has returned early so
+        that Python can handle signals, and has to be called again.
     """
     channels = w.free.size
     progress = w.progress

@@ -3,9 +3,9 @@
 A flow has at most one transfer under way. Between two events every transfer has a constant rate,
 its max-min fair share. All numbers are integers, so that cycles are equal on every machine.
 
-When transfers begin or end, ``reshare`` updates the shares from the changed links. Links become
-full in the order of their rates; if these are equal, of their numbers. A link depends only on links
-earlier in that order. So links with a changed member are processed again, in that order.
+When transfers begin or end, ``reshare`` updates the shares from the changed links on. Links become
+full in the order of their rates, or of their numbers if the rates are equal. A link depends only on
+links earlier in that order. So links with a changed member are processed again, in that order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_BYTES: Final = 2**22
 """The largest transfer; larger elements are several transfers."""
 
 UNCOUNTED_TICKS: Final = 3050
-"""A transfer that ends at most this long (1 / 86 cycle) after a cycle counts as ended with it.
+"""A transfer that ends at most this long (1 / 86 cycle) after a cycle counts as ending with it.
 
 Rates are rounded down and ends are rounded up, so a transfer that fills its last cycle ends some
 ticks later.
@@ -128,7 +128,6 @@ def next_cycle(w: LinkWorld) -> int:
 
 
 def has_room(w: LinkWorld, number: int) -> bool:
-    """Whether one more element fits into the queue of a flow."""
     flow = w.flows[number]
     return flow.sent - flow.through <= flow.mask
 
@@ -167,7 +166,6 @@ def note_due(w: LinkWorld, flow: Flow) -> None:
 
 
 def note_through(w: LinkWorld, number: int) -> None:
-    """Note that an element of a flow has arrived."""
     flow = w.flows[number]
     if flow.arrived == 0:
         w.arrived[w.progress.arrivals] = number
@@ -177,7 +175,7 @@ def note_through(w: LinkWorld, number: int) -> None:
 
 
 def load(w: LinkWorld, flow: Flow) -> bool:
-    """Begin the next transfer; return whether it has bytes. Bare stops arrive immediately."""
+    """Begin the next transfer if it is due; return whether it has begun."""
     if flow.rest == 0:
         if flow.sent == flow.through:
             return False
@@ -194,22 +192,23 @@ def load(w: LinkWorld, flow: Flow) -> bool:
 
 
 def pass_on(w: LinkWorld, number: int) -> bool:
-    """Complete or begin the due transfer of a flow; return whether more is due."""
+    """Complete or begin the due transfer of a flow; return whether the flow has more elements."""
     flow = w.flows[number]
     was_under_way = flow.under_way != 0
     if was_under_way and flow.rest == 0:
         note_through(w, number)
     touch(w, number)
-    has_bytes = load(w, flow)
-    while has_bytes and flow.left == 0:
+    has_begun = load(w, flow)
+    while has_begun and flow.left == 0:
+        # Bare stops have no bytes and arrive immediately.
         note_through(w, number)
-        has_bytes = load(w, flow)
-    flow.under_way = 1 if has_bytes else 0
-    if has_bytes and not was_under_way:
+        has_begun = load(w, flow)
+    flow.under_way = 1 if has_begun else 0
+    if has_begun and not was_under_way:
         join(w, flow)
-    elif was_under_way and not has_bytes:
+    elif was_under_way and not has_begun:
         quit_links(w, flow)
-    return has_bytes or flow.sent > flow.through
+    return has_begun or flow.sent > flow.through
 
 
 def advance_links(w: LinkWorld) -> int:
@@ -258,7 +257,6 @@ def advance(w: LinkWorld) -> tuple[int, int]:
 
 
 def mark(w: LinkWorld, number: int) -> None:
-    """Mark a link for processing."""
     link = w.links[number]
     if link.marked == 0:
         link.marked = 1
@@ -267,7 +265,7 @@ def mark(w: LinkWorld, number: int) -> None:
 
 
 def touch(w: LinkWorld, number: int) -> None:
-    """Note that the rate of a flow may change, and its progress so far."""
+    """Note the progress of a flow, before its rate may change."""
     flow, progress = w.flows[number], w.progress
     if flow.touched == 0:
         flow.touched = 1
@@ -337,7 +335,6 @@ def stops_before(flow: Flow, level: int, link: int) -> bool:
 
 
 def flow_at(w: LinkWorld, place: int) -> int:
-    """Return the flow at a place in ``members``."""
     return w.crossings[w.members[place]].flow
 
 
@@ -371,7 +368,7 @@ def full_at(w: LinkWorld, number: int) -> int:
 def process(w: LinkWorld, number: int, waiting: int) -> int:
     """Process a link with a changed member; return the number of differing links.
 
-    Flows lose rates that the link no longer gives. If it has to give rates, it is a differing link.
+    Flows lose rates that the link no longer gives. The link differs if it has to give rates.
     """
     link = w.links[number]
     level = full_at(w, number)

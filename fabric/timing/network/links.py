@@ -18,7 +18,7 @@ _FIRST_QUEUED: Final = 2
 
 
 def _world(flows: int, crossings: int, links: int) -> LinkWorld:
-    """Return tables of idle links and flows without queues."""
+    """Return tables of idle links, and of flows without queues."""
     live, arrived, touched = np.zeros((3, flows), np.int64)
     marked, differing = np.zeros((2, links), np.int64)
     world = LinkWorld(
@@ -45,7 +45,7 @@ class Links:
 
     Attributes:
         ends: the channels of each flow; a route or a tree of routes is one flow.
-        world: replaced by ``grow``.
+        world: replaced when queues change their lengths.
     """
 
     def __init__(self, capacities: Sequence[int | None], routes: Sequence[Sequence[int]]) -> None:
@@ -98,13 +98,11 @@ class Links:
         self._advance: Loop | None = None
 
     def begin(self, flow: int, cycle: int, size_bytes: int) -> None:
-        """See ``SharedLinks``."""
         if not f.has_room(self.world, flow):
             self.grow(flow)
         f.depart(self.world, flow, cycle, size_bytes)
 
     def advance(self, horizon_cycle: int, quiet_cycle: int) -> None:  # noqa: ARG002 - one event
-        """See ``Network``."""
         if self._advance is None:
             self._advance = advance.over(self.world)
         cycle, count = self._advance()
@@ -122,10 +120,8 @@ class Links:
 
     @property
     def cycle(self) -> int:
-        """The current cycle."""
         return self.world.progress.now_cycle + bool(self.world.progress.now_tick)
 
     @property
     def next_cycle(self) -> int:
-        """See ``Network``."""
         return f.next_cycle(self.world)

@@ -22,7 +22,7 @@ class MemoryUse(NamedTuple):
     """Traffic and use of the memories, up to the end of a run.
 
     Attributes:
-        loaded_bytes, stored_bytes: of tiles, off chip; a trace has whole requests only.
+        loaded_bytes, stored_bytes: off chip; of tiles, or of whole requests in a trace.
         on_chip_peak_bytes: the most held in any cycle.
         on_chip_peak_pages: None without pages.
         on_chip_peak_empty_bytes: the most unused bytes in held pages; None without pages.
@@ -105,7 +105,7 @@ class NetworkUse:
 
 
 _UNEVEN: Final = 1.5
-"""The least multiple of the mean that is reported."""
+"""The least ratio of the most traffic and the mean that is reported."""
 
 _FEW: Final = 100
 """Fewer requests are uneven by chance."""
@@ -123,9 +123,9 @@ def row_outcomes(counters: MemoryCounters) -> str:
     """Return how many requests hit an open row, a closed bank or another row."""
     channels = counters.channels
     counted = {
-        "row hits": sum(each.row_hits for each in channels),
-        "misses": sum(each.row_misses for each in channels),
-        "conflicts": sum(each.row_conflicts for each in channels),
+        "row hits": sum(channel.row_hits for channel in channels),
+        "misses": sum(channel.row_misses for channel in channels),
+        "conflicts": sum(channel.row_conflicts for channel in channels),
     }
     whole = sum(counted.values())
     return ", ".join(
@@ -148,7 +148,7 @@ def uneven_channels(counters: MemoryCounters) -> str | None:
 
 
 _NUMBERS = 1 << 63
-"""Upper limit of a valid count."""
+"""A valid count is less than this."""
 
 
 def as_document(counters: MemoryCounters) -> JsonObject:
@@ -182,8 +182,8 @@ def _numbers(document: object, where: str) -> Iterator[tuple[str, int]]:
     if isinstance(document, int):
         yield where, document
     elif isinstance(document, dict):
-        for name, each in document.items():
-            yield from _numbers(each, f"{where}.{name}".lstrip("."))
+        for name, item in document.items():
+            yield from _numbers(item, f"{where}.{name}".lstrip("."))
     elif isinstance(document, list | tuple):
-        for place, each in enumerate(document):
-            yield from _numbers(each, f"{where}[{place}]")
+        for place, item in enumerate(document):
+            yield from _numbers(item, f"{where}[{place}]")

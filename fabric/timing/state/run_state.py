@@ -35,7 +35,7 @@ class WaitState(NamedTuple):
     Attributes:
         channels: numbers; empty for the clock and the memories.
         since_cycle: its clock when it began to wait.
-        any_of: one of the channels is enough; else all are needed.
+        any_of: whether one of the channels is enough; else all are needed.
         stops: level of the last stop seen, and the lowest that would close the awaited dimensions.
     """
 
@@ -80,7 +80,7 @@ class UnitState(UnitFacts, frozen=True):
 
 
 class ChannelFacts(Struct, frozen=True):
-    """The constant fields of a channel; a trial of a remedy changes the depth.
+    """The constant fields of a channel; only trials of remedies change the depth.
 
     Attributes:
         name: ``producer.output -> consumer.input``.
@@ -216,9 +216,9 @@ class OpenWait(NamedTuple):
 
 
 def open_waits(state: RunState) -> list[OpenWait | None]:
-    """Return for each unit the wait that lasts to the end of the run; None if it could continue.
+    """Return the wait of each unit that lasts to the end of the run; None if it could continue.
 
-    ``state`` is at the run's end, or at a cycle in which no unit can run.
+    ``state`` is at the end of the run, or at a cycle in which no unit can run.
     """
     return [_open_wait(unit) for unit in state.units]
 
@@ -237,7 +237,7 @@ def _open_wait(unit: UnitState) -> OpenWait | None:
 
 
 Ending: TypeAlias = Literal["completed", "deadlock", "livelock", "error", "interrupted"]
-"""All operators ended, deadlock, livelock, an operator's error, or an interrupt."""
+"""How a run ended; ``completed`` if all operators have ended."""
 
 
 class Expected(NamedTuple):
@@ -245,7 +245,7 @@ class Expected(NamedTuple):
 
     Attributes:
         in_all: number of elements, or an expression.
-        per_output: elements per output of its consumer, if a whole number above 1.
+        per_output: elements per output of its consumer; None unless a whole number above 1.
         feedback: the declaration of the ``Feedback`` that the channel closes.
     """
 
@@ -256,7 +256,7 @@ class Expected(NamedTuple):
 
 
 UNEVALUATED: Final = Expected("unknown", "", None, None)
-"""Of a channel with a shape that was not evaluated."""
+"""The traffic of a channel whose shape was not evaluated."""
 
 
 def expected_of(

@@ -50,7 +50,7 @@ class Ledger(Observer, KeptRows):
     """Keeps the rows and the dequeued elements of a run until they are counted.
 
     Attributes:
-        cycle: up to which events are counted; it only increases.
+        cycle: events up to this cycle are counted; it only increases.
     """
 
     machine: Machine
@@ -77,19 +77,18 @@ class Ledger(Observer, KeptRows):
         self._dequeued[channel.number].append((element, sent))
 
     def open(self, machine: Machine) -> None:
-        """Begin a run on ``machine``."""
         self.machine = machine
         self._number: dict[object, int] = {
             channel: number for number, channel in enumerate(machine.channels)
         }
-        shared = {number for number, each in enumerate(machine.channels) if each.way is not None}
+        shared = {self._number[channel] for channel in machine.channels if channel.way is not None}
         self._tally = Tally(machine.unit_facts, machine.channel_facts, shared)
-        # Of each channel with n slots, the last n counted elements, and all later ones.
+        # For a channel with n slots: the last n counted elements, and all later ones.
         self._transfers = Transfers(len(machine.channels))
         self._entries = self.take()
 
     def go_to(self, cycle: int) -> None:
-        """Count all events up to ``cycle``, which are complete."""
+        """Count all events up to ``cycle``, before which nothing more can happen."""
         self.cycle = cycle
         self.count(cycle)
 
@@ -98,25 +97,25 @@ class Ledger(Observer, KeptRows):
         self._take()
         rows, entries = self._transfers.rows, self._entries
         before = self._tally.counts.rows["next"].copy()
-        gone = (rows["taken_cycle"] >= 0) & (rows["taken_cycle"] <= cycle)
-        over = entries["cycle"] <= cycle
-        self._tally.count(rows[gone], waits_of(entries[over]), cycle)
-        bursts = over & (entries["operation"] == log.BURST)
+        taken = (rows["taken_cycle"] >= 0) & (rows["taken_cycle"] <= cycle)
+        ended = entries["cycle"] <= cycle
+        self._tally.count(rows[taken], waits_of(entries[ended]), cycle)
+        bursts = ended & (entries["operation"] == log.BURST)
         self.requests += int(entries["amount"][bursts].sum())
-        self._entries = entries[~over]
+        self._entries = entries[~ended]
         after = self._tally.counts.rows["next"]
         counted = after - before
         for number in np.flatnonzero(counted).tolist():
             dequeued = self._dequeued[number]
             for _ in range(counted[number]):
                 dequeued.popleft()
-        slots = np.array([each.depth for each in self.machine.channels], np.int64)
+        slots = np.array([channel.depth for channel in self.machine.channels], np.int64)
         self._transfers.rows = rows[rows["element"] >= (after - slots)[rows["channel"]]]
 
     def _counted(self, more: list[tuple[int, ...]]) -> tuple[Tally, dict[int, np.void]]:
         """Return the totals at the cycle, and the open waits.
 
-        ``more`` are unreported waits, each a ``WaitRow``.
+        ``more`` are waits that no row reports, each a ``WaitRow``.
         """
         self._take()
         tally, waits = self._tally.copy(), waits_of(self._entries)
@@ -161,7 +160,7 @@ class Ledger(Observer, KeptRows):
         return int(rows[column][value - 1]) if 0 < value <= len(rows) else None
 
     def next_cycle(self) -> int | None:
-        """Return the next known cycle with a send, a dequeue or an answer of off-chip memory."""
+        """Return the next known cycle of a send, a dequeue or an answer of off-chip memory."""
         self._take()
         rows, entries = self._transfers.rows, self._entries
         bursts = entries["cycle"][entries["operation"] == log.BURST]

@@ -58,7 +58,7 @@ class AtElement:
 
     Attributes:
         element: number of the value, from 1.
-        sent: when it is sent; else when it is dequeued.
+        sent: whether the value is sent in the cycle; else it is dequeued.
     """
 
     channel: int
@@ -97,9 +97,9 @@ def channel_number(machine: Machine, name: str) -> int:
 
 
 def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
-    """Return the goal that a unit has dequeued, or without inputs has sent, ``element`` values.
+    """Return the goal that a unit has dequeued ``element`` values, or sent them without inputs.
 
-    ``unit`` is a name for its first input, or a name and an input: ``matmul_1.1``.
+    ``unit`` is its name, for the first input, or its name and an input: ``matmul_1.1``.
 
     Raises:
         ConfigurationError: there is no such unit or input, or it has no streams.
@@ -128,8 +128,9 @@ class Stepper(Ledger, Companion):
     Between two goals the machine's thread waits, and another thread may read it.
 
     Attributes:
+        over: whether the run has ended, and is held in its last cycle.
         pausing: another thread sets it to hold the run soon.
-        interrupt: abandons the run, from any thread; returns whether it still continues.
+        interrupt: abandons the run, from any thread; returns whether the run still continues.
     """
 
     def __init__(self) -> None:
@@ -149,7 +150,7 @@ class Stepper(Ledger, Companion):
         self._goals.put(goal)
 
     def wait(self) -> None:
-        """Wait until the run is held, or has ended; a wait that was interrupted can be repeated."""
+        """Wait until the run is held, or has ended. An interrupted wait can be repeated."""
         # A signal just before the thread sleeps does not wake it. Without the timeout, Ctrl-C would
         # wait for the end of the run.
         while not self._resting.wait(_LOOK_SECONDS):
@@ -244,7 +245,7 @@ class Stepper(Ledger, Companion):
 
     @property
     def _at_end(self) -> bool:
-        """Whether the run has its final state, in which unread values are dequeued, too."""
+        """Whether the run is in its final state, in which unread values are dequeued, too."""
         machine = self.machine
         failed = machine.failures.first_cycle is not None
         return self.over and not failed and self.cycle == cycles_of(machine)
