@@ -214,7 +214,6 @@ class Arrays:
             self._loop = run_loop.over(self.world)
 
     def run(self, pace_cycle: int, operations: int) -> tuple[int, int]:
-        """Run the loop; see ``kernel.run_loop``."""
         control = self.world.control
         if self.log is not None:
             control.entries = self.log.count
@@ -242,7 +241,7 @@ class Arrays:
         slots = self.slots.table.rows
         slots[at : at + size] = slots[base : base + size]
 
-    def crowd(self, number: int) -> None:
+    def enlarge_queue(self, number: int) -> None:
         """Enlarge the queue of a channel on shared links."""
         assert self.network is not None
         self.network.grow(self.world.channels[number].flow)

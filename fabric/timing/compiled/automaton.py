@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from fabric.messages.users_code import pass_signals
 from fabric.timing.compiled import world as c
-from fabric.timing.compiled.codes import Codes, UncodedError
+from fabric.timing.compiled.codes import Codes, UnfitError
 from fabric.timing.compiled.kernel import entry_of
-from fabric.timing.compiled.stand_ins import Awaited, Recording, UnfitError, recorded_ports
+from fabric.timing.compiled.stand_ins import Awaited, Recording, recorded_ports
 from fabric.timing.compiled.world import GrowingTable
 from fabric.timing.engine.tables import Table
 
@@ -52,7 +52,7 @@ class Automaton:
         self._live: dict[int, _Run] = {}
         run = _Run(operator, ports, tables.codes)
         awaited, operations = run.send(None)
-        self.first_stretch = tables.stretch(operations)
+        self.first_stretch = tables.add_operations(operations)
         self.first_state = self._state(run, awaited, None, ((), ()))
 
     def find_transition(self, state: int, code: int) -> None:
@@ -65,7 +65,7 @@ class Automaton:
         awaited, operations = run.hand(self.awaited[state], code)
         self._tables.steps += 1
         after = self._state(run, awaited, (state, code), self._keys[state])
-        self._tables.transition(state, code, operations, after)
+        self._tables.add_transition(state, code, operations, after)
 
     def close(self) -> None:
         """Close all coroutines, and release the operator and its machine."""
@@ -96,7 +96,7 @@ class Automaton:
             raise UnfitError from error
         if number is None:
             carries = self.carries_numbers and awaited.kind == c.PEEK
-            number = self._tables.state(awaited.kind, awaited.port, carries=carries)
+            number = self._tables.add_state(awaited.kind, awaited.port, carries=carries)
             self._numbers[key] = number
             self._reached[number] = reached
             self._keys[number] = memory, codes
@@ -215,24 +215,23 @@ class Tables:
         elif key not in self.automata:
             try:
                 automaton = Automaton(operator, ports, self)
-            except (UnfitError, UncodedError, OverflowError):
+            except (UnfitError, OverflowError):
                 automaton = None
             if key is not None:
                 self.automata[key] = automaton
         return automaton
 
-    def state(self, kind: int, port: int, *, carries: bool) -> int:
-        """Add a state and return its number."""
+    def add_state(self, kind: int, port: int, *, carries: bool) -> int:
         return self.states.extend([[kind, port, int(carries), 0, -1]])
 
-    def stretch(self, operations: list[list[int]]) -> tuple[int, int]:
-        """Add operations and return their range."""
+    def add_operations(self, operations: list[list[int]]) -> tuple[int, int]:
         start = self.operations.extend(operations)
         return start, start + len(operations)
 
-    def transition(self, state: int, code: int, operations: list[list[int]], after: int) -> None:
-        """Add the transition for ``code`` in ``state``."""
-        start, stop = self.stretch(operations)
+    def add_transition(
+        self, state: int, code: int, operations: list[list[int]], after: int
+    ) -> None:
+        start, stop = self.add_operations(operations)
         number = self.transitions.extend([[start, stop, after]])
         table = self.known
         if 2 * self.transitions.count > table.size:

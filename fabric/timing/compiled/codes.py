@@ -38,12 +38,20 @@ _KINDS: Final = _TILES | {Selector, Empty, bool, tuple}
 """Types with codes. Subclasses have no codes, since they may have attributes that a key lacks."""
 
 
-class UncodedError(Exception):
-    """An element has no code."""
+class UnfitError(Exception):
+    """An element has no code, or an operator's behaviour cannot be recorded."""
 
 
-class LookedError(Exception):
-    """An operator with ``carries_numbers`` has read a number."""
+class Unreadable:
+    """A value that an operator passes on. The operator must not look at it."""
+
+    __slots__ = ()
+
+    def _refuse(self, _: object = None) -> bool:
+        raise UnfitError
+
+    __eq__ = __bool__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
 
 
 class OpaqueTile(Tile):
@@ -67,23 +75,16 @@ class OpaqueTile(Tile):
 
     @property
     def data(self) -> Any:  # type: ignore[override]
-        """Refuse to be read."""
-        raise LookedError
+        raise UnfitError
 
 
-class OpaqueNumber:
+class OpaqueNumber(Unreadable):
     """The number of an opaque tile."""
 
     __slots__ = ("tile",)
 
     def __init__(self, tile: OpaqueTile) -> None:
         self.tile: Final = tile
-
-    def _refuse(self, _: object = None) -> bool:
-        raise LookedError
-
-    __eq__ = __bool__ = _refuse
-    __hash__ = None  # type: ignore[assignment]
 
 
 class Codes:
@@ -105,10 +106,10 @@ class Codes:
         self._of_numbers: dict[Key, int] = {}
 
     def code(self, element: Element) -> int:
-        """Return the number for ``element``; raise UncodedError if it has none."""
+        """Return the number for ``element``; raise UnfitError if it has none."""
         value, level = element
         if not 0 <= level <= _LEVELS:
-            raise UncodedError
+            raise UnfitError
         coded = self._coded.get(id(value))
         if coded is not None:
             return coded[1] | level
@@ -164,7 +165,7 @@ class Codes:
 
     def _key(self, value: Value) -> Key:
         if type(value) not in _KINDS:
-            raise UncodedError
+            raise UnfitError
         if isinstance(value, Tile):
             return _tile_key(value)
         if isinstance(value, Selector | Empty):

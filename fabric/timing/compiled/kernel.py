@@ -221,7 +221,6 @@ def send_on(
 def log_send(
     w: World, stage: StageRow, op: Operation, code: int, requested: int, before: int, now: int
 ) -> None:
-    """Write the rows of an operation on an output."""
     unit, what = stage.unit, op.what
     ch = w.channels[w.outputs[stage.first_output + op.port]].number
     if what == c.RESERVE:
@@ -272,7 +271,6 @@ def earliest(w: World, stage: StageRow) -> int:
 
 
 def pop(w: World, stage: StageRow, arrival: int, now: int) -> None:
-    """Remove a noted arrival."""
     if stage.marks > 1:
         write(w, stage.unit, log.CHOICE, c.OUTSIDE, 0, 0, now, 0)
     channel = w.channels[w.inputs[stage.first_input + w.inputs[arrival].mark_port].channel]

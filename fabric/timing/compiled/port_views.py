@@ -1,8 +1,8 @@
-"""Ports of a machine's operators, made on demand."""
+"""The ports of a machine's operators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 # Any: the fields have many types.
 from typing import TYPE_CHECKING, Any, Final
@@ -45,7 +45,6 @@ class Views:
         self._ports: Final[dict[int, Ports]] = {}
 
     def __getitem__(self, index: int) -> Ports:
-        """Return the ports of node ``index``."""
         if index not in self._ports:
             node = self._plan.nodes[index]
             self._ports[index] = Ports(
@@ -59,12 +58,7 @@ class Views:
             )
         return self._ports[index]
 
-    def __iter__(self) -> Iterator[Ports]:
-        """Iterate over all ports, in node order."""
-        return map(self.__getitem__, range(len(self.units)))
-
     def replace(self, index: int, ports: Ports) -> None:
-        """Replace the ports of node ``index``."""
         self._ports[index] = ports
 
     def region(self, index: int) -> Region | None:

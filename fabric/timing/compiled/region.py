@@ -21,11 +21,10 @@ from fabric.timing.compiled import world as c
 from fabric.timing.compiled.arrays import Arrays, Joint, Stage
 from fabric.timing.compiled.automaton import Automaton, Tables
 from fabric.timing.compiled.boundary import Boundary, publish
-from fabric.timing.compiled.codes import UncodedError
+from fabric.timing.compiled.codes import UnfitError
 from fabric.timing.compiled.kernel import next_event, number_in
 from fabric.timing.compiled.kernel_channels import wake
 from fabric.timing.compiled.likeness import Likeness
-from fabric.timing.compiled.stand_ins import UnfitError
 from fabric.timing.engine.channel import AssumedSink, Channel
 from fabric.timing.engine.conductor import Strand
 from fabric.timing.engine.off_chip import LoggedOffChip, OffChip, prefetching
@@ -98,7 +97,6 @@ class Region:
 
     @property
     def cycle(self) -> int:
-        """See ``Network``."""
         network, memory = self._arrays.network, self._arrays.world.memory
         return max(0 if network is None else network.cycle, memory.progress.now_cycle)
 
@@ -138,7 +136,7 @@ class Region:
                 self._boundary.emit()
                 if not self._boundary.arm():
                     break
-        except (UnfitError, UncodedError, OverflowError):
+        except (UnfitError, OverflowError):
             self._give_up()
         else:
             self._rest()
@@ -176,7 +174,7 @@ class Region:
             elif reason == c.GROWS:
                 arrays.grow(about)
             elif reason == c.CROWDS:
-                arrays.crowd(about)
+                arrays.enlarge_queue(about)
             arrays.link()
         return False
 
@@ -245,7 +243,6 @@ class Region:
             self._over.set()
 
     def publish(self) -> None:
-        """Copy the progress to units and channels."""
         if not self._is_published:
             self._is_published = True
             publish(self._arrays, self._boundary)

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from fabric.graph.values.value import Element, Empty, Tile
 from fabric.timing.compiled import world as c
-from fabric.timing.compiled.codes import Codes, OpaqueNumber, OpaqueTile
+from fabric.timing.compiled.codes import Codes, OpaqueNumber, OpaqueTile, UnfitError, Unreadable
 from fabric.timing.engine.channel import DONE, Discard
 from fabric.timing.engine.ports import Arrivals, Ports
 from fabric.timing.engine.unit import ComputeUnit, Unit, Wait
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 _LONGEST_STRETCH: Final = 10_000
 """The most operations of a stretch that is recorded. A source of a million tiles has more."""
-
-
-class UnfitError(Exception):
-    """An operator's behaviour cannot be recorded."""
 
 
 class Awaited(NamedTuple):
@@ -46,13 +42,6 @@ class Awaited(NamedTuple):
     kind: int
     port: int = 0
     stops: tuple[int, int] | None = None
-
-
-class Input:
-    """Stand-in for an input."""
-
-    def __init__(self, port: int) -> None:
-        self.port: Final = port
 
 
 class Recording:
@@ -198,7 +187,7 @@ class Recording:
             self.check_shown(kept)
         if isinstance(kept, Tile):
             return self.codes.key(kept)
-        if isinstance(kept, Input):
+        if isinstance(kept, _RecordedSource):
             return "input", kept.port
         if isinstance(kept, np.ndarray):
             return kept.dtype, kept.shape, kept.tobytes()
@@ -227,7 +216,7 @@ class _Reading:
         self.moves = moves
 
 
-class _Stamp:
+class _Stamp(Unreadable):
     __slots__ = ("cycles", "reading")
 
     def __init__(self, reading: _Reading, cycles: int = 0) -> None:
@@ -239,12 +228,6 @@ class _Stamp:
 
     def __sub__(self, cycles: int) -> _Stamp:
         return self + -cycles
-
-    def _refuse(self, _: object = None) -> bool:
-        raise UnfitError
-
-    __eq__ = __bool__ = _refuse
-    __hash__ = None  # type: ignore[assignment]
 
 
 @types.coroutine
@@ -294,11 +277,11 @@ class _RecordedUnit(ComputeUnit):
         return -(-flops // self.flops_per_cycle)
 
 
-class _RecordedSource(Input):
-    """Returns the elements given to the operator."""
+class _RecordedSource:
+    """Stand-in for an input, which returns the elements that the operator receives."""
 
     def __init__(self, recording: Recording, port: int, channel: Channel) -> None:
-        super().__init__(port)
+        self.port: Final = port
         self.producer = channel.producer
         self._recording = recording
         self.head: Element | None = None

@@ -33,8 +33,8 @@ class StageRow(Row):
     first_output: int
     outputs: int
     arrival: int  # Cycle of the input popped last
-    marks: int
-    drain: int
+    marks: int  # Noted arrivals; see ``InputRow``
+    drain: int  # Cycle in which its operator ended
     times: int  # Rounds of a repetition that are done
     unit: int
     waited: int  # Cycles for the element that it dequeues next
@@ -231,12 +231,12 @@ class Control(Row):
     asked_state: int
     asked_code: int
     changes: int
-    live: int
-    touched: int
-    submitted: int
+    live: int  # Stages that have not ended
+    touched: int  # 1 if there are elements or credits for tasks
+    submitted: int  # 1 if a stage submits a burst to a memory outside of the loop
     answered: int  # Tasks among the memory's ``done``
-    outward: int
-    too_far: int
+    outward: int  # 1 if a stage waits for a task
+    too_far: int  # 1 if a stage waits for the pace
     entries: int
     arrives: int  # 1 while elements that have left the links are delivered
     arrival_cycle: int

@@ -216,7 +216,7 @@ class VirtualClock:
             self._on_quiescence()
 
     def _allocated(self) -> bool:
-        """Wake a unit that has found room on chip: without a capacity it would not have parked."""
+        """Wake a unit that waits only for its turn, although there is room on chip for it."""
         for cycle, _, _, unit, wait in sorted(self._reaching, key=itemgetter(0, 1, 2)):
             if wait is unit.wait and wait.operation is Operation.CAPACITY and cycle == unit.now:
                 self.wake(unit)

@@ -94,11 +94,7 @@ def memory_behind(memory: OffChip | None) -> object:
 
 
 class StandIn:
-    """Wraps a memory and returns its answers; subclasses override methods.
-
-    Attributes:
-        memory: the wrapped memory.
-    """
+    """Wraps ``memory`` and returns its answers; subclasses override methods."""
 
     def __init__(self, memory: OffChip) -> None:
         self.memory: Final = memory

@@ -153,11 +153,7 @@ class Unit:
 
 
 class ComputeUnit(Unit):
-    """A unit with arithmetic: an element takes the longest of load, compute and store.
-
-    Attributes:
-        flops_per_cycle: compute bandwidth.
-    """
+    """A unit with arithmetic: an element takes the longest of load, compute and store."""
 
     kind: UnitKind = "compute"
 

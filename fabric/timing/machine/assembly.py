@@ -153,12 +153,7 @@ def _ends(
     return list(map(tuple, inputs)), list(map(tuple, outputs)), tuple(assumed)
 
 
-def _open(
-    plan: Plan,
-    channels: Sequence[Channel],
-    region: Region | None,
-    log: Log | None,
-) -> None:
+def _open(plan: Plan, channels: Sequence[Channel], region: Region | None, log: Log | None) -> None:
     """Open the channels of tasks, which write to ``log``."""
     inner = frozenset() if region is None else region.indices
     for number, (edge, channel) in enumerate(zip(plan.edges, channels, strict=True)):

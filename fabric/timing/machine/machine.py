@@ -65,17 +65,17 @@ class Failures:
         self._kept.append((ports.unit.now, node.index, error))
 
     def keep_at(self, cycle: int, error: FabricError) -> None:
-        """Keep an error of a user's memory or observer, which precedes operators' errors."""
+        """Keep an error of a user's memory or observer, the first among errors of its cycle."""
         self._kept.append((cycle, -1, error))
 
     @property
     def first(self) -> FabricError | None:
-        """The error at the earliest cycle, the lowest node first."""
+        """The error of the earliest cycle, and of the lowest node in that cycle."""
         return min(self._kept, key=lambda kept: kept[:2])[2] if self._kept else None
 
     @property
     def first_cycle(self) -> int | None:
-        """The earliest cycle at which an operator has failed."""
+        """The cycle of ``first``."""
         return min((cycle for cycle, _, _ in self._kept), default=None)
 
 
@@ -152,7 +152,6 @@ class Machine:
             self.region.publish()
 
     def is_compiled(self, node: Node) -> bool:
-        """Whether ``node`` runs without a task."""
         return self.region is not None and node.index in self.region.indices
 
     @cached_property
@@ -190,7 +189,6 @@ class Machine:
 
     @property
     def sinks(self) -> tuple[Channel, ...]:
-        """Channels to readers without outputs."""
         ends = zip(self.channels, self.plan.edges, strict=True)
         return tuple(channel for channel, edge in ends if not edge.consumer.outputs)
 
@@ -202,7 +200,7 @@ class Machine:
 
     @property
     def ran_ahead(self) -> bool:
-        """Whether the schedule stopped units after the cycle of a failure."""
+        """Whether units ran so far past a failure that the state depends on the schedule."""
         cycle = self.failures.first_cycle
         if cycle is None:
             return False
@@ -312,7 +310,6 @@ def shutdown_cycles_of(machine: Machine) -> int:
 
 
 def memory_use(machine: Machine) -> MemoryUse:
-    """Return the traffic of memories of ``machine`` after its run."""
     moved: Counter[str] = Counter()
     for node, unit in zip(machine.plan.nodes, machine.units, strict=True):
         side = node.operator.off_chip or f"spilled {node.operator.spills}"

@@ -71,13 +71,7 @@ def rounds(ports: Ports) -> Iterator[Ports]:
 class Runner:
     """Runs a program once, with one trio task for each operator."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        *,
-        on_heartbeat: Callable[[], None],
-        beat_cycles: int,
-    ) -> None:
+    def __init__(self, setup: Setup, *, on_heartbeat: Callable[[], None], beat_cycles: int) -> None:
         """Build the machine; ``on_heartbeat`` is called about every ``beat_cycles``.
 
         Raises:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fabric.graph.hardware.memory_models import ArbitratedBanksDescription, ArbitratedDescription
@@ -23,14 +24,14 @@ REORDER_CYCLES: Final = 2
 """Cycles from an answer of the memory until it can leave the reorder buffer."""
 
 
+@dataclass(eq=False, slots=True)
 class Request:
     """A request on its way. The addresses of a port's requests are consecutive, from 0."""
 
-    def __init__(self, port: int, address: int, write: bool) -> None:
-        self.port: Final = port
-        self.address: Final = address
-        self.write: Final = write
-        self.back_cycle: int | None = None
+    port: int
+    address: int
+    write: bool
+    back_cycle: int | None = None
 
 
 class _Fifo:
@@ -242,7 +243,6 @@ class ArbitratedMemory:
 
 
 def behind_arbiter(description: PortDescription) -> _Steady | _Channel:
-    """Return the memory behind the arbiter of ``description``."""
     if isinstance(description, ArbitratedBanksDescription):
         return _Channel(description)
     assert isinstance(description, ArbitratedDescription)
@@ -280,32 +280,32 @@ class _Steady:
 ACTIVATE, PRECHARGE, READ, WRITE = range(4)
 
 
+@dataclass(eq=False, slots=True)
 class _Bank:
     """A bank.
 
     Attributes:
         levels: for the bank, its group, pseudo channel and channel, first cycles by command.
         activated: cycles of the latest four activations in the pseudo channel.
-        row: None if closed.
-        opening: its row was opened for a request that still waits.
+        row: the open row, if any.
+        opening: whether the row was opened for a request that still waits.
     """
 
-    def __init__(self, levels: tuple[list[int], ...], activated: deque[int]) -> None:
-        self.levels: Final = levels
-        self.activated: Final = activated
-        self.row: int | None = None
-        self.opening = False
+    levels: tuple[list[int], ...]
+    activated: deque[int]
+    row: int | None = None
+    opening: bool = False
 
 
+@dataclass(eq=False, slots=True)
 class _Waiting:
     """A request in a channel's window, the cycle in which it came, and its next command."""
 
-    def __init__(self, request: Request, bank: _Bank, row: int, since_cycle: int) -> None:
-        self.request: Final = request
-        self.bank: Final = bank
-        self.row: Final = row
-        self.since_cycle: Final = since_cycle
-        self.command = ACTIVATE
+    request: Request
+    bank: _Bank
+    row: int
+    since_cycle: int
+    command: int = ACTIVATE
 
 
 class _Channel:
@@ -364,7 +364,6 @@ class _Channel:
 
     @property
     def open_requests(self) -> int:
-        """How many of the taken requests still move data."""
         waiting = len(self._opened) + len(self._reads) + len(self._writes)
         return waiting + len(self._data) + len(self._written)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
@@ -142,7 +143,6 @@ class BankedMemory:
             self._fetched.append(client)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
-        """Advance to the first completion of a submitted burst, or to ``horizon_cycle``."""
         done: dict[Client, int] = {}
         # A prefetched tile is answered after the bursts that complete in earlier cycles.
         fetched = _answers(self._fetched)
@@ -214,14 +214,14 @@ def _channel(world: World, number: int) -> ChannelTraffic:
     return ChannelTraffic(reads, writes, hits, misses, conflicts, bus)
 
 
+@dataclass(eq=False, slots=True)
 class Tile:
     """A burst, of which ``ports`` hand over ``begun`` requests."""
 
-    def __init__(self, burst: Burst, requests: int) -> None:
-        self.burst: Final = burst
-        self.requests: Final = requests
-        self.begun = 0
-        self.ports: Final[list[int]] = []
+    burst: Burst
+    requests: int
+    begun: int = 0
+    ports: list[int] = field(default_factory=list)
 
 
 class Client:

@@ -112,13 +112,13 @@ class Channel(Row):
     row_key: int
     column_key: int
     writes: int  # 1 if the channel writes, 0 if it reads
-    turned: int
-    rows_from: int
-    columns_from: int
+    turned: int  # cycle of the latest change between reading and writing
+    rows_from: int  # first cycle of the next row command
+    columns_from: int  # first cycle of the next read or write
     next_refresh: int
     resume: int  # after the latest refresh
-    waits_since: int
-    queues_since: int
+    waits_since: int  # first cycle with requests in a window, or FAR
+    queues_since: int  # first cycle with requests in a queue, or FAR
     requests: int
     active: int  # requests that have opened their row
     age: int

@@ -173,7 +173,6 @@ def _too_long(burst: Burst, requests: int) -> str:
 
 
 def begin(w: FlatWorld, port: int, cycle: int, requests: int) -> None:
-    """Take a burst of a client at ``cycle``."""
     client, progress = w.clients[port], w.progress
     client.next_bundle = cycle + 1
     client.left = client.asked = requests

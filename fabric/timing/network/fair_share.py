@@ -293,7 +293,6 @@ def join(w: LinkWorld, flow: Flow) -> None:
 
 
 def quit_links(w: LinkWorld, flow: Flow) -> None:
-    """Let a flow leave its links."""
     for at in range(flow.first_crossing, flow.end_crossing):
         crossing = w.crossings[at]
         link = w.links[crossing.link]

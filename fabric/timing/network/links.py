@@ -78,12 +78,10 @@ class Links:
         self._replace_queue(Table.zeros(Queued, int(elements.sum())))
 
     def connect(self, ends: Sequence[Sequence[Channel]]) -> None:
-        """Set the channels of each flow."""
         self.ends = ends
         self.world.flows.rows["ends"] = [*map(len, ends)]
 
     def grow(self, flow: int) -> None:
-        """Double the queue of a flow."""
         row, queue = self.world.flows[flow], self.world.queue
         size = row.mask + 1
         # Element n of the flow is at n modulo the size, before and after.

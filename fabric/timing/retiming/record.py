@@ -128,7 +128,6 @@ class Record:
 
     @cached_property
     def depths(self) -> Counters:
-        """The channel depths of the recorded run, in edge order."""
         return np.array([channel.depth for channel in self.channels], np.int64)
 
     @cached_property
@@ -144,7 +143,6 @@ class Record:
 
     @cached_property
     def unit_of(self) -> Counters:
-        """The unit of each event."""
         return np.repeat(np.arange(len(self.units)), np.diff(self.first))
 
     @cached_property

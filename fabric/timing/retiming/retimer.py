@@ -111,7 +111,7 @@ class Retimer:
             return Retimed(None, passed=passed)
         if live:
             return Retimed(None, blocked=tuple(self._blocked()))
-        cycles = self._cycles()
+        cycles = int(self._ends().max())
         return Retimed(cycles if cycles <= limit else None)
 
     def blamed(self, retimed: Retimed) -> frozenset[int]:
@@ -125,7 +125,9 @@ class Retimer:
         if retimed.blocked:
             return frozenset(wait.channel for wait in self.loop_of(retimed.blocked) if wait.full)
         record = self.record
-        pc = self._last_event() if retimed.passed is None else retimed.passed
+        pc = retimed.passed
+        if pc is None:
+            pc = int(record.first[int(self._ends().argmax()) + 1]) - 1
         self._timed_record.blamed[:] = 0
         self._blame(pc, int(record.unit_of[pc]))
         return frozenset(np.flatnonzero(self._timed_record.blamed).tolist())
@@ -147,11 +149,11 @@ class Retimer:
                 return tuple(awaits[number] for number in path[path.index(unit) :])
         return ()
 
-    def _last_event(self) -> int:
-        now = self._world.units.rows["now"].copy()
-        clients = list(self.record.clients)
-        now[clients] += self.record.shutdown_cycles
-        return int(self.record.first[int(now.argmax()) + 1]) - 1
+    def _ends(self) -> Counters:
+        """Return the clock of each unit, for a client of the memory until the memory stops."""
+        ends: Counters = self._world.units.rows["now"].copy()
+        ends[[*self.record.clients]] += self.record.shutdown_cycles
+        return ends
 
     @cached_property
     def _timed_record(self) -> loop.TimedRecord:
@@ -168,14 +170,6 @@ class Retimer:
     @cached_property
     def _blame(self) -> Loop:
         return loop.blame.over(self._timed_record)
-
-    def _cycles(self) -> int:
-        now = self._world.units.rows["now"]
-        cycles = int(now.max())
-        clients = self.record.clients
-        if clients:
-            cycles = max(cycles, int(now[list(clients)].max()) + self.record.shutdown_cycles)
-        return cycles
 
     def _blocked(self) -> list[Blocked]:
         blocked = []

@@ -40,9 +40,9 @@ class TimedUnit(Row):
 
     now: int
     pc: int
-    awaits: int
-    arrived: int
-    requested: int
+    awaits: int  # The channel, or NONE
+    arrived: int  # Cycle of the latest ARRIVAL
+    requested: int  # Cycle requested for the next element, or NONE
     last: int
     next_look: int
     next_end: int
@@ -55,7 +55,7 @@ class TimedChannel(Row):
     reserved: int
     taken: int
     closed: int
-    drained: int
+    drained: int  # Cycle in which the consumer ended, or NONE
     depth: int
     forward: int
     backward: int

@@ -120,7 +120,7 @@ def bus_shares(bus: BusCycles) -> Iterator[tuple[BusUse, float]]:
 
 
 def row_outcomes(counters: MemoryCounters) -> str:
-    """Return how many requests hit an open row, a closed bank or another row."""
+    """Return in words how many requests met their open row, a closed bank or another row."""
     channels = counters.channels
     counted = {
         "row hits": sum(channel.row_hits for channel in channels),
@@ -135,7 +135,7 @@ def row_outcomes(counters: MemoryCounters) -> str:
 
 
 def uneven_channels(counters: MemoryCounters) -> str | None:
-    """Return the channels with the most and the least traffic, if the most far exceeds the mean."""
+    """Return in words the channels with most and least traffic, if the most exceeds the mean."""
     served = [channel.requests for channel in counters.channels]
     most, mean = max(served, default=0), sum(served) / max(1, len(served))
     if most < max(_FEW, _UNEVEN * mean):

@@ -50,7 +50,6 @@ class UnitFacts(Struct, frozen=True):
     """The constant fields of a unit.
 
     Attributes:
-        kind: ``compute``, ``memory`` or ``routing``.
         flops_per_cycle: 0 for units without arithmetic.
     """
 
@@ -198,7 +197,6 @@ class RunState:
 
     @property
     def waiting(self) -> int:
-        """Number of waiting units."""
         return sum(unit.wait is not None for unit in self.units)
 
     @property

@@ -66,7 +66,6 @@ class AtElement:
     sent: bool
 
     def __call__(self, ledger: Ledger) -> int | None:
-        """Return the cycle; None if unknown."""
         cycle_of = ledger.sent_cycle if self.sent else ledger.taken_cycle
         return cycle_of(self.channel, self.element)
 
@@ -234,7 +233,6 @@ class Stepper(Ledger, Companion):
         self.go_to(max(cycle, self.cycle))
 
     def state(self) -> RunState:
-        """Return the state at the held cycle."""
         return state_of(self.machine) if self._at_end else self.state_in_flight()
 
     @override
