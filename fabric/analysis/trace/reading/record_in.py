@@ -115,8 +115,7 @@ def _damaged(who: str) -> Exception:
 
 
 def _facts(trace: RecordedRun) -> Record:
-    head = trace.head
-    links = head.shared_links
+    head, links = trace.head, trace.head.shared_links
     flows = tuple((flow.links, flow.channels) for flow in links.flows)
     return Record(
         head.name,
