@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, TypeVar
 
 import numpy as np
@@ -86,7 +86,7 @@ Item = TypeVar("Item")
 
 
 def edges(first: int, last: int, rows: int) -> np.ndarray:
-    """Return the edges of the stretches; their number keeps a page of ``rows`` small."""
+    """Return the edges of the run's stretches: the fewer, the more ``rows`` the page has."""
     wanted = max(_FEWEST, min(_MOST, _CELLS // max(1, rows)))
     cycles = last - first
     bins = max(1, min(wanted, cycles))
@@ -101,7 +101,7 @@ def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.nda
     """
     units, bins = len(lines.names), len(at) - 1
     span = int(at[-1]) + 1
-    found = trace.numpy(
+    waits = trace.numpy(
         "SELECT unit, start_cycle AS start, end_cycle AS until, cause FROM waits "
         "WHERE end_cycle > start_cycle ORDER BY unit, start_cycle"
     )
@@ -109,10 +109,10 @@ def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.nda
     axis = np.arange(units, dtype=np.int64)[:, None] * span + at
     cycles = np.zeros((len(SHOWN), units, bins), np.int64)
     for cause in WAITS:
-        rows = found["cause"] == str(cause)
-        base = found["unit"][rows].astype(np.int64) * span
+        rows = waits["cause"] == str(cause)
+        base = waits["unit"][rows].astype(np.int64) * span
         start, until = (
-            base + np.clip(found[name][rows], at[0], at[-1]) for name in ("start", "until")
+            base + np.clip(waits[name][rows], at[0], at[-1]) for name in ("start", "until")
         )
         cycles[SHOWN.index(cause)] = np.diff(_covered(start, until, axis), axis=1)
     ends = np.array(
@@ -128,6 +128,7 @@ def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.nda
 
 
 def _covered(start: np.ndarray, until: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Return the cycles of sorted waits up to each cycle of ``axis``."""
     if not len(start):
         return np.zeros_like(axis)
     before = np.concatenate([[0], np.cumsum(until - start)])
@@ -169,7 +170,7 @@ def most_held(trace: RecordedRun, channels: Sequence[int], at: np.ndarray) -> li
     if not channels:
         return []
     levels = dict(occupancy(trace, channels))
-    return [{"channel": each, "most": _tops(levels.get(each, []), at)} for each in channels]
+    return [{"channel": n, "most": _tops(levels.get(n, []), at)} for n in channels]
 
 
 def _tops(levels: list[Level], at: np.ndarray) -> list[int]:
@@ -180,8 +181,8 @@ def _tops(levels: list[Level], at: np.ndarray) -> list[int]:
     tops = np.where(number < 0, 0, values[number])
     places = np.minimum(np.searchsorted(at, cycles, side="right") - 1, len(tops) - 1)
     np.maximum.at(tops, places, values)
-    found: list[int] = tops.tolist()
-    return found
+    most: list[int] = tops.tolist()
+    return most
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,10 @@ class Detail:
 def detail_of(
     trace: RecordedRun, units: Sequence[int], channels: Sequence[int], characters: int
 ) -> Detail:
-    """Choose details within ``characters`` characters: all, or the first units and channels."""
+    """Return as many waits and transfers as fit in ``characters``, of the first units and channels.
+
+    A unit or a channel has all its rows or none. ``units`` and ``channels``: most important first.
+    """
     first, last = trace.window
     ((all_units, all_channels, origin),) = trace.rows(
         "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels), "
@@ -285,11 +289,11 @@ def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "channels": _channels(trace),
         **_roots(accounts),
         "stages": [
-            [visible(each.name), *each[3:], visible(Place(each.file, each.line).brief)]
-            for each in stages_of(trace, accounts)
+            [visible(stage.name), *stage[3:], visible(Place(stage.file, stage.line).brief)]
+            for stage in stages_of(trace, accounts)
         ],
-        "help": [[visible(each.change), each.changed_cycles, each.estimated] for each in large],
-        "help_notes": [visible(each) for each in (*traffic_of(trace, accounts), small) if each],
+        "help": [[visible(gain.change), gain.changed_cycles, gain.estimated] for gain in large],
+        "help_notes": [visible(note) for note in (*traffic_of(trace, accounts), small) if note],
     }
 
 
@@ -312,7 +316,7 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         notes.append(f"Traced: cycles {first:,} to {last:,}, units {trace.head.nodes or 'all'}.")
     return {
         "name": visible(trace.head.name),
-        "program": visible(" ".join(str(each) for each in (meta.get("program"), given) if each)),
+        "program": visible(" ".join(str(part) for part in (meta.get("program"), given) if part)),
         "ran": ", ".join(filter(None, (ended, closeness, counted(trace.cycles, "cycle")))),
         "failed": trace.failed,
         "verdict": accounts.verdict(),
@@ -332,14 +336,14 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "operator": names.operators,
         "place": list(map(visible, names.places)),
         "family": list(map(visible, names.folded.units)),
-        "absent": [each is not None and each.number not in accounts.active for each in stalls],
+        "absent": [x is not None and x.number not in accounts.active for x in stalls],
         "kind": [kind for (kind,) in trace.rows("SELECT kind FROM units ORDER BY unit")],
         "end": lines.final,
         "still": [lines.still(unit) is not None for unit in range(len(names.units))],
         "finished": lines.finished,
-        **{c: [each and getattr(each, c.column) for each in stalls] for c in SHOWN},
+        **{cause: [x and getattr(x, cause.column) for x in stalls] for cause in SHOWN},
         "mostly": [x and (x.memory_wait or (x.mostly and x.mostly.number)) for x in stalls],
-        "ranked": [each.number for each in accounts.ranked()],
+        "ranked": [unit.number for unit in accounts.ranked()],
     }
 
 
@@ -380,13 +384,12 @@ def _charged_roots(accounts: Accounts) -> list[Root]:
 
 
 def _roots(accounts: Accounts) -> JsonObject:
-    path = accounts.on_path()
-    known = _charged_roots(accounts)
-    number = {root: place for place, root in enumerate(known)}
-    stalled = Counter(root for each in accounts.by_unit.values() for root in each)
+    roots = _charged_roots(accounts)
+    number = {root: place for place, root in enumerate(roots)}
+    stalled = Counter(chain.from_iterable(accounts.by_unit.values()))
 
     def counted(cycles: Counter[Root], most: int | None = None) -> list[tuple[int, int]]:
-        return [(number[root], each) for root, each in ranked(cycles)[:most]]
+        return [(number[root], count) for root, count in ranked(cycles)[:most]]
 
     return {
         "roots": [
@@ -397,13 +400,13 @@ def _roots(accounts: Accounts) -> JsonObject:
                 "units": stalled[root],
                 "state": _state(root),
             }
-            for root in known
+            for root in roots
         ],
         "charged": counted(accounts.charged),
         "charged_by_unit": {
             str(unit): counted(cycles, _ROOTS) for unit, cycles in accounts.by_unit.items()
         },
-        "path": counted(path),
+        "path": counted(accounts.on_path()),
         "phases": [
             (start, end, number[root], round(100 * share, 1))
             for start, end, root, share in phases(accounts.timelines, accounts.path)
@@ -418,7 +421,7 @@ def _state(root: Root) -> int:
 
 
 def buses(trace: RecordedRun, accounts: Accounts) -> JsonObject | None:
-    """Return shares of the cycles of data buses, neighbours merged; None if not counted."""
+    """Return the shares of the data buses' cycles, with neighbours merged; None if not counted."""
     counters = trace.hbm
     if counters is None or not counters.bus.total or not counters.periods:
         return None

@@ -26,22 +26,22 @@ def graphs(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Json
     """
     names = accounts.names
     units = len(names.units)
-    found = []
+    drawn = []
     if units >= _FOLD_FROM:
         groups = _loads_together(trace, accounts, stuck)
         if len(groups) < units:
-            found.append(_graph(groups, accounts, stuck) | {"title": "alike units folded"})
-    if units <= _MOST_BOXES or not found:
+            drawn.append(_graph(groups, accounts, stuck) | {"title": "equal units folded"})
+    if units <= _MOST_BOXES or not drawn:
         single = [Family(name, (unit,)) for unit, name in enumerate(names.units)]
-        found.append(_graph(single, accounts, stuck) | {"title": "all units"})
-    return found
+        drawn.append(_graph(single, accounts, stuck) | {"title": "all units"})
+    return drawn
 
 
 def _loads_together(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Family[int]]:
-    """Return the families of units; loads that follow the same units are one group.
+    """Return the families of units; families of loads that follow the same units are merged.
 
-    Stuck units have families of their own. The title of loads begins with the family of the unit
-    with the most of the critical path.
+    Stuck units have families of their own. The title of merged loads begins with the family of the
+    unit that takes most of the critical path.
     """
     names = accounts.names
     groups = families(
@@ -58,15 +58,16 @@ def _loads_together(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> 
     shared: dict[object, list[Family[int]]] = defaultdict(list)
     for group in groups:
         is_load = loads.issuperset(group.members)
-        after = frozenset().union(*(before[unit] for unit in group.members))
-        shared[after if is_load else group].append(group)
-    found = []
+        sources = frozenset().union(*(before[unit] for unit in group.members))
+        shared[sources if is_load else group].append(group)
+    merged = []
     for alike in shared.values():
         members = sorted(unit for group in alike for unit in group.members)
-        first = of_unit[min(members, key=lambda unit: rank.get(unit, len(rank)))].title
-        title = first if len(alike) == 1 else f"{first} and {len(alike) - 1} more"
-        found.append(Family(title, tuple(members)))
-    return sorted(found, key=lambda group: group.members[0])
+        title = of_unit[min(members, key=lambda unit: rank.get(unit, len(rank)))].title
+        if len(alike) > 1:
+            title += f" and {len(alike) - 1} more"
+        merged.append(Family(title, tuple(members)))
+    return sorted(merged, key=lambda group: group.members[0])
 
 
 def _graph(groups: list[Family[int]], accounts: Accounts, stuck: set[int]) -> JsonObject:
@@ -92,7 +93,7 @@ def _box(group: Family[int], accounts: Accounts, stuck: set[int]) -> Box:
     names, first = accounts.names, group.members[0]
     stalls = accounts.by_number
     traced = [stalls[unit] for unit in group.members if unit in stalls]
-    cycles = {cause: sum(getattr(each, cause.column) for each in traced) for cause in SHOWN}
+    cycles = {cause: sum(getattr(unit, cause.column) for unit in traced) for cause in SHOWN}
     whole = sum(cycles.values()) or 1
     return Box(
         title=visible(group.title),
@@ -100,15 +101,15 @@ def _box(group: Family[int], accounts: Accounts, stuck: set[int]) -> Box:
         operator=names.functions[first],
         kind="",
         place=visible(names.places[first]),
-        shares={cause: each / whole for cause, each in cycles.items()},
+        shares={cause: count / whole for cause, count in cycles.items()},
         copies=names.operators[first] == "Broadcast",
         stuck=not stuck.isdisjoint(group.members),
     )
 
 
 def _arrow(ends: tuple[int, int], channels: list[int], names: Names, *, stuck: bool) -> Arrow:
-    found = families(channels, names.streams.__getitem__)
-    title, members = max(found, key=lambda family: len(family.members))
+    labels = families(channels, names.streams.__getitem__)
+    title, members = max(labels, key=lambda family: len(family.members))
     note = visible(names.channels[channels[0]])
     if len(channels) > 1:
         note += f" and {counted(len(channels) - 1, 'more channel')}"

@@ -23,14 +23,14 @@ _SHOWN: Final = 10
 
 
 def links_section(links: Sequence[LinkLoad], size: MeshSize) -> str:
-    """Return the mesh and the busiest links of a run; empty if no link has a limit."""
+    """Return the section with the mesh and the busiest links; empty if no link has a limit."""
     if not links:
         return ""
     return (
         "<section><h2>Links of the network</h2>"
-        '<p class="quiet">A square is a site, a line a link to its neighbour. '
-        "The redder a line, the busier the link was in the whole run, up to 100 %; "
-        "a square is as red as what its site sent or took, whichever is more.</p>"
+        '<p class="quiet">A square is a site, and a line is a link to its neighbour. '
+        "The redder a line, the busier the link was in the whole run, up to 100 %. "
+        "A square has the colour of the busier link between its site and the network.</p>"
         f'<div class="columns"><div class="mesh">{_picture(links, size)}</div>'
         f"<div>{fragment(_busiest(links))}</div></div></section>"
     )
@@ -45,11 +45,8 @@ def _picture(links: Sequence[LinkLoad], size: MeshSize) -> str:
             busy[source] = max(busy[source], link.share)
         else:
             between.append(Link(source, target, *_level(link.share)))
-    squares = (
-        Square(site, STUCK, title, load)
-        for site, share in busy.items()
-        for load, title in (_level(share),)
-    )
+    levels = ((site, *_level(share)) for site, share in busy.items())
+    squares = [Square(site, STUCK, title, load) for site, load, title in levels]
     return framed("Links of the network", *mesh(size.columns, size.rows, between, squares))
 
 

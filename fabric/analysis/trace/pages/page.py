@@ -89,9 +89,9 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     mostly, shares = states(trace, accounts.timelines, at)
     for_elements, for_slots = (channels[cause] for cause in AT_CHANNELS)
     by_waits = sorted(
-        range(len(names.channels)), key=lambda each: (-for_slots[each], -for_elements[each])
+        range(len(names.channels)), key=lambda number: (-for_slots[number], -for_elements[number])
     )
-    waited = [each for each in by_waits if for_slots[each] or for_elements[each]]
+    waited = [number for number in by_waits if for_slots[number] or for_elements[number]]
     path = steps(accounts)
     content |= {
         "graphs": graphs(trace, accounts, stuck),
@@ -108,14 +108,9 @@ def _data(trace: RecordedRun, accounts: Accounts, report: DeadlockReport | None,
     ranked = content["units"]["ranked"]
     units = [*ranked, *sorted({*range(len(names.units))} - {*ranked})]
     detail = detail_of(trace, units, by_waits, rest)
-    content |= {
-        "detail": {
-            "origin": detail.origin,
-            "waits": detail.waits,
-            "transfers": detail.transfers,
-        },
-        "left_out": list(_left_out(detail, path, int(at[1] - at[0]))),
-    }
+    parts = {"origin": detail.origin, "waits": detail.waits, "transfers": detail.transfers}
+    left_out = list(_left_out(detail, path, int(at[1] - at[0])))
+    content |= {"detail": parts, "left_out": left_out}
     return packed(content, {**columns, **detail.columns})
 
 
@@ -133,9 +128,9 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
     ):  # fmt: skip
         kept = sum(count or 0 for count in counts)
         if kept < every:
-            having = sum(count is not None for count in counts)
+            complete = sum(count is not None for count in counts)
             yield (
-                f"This page has {kept:,} of {every:,} single {what}, from {having:,} of "
+                f"This page has {kept:,} of {every:,} single {what}, from {complete:,} of "
                 f"{len(counts):,} {owners}: {which}. For other {owners} it has {others}; "
                 "`trace query` has all."
             )
@@ -145,15 +140,15 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
 
 def _priced(tables: Mapping[str, list[list[str]]]) -> str:
     right = frozenset({1, 2, 3})
-    given = [(heads, tables[name]) for name, heads in _PRICED.items() if tables.get(name)]
-    found = fragment(Rows(heads, rows, right=right) for heads, rows in given)
-    return section("Time and energy", f'<div class="columns">{found}</div>' if found else "")
+    stated = [(heads, tables[name]) for name, heads in _PRICED.items() if tables.get(name)]
+    content = fragment(Rows(heads, rows, right=right) for heads, rows in stated)
+    return section("Time and energy", f'<div class="columns">{content}</div>' if content else "")
 
 
 def _deadlock(report: DeadlockReport) -> str:
-    wide, narrow = (escape("\n".join(report_lines(report, each))) for each in _COLUMNS)
+    wide, narrow = (escape("\n".join(report_lines(report, columns))) for columns in _COLUMNS)
     return (
-        "<section><h2>Why it does not move</h2>"
+        "<section><h2>Why the run did not complete</h2>"
         f'<pre class="wide">{wide}</pre><pre class="narrow">{narrow}</pre>'
         f'<div class="deadlock">{svg(deadlock_picture(report))}</div></section>'
     )

@@ -36,8 +36,8 @@ def part(name: str, folder: Path = _FOLDER) -> str:
 
 
 def filled(frame: str, parts: Mapping[str, str]) -> str:
-    """Return a frame with its ``{{parts}}``."""
-    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], frame)
+    """Return ``frame`` with ``parts`` in place of their names, such as ``{{head}}``."""
+    return re.sub(r"{{(\w+)}}", lambda name: parts[name[1]], frame)
 
 
 def head(title: str, style: str, allowed: str) -> str:
@@ -50,11 +50,9 @@ def head(title: str, style: str, allowed: str) -> str:
 
 
 def packed(figures: JsonObject, columns: Columns) -> str:
-    """Return both as base64, which needs no escaping anywhere."""
+    """Return figures and columns as base64, which HTML does not need to escape."""
     planes = {name: _planes(values) for name, values in columns.items()}
-    about = {
-        name: {"count": len(columns[name]), "bytes": len(each)} for name, each in planes.items()
-    }
+    about = {name: {"count": len(columns[name]), "bytes": len(p)} for name, p in planes.items()}
     # ASCII: surrogates, as in a path that is not UTF-8, are written as escapes.
     head = json.dumps(figures | {"columns": about}, separators=(",", ":")).encode("ascii")
     parts = [len(head).to_bytes(4, "little"), head, *map(bytes, planes.values())]

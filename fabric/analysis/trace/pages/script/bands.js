@@ -1,5 +1,5 @@
-// The channels of the chosen unit: a bar for each transfer, from its send to its take, in a row
-// per slot.
+// The channels of the chosen unit: a row for each slot, and a bar for each transfer, from its send
+// to its dequeue.
 
 const BAND = 40;
 const MANY = 4000;
@@ -21,7 +21,7 @@ function paintBand(strip, channel, top) {
     ctx.textAlign = "left";
     ctx.textBaseline = "middle";
     ctx.font = `11px ${css("--font")}`;
-    ctx.fillText("its single transfers are not in this page", gutter() + 8, top + BAND / 2);
+    ctx.fillText("this page has no single transfers of this channel", gutter() + 8, top + BAND / 2);
     return;
   }
   const [begin, end] = transfersShown(channel);
@@ -47,7 +47,7 @@ function paintBars({ ctx, x }, channel, top, begin, end, first) {
   }
 }
 
-/** If bars would overlap: the mean number of held elements in each pixel. */
+/** Paints the mean number of held elements in each pixel, because single bars would overlap. */
 function paintHeld({ ctx, ratio, width }, channel, top, begin, end) {
   const pixels = Math.floor(width * ratio);
   const perPixel = (view.to - view.from) / pixels;
@@ -96,8 +96,8 @@ function bandTip(channel, cycle, y) {
   const { rows, sent, taken, stop, sendWait, receiveWait } = data.transfer;
   lines.push(`element ${number(n - rows[channel][0])}${stop[n] ? `, ${stop[n] % 2 ? "bare " : ""}stop ${stop[n] >> 1}` : ""}`);
   lines.push(`sent in cycle ${number(sent[n])}${sendWait[n] ? `, after a wait of ${number(sendWait[n])}` : ""}`);
-  lines.push(taken[n] === Infinity ? "never taken"
-    : `taken in cycle ${number(taken[n])}${receiveWait[n] ? `, after a wait of ${number(receiveWait[n])}` : ""}`);
+  lines.push(taken[n] === Infinity ? "never dequeued"
+    : `dequeued in cycle ${number(taken[n])}${receiveWait[n] ? `, after a wait of ${number(receiveWait[n])}` : ""}`);
   return lines;
 }
 

@@ -20,8 +20,8 @@ function makeBuses() {
       n % every ? "" : channel.name.split(" ")[0])));
   }
 
-  function tip({ name, requests, rows: [hits, misses, conflicts], shares: its }) {
-    const parts = its.map((share, use) => `${uses[use].label} ${share.toFixed(1)} %`);
+  function tip({ name, requests, rows: [hits, misses, conflicts], shares: ofChannel }) {
+    const parts = ofChannel.map((share, use) => `${uses[use].label} ${share.toFixed(1)} %`);
     const rows = `row hits ${number(hits)}, misses ${number(misses)}, conflicts ${number(conflicts)}`;
     return `channel ${name}: ${parts.join(", ")}; requests ${number(requests)}: ${rows}`;
   }

@@ -5,7 +5,7 @@ const charts = [];
 /**
  * Makes a chart of steps over the same cycles as the lanes, linked to the shared cursor.
  *
- * values() are computed again for each range if `isMoving`.
+ * values() is called again for each range if `isMoving`.
  */
 function makeChart(place, { height, series, values, most, digits = number, isMoving = false }) {
   const steps = [...Array(10).keys()].flatMap((power) => [1, 2, 5].map((by) => by * 10 ** power));
@@ -35,7 +35,7 @@ function makeChart(place, { height, series, values, most, digits = number, isMov
     },
   };
   const entry = { values, place, isMoving };
-  // Drawn again when colours change: a legend's marks keep old colours.
+  // A legend's marks keep their colours, so a change of colours makes a new chart.
   entry.draw = () => {
     entry.chart?.destroy();
     const chart = new uPlot({ ...options, width: place.clientWidth }, values(), place);
@@ -67,7 +67,7 @@ function watchCharts() {
 }
 
 const stepped = (options) => uPlot.paths.stepped(options);
-/** Steps from each edge on; the last value is repeated at the end of the run. */
+/** Returns the columns of steps that begin at edges; the last value is repeated at the last edge. */
 const overEdges = (edges, values) => [edges, [...values, values[values.length - 1] ?? 0]];
 
 /** Stacked areas that add up to 100 %; colourOf(n) is the colour of the n-th of `things`. */
@@ -123,7 +123,7 @@ function makeMemory() {
   });
 }
 
-/** Elements held by a channel at each change in the shown range; coarse if there are many. */
+/** Returns cycles, and the elements that a channel holds from each on; stretches if there are many. */
 function heldBy(entry) {
   const [begin, end] = transfersShown(entry.channel);
   if (data.transfer.rows[entry.channel][0] < 0 || end - begin > MANY) return overEdges(data.edges, entry.most);
@@ -146,7 +146,7 @@ function heldBy(entry) {
 
 const HELD = 22;
 
-/** A row per channel: the colour is stronger if it is fuller, and another one without a free slot. */
+/** Makes a row for each channel: the fuller, the stronger its colour; another colour if it is full. */
 function makeOccupancy() {
   const place = byId("occupancy");
   const { channels, causes, waits } = data;

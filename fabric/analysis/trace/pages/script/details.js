@@ -29,7 +29,7 @@ function openDetails(title, subtitle, ...content) {
 let touched = null;
 document.addEventListener("pointerdown", ({ target }) => { touched = target.closest("#graph, .strip, table") ?? touched; });
 
-/** Shows or hides the panel. The last clicked element stays in place, even if lines above it wrap. */
+/** Shows or hides the panel. The last clicked element does not move, even if lines above it wrap. */
 function showDetails(isShown) {
   const fixed = touched ?? document.querySelector("main");
   const before = fixed.getBoundingClientRect().top;
@@ -76,7 +76,7 @@ function cyclesTable(unit) {
   return make("table", { class: "cycles" }, make("tbody", {}, ...rows));
 }
 
-function chainList(unit, cycle, isChosen) {
+function chainList(unit, cycle, isAutomatic) {
   const items = chainOf(unit, cycle).map(({ unit: each, now, end }) => {
     const item = make("li", {}, unitLink(each, cycle));
     if (now) {
@@ -87,7 +87,7 @@ function chainList(unit, cycle, isChosen) {
     if (end) item.append(make("span", { class: "quiet" }, `: ${end}`));
     return item;
   });
-  const why = !isChosen ? "" : data.units.still[unit] ? " (the last)" : " (amid its longest wait)";
+  const why = !isAutomatic ? "" : data.units.still[unit] ? " (the last cycle)" : " (in the middle of its longest wait)";
   return [make("h3", {}, `Chain of waits in cycle ${number(cycle)}${why}`), make("ol", { class: "chain" }, ...items),
     make("p", { class: "quiet" }, "Click a row of the timeline for another cycle.")];
 }

@@ -1,5 +1,5 @@
-// A row per family, which opens to its units, down to single waits. Each pixel has the colour of the
-// longest state.
+// A row for each family, which a click opens to its units, down to single waits. Each pixel has the
+// colour of its longest state.
 
 const LANE = 17;
 let laneRows = [];
@@ -7,7 +7,7 @@ const openFamilies = new Set();
 
 const rowOf = (unit) => ({ units: [unit], label: data.units.name[unit], family: null });
 
-/** A row for each family in the order of its first unit, and its units if it is open; all units of a search. */
+/** The rows: families in the order of their first units, with the units of open families; in a search, units. */
 function rowsShown() {
   const found = unitsShown();
   if (view.query.trim()) return found.map(rowOf);
@@ -26,7 +26,7 @@ function rowsShown() {
   });
 }
 
-/** How long each state lasts in each pixel of a row. */
+/** Pixels of time that each state takes in each pixel of a row. */
 let spent = new Float64Array(0);
 
 function clearSpent(width) {
@@ -121,7 +121,7 @@ function spendWaits(unit, width, perPixel, labels) {
   put(worksTo, data.run.last, IDLE, -1);
 }
 
-/** Neighbouring pixels of one colour are one rectangle. */
+/** Paints a row by `spent`; neighbouring pixels of one colour are one rectangle. */
 function paintSpent({ ctx, ratio }, width, top, height) {
   const states = data.causes.length;
   const left = gutter();
@@ -203,7 +203,7 @@ function unitTip(unit, cycle) {
   if (!now) {
     const bin = binAt(cycle);
     return [...head, `cycles ${number(data.edges[bin])} to ${number(data.edges[bin + 1])}: mostly ${data.causes[mostlyIn(unit, cycle)].label}`,
-      "its single waits are not in this page"];
+      "this page has no single waits of this unit"];
   }
   const what = data.causes[now.state].label + (now.channel < 0 ? "" : ` ${farEnd(unit, now.channel)}`);
   const lines = [...head, what, `cycles ${number(now.from)} to ${number(now.to)}: ${number(now.to - now.from)}`];
@@ -275,8 +275,7 @@ function makeLanes() {
 
 /** Scrolls to the chosen unit's row. */
 function scrollTo({ place, strip }) {
-  const its = laneRows.map(({ units }, row) => [row, units]).filter(([, units]) => units.some(isChosen));
-  const top = its.length ? its[its.length - 1][0] * LANE : -1;
+  const top = laneRows.findLastIndex(({ units }) => units.some(isChosen)) * LANE;
   if (top >= 0 && (top < place.scrollTop || top + LANE > place.scrollTop + strip.height - AXIS)) {
     place.scrollTop = top - strip.height / 2;
   }

@@ -116,7 +116,7 @@ function makeStrip(place, what) {
 
 let clickedAt = null;
 
-/** A second click on the same place shows all, even if the first one moved the content. */
+/** Shows the whole run after a second click on one place, even if the first click moved the content. */
 function showsAllByDoubleClick() {
   document.addEventListener("click", (event) => {
     const isSecond = event.detail > 1 && clickedAt
@@ -179,7 +179,7 @@ function paintAxis(strip) {
   }
 }
 
-/** Shows lines beside the mouse; none hide the tip. */
+/** Shows lines beside the mouse; an empty list hides the tip. */
 function showTip(event, lines) {
   const tip = byId("tip");
   tip.hidden = !lines.length;

@@ -3,11 +3,11 @@
 const PAGE = 20;
 
 /**
- * Makes a table in `place`. A column has a title and value(row); a column of names also has
+ * Makes a table in `place`. A column has a title and value(row). A column of names also has
  * show(row), an element. The row of a family has the sum of a column with `sum`, otherwise the
  * median and the range. found(row): whether it matches the search. chosen(row): whether it is
  * highlighted. Both change with `parts` of the view. family(row): the title of its family, or null.
- * Rows with last(row) are one family, at the end.
+ * Rows with last(row) are one family at the end, titled `lastTitle`.
  */
 function makeTable(place, { rows, columns, found, chosen = () => false, parts = ["rows"], family = () => null, last = () => false, lastTitle = "" }) {
   let sorted = rows;
@@ -57,11 +57,11 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     }));
   }
 
-  function folded({ key, rows: its }) {
+  function folded({ key, rows: members }) {
     const turn = () => { if (!opened.delete(key)) opened.add(key); draw(); };
     const cells = columns.map(({ value, sum, digits = number }, n) => {
-      if (!n) return make("td", {}, make("button", { class: "link", "aria-expanded": opened.has(key), onclick: turn }, `${opened.has(key) ? "▾" : "▸"} ${key} × ${number(its.length)}`));
-      const values = its.map(value);
+      if (!n) return make("td", {}, make("button", { class: "link", "aria-expanded": opened.has(key), onclick: turn }, `${opened.has(key) ? "▾" : "▸"} ${key} × ${number(members.length)}`));
+      const values = members.map(value);
       if (!isNumber[n]) return make("td", {}, values.every((each) => each === values[0]) ? values[0] : "");
       const known = values.filter((each) => each !== null).sort((a, b) => a - b);
       if (!known.length) return make("td", { class: "n" });
@@ -70,7 +70,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
       const spread = least === most ? [] : [make("div", { class: "quiet" }, `${digits(least)} to ${digits(most)}`)];
       return make("td", { class: "n" }, digits(known[Math.floor((known.length - 1) / 2)]), ...spread);
     });
-    return make("tr", its.some(chosen) ? { class: "family chosen" } : { class: "family" }, ...cells);
+    return make("tr", members.some(chosen) ? { class: "family chosen" } : { class: "family" }, ...cells);
   }
 
   function lines(fitting) {
@@ -87,7 +87,7 @@ function makeTable(place, { rows, columns, found, chosen = () => false, parts = 
     const all = familiesOf(fitting);
     if (by < 0 || !isNumber[by]) return all;
     const { value, sum } = columns[by];
-    const weight = ({ rows: its }) => its.map(value).reduce((one, other) => (sum ? one + other : Math.max(one ?? -1, other ?? -1)));
+    const weight = ({ rows: members }) => members.map(value).reduce((one, other) => (sum ? one + other : Math.max(one ?? -1, other ?? -1)));
     return lastAtEnd(inOrder(all, weight));
   }
 

@@ -25,8 +25,8 @@ function makeTables() {
       { title: "to", value: (each) => units.name[channels.consumer[each]], show: (each) => unitLink(channels.consumer[each]) },
       { title: "depth", value: (each) => channels.depth[each] },
       { title: "elements", meaning: "values dequeued", value: (each) => channels.elements[each] },
-      { title: causes[data.waits[0]].label, meaning: "cycles its reader waited for an element", value: (each) => channels.empty[each] },
-      { title: causes[data.waits[1]].label, meaning: "cycles its writer waited for a slot or a credit", value: (each) => channels.full[each] },
+      { title: causes[data.waits[0]].label, meaning: "cycles in which its reader waited for an element", value: (each) => channels.empty[each] },
+      { title: causes[data.waits[1]].label, meaning: "cycles in which its writer waited for a slot or a credit", value: (each) => channels.full[each] },
     ],
   });
   const stalled = data.charged.reduce((sum, [, cycles]) => sum + cycles, 0);
@@ -56,15 +56,15 @@ function makeTables() {
 function makeStages() {
   const { stages, help, help_notes: notes, run } = data;
   const share = (cycles) => (100 * cycles) / Math.max(1, run.cycles);
-  const search = (title) => {
-    const of = data.units.family.flatMap((each, unit) => (each === title ? [unit] : []));
-    if (of.length > 1) chooseGroup(of, title);
-    else choose(of[0]);
+  const chooseFamily = (title) => {
+    const members = data.units.family.flatMap((family, unit) => (family === title ? [unit] : []));
+    if (members.length > 1) chooseGroup(members, title);
+    else choose(members[0]);
   };
   makeTable(byId("stages-table"), {
     rows: stages,
     columns: [
-      { title: "stage", value: ([name]) => name, show: ([name]) => make("button", { class: "link", onclick: () => search(name) }, name) },
+      { title: "stage", value: ([name]) => name, show: ([name]) => make("button", { class: "link", onclick: () => chooseFamily(name) }, name) },
       { title: "units", value: ([, count]) => count },
       { title: "path, %", meaning: "share of the critical path", value: ([, , cycles]) => share(cycles), digits: tenths },
       { title: "headroom, %", meaning: "cycles that the run would save if the stage took no time", value: ([, , , saved]) => (saved === null ? null : share(saved)), digits: tenths },

@@ -1,9 +1,9 @@
-// A unit's state at each cycle, from its waits: other cycles up to its end are work.
+// A unit's state in each cycle, from its waits. All other cycles up to its end are work.
 
 const BUSY = 0;
 const IDLE = 5;
 
-/** Returns the cause of a wait, its channel and the unit at the other end; -1 for neither. */
+/** Returns the cause of a wait, its channel and the unit at the other end; -1 and -1 for a memory. */
 function awaited(unit, port) {
   const inputs = data.inputs[unit];
   const outputs = data.outputs[unit];
@@ -64,7 +64,7 @@ function chainOf(unit, cycle) {
     const link = { unit, now, end: "" };
     chain.push(link);
     if (!isTraced(unit)) link.end = "it was not traced";
-    else if (now === null) link.end = "its single waits are not in this page";
+    else if (now === null) link.end = "this page has no single waits of it";
     else if (seen.has(unit)) link.end = "the chain is a loop";
     else if (now.state === IDLE) link.end = data.units.finished[unit] ? "it has ended" : "the run was stopped";
     else if (now.peer < 0) link.end = now.state === BUSY ? "it works" : "the memory serves it";

@@ -5,7 +5,7 @@ const view = {
   from: 0, to: 1, cursor: null, unit: null, cycle: null, group: null, query: "", order: "ranked",
 };
 
-/** Shows the cycles between two, at least a few, all inside of the run. */
+/** Shows the cycles from `from` to `to`: at least 8, and all inside of the run. */
 function show(from, to) {
   const { first, last } = data.run;
   const least = Math.min(last - first, 8);
@@ -16,7 +16,7 @@ function show(from, to) {
   changed("range");
 }
 
-/** Shows `factor` times as many cycles, with `at` at the same place. */
+/** Shows `factor` times as many cycles; cycle `at` stays in place. */
 function zoom(factor, at = (view.from + view.to) / 2) {
   show(at - (at - view.from) * factor, at + (view.to - at) * factor);
 }
