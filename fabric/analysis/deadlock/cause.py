@@ -19,7 +19,7 @@ class Stuck(NamedTuple):
     Attributes:
         cores: loops of units, or units that wait for an ended one, in wait order.
         tail: other units, which wait for a core.
-        needs: the needs of waiting units, by the units' numbers.
+        needs: by the numbers of waiting units.
     """
 
     cores: list[list[UnitState]]

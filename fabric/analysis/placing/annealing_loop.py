@@ -36,14 +36,14 @@ class PlacedNet(Row):
     first_pin: int
     end_pin: int
     size_bytes: int
-    touched: int  # number of the last walk over units that visited it
+    touched: int  # number of the last call of ``lay_nets`` that visited it
 
 
 class MeshLink(Row):
     hops: int
     weight: int
     load: int
-    seen: int  # the last net that visited it
+    seen: int  # number of the last call of ``lay`` that visited it
 
 
 class Annealing(Row):
@@ -57,8 +57,8 @@ class Annealing(Row):
     worst_load: int
     byte_hops: int
     is_stale: int  # 1 if the worst load may have become less
-    walk: int
-    net: int
+    walk: int  # number of the present call of ``lay_nets``
+    net: int  # number of the present call of ``lay``
 
 
 class Placing(NamedTuple):
@@ -66,8 +66,8 @@ class Placing(NamedTuple):
     units: Table[PlacedUnit]
     nets: Table[PlacedNet]
     links: Table[MeshLink]
-    pins: Counters  # units, net by net
-    listed: Counters  # nets, unit by unit
+    pins: Counters  # numbers of units, net by net
+    listed: Counters  # numbers of nets, unit by unit
     slots: Counters  # the unit in each slot, site by site, or -1
     used_bytes: Counters  # by site
     quantiles: Counters  # of an exponential distribution
@@ -137,7 +137,7 @@ def lay_nets(w: Placing, unit: int, other: int, sign: int) -> int:
 
 
 def swap(w: Placing, unit: int, slot: int, other: int, other_slot: int) -> int:
-    """Move two units to other slots; return by how much the byte hops grow."""
+    """Move two units to other slots; return the growth of the byte hops."""
     before = lay_nets(w, unit, other, -1)
     w.units[unit].slot = slot
     if other >= 0:
@@ -170,7 +170,7 @@ def drawn_site(w: Placing, unit: PlacedUnit, reach: int) -> int:
 
 @MachineCode
 def anneal(w: Placing, moves: int, temperature: int, reach: int) -> tuple[int]:
-    """Try ``moves`` swaps of two slots; return how many were kept.
+    """Try ``moves`` swaps of two slots; return the number of swaps that were kept.
 
     Half of the tries go to a random site within ``reach`` columns and rows, the other half next to
     a unit that shares a net. A swap that makes the plan dearer by d bytes is kept if d is at most

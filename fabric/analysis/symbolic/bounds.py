@@ -35,8 +35,8 @@ class KnownBefore(Result):
     Attributes:
         exact: values of fields by name.
         at_least: lower bounds of other fields by name.
-        cycles: lower bounds of the cycles by kind of unit, as ``bounds_of_cycles`` returns them;
-            ``at_least["cycles"]`` is the largest.
+        cycles: lower bounds of the cycles: by kind of unit, and ``hbm``. ``at_least["cycles"]`` is
+            the largest.
         sized: lower bounds of ``channel_bytes`` and of areas, if depths are given.
     """
 
@@ -108,7 +108,7 @@ def lower_bounds(
 
 
 def _of_types(dim: Dim) -> tuple[int, bool]:
-    """Return a total over types for the sizes of the run, and whether it is exact.
+    """Return the least value of an expression of the run's sizes, and whether it is exact.
 
     Proof. The report uses the measured sizes in the same expression. Certain sizes are measured
     unchanged; the other ones are at least 0, and an expression of sums, products and rounding up

@@ -363,7 +363,7 @@ class Crowded:
         return self._few_channels(requests) or self._one_bank(requests)
 
     def together(self) -> Iterator[str]:
-        """Yield an advice if most streams begin on one bank."""
+        """Yield an advice if most streams begin in different rows of one bank."""
         starts = {
             (int(channels[0]), int(banks[0]), int(rows[0]))
             for channels, banks, rows in self._requests.values()

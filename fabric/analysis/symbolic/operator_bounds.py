@@ -348,7 +348,15 @@ class _Declared:
         outputs: tuple[Facts, ...],
         in_memory: tuple[bool, ...],
     ) -> Least:
-        rates = self._rates(operator, in_memory)
+        hardware = self._program.hardware
+        rates = Rates(
+            flops_per_cycle_of(operator, self._program),
+            hardware.on_chip.bytes_per_cycle,
+            hardware.hbm,
+            operator.off_chip,
+            in_memory,
+            self._totals,
+        )
         types = tuple(facts.type for facts in inputs), tuple(facts.type for facts in outputs)
         work = work_of(operator, *types, rates)
         ours = self._likeness.is_ours(operator)
@@ -379,17 +387,6 @@ class _Declared:
             **_bursts(work, rates),
             computes=ours and _computes(operator, inputs),
             in_memory=work.in_memory,
-        )
-
-    def _rates(self, operator: Operator, in_memory: tuple[bool, ...]) -> Rates:
-        hardware = self._program.hardware
-        return Rates(
-            flops_per_cycle_of(operator, self._program),
-            hardware.on_chip.bytes_per_cycle,
-            hardware.hbm,
-            operator.off_chip,
-            in_memory,
-            self._totals,
         )
 
 

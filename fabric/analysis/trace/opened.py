@@ -96,7 +96,7 @@ class Trace(RecordedRun, Shown):
         outcome: the status, and whether the outputs are right.
         failed: it did not complete, or its outputs are wrong.
         cycles: of the run; the last recorded cycle of a killed run.
-        problems: sentences about missing rows and files.
+        problems: sentences about missing rows and files, and about a repeated run.
         has_state: the last waits of units, and the awaited elements, are recorded.
         window: first traced cycle, and the cycle after the last one.
         hbm: counters of the off-chip memory in the whole run; None if its model has no counters,

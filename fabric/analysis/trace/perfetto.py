@@ -1,4 +1,4 @@
-"""The trace as Perfetto's protobuf: a track a unit, counters for channels and the HBM.
+"""The trace as Perfetto's protobuf: a track for each unit, counters for channels and the HBM.
 
 Counters show the uses of the HBM's buses, if counted. Arrows link each wait to the event that ended
 it. 1 cycle is written as 1 ns, and the root track states this.

@@ -1,7 +1,7 @@
 """The state of a recorded run at a cycle, like the engine's state of a machine.
 
-A trace has the stamps of all events. The operations of units, the holders of on-chip memory and the
-counters of the HBM are recorded only at the end of the run. If a stream ended without a waiting
+A trace has the stamps of all events. All channels of a wait, the holders of on-chip memory and the
+counters of the HBM are known for the last recorded state only. If a stream ended without a waiting
 reader, the cycle of its end is unknown. If only a window or some channels are recorded, a unit
 counts as busy outside of its recorded waits.
 """
@@ -105,7 +105,7 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
     from the run's last cycle on. An element sent to an operator that has ended is dequeued when it
     would be visible, possibly after the run's last cycle.
 
-    A finished wait has only the channel that ended it, without ``stops``.
+    A wait that ended after ``cycle`` has only the channel that ended it, without ``stops``.
     """
     cut = _NEVER if cycle is None else cycle
     ((moved_bytes,),) = trace.rows(

@@ -20,7 +20,7 @@ _NAMED: Final = 3
 
 _STRETCHES: Final = 200
 _SHORTEST: Final = 4
-"""The fewest stretches of a slow end: 2 % of the run. Their bytes usually take 1 % at most."""
+"""The fewest stretches of a slow end: 2 % of the run. The median rate would need 1 % at most."""
 
 _BODY: Final = 0.25
 """The least share of the HBM's peak that is used before a slow end."""
@@ -37,7 +37,7 @@ FROM bursts JOIN units USING (unit) WHERE end_cycle > $at GROUP BY name ORDER BY
 
 
 def traffic_of(trace: RecordedRun, accounts: Accounts) -> tuple[str, ...]:
-    """Return the sentences; none for a run that did not complete or was traced in part."""
+    """Return the sentences; none for a run that did not complete, or was traced in part."""
     moved = accounts.moved_bytes
     if not moved.total() or accounts.status != "completed" or trace.is_partial:
         return ()

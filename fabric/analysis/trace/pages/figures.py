@@ -192,9 +192,10 @@ class Detail:
     Attributes:
         origin: the cycle from which the columns count.
         columns: of waits, ``wait.gap`` (since the end of the last wait, or since ``origin``),
-            ``wait.cycles``, ``wait.way`` (its last cycles, in which the element was in flight) and
-            ``wait.port`` (a unit's inputs, then its outputs, then the causes of ``WAITS`` without a
-            channel); of transfers, ``transfer.gap`` (between the sends of a channel),
+            ``wait.cycles``, ``wait.way`` (its last cycles, in which the element or the credit was
+            in flight) and ``wait.port`` (a unit's inputs, then its outputs, then the causes of
+            ``WAITS`` without a channel); of transfers, ``transfer.gap`` (between the sends of a
+            channel),
             ``transfer.held`` (cycles in the channel plus 1; 0 if not dequeued), ``transfer.stop``
             (twice the level, plus 1 for a bare stop), ``transfer.send_wait`` and
             ``transfer.receive_wait``.

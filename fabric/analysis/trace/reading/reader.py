@@ -55,7 +55,7 @@ class RecordedRun:
     Attributes:
         head: the fields of ``meta`` used in computations.
         shared_channels: numbers of the channels that share limited links of a network.
-        damaged: rows or files of the run are missing.
+        damaged: rows, files or the end of the run are missing.
         end: the end of the run; ``killed`` if it was not recorded.
         explained: the run's own ``deadlock.json``; None without one.
     """
