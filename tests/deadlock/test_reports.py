@@ -210,7 +210,7 @@ class TestGrow:
         found = simulate(program).deadlock
         assert found is not None
 
-        expected = "no depth helps: with unbounded channels it fails: join: IndexError: "
+        expected = "no depth helps: with unbounded channels the program fails: join: IndexError: "
         assert found["remedy"]["why_not"].startswith(expected)
 
     def test_search_beyond_its_effort_keeps_a_capacity_that_completes(self) -> None:

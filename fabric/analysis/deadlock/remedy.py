@@ -289,41 +289,39 @@ def _line(feedback: Feedback, count: int) -> str:
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
         return ""
-    given = call.args[0] if call.args else None
+    connected = call.args[0] if call.args else None
     plain = ast.Name | ast.Attribute | ast.Subscript | ast.Call
-    if call.func.attr != "connect" or not isinstance(given, plain):
+    if call.func.attr != "connect" or not isinstance(connected, plain):
         return ""
-    line = f"{ast.unparse(call.func)}({_initial(feedback, count, ast.unparse(given))})"
+    line = f"{ast.unparse(call.func)}({_initial(feedback, count, ast.unparse(connected))})"
     return line if len(line) <= _LONGEST else ""
 
 
 def _why_not(
     search: Search, change: Change, outcome: TrialOutcome, loops: frozenset[frozenset[str]]
 ) -> str:
-    parts = (
-        []
-        if change.capacity_bytes == search.unchanged.capacity_bytes
-        else [f"any {Cause.CAPACITY.awaits}"]
-    )
+    parts = []
+    if change.capacity_bytes != search.unchanged.capacity_bytes:
+        parts.append(f"any {Cause.CAPACITY.awaits}")
     for loop, count in change.initial.items():
         where = (loop.connected_at or loop.place).brief
         parts.append(f"connect({_initial(loop, count, loop.connected.name)}) at {where}")
     tried = ", ".join(parts) or "unbounded channels"
     if outcome.failure is not None:
-        found = f"with {tried} it fails: {outcome.failure}"
+        result = f"with {tried} the program fails: {outcome.failure}"
     elif outcome.ending == "completed":
-        found = "a run in timing mode completes with the depths given"
+        result = "in timing mode, the program completes without a change"
     elif outcome.ending == "livelock":
-        found = f"with {tried} it moves for ever without progress"
+        result = f"with {tried} the program runs for ever without progress"
     elif outcome.ending == "interrupted" and not parts:
         return _gave_up("looking", search)
     elif outcome.ending == "interrupted":
-        found = f"with {tried} it had not ended when the search gave up"
+        result = f"with {tried} the program had not ended when the search gave up"
     elif outcome.loops == loops and not parts:
         return "no depth helps"
     else:
-        found = f"with {tried} the program still stops, at {min(map(min, outcome.loops))}"
-    return f"no depth helps: {found}"
+        result = f"with {tried} the program still stops, at {min(map(min, outcome.loops))}"
+    return f"no depth helps: {result}"
 
 
 def _gave_up(doing: str, search: Search) -> str:

@@ -191,10 +191,10 @@ def _other_loops(loops: Sequence[Loop], columns: int | None) -> list[str]:
     for loop in loops:
         alike.setdefault((loop.code, *map(_kind, loop.units)), []).append(loop)
     lines = []
-    for first, *others in alike.values():
+    for first, *equal in alike.values():
         names = " > ".join(unit.unit for unit in first.units[:_NAMES])
         more = " > ..." if len(first.units) > _NAMES else ""
-        times = f", x {len(others) + 1:,}" if others else ""
+        times = f", x {len(equal) + 1:,}" if equal else ""
         lines.append(f"{first.code}  {names}{more}{times}")
     lines = _folded(lines, _LINES, lambda rest: f"{counted(rest, 'more kind')} in deadlock.json")
     return _section("other loops", aligned([(line,) for line in lines], columns, indent="    "))
@@ -227,7 +227,7 @@ def _remedies(report: DeadlockReport, columns: int | None) -> list[str]:
         return [*lines, *_limits(remedy, columns)]
     hints = list(dict.fromkeys(loop.hint for loop in report.loops if loop.hint))
     hints = _folded(hints, _LINES, lambda rest: f"And so on for {counted(rest, 'more loop')}")
-    sentences = [_wrapped(f"{each}.", 3, columns) for each in (remedy.why_not, *hints)]
+    sentences = [_wrapped(f"{text}.", 3, columns) for text in (remedy.why_not, *hints)]
     return _section("remedy", [line for sentence in sentences for line in sentence])
 
 
@@ -236,20 +236,20 @@ def _completing(how: str, cycles: int, rows: Table, columns: int | None) -> list
     return _section(title, aligned(rows, columns, indent="    "))
 
 
-def _rejected(found: Capacity | Depth | Front, less: int) -> str:
-    if found.rejected_cycle is None:
+def _rejected(change: Capacity | Depth | Front, less: int) -> str:
+    if change.rejected_cycle is None:
         return ""
-    same = "the same loop" if found.same_loop else "stops"
-    return f"{less:,} is not enough: {same} at cycle {found.rejected_cycle:,}"
+    same = "the same loop" if change.same_loop else "stops"
+    return f"{less:,} is not enough: {same} at cycle {change.rejected_cycle:,}"
 
 
 def _changes(remedy: Remedy) -> Table:
     rows: Table = []
-    if remedy.capacity is not None:
-        found = remedy.capacity
-        change = f"capacity {found.before_bytes:,} -> {counted(found.after_bytes, 'byte')}"
-        key = f"[on_chip] capacity_bytes = {found.after_bytes}"
-        rows.append((change, key, _rejected(found, found.after_bytes - 1)))
+    capacity = remedy.capacity
+    if capacity is not None:
+        change = f"capacity {capacity.before_bytes:,} -> {counted(capacity.after_bytes, 'byte')}"
+        key = f"[on_chip] capacity_bytes = {capacity.after_bytes}"
+        rows.append((change, key, _rejected(capacity, capacity.after_bytes - 1)))
     fronts: Table = [
         (
             f"begin the loop at {Place(front.file, front.line).brief}",

@@ -61,7 +61,7 @@ def _suspects(oracle: Oracle) -> list[int]:
     depths = list(problem.least)
     suspects: list[int] = []
     while (cut := oracle.cut(tuple(depths))) is not None:
-        fresh = sorted(each for each in cut if depths[each] < problem.most[each])
+        fresh = sorted(n for n in cut if depths[n] < problem.most[n])
         for number in fresh:
             depths[number] = problem.most[number]
         suspects += fresh
@@ -93,7 +93,7 @@ def raised(oracle: Oracle, depths: Depths) -> Depths:
         return cost_at(number, deeper[number] + 1) - cost_at(number, deeper[number]), number
 
     while (cut := oracle.cut(tuple(deeper))) is not None:
-        candidates = [each for each in cut if deeper[each] < most[each]]
+        candidates = [number for number in cut if deeper[number] < most[number]]
         if not candidates:
             raise InfeasibleError
         number = min(candidates, key=price)
@@ -109,6 +109,6 @@ def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
     """
     problem = oracle.problem
     above = [number for number, depth in enumerate(depths) if depth > lower[number]]
-    for number in sorted(above, key=lambda each: (-problem.cost_at(each, depths[each]), each)):
+    for number in sorted(above, key=lambda n: (-problem.cost_at(n, depths[n]), n)):
         depths = with_depth(depths, number, lowest(oracle, depths, number, lower[number]))
     return depths

@@ -143,7 +143,8 @@ def _look(box: Box, number: int) -> str:
     edge, fill = EDGE.get(box.kind, LINE), BOX.get(box.kind, PAPER)
     if box.shares is not None:
         edge, fill = LINE, tint(box.shares)
-    note = box.note or _percents(box.shares or {})
+    shares = (box.shares or {}).items()
+    note = box.note or ", ".join(f"{cause.label} {100 * share:.1f} %" for cause, share in shares)
     tooltip = f"{box.title}: {note}" if note else box.title
     return (
         f'class="box box{number}", tooltip={_quoted(escape(tooltip))}, '
@@ -151,10 +152,6 @@ def _look(box: Box, number: int) -> str:
         + (", penwidth=2" if box.stuck else "")
         + (", peripheries=2" if box.count > 1 else "")
     )
-
-
-def _percents(shares: Shares) -> str:
-    return ", ".join(f"{cause.label} {100 * share:.1f} %" for cause, share in shares.items())
 
 
 def _texts(box: Box) -> Iterator[_Text]:

@@ -27,11 +27,11 @@ _USERS: Final = 10
 
 
 def floor_svg(plan: FloorPlan) -> str:
-    found = families(plan.floor.netlist.units, lambda unit: unit.name)
-    found.sort(key=lambda family: -len(family.members))
+    groups = families(plan.floor.netlist.units, lambda unit: unit.name)
+    groups.sort(key=lambda family: -len(family.members))
     columns, rows = plan.mesh.columns, plan.mesh.rows
-    (wide, high), shapes = mesh(columns, rows, _links(plan), _squares(plan, found))
-    lines = list(_texts(plan, found))
+    (wide, high), shapes = mesh(columns, rows, _links(plan), _squares(plan, groups))
+    lines = list(_texts(plan, groups))
     beside = max(extent([text], _FONT)[0] for text, _, _ in lines) + 40
     title = f"{plan.program} on {columns} x {counted(rows, 'site')}"
     heavy = 'font-size="15" font-weight="600"'
@@ -40,19 +40,21 @@ def floor_svg(plan: FloorPlan) -> str:
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="{PAPER}"/>\n'
         f'<text x="16" y="27" {heavy} fill="{INK}">{escape(title)}</text>\n'
         f'<g transform="translate(16 {_TOP:.0f})">\n{shapes}'
-        f"{''.join(_line(*each, wide + 24, at * _LINE) for at, each in enumerate(lines))}</g>\n"
+        f"{''.join(_line(*text, wide + 24, at * _LINE) for at, text in enumerate(lines))}</g>\n"
     )
     return framed(title, (width, height), body)
 
 
-def _texts(plan: FloorPlan, found: Sequence[Family[Unit]]) -> Iterator[tuple[str, str | None, str]]:
+def _texts(
+    plan: FloorPlan, groups: Sequence[Family[Unit]]
+) -> Iterator[tuple[str, str | None, str]]:
     load = counted(0 if plan.worst is None else plan.worst.size_bytes, "byte")
     yield f"links: the more bytes, the redder; the worst link has {load}", STUCK, FAINT
     yield "", None, INK
     yield "sites, coloured by the commonest family of their units", None, INK
-    for (title, units), colour in zip(found, _COLOURS, strict=False):
+    for (title, units), colour in zip(groups, _COLOURS, strict=False):
         yield f"{shortened(title)}  {len(units):,}", colour, FAINT
-    rest = sum(len(units) for _, units in found[len(_COLOURS) :])
+    rest = sum(len(units) for _, units in groups[len(_COLOURS) :])
     if rest:
         yield f"others  {rest:,}", _REST, FAINT
     worst = plan.worst
@@ -86,8 +88,8 @@ def _links(plan: FloorPlan) -> Iterator[Link]:
             yield Link(*ends, math.sqrt(weight / most), counted(load, "byte"))
 
 
-def _squares(plan: FloorPlan, found: Sequence[Family[Unit]]) -> Iterator[Square]:
-    family_of = {unit: number for number, (_, units) in enumerate(found) for unit in units}
+def _squares(plan: FloorPlan, groups: Sequence[Family[Unit]]) -> Iterator[Square]:
+    family_of = {unit: number for number, (_, units) in enumerate(groups) for unit in units}
     here: dict[int, list[Unit]] = {}
     for unit, number in zip(plan.floor.netlist.units, plan.numbers, strict=True):
         here.setdefault(number, []).append(unit)

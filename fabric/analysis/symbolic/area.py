@@ -122,7 +122,7 @@ def _least_mm2(stated: AreaDescription, least_bytes: int, end: int) -> float:
 
 
 def _on_chip_bytes(metrics: Metrics) -> list[Dim]:
-    return [each.costs.on_chip_bytes for each in metrics.operators]
+    return [operator.costs.on_chip_bytes for operator in metrics.operators]
 
 
 def _slot_bytes(plan: Plan, depths: Iterable[int], sizes: Substitution) -> list[Dim]:
@@ -163,12 +163,8 @@ def _priced(plan: Plan, slot_bytes: int, unit_bytes: Sequence[int], metrics: Met
 
 def _link_bytes_per_cycle(mesh: Mesh) -> int | None:
     sites = {*mesh.sites}
-    widths = [
-        width
-        for ends, width in zip(mesh.link_ends, mesh.capacities, strict=True)
-        if ends is None or ends[1] in sites
-    ]
-    return _sum_if_known(widths)
+    links = zip(mesh.link_ends, mesh.capacities, strict=True)
+    return _sum_if_known([width for ends, width in links if ends is None or ends[1] in sites])
 
 
 def _area(cause: str, amount: int | None, unit: str, price: Range | None, per: int = 1) -> Area:
@@ -181,5 +177,5 @@ def _area(cause: str, amount: int | None, unit: str, price: Range | None, per: i
 
 
 def _sum_if_known(values: Sequence[_Number | None]) -> _Number | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if len(numbers) == len(values) else None

@@ -85,8 +85,8 @@ class Check:
                     "inputs": [str(stream) for stream in node.input_types],
                     "outputs": [str(stream) for stream in node.output_types],
                     "layouts": [
-                        {"layout": each.layout and str(each.layout), "reason": each.no_layout}
-                        for each in node.outputs
+                        {"layout": stream.layout and str(stream.layout), "reason": stream.no_layout}
+                        for stream in node.outputs
                     ],
                     "tile": _tile(node),
                     "file": node.place.file,

@@ -94,7 +94,8 @@ def write_vcd(trace: RecordedRun, output: Path) -> int:
     """Write ``output`` for GTKWave and Surfer; return the number of changes of values."""
     names, lines = Names(trace), timelines(trace)
     readers = [reader for (reader,) in trace.rows("SELECT reader FROM channels ORDER BY channel")]
-    codes = _codes()
+    lengths = itertools.count(1)
+    codes = ("".join(code) for n in lengths for code in itertools.product(_PRINTABLE, repeat=n))
     units = [next(codes) for _ in names.units]
     channels = [next(codes) for _ in readers]
     changes = [
@@ -161,11 +162,6 @@ def _identifiers(names: list[str]) -> Iterator[str]:
             identifier = f"{plain_name}_{number}"
         taken.add(identifier)
         yield identifier
-
-
-def _codes() -> Iterator[str]:
-    for length in itertools.count(1):
-        yield from map("".join, itertools.product(_PRINTABLE, repeat=length))
 
 
 _FORMS: Final[dict[str, Writer]] = {

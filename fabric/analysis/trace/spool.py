@@ -58,7 +58,7 @@ class Spool(Keeper):
         self._tell = tell
         self._database = Connection()
         self._database.execute("SET threads = 1")
-        kept = [self._keeps[[*each]].any() for each in ends]
+        kept = [self._keeps[[*units]].any() for units in ends]
         self._keeps_channel = np.array([*kept, False], np.bool_)
         if self._options.window is not None:
             self._window = Window(*self._options.window, len(ends))

@@ -72,10 +72,10 @@ class TraceSummary(Result):
 
         Units of a family that wait for channels of one family share a row, except with ``unfold``.
         """
-        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         yield line((self.name, "bold"), f"  {visible(self.program)}")
-        if given:
-            yield line(visible(given))
+        if parameters:
+            yield line(visible(parameters))
         yield line(f"{self.outcome} in {self.mode} mode, {counted(self.cycles, 'cycle')}")
         if self.window is not None:
             first, last = self.window

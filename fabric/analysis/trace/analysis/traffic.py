@@ -71,7 +71,7 @@ def _repeats(trace: RecordedRun, accounts: Accounts) -> str:
 
 def _tiles(parameters: Mapping[str, object]) -> str:
     sizes = [
-        name for name, given in parameters.items() if name.startswith("tile") and type(given) is int
+        name for name, value in parameters.items() if name.startswith("tile") and type(value) is int
     ]
     return f" Larger tiles may read them fewer times: try {' or '.join(sizes)}." if sizes else ""
 

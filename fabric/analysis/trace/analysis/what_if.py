@@ -128,12 +128,12 @@ def _possible_gains(record: Record, names: Names, families: Iterable[int]) -> It
         without = partial(record.with_waits, record.clients)
         yield Gain("memory", _THE_HBM, *_less_of(without), bool(record.choosers))
     if record.shares_on_chip:
-        others = sorted(set(range(len(record.units))) - set(record.clients))
-        without = partial(record.with_waits, others)
+        rest = sorted(set(range(len(record.units))) - set(record.clients))
+        without = partial(record.with_waits, rest)
         yield Gain("memory", "on-chip capacity", *_less_of(without), estimated)
     if record.links is not None:
         unlimited, double = record.with_links(math.inf), record.with_links(2)
-        cycles, half_cycles = (_cycles(each, each.depths) for each in (unlimited, double))
+        cycles, half_cycles = (_cycles(changed, changed.depths) for changed in (unlimited, double))
         yield Gain("links", _LINKS, cycles, half_cycles, estimated)
     for unit in families:
         family, place = names.family[unit], names.wired[unit]

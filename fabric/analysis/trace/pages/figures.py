@@ -309,7 +309,7 @@ def _key(word: Cause | BusUse) -> JsonObject:
 
 def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     meta = trace.meta
-    given = ", ".join(f"{name}={value}" for name, value in trace.head.parameters.items())
+    parameters = ", ".join(f"{name}={value}" for name, value in trace.head.parameters.items())
     first, last = trace.window
     notes, ended = list(trace.problems), f"{trace.outcome} in {meta.get('mode')} mode"
     closeness = visible(trace.end.closeness)
@@ -317,7 +317,9 @@ def _run(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         notes.append(f"Traced: cycles {first:,} to {last:,}, units {trace.head.nodes or 'all'}.")
     return {
         "name": visible(trace.head.name),
-        "program": visible(" ".join(str(part) for part in (meta.get("program"), given) if part)),
+        "program": visible(
+            " ".join(str(part) for part in (meta.get("program"), parameters) if part)
+        ),
         "ran": ", ".join(filter(None, (ended, closeness, counted(trace.cycles, "cycle")))),
         "failed": trace.failed,
         "verdict": accounts.verdict(),
