@@ -73,7 +73,7 @@ def _on(
     known = lower_bounds(program)
     tasks = run(program)
     wrong = list(beaten(known, tasks))
-    # A flat memory may be busy with its last requests after it has answered them.
+    # A flat memory may be busy with its last requests after the last answer.
     if (tasks.off_chip_bandwidth_utilization or 0) > 1 and hardware.hbm.model != "flat":
         wrong.append("more bandwidth than the peak")
     with schedule(number):

@@ -16,10 +16,10 @@ profiles.register()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # pytest-benchmark measures only if tests run in one process. In a new clone a command would
-    # print that it compiles loops, so they are compiled here. Commands under test would inherit
-    # signals that are ignored: SIGINT by a shell in the background, SIGHUP by nohup.
-    # The process that distributes tests to workers runs none itself.
+    # pytest-benchmark measures only if tests run in one process. In a new clone, a command would
+    # print that it compiles loops, so they are compiled here. SIGINT and SIGHUP may be ignored (by
+    # a shell in the background, or nohup), and commands under test would inherit this. The process
+    # that distributes tests to workers runs no test.
     if not config.getoption("numprocesses", None):
         config.option.dist = "no"
         _compile(getattr(config, "workerinput", {}))
@@ -29,7 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _compile(worker: dict[str, Any]) -> None:
-    # Each process begins elsewhere and links what others have compiled: two take 30 seconds each.
+    # Two loops take 30 seconds each. Each process begins with another loop, and links loops that
+    # other processes have compiled.
     from fabric.timing.compiled.kernel import run_loop
     from fabric.timing.log import tally
     from fabric.timing.memories import banked_kernel, flat
@@ -56,13 +57,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    # `run` mentions loops that it compiled.
+    # The first test would otherwise print that `run` compiled loops.
     monkeypatch.setattr("fabric.timing.engine.machine_code._kept_compiled", [])
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare a text with the file ``golden/NAME`` beside the test; write it where asked to."""
+    """Compare a text with ``golden/NAME`` beside the test, or write it (``--write-golden``)."""
 
     def compare(name: str, text: str) -> None:
         file = request.path.parent / "golden" / name

@@ -5,5 +5,5 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# What the studies share, as it is when one of them is executed.
+# The studies import modules from this folder.
 sys.path.insert(0, str(Path(__file__).parents[2] / "programs/studies"))

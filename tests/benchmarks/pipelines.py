@@ -1,7 +1,7 @@
-"""One pipeline, three ways: on the fabric, with SimPy's Store, with trio's memory channels.
+"""One pipeline, three ways: on the fabric, with SimPy's Store, and with trio's memory channels.
 
-Every stage forwards ``count`` elements and charges one cycle for each. Trio's channels have no
-cycles: their stages only forward.
+Every stage forwards ``count`` elements. On the fabric and in SimPy it charges one cycle for each;
+trio's channels have no cycles.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def on_trio(length: int, depth: int, count: int) -> float:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """Return the processor time of ``run``: other processes of the machine do not count."""
+    """Return the processor time of ``run``, which leaves out other processes of the machine."""
     start = time.process_time()
     run()
     return time.process_time() - start

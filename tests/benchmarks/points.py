@@ -15,7 +15,7 @@ from paper.tables import routing, rows
 class Bound:
     """The expected value of a field of the report or of its ``extra``.
 
-    ``seconds`` is what the original took for it, where that is known.
+    ``seconds`` is the published time of the authors' run, or None if unknown.
     """
 
     source: str
@@ -27,7 +27,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Point:
-    """One run and its bounds: none about cycles where no cycles are published."""
+    """One run and its bounds. Points without published cycles have no bound of cycles."""
 
     label: str
     program: str
@@ -61,14 +61,15 @@ def attention_points() -> Iterator[Point]:
 
 
 def moe_points() -> Iterator[Point]:
-    """The settings of ``reference_cycles.csv``, with the authors' earlier runs of the same ones."""
+    """The settings of ``reference_cycles.csv``, with the results of the authors' earlier runs."""
     published = [*tiling(64), *tiling(1024), *multiplexing()]
     for row in rows("reference_cycles.csv"):
         names = ("model", "batch", "tiling", "tile_n", "tile_f", "regions", "flops_per_cycle")
         setting = {name: row[name] for name in names if row[name]}
         setting["routing"] = routing(row["routing"])
         known = [
-            # One of these, Mixtral's dynamic tile of batch 64, is 1 % off what they printed later.
+            # The authors later printed a number for Mixtral's dynamic tile of batch 64 that is 1 %
+            # off.
             _bound(each, each.value // 100 if each.metric == "cycles" else 0)
             for each in published
             if row["channel_depth"] == "2" and each.metric != "allocated_flops_per_cycle"
@@ -110,10 +111,11 @@ def printed_attention_points() -> Iterator[Point]:
 
 
 def _printed_slack(known: Published) -> int:
-    """Return by how much a printed number may differ from ours.
+    """Return the most by which a printed number may differ from ours.
 
-    Cycles by 0.6 %: where threads decide when the end of a channel is seen, theirs scatter by as
-    much (``tests/programs/test_scatter.py``). Figure 13 has bytes to the ten.
+    Cycles may differ by 0.6 %: the authors' cycles vary by this much, because the host's threads
+    decide when a reader sees the end of a channel (``tests/programs/test_scatter.py``). Bytes of
+    figure 13 are printed in tens.
     """
     if known.metric == "cycles":
         return known.value * 6 // 1000
@@ -127,7 +129,7 @@ def closed_form_points() -> Iterator[Point]:
         yield Point(
             f"{model} b{setting['batch']} tile {tile}",
             "moe.py",
-            # Only at the depth the authors had to choose do all of them run to their end.
+            # The depth of the authors: at smaller depths some of these points deadlock.
             (*_parameters(setting), "channel_depth=1024"),
             tuple(_bound(each) for each in values),
         )

@@ -20,7 +20,7 @@ QWEN: Final = (
     "tile_n=64",
     "routing=programs/data/traces/expert_routing/qwen_b64/032_012.npz",
 )
-"""Parameters of ``programs/moe.py``: a layer of 2,444 operators."""
+"""Parameters of ``programs/moe.py`` for a layer of 2,444 operators."""
 
 
 class Taken(NamedTuple):
@@ -31,7 +31,8 @@ class Taken(NamedTuple):
 def taken_by(*arguments: str) -> Taken:
     """Run Python with ``arguments`` in the repository.
 
-    BLAS has one thread, as in commands: the others would wait for work, which takes processor time.
+    BLAS has one thread, as in commands. Further threads would wait for work, which takes processor
+    time.
     """
     keeping = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     keeping.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -100,9 +100,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def outcomes_of(points: Sequence[Point], jobs: int) -> Iterator[Outcome]:
-    """Run ``points``, ``jobs`` at a time, each in its own process; outcomes in their order.
-
-    The processes are forks of this one, which has imported their modules.
+    """Run ``points`` in forks of this process, ``jobs`` at a time, and yield outcomes in their
+    order.
     """
     prepare()
     waiting = deque(enumerate(points))
@@ -145,7 +144,7 @@ class _Running:
                 os.dup2(os.open(printed, os.O_WRONLY | os.O_CREAT), 1)
                 status = fabric(command)
             finally:
-                # What the other process had opened is not closed twice.
+                # The child does not close the files that its parent opened.
                 os._exit(status)
 
     def outcome(self, peak_bytes: int) -> Outcome:

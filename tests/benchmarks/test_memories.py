@@ -26,7 +26,7 @@ def _seconds(parameters: list[str]) -> tuple[float, Report]:
 
 
 def test_request_on_banks_takes_a_fifteenth_of_an_element_of_simpy(benchmark: Any) -> None:
-    # Nine million requests, one by one, beside elements through a store of SimPy.
+    # Nine million requests of the HBM are compared with elements that pass a store of SimPy.
     parameters = list(QWEN) if benchmark.enabled else ["model=tiny"]
     rounds, elements = (ROUNDS, ELEMENTS) if benchmark.enabled else (1, 100)
     _seconds(["model=tiny"])

@@ -66,8 +66,8 @@ def _attention(requests: int) -> Program:
 def test_attention_takes_at_most_one_and_a_half_times_native_code(
     benchmark: Any, tmp_path: Path
 ) -> None:
-    # The native model is given what a run finds out: the operations of each operator and the
-    # latencies of the memory.
+    # The native model receives results of a run: the operations of each operator and the latencies
+    # of the memory.
     requests = 64 if benchmark.enabled else 4
     rounds = ROUNDS if benchmark.enabled else 1
     record = recorded(_attention(requests), {}).record

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.benchmark
 
 ROUNDS = 5
 TARGETS = {(16, 16): (75.0, 75.0), (16, 2): (60.0, 60.0)}
-"""(operators, depth): at least so many times as fast as SimPy, and as trio's channels."""
+"""By operators and depth: the least speed-up over SimPy, and over trio's channels."""
 
 
 @pytest.mark.parametrize("depth", [2, 16, 1024])

@@ -14,7 +14,7 @@ _RUN: Final = ("-m", "fabric", "run")
 _YARDSTICKS: Final = ("-m", "tests.benchmarks.yardsticks")
 
 WIRING_BEFORE: Final = 104.0
-"""Dataclasses of eight fields for which an operator was wired when symbols were sympy's."""
+"""Dataclasses of eight fields that took as long as wiring one operator, with sizes in sympy."""
 
 
 def _noted(benchmark: Any, what: str, ratio: float, most: float) -> None:

@@ -68,7 +68,7 @@ def wiring() -> None:
 
 def seconds_alone(program: Program, engine: Literal["compiled", "tasks"]) -> float:
     execution = Execution(program, Settings(mode="timing", engine=engine))
-    # The view of tasks is created at its first use: it counts as a part of the machine.
+    # The view of tasks is created at its first use, and counts as a part of the machine.
     [execution.machine.ports[node.index] for node in execution.machine.plan.nodes]
     with only_young_garbage():
         start = time.process_time()
@@ -77,9 +77,9 @@ def seconds_alone(program: Program, engine: Literal["compiled", "tasks"]) -> flo
 
 
 def run_alone() -> None:
-    """Print the seconds of Qwen's layer by tasks and compiled, and of ``simulate()``.
+    """Print the seconds of Qwen's layer by tasks, compiled, and of ``simulate()``.
 
-    The first two are what a command prints: without building the machine, and without the report.
+    The first two exclude building the machine and the report.
     """
     program = load_program(MOE, QWEN, Hardware()).program
     print(seconds_alone(program, "tasks"))
@@ -90,10 +90,10 @@ def run_alone() -> None:
 
 
 def line(operators: int) -> None:
-    """Print the time of a line of operators beside trio's own tasks, and the peak of memory.
+    """Print the seconds of a line of operators and of trio's own tasks, and the peak of memory.
 
-    All of it counts, from wiring to report. There are a hundredth as many tasks of trio, and each
-    forwards as many elements.
+    The seconds include wiring and the report. Trio runs a hundredth of the tasks, each of which
+    forwards the same number of elements.
     """
     trio = on_trio(operators // 100, 16, 100) * 100
     print(on_the_fabric(operators, 16, 100) / trio, peak_bytes())

@@ -117,7 +117,7 @@ def refuted_behind_a_full_channel() -> Program:
     return program
 
 
-# Their operators continue as tasks.
+# Programs whose operators continue as tasks.
 FALL_BACK = [
     *map(
         _of,
@@ -202,7 +202,7 @@ def _repeats() -> None:
     op.Consumer()(op.FilterLastTile()(numbers(5, 0, 1, 2, 300)))
 
 
-# They are compiled to their ends.
+# Programs that stay compiled until they end.
 STAY = [
     *map(
         _of,

@@ -66,7 +66,7 @@ def test_bursts_of_shipped_programs_are_equal_in_both_engines(
     assert len(addresses) > len(bursts)
 
 
-# Tiles down and across, rows and columns of each.
+# The number of tiles down and across, and the rows and columns of each tile.
 _cuts = st.tuples(*[st.integers(1, 4)] * 4)
 
 
@@ -89,7 +89,8 @@ def _programs(draw: st.DrawFn) -> Build:
             for number, (kind, shape, tile, numbers, size, stride) in enumerate(parts):
                 for copy in range(times):
                     tensor = op.Tensor(shape, dtype="float32")
-                    # Behind operators that pass numbers on, so that they are in the loop, too.
+                    # The Promote and the Repeat pass the numbers on, so the compiled loop contains
+                    # them, too.
                     addresses = op.Promote(0)(op.Repeat(2)(op.Metadata(np.array(numbers))()))
                     if kind == "whole":
                         tiles = op.LinearOffChipLoad(tensor, tile)()

@@ -124,7 +124,7 @@ class TestStuck:
             status = ran.execute()
             moving = ran.watch.moving
             livelock = status == "livelock"
-            # The place at which a loop is stopped differs from run to run.
+            # A livelock is stopped in a different state in every run.
             state = ran.state.program if livelock else (ran.state, find_stuck(ran.state))
             found.append((status, moving, state))
         assert found[0] == found[1]

@@ -66,7 +66,7 @@ def between(seed: int) -> Program:
                     streams.append(merged)
                     Consumer()(selectors)
                 case 3:
-                    # It ends early: the remaining elements are drained.
+                    # The reader ends early, and the remaining elements are drained.
                     rounds = drawn.randint(1, 20)
                     streams += Script(("r0", "c2", "s0"), rounds=rounds)(stream)
                 case _:

@@ -164,7 +164,7 @@ def _beyond_64_bits(book: Book, when: int) -> None:
     around(book, integers(*range(COUNT)), INTEGER, same, *[1] * when, 1 << 70)
 
 
-# Programs that begin again as tasks, by reason.
+# Wiring of programs that begin again as tasks, by reason.
 WIRES: dict[str, Wire] = {
     wire.__name__.strip("_").replace("_", " "): wire
     for wire in (
@@ -203,7 +203,7 @@ def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
     for name, elements in tasks.seen.items():
         wanted, had = noted(elements), noted(again.seen[name])
         if found.said["report"].status == "error":
-            # How far ahead of the error it is stopped is the schedule's.
+            # The schedule decides how far an operator ran ahead of the error.
             wanted, had = wanted[: len(had)], had[: len(wanted)]
         assert wanted == had
     return found.gave_up
@@ -288,7 +288,7 @@ def test_random_programs_that_begin_again_equal_tasks(
         return made.program
 
     check_stopped(build, random.Random(data), tmp_path_factory.mktemp("anywhere"))
-    # The first was wired for the names of its channels.
+    # The first of the three programs was only wired for the names of its channels.
     ends = len(seen) // 3
     assert list(map(described, seen[ends : 2 * ends])) == list(map(described, seen[2 * ends :]))
 

@@ -96,7 +96,7 @@ async def _looks_at_its_channel(ports: Ports, _: int, __: Tile) -> None:
     ports.unit.charge(ports.source.elements)
 
 
-# Operators whose recording gives up.
+# Operators that cannot be recorded, by name.
 GIVE_UP: dict[str, Turning] = {
     does.__name__.strip("_").replace("_", " "): Turning(does)
     for does in (

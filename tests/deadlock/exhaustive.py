@@ -18,7 +18,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A state in which nothing can happen any more; what each channel holds, and was sent."""
+    """A final state: whether all processes ended, and elements held by and sent to each channel."""
 
     completed: bool
     held: tuple[int, ...]
@@ -105,7 +105,7 @@ class _Walk:
             yield self._ended(state, number)
 
     def _choices(self, state: _State, number: int, process: Process) -> Iterator[_State]:
-        """Yield one state for each input that holds a value; the end where all have ended."""
+        """Yield a state for each input that holds a value, or the end if all writers have ended."""
         waiting = False
         for port, channel in enumerate(process.inputs):
             if state.rows[channel]:
@@ -119,7 +119,7 @@ class _Walk:
         return depth is None or len(state.rows[channel]) < depth
 
     def _put(self, state: _State, channel: int, value: int) -> _State:
-        """Send a value; where the reader has ended it is gone."""
+        """Send a value, which is lost if the reader has ended."""
         rows = state.rows
         if state.places[self._reader[channel]] >= 0:
             rows = _with(rows, channel, (*rows[channel], value))

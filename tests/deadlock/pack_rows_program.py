@@ -1,4 +1,4 @@
-"""A program file for tests of the command line: a fork and a join, whose branches deadlock."""
+"""A program file for tests of the command line: the branches of a fork and join deadlock."""
 
 from __future__ import annotations
 

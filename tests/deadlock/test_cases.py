@@ -17,7 +17,7 @@ from tests.profiles import spread
 from tests.telling import told_under_every_schedule
 
 LIVELOCK_CYCLES = 10_000
-# One for each code, and for each way to shorten a list.
+# A case for each code, and for each way in which a report shortens a list.
 GOLDEN = (
     *("pack_rows", "loop_of_40", "three_rings", "sums_without_a_first"),
     *("ended_behind_a_chain", "lost_buffer", "all_together", "round_and_round"),

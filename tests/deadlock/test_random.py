@@ -1,4 +1,4 @@
-"""Random networks: whether they get stuck, and what helps, against all schedules of a model."""
+"""Compares random networks, and remedies of their deadlocks, with all schedules of a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES = 1_000
 
 @dataclass(frozen=True)
 class Network:
-    """A program and the depths it is run with, by option."""
+    """A program and the depths of its channels, by option."""
 
     program: Program
     depths: dict[str, int]
@@ -65,7 +65,7 @@ def _sources(draw: st.DrawFn) -> list[Stream]:
 
 
 def _script(draw: st.DrawFn, open_streams: list[Stream]) -> None:
-    """Wire a script behind one or two open streams; each of its ports is in it at least once."""
+    """Wire a script to one or two open streams, with each of its ports used at least once."""
     inputs = _taken(draw, open_streams, draw(st.integers(1, min(2, len(open_streams)))))
     outputs = draw(st.integers(1, 2))
     ports = [f"r{port}" for port in range(len(inputs))] + [f"s{port}" for port in range(outputs)]
@@ -130,7 +130,7 @@ def processes(plan: Plan) -> list[Process]:
 
 
 def _life(operator: Any, plan: Plan, index: int) -> tuple[tuple[str, ...], int | None]:
-    """Return the steps of an operator, and the one it goes back to."""
+    """Return the steps of an operator, and the number of the step to which it returns."""
     if isinstance(operator, Broadcast):
         return ("keep", "all"), 0
     if isinstance(operator, Initial):
@@ -156,7 +156,7 @@ def _life(operator: Any, plan: Plan, index: int) -> tuple[tuple[str, ...], int |
 
 
 def model(plan: Plan, depths: dict[str, int] | None) -> set[Outcome] | None:
-    """Return how a program can end with ``depths``, or with no bounds at all."""
+    """Return the outcomes of a program with ``depths``, or with unlimited channels."""
     rows = [
         None if depths is None else depths.get(edge.key, plan.program.channel_depth)
         for edge in plan.edges
@@ -168,7 +168,7 @@ def model(plan: Plan, depths: dict[str, int] | None) -> set[Outcome] | None:
 
 
 def check(network: Network) -> None:
-    """Compare one run with all schedules of the model, and its remedy with the model, too."""
+    """Compare a run and its remedy with all schedules of the model."""
     plan = elaborate(network.program)
     possible = model(plan, network.depths)
     assume(possible is not None)
@@ -189,7 +189,7 @@ def check(network: Network) -> None:
 
 
 def _check_counts(report: Report, outcome: Outcome) -> None:
-    """Compare what every channel of a loop, or of a whole completed run, has carried."""
+    """Compare the elements of the channels of each loop, or of a completed run, with the model."""
     if report.deadlock is None:
         assert list(outcome.sent) == [each.taken for each in report.channels_counters]
         return
@@ -211,7 +211,7 @@ def _check_remedy(network: Network, plan: Plan, report: Report, *, merges: bool)
         assert unbounded is None or False in {outcome.completed for outcome in unbounded}
     if remedy["initial"]:
         event("initial elements")
-        # One feedback at most: what it was connected to tells which it is.
+        # There is at most one feedback; the stream that it is connected to identifies it.
         (front,) = remedy["initial"]
         (loop,) = {
             stream for node in plan.nodes for stream in node.inputs if isinstance(stream, Feedback)

@@ -110,7 +110,7 @@ class TestFiles:
         given: list[str] = []
 
         def fill(path: Path, text: str, **kwargs: str) -> int:
-            # Each writer renames a separate file.
+            # Each writer writes a temporary file of its own, and renames it.
             name = path.name.split(".json")[0]
             given.append(name)
             if given.count(name) < 2 or name != "deadlock":
@@ -287,7 +287,7 @@ class TestLivelock:
 
     def test_stream_into_a_sink_is_not_a_livelock(self) -> None:
         with Program("long") as program:
-            # Charged work would be progress, too.
+            # Without charged work, which would be progress, too.
             stream = Script(("s0",), rounds=11_000, counts=(11_000,), name="x")()[0]
             (passed,) = Script(("r0", "s0"), counts=(11_000,), name="between")(stream)
             Script(("r0",), counts=(), name="y")(passed)
@@ -331,7 +331,7 @@ class TestText:
             ("_ = loop.connect(stream)", ""),
             ("loop.connect(*streams)", ""),
             ("loop.connect(stream if streams else loop)", ""),
-            # As long as a line may be, and longer.
+            # A line of the greatest length, and a longer line.
             *(
                 (
                     f"loop.connect(named['{name}'])",

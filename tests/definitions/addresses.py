@@ -27,5 +27,5 @@ def cache_read_addresses(stride: int, dims: int, requests: Any, lengths: Any) ->
 
 
 def filter_last_tile(dims: int, lengths: Any) -> Any:
-    """Return {1} for every tile of a request but the last, which gets {0}."""
+    """Return {1} for every tile of a request except the last, and {0} for the last."""
     return at_depth(lambda length: [{1}] * (length - 1) + [{0}] * min(length, 1), dims, lengths)

@@ -11,12 +11,10 @@ from tests.definitions.tensors import at_depth, leaves
 
 
 def map_values(function: Callable[..., Any], dims: int, *tensors: Any) -> Any:
-    """Apply ``function`` to the values at each place."""
     return at_depth(function, dims, *tensors)
 
 
 def zip_values(dims: int, *tensors: Any) -> Any:
-    """Put the values at each place into a tuple."""
     return at_depth(lambda *values: values, dims, *tensors)
 
 
@@ -26,7 +24,7 @@ def accum(update: Callable[[Any, Any], Any], start: Any, dims: int, rank: int, t
 
 
 def scan(update: Callable[[Any, Any], Any], start: Any, dims: int, rank: int, tensor: Any) -> Any:
-    """Replace every value by the fold of its group up to it."""
+    """Replace every value by the fold of its group up to this value."""
 
     def states(group: Any) -> Any:
         folded = iter(list(accumulate(leaves(group, rank), update, initial=start))[1:])

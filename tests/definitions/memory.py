@@ -24,7 +24,7 @@ def cut(matrix: list[list[Any]], rows: int, cols: int) -> list[list[list[Any]]]:
 def affine(
     items: Sequence[Any], shape: Sequence[int], strides: Sequence[int], first: int = 0
 ) -> Any:
-    """Return the tensor of ``shape`` whose neighbours are ``strides`` items apart."""
+    """Return the tensor of ``shape`` with neighbours that are ``strides`` items apart."""
     if not shape:
         return items[first]
     return [
@@ -34,12 +34,12 @@ def affine(
 
 
 def per_reference(view: Any, dims: int, reference: Any) -> Any:
-    """Put ``view`` in the place of every value of the reference."""
+    """Replace every value of the reference by ``view``."""
     return at_depth(lambda _: view, dims, reference)
 
 
 def stacked(dims: int, tensor: Any) -> list[list[Any]]:
-    """Return the matrix a store writes: innermost tiles side by side, all else below each other."""
+    """Return a stored matrix: innermost tiles side by side, other dimensions top to bottom."""
     lines: list[list[Any]] = []
     for group in leaves(tensor, dims - 1):
         if group:
@@ -56,7 +56,8 @@ def streamify(
     reference: Any = None,
     extra: int = 0,
 ) -> Any:
-    # A reading follows ``repeats``, or ``reference`` with ``extra`` more dimensions.
+    # A buffer is read in the form of ``repeats``, or of ``reference`` with ``extra`` more
+    # dimensions.
     def reading(buffer: Any) -> Any:
         return buffer if pattern is None else affine(leaves(buffer, rank), *pattern)
 

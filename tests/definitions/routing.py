@@ -9,13 +9,13 @@ from tests.definitions.tensors import at_depth, leaves
 
 
 def partition(consumers: int, dims: int, tensor: Any, selectors: Any) -> list[list[Any]]:
-    """Return, for each consumer, the sub-tensors with a selector (a set) that names it."""
+    """Return for each consumer the sub-tensors whose selector (a set) contains it."""
     parts = list(zip(leaves(tensor, dims), leaves(selectors, dims), strict=True))
     return [[part for part, hits in parts if each in hits] for each in range(consumers)]
 
 
 def reassemble(streams: Sequence[list[Any]], dims: int, selectors: Any) -> Any:
-    """Return, for each selector, the next sub-tensor of every stream it names, by index."""
+    """Return for each selector the next sub-tensor of every stream in it, by index."""
     following = [iter(stream) for stream in streams]
     return at_depth(lambda hits: [next(following[each]) for each in sorted(hits)], dims, selectors)
 
@@ -29,5 +29,5 @@ def merged(streams: Sequence[list[Any]], order: Sequence[int]) -> list[Any]:
 
 
 def parallelize(consumers: int, tensor: list[Any]) -> list[list[Any]]:
-    """Deal the sub-tensors out in turn."""
+    """Distribute the sub-tensors to the streams in turn."""
     return [tensor[each::consumers] for each in range(consumers)]

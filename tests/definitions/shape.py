@@ -23,7 +23,7 @@ def reshape(chunk: int, dimension: int, pad: Any, dims: int, tensor: Any) -> Any
 
 
 def promote(inside: int, dims: int, tensor: Any) -> Any:
-    """Add a dimension of 1 with ``inside`` dimensions in it; outermost, of 0 around nothing."""
+    """Add a dimension of 1 outside of ``inside`` dimensions; if outermost and empty, of 0."""
     if inside == dims:
         return [tensor] if tensor else []
     return at_depth(lambda part: [part], dims - inside, tensor)
@@ -35,7 +35,7 @@ def repeat(count: int, dims: int, tensor: Any) -> Any:
 
 
 def expand(rank: int, dims: int, tensor: Any, reference: Any) -> Any:
-    """Repeat the one value of every innermost rank-``rank`` part as the reference has it."""
+    """Repeat the one value of every innermost rank-``rank`` part in the reference's form."""
 
     def repeated(part: Any, guide: Any) -> Any:
         return at_depth(lambda _: leaves(part, rank)[0], rank, guide)
@@ -44,7 +44,7 @@ def expand(rank: int, dims: int, tensor: Any, reference: Any) -> Any:
 
 
 def initial(value: Any, count: int, inner: list[int], tensor: Any, *, keep: bool) -> Any:
-    """Put ``count`` tensors of the size ``inner`` in front, and drop the last ones to ``keep``."""
+    """Put ``count`` tensors of the size ``inner`` in front, and drop the last down to ``keep``."""
     front = value
     for size in reversed(inner):
         front = [front] * size

@@ -14,7 +14,7 @@ _COMBINE: dict[str, Callable[[float, float], float]] = {"add": operator.add, "ma
 
 
 def intersect(dims: int, left: Any, right: Any) -> list[Any]:
-    """Return coordinates, left and right payloads of what each two groups have in common."""
+    """Return the coordinates that both groups have, with the left and the right payloads."""
 
     def common(first: Pairs, second: Pairs) -> list[tuple[int, Any, Any]]:
         a, b = dict(first), dict(second)
@@ -24,7 +24,7 @@ def intersect(dims: int, left: Any, right: Any) -> list[Any]:
 
 
 def union(filler: Any, dims: int, left: Any, right: Any) -> list[Any]:
-    """Return coordinates, left and right payloads of either group, ``filler`` for a missing one."""
+    """Return the coordinates of either group, with both payloads or ``filler``."""
 
     def either(first: Pairs, second: Pairs) -> list[tuple[int, Any, Any]]:
         a, b = dict(first), dict(second)
@@ -36,7 +36,7 @@ def union(filler: Any, dims: int, left: Any, right: Any) -> list[Any]:
 def scatter(
     words: int, update: str, initial: float, dims: int, rank: int, addresses: Any, values: Any
 ) -> Any:
-    """Return, for each group of ``rank`` dimensions, what is at each address in the end."""
+    """Return for each group of ``rank`` dimensions the final values at all addresses."""
     combine = _COMBINE[update]
 
     def fill(places: Any, numbers: Any) -> list[float]:

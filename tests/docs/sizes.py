@@ -1,6 +1,6 @@
-"""The bytes that the channels of the shipped programs need.
+"""The bytes of channels in the programs that come with step-fabric.
 
-``python -m tests.docs.sizes`` writes it in some minutes.
+``python -m tests.docs.sizes`` writes ``channel_sizes.csv`` in some minutes.
 """
 
 from __future__ import annotations

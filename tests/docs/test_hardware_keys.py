@@ -22,7 +22,7 @@ UNITS = {
     "percent": "%",
     "requests": "requests",
 }
-"""By the last word of a key."""
+"""Units, by the last word of a key."""
 
 
 def _rows(text: str) -> dict[str, list[str]]:

@@ -56,6 +56,7 @@ def test_search_finds_operators_and_docstrings(site: Path) -> None:
 
     assert "operators/higher-order.html#map" in index
     assert 'id="fabric.simulate"' in library
-    # In `simulate`, `open_run`, `assert_completes` and `size`, with the one meaning.
+    # `simulate`, `open_run`, `assert_completes` and `size` have this parameter, with the same
+    # meaning.
     assert library.count("the run ends as a livelock after this number of cycles without") == 4
     assert "Shapes:" not in library

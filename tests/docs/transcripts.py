@@ -1,8 +1,8 @@
-"""Transcripts in documents: every command in them prints what the document says.
+"""Checks transcripts in documents: every command prints what the document shows.
 
-In a page, ``python`` and ``toml`` blocks with a title are files, which the commands behind them
-find; ``console`` blocks are commands after ``$`` with their output; ``pycon`` blocks are entered at
-Python's prompt, one session a page.
+In a page, ``python`` and ``toml`` blocks with a title are files, which the commands in later blocks
+read. ``console`` blocks are commands after ``$`` with their output. ``pycon`` blocks are entered at
+Python's prompt, in one session for each page.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _BLOCK: Final = re.compile(
 _COMMAND: Final = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.MULTILINE)
 _IMAGE: Final = re.compile(r"!\[[^\]]*\]\(([^)]*)\)")
 _OF_TORCH: Final = re.compile(r"torch|own_module")
-"""Names in blocks that need PyTorch: the library, ``operators.torch``, programs with it."""
+"""Names in blocks that need PyTorch: the library, ``operators.torch``, and programs that use it."""
 
 
 class Block(NamedTuple):
-    """A block of code in a document; ``title`` is the file that it is, if it is one."""
+    """A block of code in a document; ``title`` is the name of its file, or empty."""
 
     language: str
     title: str
@@ -44,7 +44,7 @@ def blocks(document: str) -> Iterator[Block]:
 
 
 def named(name: str, given: Iterable[Block]) -> str:
-    """Return the name of a test of blocks: ``-k torch`` selects those that need PyTorch."""
+    """Return the name of a test of blocks; ``-k torch`` selects blocks that need PyTorch."""
     return f"{name}, with torch" if any(map(_needs_torch, given)) else name
 
 
@@ -66,9 +66,9 @@ def clone(folder: Path) -> Path:
 
 
 def happened(block: Block, here: Path, entered: list[str]) -> str:
-    """Write the file, run the commands, or enter what a block says; return it as it came out.
+    """Write the file, run the commands or enter the lines of a block; return it as it came out.
 
-    ``entered`` are the blocks that were entered at Python's prompt before; this one is added.
+    ``entered`` are the earlier blocks at Python's prompt; this block is added.
     """
     if block.title:
         (here / block.title).write_text(block.text, encoding="utf-8")
@@ -87,7 +87,7 @@ def happened(block: Block, here: Path, entered: list[str]) -> str:
 
 
 def pictured(document: Path, here: Path, *, write: bool) -> None:
-    """Compare each image of ``document`` with the file that commands wrote, or replace it."""
+    """Compare each image of ``document`` with the file that a command wrote, or replace it."""
     for image in _IMAGE.findall(document.read_text(encoding="utf-8")):
         shown, made = document.parent / image, here / Path(image).name
         if made.exists() and write:

@@ -1,8 +1,7 @@
-"""``python`` for transcripts, without the seconds that imports take.
+"""A ``python`` for transcripts that does not import the fabric for every command.
 
-A process that has imported the fabric forks one for each ``python -m fabric ...``, which has the
-files, the folder, the environment and the arguments of the caller. What else ``python`` is
-asked for, Python itself does.
+A process that has imported the fabric forks a child for each ``python -m fabric ...``, with the
+files, folder, environment and arguments of the caller. Python itself runs all other commands.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def folder_of_python() -> Path:
     address = str(folder / "address")
     command = [sys.executable, "-m", __name__, address]
     root = Path(__file__).parents[2]
-    # It ends when its standard input does: with this process, however that ends.
+    # The server ends when its standard input closes, which happens however this process ends.
     server = subprocess.Popen(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 SVG: Final = "{http://www.w3.org/2000/svg}"
 POINTS_PER_CURVE: Final = 24
 TOUCHING: Final = 1.5
-"""Lines end at the edges of boxes, and places are rounded."""
+"""Lines end at the edges of boxes, and coordinates are rounded."""
 
 Point: TypeAlias = tuple[float, float]
 Rectangle: TypeAlias = tuple[float, float, float, float]
@@ -27,7 +27,7 @@ class Drawn:
     inside: list[tuple[str, Rectangle]]
     """Texts of boxes."""
     lines: list[list[Point]]
-    """A line to a label and the line from it are two."""
+    """A line to a label and the line from it count as two."""
     tips: int
     size: Point
 

@@ -1,4 +1,4 @@
-"""A cache of one's own in front of the fabric's memory: tiles that are in it move no bytes."""
+"""A user's cache in front of the fabric's memory: tiles in the cache move no bytes."""
 
 from __future__ import annotations
 

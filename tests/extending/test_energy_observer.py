@@ -1,4 +1,4 @@
-"""From outside: an observer that counts energy, for each byte on its way."""
+"""A user's observer that counts the energy of each byte in flight."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_energy_of_observers_is_that_of_the_report(order: str | int, tmp_path: P
     with schedule(order):
         report = simulate(program, observers=both, trace="events", log_dir=tmp_path)
     assert (2 * TILES, 2 * TILES * TILE_BYTES) == (report.elements, report.hbm_bytes_moved)
-    # Every tile takes two hops and has room twice: in the load and in the store.
+    # Every tile takes two hops, and is stored on chip twice: by the load and by the store.
     priced = (PICOJOULES[what] * 2 * TILES * TILE_BYTES for what in ("hop", "burst", "room"))
     hops, bursts, room = priced
     assert [hops + bursts + room, hops + 2 * bursts + room] == [each.spent for each in both]

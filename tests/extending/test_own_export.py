@@ -1,4 +1,4 @@
-"""A user's own form of a trace: folded stacks, which flame graphs are made of."""
+"""A user's form of a trace: folded stacks, from which flame graphs are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory of one's own: a burst is quick where it goes on where its client's last one ended."""
+"""A user's memory: a burst is fast if it begins where the last burst of its client ended."""
 
 from __future__ import annotations
 

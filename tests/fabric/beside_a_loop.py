@@ -1,4 +1,4 @@
-"""A program that never ends, beside a loop that never begins."""
+"""A program that never ends, with a loop that never begins."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def run_graph(
             outputs=sum(edge[0] == node for edge in edges),
             work_cycles=(work,),
             works_first=first,
-            # A peek and a take are a receive.
+            # A receive is a peek and a take.
             peeks=bool(node % 2),
             name=f"n{node}",
         )

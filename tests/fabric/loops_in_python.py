@@ -1,4 +1,4 @@
-"""Compiled loops in Python, over arrays that refuse every index below 0 or beyond the last one."""
+"""Runs compiled loops in Python, on arrays that refuse indices below 0 or beyond the last one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fabric.timing.engine.tables import Counters, Row, Table
 
 
 class Guarded:
-    """An array of integers with no index but its own."""
+    """An array of integers that refuses negative indices."""
 
     def __init__(self, array: Counters) -> None:
         self.size = array.size
@@ -24,7 +24,7 @@ class Guarded:
 
     def __setitem__(self, index: int, value: int) -> None:
         assert 0 <= index < self.size
-        # What has more than 64 bits is cut off.
+        # Keep the lowest 64 bits.
         self._array[index] = (int(value) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

@@ -1,4 +1,4 @@
-"""Operators that tests wire when they care about cycles, not about values."""
+"""Operators for tests of cycles, not of values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.bases import Hop, Sink, Source
 
 @dataclass(frozen=True)
 class Stage(Operator):
-    """For each of ``count`` elements: receive from every input, send to every output, work.
+    """For each of ``count`` elements: receive from every input, send to every output, and work.
 
     Attributes:
-        work_cycles: cycles per element, used in turn; before sending where ``works_first``.
-        works_first: work between receiving and sending.
-        peeks: look at every element before taking it.
-        clocks: the unit's clock after every operation is appended here.
+        work_cycles: cycles of each element, used in turn; before sending if ``works_first``.
+        works_first: whether to work between receiving and sending.
+        peeks: whether to look at every element before taking it.
+        clocks: list to which the unit's clock after every operation is appended.
     """
 
     count: int

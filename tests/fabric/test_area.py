@@ -60,7 +60,8 @@ def test_each_cause_is_its_amount_times_its_range() -> None:
 def test_links_are_counted_at_their_width() -> None:
     area = AreaDescription(**{**vars(STATED), "link_mm2_per_byte_per_cycle": (0.5, 3.0)})
     mesh = Mesh(columns=3, rows=2, link_bytes_per_cycle=8, injection_bytes_per_cycle=5)
-    # Along both rows two links each way, along three columns one each way; six sites.
+    # Links in both directions: two along each of two rows, one along each of three columns. Six
+    # sites.
     width = 8 * (2 * 2 * 2 + 3 * 2) + 5 * 6 * 2
     found = {each.cause: each for each in report_of(area, network=mesh).area}
     assert (found["link"].amount, found["link"].unit) == (width, "bytes/cycle")

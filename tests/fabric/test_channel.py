@@ -1,4 +1,4 @@
-"""Channels: time stamps and credits, against a model that steps through every cycle."""
+"""Compares the stamps and credits of channels with a model that steps through every cycle."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _stepped(  # noqa: C901, PLR0912 - the whole rule on one page
                             other.closed = cycle
                     break
                 todo[node] = next(lives[node])
-        # A close is seen in its own cycle: look again at readers with a lower number.
+        # The end of a channel is seen in the same cycle, so readers with lower numbers look again.
         if not any(
             todo[node][0] == "end"
             and channels[todo[node][1]].closed == cycle

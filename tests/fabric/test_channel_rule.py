@@ -1,4 +1,4 @@
-"""The rule of channels, against definitions that look at every cycle."""
+"""Compares the rules of channels with definitions that look at every cycle."""
 
 from __future__ import annotations
 

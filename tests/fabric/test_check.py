@@ -152,7 +152,7 @@ def test_check_of_a_large_layer_makes_no_weights() -> None:
     script = (
         "import sys; from fabric.shell.cli import main;"
         "status = main(sys.argv[1:]);"
-        # Since it began: what getrusage says counts the process that it was forked from.
+        # VmHWM is the peak of this process; getrusage would include the process that forked it.
         "peak = open('/proc/self/status').read().split('VmHWM:')[1].split()[0];"
         "print(peak, file=sys.stderr);"
         "sys.exit(status)"

@@ -303,7 +303,7 @@ class TestHost:
 
     def test_help_imports_nothing_large(self) -> None:
         large = ["duckdb", "networkx", "numba", "numpy", "rich", "structlog", "sympy", "trio"]
-        large += ["fabric.runs.report"]  # a tenth of the time
+        large += ["fabric.runs.report"]  # importing it takes a tenth of the time
 
         assert "[] 0" == _imported(large, "run", "--help")
         assert "[] 0" == _imported(large, "trace", "query", "--list")

@@ -1,4 +1,4 @@
-"""Copies of what users hold: they are as good as the original."""
+"""Copies of users' objects work like the originals."""
 
 from __future__ import annotations
 

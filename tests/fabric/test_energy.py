@@ -1,4 +1,4 @@
-"""Seconds and joules: priced events of runs, against sums by hand and against counts in SQL."""
+"""Compares seconds and joules of runs with sums by hand and with counts in SQL."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class TestByHand:
 
         assert report.cycles is not None
         expected = {
-            # in whole requests of 64 bytes, of which rows of b and y need one each
+            # whole requests of 64 bytes: a row of b or y takes one request
             "hbm": 31 * (4 * A + 64 * 32 + 64 * 4 * 16),
-            # by the two loads, the buffer and the store
+            # written by the two loads, the buffer and the store
             "memory_write": 7 * (4 * A + B + B + 4 * Y),
-            # of the two loads, the buffer four times, and the store
+            # read from the two loads, four times from the buffer, and from the store
             "memory_read": 5 * (4 * A + B + 4 * B + 4 * Y),
             # a, b, a reference of 8 bytes, the buffer's tile four times over two channels, and y
             "fifo": 3 * (4 * A + B + 8 + 8 * B + 4 * Y),
@@ -163,7 +163,7 @@ class TestCounted:
         assert report.joules_by_cause is not None
         assert joules(3 * sum(seen.carried_bytes)) == report.joules_by_cause["fifo"]
         assert joules(2 * sum(seen.carried_bytes)) == report.joules_by_cause["hop"]
-        # Its memory units are loads and stores: tiles that say when to load are kept nowhere.
+        # The memory units are loads and stores. Tiles that trigger a load are not stored on chip.
         moved_bytes = report.off_chip_traffic_bytes
         assert moved_bytes is not None
         assert joules(7 * moved_bytes) == report.joules_by_cause["memory_write"]

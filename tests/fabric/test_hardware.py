@@ -1,4 +1,4 @@
-"""Hardware descriptions: the paper's fabric by default, and bad files refused in one sentence."""
+"""Hardware descriptions: the defaults are the paper's fabric, and wrong files are refused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""No compiled loop reads or writes outside of its arrays: the machine code does not look.
+"""Compiled loops do not read or write outside of their arrays, which machine code does not check.
 
-They run in Python over arrays that refuse every index below 0 or beyond the last one.
+The loops run in Python on arrays that refuse indices below 0 or beyond the last one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compiled loops: the same as in Python, compiled once, linked without the compiler afterwards."""
+"""Compiled loops equal the loops in Python, are compiled once, and are then linked from files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many runs in one process: what a run needed is given back."""
+"""A process that runs many programs returns the memory of each run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Machine]]:
 def test_machine_is_young_garbage(
     machines: list[weakref.ref[Machine]], tmp_path: Path, trace: TraceOptions | None
 ) -> None:
-    # What the first one imports is no garbage.
+    # The first run imports modules, which stay.
     simulate(chain(("s0",), ("r0",), elements=5), log_dir=tmp_path, trace=trace)
     machines.clear()
     gc.collect()

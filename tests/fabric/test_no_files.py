@@ -1,4 +1,4 @@
-"""Pipes, devices, folders and links to themselves in place of files: refused, not waited for."""
+"""Pipes, devices, folders and circular links in place of files are refused without waiting."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class _Notes(Observer):
     @override
     def watch(self, channel: Watched) -> Transferred:
         def transferred(element: Element, sent: Sent, seen: Stamp, taken: Taken | None) -> None:
-            # Of a sending with a reservation, which has a number too, the cycles.
+            # Only the cycles of ``sent`` after its number: with a reservation it has two numbers.
             self._note(channel.producer, sent[:3], "send", channel.name, element[1], *sent[3::2])
             self._note(channel.consumer, seen, "see", channel.name, element[1])
             if taken is not None:
@@ -86,7 +86,7 @@ class TestRuns:
         report = simulate(program(name), observers=[notes])
         waited: dict[str, int] = {}
         for unit, told in notes.told.items():
-            # A dequeue of what was seen before does not wait, and says nothing of it.
+            # A dequeue of an element that was seen before does not wait, and notes no wait.
             waited[unit] = sum(what[1] for what in told if isinstance(what[1], int))
 
         assert waited == {

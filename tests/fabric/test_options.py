@@ -132,7 +132,7 @@ class TestFunctions:
         if why is None:
             run(_program(file, option), **given)
             assert seen
-            # Sizing sets the depths of all channels; those that are given are among its result.
+            # `size` chooses the depths of all channels; the given depths are a part of its result.
             if (taker, option) != ("size", "depths"):
                 assert any(getattr(each, option) == VALUES[option] for each in seen)
                 assert all(

@@ -1,4 +1,4 @@
-"""Pages of on-chip memory: how many allocations take, and what their map does."""
+"""Pages of on-chip memory: pages of allocations, waits for pages, and bytes of the page map."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_tile_without_a_free_page_waits(page_bytes: int, tiles: int, units: int)
         on_chip=OnChipDescription(
             page_bytes=page_bytes,
             unit_bytes=pages * page_bytes,
-            # Of a rest that is no whole page nothing is given.
+            # The part of the capacity that is not a whole page stays unused.
             capacity_bytes=pages * page_bytes + page_bytes - 1,
         )
     )
@@ -115,7 +115,7 @@ def test_whole_pages_wait_as_bytes_do() -> None:
 def test_empty_bytes_of_pages_are_counted_in_each_cycle() -> None:
     one = fab.Hardware(on_chip=OnChipDescription(page_bytes=10, capacity_bytes=20))
     report = fab.simulate(buffers_on(one, 1, 3))
-    # 4 of 10, 8 of 10, 12 of 20 bytes.
+    # Empty bytes of pages: 4 of 10, 8 of 10, and 12 of 20 bytes are used.
     assert (report.on_chip_peak_pages, report.on_chip_peak_empty_bytes) == (2, 8)
 
 
@@ -137,7 +137,8 @@ def test_pages_that_nobody_can_free_are_a_deadlock() -> None:
         "Of 2 pages of 8 bytes on chip bufferize_1 holds 1, bufferize_2 holds 1"
         in (report.deadlock["loops"][0]["cause"])
     )
-    # With a third page one buffer is filled, and read. Two end in the first unit of 20 bytes.
+    # With a third page, one buffer is filled and read. Two pages fit into the first unit of 20
+    # bytes.
     after_bytes = report.deadlock["remedy"]["capacity"]["after_bytes"]
     assert fab.simulate(build(after_bytes)).status == "completed"
     assert fab.simulate(build(after_bytes - 1), on_deadlock="describe").status == "deadlock"
@@ -156,7 +157,7 @@ def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None
             assert told.requests == run.state.on_chip.requests
             assert told.pages == on_chip.pages
             seen.update(told.requests)
-    # The second buffer wants its first page while the first one holds both.
+    # The second buffer requests its first page while the first buffer holds both pages.
     assert seen == {(1, 10)}
 
 
@@ -172,5 +173,5 @@ def test_question_of_pages_has_a_table_of_their_sizes() -> None:
     held, pages = outcome.numbers["on_chip_peak_bytes"], outcome.numbers["on_chip_peak_pages"]
     assert isinstance(pages, int)
     assert isinstance(held, int)
-    # The scale of a token, two bytes, has a page of its own.
+    # The scale of a token has two bytes, and takes a page of 16 bytes.
     assert 16 * pages - held == 14

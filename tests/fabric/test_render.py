@@ -1,4 +1,4 @@
-"""The report that a person reads, from a report made by hand with every line."""
+"""The report in a terminal, of a report made by hand that has every line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Analyses show themselves: at a prompt as the command prints them, in a notebook as tables."""
+"""Analyses print the command's output at a prompt, and show tables in a notebook."""
 
 from __future__ import annotations
 

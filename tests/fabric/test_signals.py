@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does: a report, a log, and 128 and the number."""
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: report, log, and status 128 + number."""
 
 from __future__ import annotations
 

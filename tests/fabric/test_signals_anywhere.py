@@ -67,7 +67,7 @@ def signalled(name: str, number: int, seconds: float, folder: Path) -> str:
             printed, told = process.communicate(timeout=_LONGEST_SECONDS)
             trouble = _wrong(process.returncode, number, printed, told)
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGABRT)  # it tells where its threads are
+            process.send_signal(signal.SIGABRT)  # its traceback names where each thread is
             trouble = f"does not end: {process.communicate()[1][-5000:]}"
         until = time.monotonic() + _LONGEST_SECONDS
         while (left := _left(process.pid)) and time.monotonic() < until and not trouble:
@@ -81,7 +81,7 @@ def signalled(name: str, number: int, seconds: float, folder: Path) -> str:
 
 def _wrong(status: int, number: int, printed: str, told: str) -> str:
     if told.rstrip().endswith("KeyboardInterrupt") and str(_ROOT / "fabric") not in told:
-        return ""  # Python's own start, before it executes anything of ours
+        return ""  # raised while Python starts, before it runs the fabric
     if status not in (-number, 128 + number, 0):
         return f"status {status}: {told[-500:]}"
     if "Traceback" in told and status != -number:
@@ -123,6 +123,6 @@ def tried(tries: int, seed: int) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    for each in _SIGNALS:  # commands under nohup would rightly ignore some
+    for each in _SIGNALS:  # nohup ignores SIGHUP
         signal.signal(each, signal.SIG_DFL)
     tried(int(sys.argv[1]), int(sys.argv[2]))

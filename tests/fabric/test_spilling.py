@@ -1,4 +1,4 @@
-"""Spilling: what of a buffer finds no room on chip goes to off-chip memory and comes back."""
+"""Tiles of a buffer without room on chip are written to off-chip memory and read back."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_values_are_those_without_spilling(reading: Streamify) -> None:
         on_chip = OnChipDescription(capacity_bytes=tiles * 2048, page_bytes=512, spill=True)
         report = simulate(copies(on_chip, reading))
         assert (report.status, report.on_chip_peak_bytes or 0) <= ("completed", tiles * 2048)
-        # Two buffers of 8 tiles leave two to the loads and stores.
+        # Two buffers of 8 tiles; two tiles of room are left to the loads and stores.
         assert report.spilled_bytes == 2048 * (16 - (tiles - 2))
         assert report.outputs is not None
         for name, values in plain.outputs.items():

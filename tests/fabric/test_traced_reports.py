@@ -1,4 +1,4 @@
-"""From a report to its trace: in the user's folder, or in one that goes with the report."""
+"""Traces of reports: in the user's folder, or in a temporary one deleted with the report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.chdir(here)
     yield folder
-    # Where the tests may write anywhere, too.
+    # As root, the tests could write into ``here`` in spite of its mode.
     assert not list(here.iterdir())
 
 

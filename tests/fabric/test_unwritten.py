@@ -49,7 +49,7 @@ def _command(
 
     ran: subprocess.CompletedProcess[str] = subprocess.run(
         [sys.executable, "-m", "fabric", *map(str, arguments)],
-        # Python writes as much of a compiled module as fits, and reads it next time.
+        # Python would write a truncated compiled module, and read it in the next run.
         env=os.environ | {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=files.get("stdout", subprocess.PIPE),  # type: ignore[call-overload]
         stderr=subprocess.PIPE,
@@ -98,7 +98,7 @@ class TestRuns:
         warning, *others = report.warnings
         reason = f"could not be written: {_NO_SPACE}"
         assert re.fullmatch(rf"trace {trace.folder}: (segment|snapshot) \d+ {reason}", warning)
-        # Whether there is room for the log depends on when the disk was full.
+        # The moment at which the disk was full decides whether the log has room.
         assert all(other.endswith(reason) for other in others)
         assert trace.rows("SELECT count(*) FROM units") == [(3,)]
         assert told == list(report.unwritten) == list(report.warnings)
@@ -120,7 +120,7 @@ class TestRuns:
         self, largest: int, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
-        # A segment of many different waits is large, however often rows are written.
+        # A segment is large if its waits differ, however often rows are written.
         program = [_PROGRAM]
         if "trace" in what:
             program = [str(_ROOT / "programs" / "simplified_moe.py"), "-p", "tokens=1000"]
@@ -212,7 +212,7 @@ class TestStandardOutput:
             ran = _command(*given, stdout=full)
 
         assert (status or 4) == ran.returncode
-        # The library that prints the help does not say where to.
+        # The library that prints the help names no file.
         assert re.search(f"^fabric: (standard output: )?{_NO_SPACE}$", ran.stderr, re.MULTILINE)
         assert not re.search("Traceback|Exception ignored", ran.stderr)
 
@@ -220,7 +220,7 @@ class TestStandardOutput:
         self, status: int, arguments: tuple[str, ...], run: Path, tmp_path: Path
     ) -> None:
         if arguments == ("--help",):
-            status = 1  # says the library that prints it
+            status = 1  # the status of the library that prints the help
         given = [each.replace("{run}", str(run)) for each in arguments]
         given = [each.replace("{logs}", str(tmp_path / "logs")) for each in given]
         reader, writer = os.pipe()

@@ -1,4 +1,4 @@
-"""Random layouts, and what a stream laid out so carries: by loops in Python, not by ours."""
+"""Random layouts, and the tiles of streams with them, computed by loops in Python."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fabric import Layout
 
 @st.composite
 def layouts(draw: st.DrawFn, most_rank: int = 3, most_loops: int = 4) -> Layout:
-    """Draw a layout: split loops, loops read again, uneven steps, a start, a tensor not used up."""
+    """Draw a layout with split, repeated and uneven loops, a start, and unused parts."""
     rank = draw(st.integers(1, most_rank))
     tile = [draw(st.sampled_from((1, 1, 2, 3))) for _ in range(rank)]
     end = list(tile)
     loops: list[tuple[int, int, int | None]] = []
-    # From the inside out: a step mostly goes on where the loops inside of it on its dimension end.
+    # From the innermost loop out: a step usually begins where the inner loops of its dimension end.
     for _ in range(draw(st.integers(0, most_loops))):
         trips = draw(st.sampled_from((1, 2, 2, 3)))
         dim = draw(st.sampled_from((*range(rank), *range(rank), None)))
@@ -42,7 +42,7 @@ def layouts(draw: st.DrawFn, most_rank: int = 3, most_loops: int = 4) -> Layout:
 
 
 def places(layout: Layout) -> list[tuple[int, ...]]:
-    """Return the first element of each tile, walked loop by loop."""
+    """Return the first element of each tile, loop by loop."""
     found = []
     for round_ in itertools.product(*map(range, layout.trips)):
         place = list(layout.start)
@@ -54,7 +54,7 @@ def places(layout: Layout) -> list[tuple[int, ...]]:
 
 
 def streamed(x: NDArray[Any], layout: Layout) -> list[NDArray[Any]]:
-    """Return the tiles of ``x``, as they are, in the order of ``layout``."""
+    """Return the tiles of ``x`` in the order of ``layout``."""
     assert x.shape == layout.shape
     return [
         x[tuple(slice(at, at + size) for at, size in zip(place, layout.tile, strict=True))]

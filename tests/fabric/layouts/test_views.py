@@ -94,7 +94,8 @@ class TestReshaped:
         before = streamed(x, layout)
         found = reshaped(layout, shape)
         if found is None:
-            # No tile is a box of the other shape, or loops carry where none begins.
+            # Tiles are not boxes of the other shape, or a loop crosses a boundary of its
+            # dimensions.
             event = expressible(x.reshape(shape), before)
             assume(event)
             self.assert_no_layout(x.reshape(shape), before)

@@ -1,4 +1,4 @@
-"""Random determinate networks, with everything that a unit can do to a channel."""
+"""Random determinate networks, with every operation of a unit on a channel."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def _step(ports: Ports, step: str, start: int) -> bool:
 
 
 async def _busy(ports: Ports, source: Source, cycles: int) -> bool:
-    """Receive what the unit is busy with until ``cycles`` after its arrival; False at the end."""
+    """Receive an element and be busy until ``cycles`` after its arrival; False at the end."""
     arrivals = ports.arrivals()
     if not await arrivals.show(source):
         return False
@@ -125,7 +125,7 @@ def of_steps(draw: st.DrawFn) -> Network:
         for _ in range(draw(st.integers(1, 2))):
             streams += _source(draw)
         for loop in loops:
-            # What goes round begins with what the unit sends before it receives.
+            # The loop begins with the element that the unit sends before it receives.
             first = ("s0", *draw(st.permutations(["r0", "r1", *_spread(draw, 1)])))
             inner, outer = Steps(first, draw(st.integers(1, 4)), (1, 1))(streams.pop(), loop)
             loop.connect(Steps(_steps(draw, 1, 1), None, (1,))(inner)[0])
@@ -155,7 +155,7 @@ def _between(draw: st.DrawFn, streams: list[Stream]) -> tuple[Stream, ...]:
         source = taken()
         return Parallelize(2, source.rank, switch_cycles=draw(st.integers(0, 3)))(source)
     if kind == 2:
-        # Read twice: the graph gets a Broadcast.
+        # Two readers: the graph gets a Broadcast.
         source = taken()
         return (source, source)
     inputs = [taken() for _ in range(draw(st.integers(1, min(2, len(streams)))))]
@@ -165,7 +165,7 @@ def _between(draw: st.DrawFn, streams: list[Stream]) -> tuple[Stream, ...]:
 
 
 def _steps(draw: st.DrawFn, inputs: int, outputs: int) -> tuple[str, ...]:
-    """Return a round in which each port is used; what belongs together stays in its order."""
+    """Return a round in which each port is used; the steps of one port keep their order."""
     groups: list[list[str]] = []
     for count, ways in ((inputs, _READS), (outputs, _WRITES)):
         for port in range(count):
@@ -188,13 +188,13 @@ def _shuffled(draw: st.DrawFn, groups: list[list[str]]) -> Iterator[str]:
 
 @st.composite
 def of_scripts(draw: st.DrawFn) -> Network:
-    """Return one of the networks in which deadlocks are looked for."""
+    """Return one of the networks of the tests of deadlocks."""
     return _with_hops(draw, draw(test_random.networks(merging=False)).program)
 
 
 @st.composite
 def of_operators(draw: st.DrawFn) -> Network:
-    """Return a network of up to a dozen shipped operators, bare stops in its streams."""
+    """Return a network of up to a dozen shipped operators, with bare stops in its streams."""
     made = _Determinate(Choices(draw(st.binary(min_size=150, max_size=150))), functional=False,
                         operators=draw(st.integers(7, 12)))  # fmt: skip
     return _with_hops(draw, made.program, tuple(seen for seen, _, _ in made.ends))
@@ -202,7 +202,7 @@ def of_operators(draw: st.DrawFn) -> Network:
 
 class _Determinate(Random):
     def _route(self, of: Meant) -> Iterator[Meant]:
-        """Partition, work on every part, and put together again, one part at a time."""
+        """Partition, double every part, and reassemble, one part at a time."""
         choices = self._choices
         rank = choices.below(of.dims)
         steered = of.dims - rank

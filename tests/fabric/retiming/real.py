@@ -23,7 +23,7 @@ class Run(NamedTuple):
     blocked: tuple[tuple[int, frozenset[int], bool], ...] = ()
 
     def like(self, other: Run) -> bool:
-        """Whether another one ended alike, which may tell less of what a unit waits for."""
+        """Return whether ``other`` ended in the same way; it may name fewer channels of a wait."""
         return self[:2] == other[:2] and all(
             (unit, full) == (same, its) and channels >= fewer
             for (unit, channels, full), (same, fewer, its) in zip(
@@ -88,7 +88,7 @@ def timed(retimer: Retimer, depths: Sequence[int]) -> Run:
         assert retimed.passed is None
         blocked = [(each.unit, frozenset({each.channel}), each.full) for each in retimed.blocked]
         return Run(None, (), tuple(blocked))
-    # A unit has an event at least: its end.
+    # A unit has at least one event, its end.
     return Run(retimed.cycles, tuple(retimer.clocks[retimer.record.first[1:] - 1].tolist()))
 
 

@@ -1,4 +1,4 @@
-"""Which channels are to blame, against all depths of small networks."""
+"""Compares the channels that delay a run with all depths of small networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random networks: their records under other depths, and runs under them, cycle for cycle."""
+"""Compares re-timed records of random networks with runs, cycle for cycle."""
 
 from __future__ import annotations
 

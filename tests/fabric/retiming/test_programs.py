@@ -1,4 +1,4 @@
-"""Shipped programs: their records, timed again, and their runs, cycle for cycle."""
+"""Compares re-timed records of shipped programs with runs, cycle for cycle."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_retiming_under_other_depths_equals_runs(name: str, recorded_depth: int)
         ran = run(program, depths, compiles=True)
         assert ran.like(timed(retimer, depths_of(record, depths)))
         endings.add(ran.cycles)
-    # All the same, and nothing was compared.
+    # With equal cycles for all depths, the loop would have compared nothing.
     assert len(endings) > 1 or name in {"breadth_first_search", "own_operator"}
 
 

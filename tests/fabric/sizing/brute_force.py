@@ -76,7 +76,7 @@ def cases(how_many: int, first: int = 0) -> Iterator[Case]:
 
 
 def least_cost(problem: Problem, keeps: Callable[[Depths], bool]) -> int | None:
-    # All cheaper ones are tried.
+    # All cheaper depths are tried first.
     ranges = [range(variable.least, variable.most + 1) for variable in problem.variables]
     by_number = [
         np.array([problem.cost_at(number, depth) for depth in its])

@@ -8,8 +8,9 @@ from tests.fabric.sizing.networks import Network
 def cycles_of(  # noqa: C901 - all rules in one place
     network: Network, depths: Sequence[int]
 ) -> int | None:
-    # An element is visible a cycle after it was sent, a slot usable a cycle after its element was
-    # received. Elements left when a unit ends are received then, or when they are visible.
+    # An element is visible a cycle after it was sent. Its slot is free a cycle after it was
+    # received. Elements left when a unit ends are received in this cycle, or when they become
+    # visible.
     ends = network.shape.ends
     clocks = [0] * len(network.steps)
     place = [0] * len(network.steps)

@@ -14,7 +14,7 @@ Step = tuple[str, int]
 
 _BYTE = np.dtype(np.uint8)
 
-ROUNDS = 6  # at most, of a unit
+ROUNDS = 6  # of a unit
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Network:
 def shape(random: Random) -> Shape:
     units = random.randint(2, 6)
     channels = random.randint(max(2, units - 1), 7)
-    # A chain or a tree first, then further channels between any two units, some backwards.
+    # First a chain or a tree, then further channels between any two units, some of them backwards.
     ends = [(random.randint(max(0, unit - 2), unit - 1), unit) for unit in range(1, units)]
     initial = [0] * len(ends)
     while len(ends) < channels:
@@ -91,7 +91,8 @@ def network(random: Random, its: Shape) -> Network:
         steps[unit] += round_
         waiting += range(its.units)
     for unit in range(its.units):
-        # Units outside of loops may wait for the end; the other units leave elements over.
+        # Units outside of loops may wait for the end of their inputs; other units leave elements
+        # over.
         if not its.loops(unit) and random.random() < 0.5:
             steps[unit] += [("e", number) for number in its.inputs(unit)]
     return Network(its, tuple(map(tuple, steps)))

@@ -50,7 +50,7 @@ def compare(every: Iterable[Case], goal: Goal) -> None:
     hard = [(best, cost) for bound, best, cost in costs if bound < best]
     average = mean(cost / best - 1 for _, best, cost in costs)
     assert average <= FURTHER
-    # Cases whose lower bounds are enough say nothing about the search.
+    # Cases decided by their lower bounds do not test the search.
     assert len(hard) >= len(costs) // 10
 
 

@@ -66,8 +66,8 @@ def test_high_water_of_shared_depths_is_the_fullest() -> None:
 
 
 def test_high_water_counts_credits_in_the_order_of_elements() -> None:
-    # The first is visible in cycle 100 as requested, the second in cycle 2. The third,
-    # sent in cycle 10, needs a further slot: credits are spent in the order of elements.
+    # The first element is visible in cycle 100, as requested, and the second in cycle 2. The third,
+    # sent in cycle 10, needs a further slot, because credits are spent in the order of elements.
     channel = RecordedChannel(0, "source.0 -> reader.0", "reader.0", 0, 1, "tile", 9, 1, 1, 3, 1)
     events = [(e.AT, 100), (e.SEND, 0), (e.SEND, 1), (e.SEND, 9), (e.FINISH, 0), (e.FINISH, 0)]
     record = Record(

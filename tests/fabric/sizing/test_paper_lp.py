@@ -30,7 +30,7 @@ def pipelines(draw: st.DrawFn) -> Program:
     kernels = draw(st.integers(2, 6))
     pairs = [(source, target) for target in range(1, kernels) for source in range(target)]
     chosen = set(draw(st.lists(st.sampled_from(pairs), unique=True)))
-    # Every kernel but the first is fed by one at least.
+    # Every kernel except the first has at least one input.
     chosen |= {(target - 1, target) for target in range(1, kernels)}
     streams: dict[tuple[int, int], Stream] = {}
     with Program("pipeline") as program:
@@ -50,7 +50,7 @@ def pipelines(draw: st.DrawFn) -> Program:
 @examples(quick=12, deep=100)
 @given(pipelines(), st.booleans())
 def test_paper_lp_depths_of_pipelines_delay_nothing(program: Program, conservative: bool) -> None:
-    # With normal intervals; with conservative ones they complete.
+    # Depths with normal intervals delay nothing; depths with conservative intervals only complete.
     record = of(program)
     problem = problem_of(record)
     found = cycles(problem, paper_lp(problem, conservative=conservative))
@@ -61,10 +61,10 @@ def test_paper_lp_depths_of_pipelines_delay_nothing(program: Program, conservati
 
 
 def test_paper_lp_depths_of_three_kernels_are_the_formulas() -> None:
-    # Normal: tokens of the source are visible from cycle 1 to 20, the stage takes 9 until then,
-    # 11 are left and 2 are in the credit loop. The stage gives one in 2 cycles from 1 to 39
-    # after it started, the reader takes 7: 13 are left and 1 is in the loop. Conservative: none
-    # waits, one is in the loop.
+    # Normal: 20 tokens of the source become visible in cycles 1 to 20. The stage has taken 9 of
+    # them by then, so 11 are left, and 2 are in the credit loop. The stage sends one token every 2
+    # cycles, from 1 to 39 cycles after it started. The reader has taken 7 by then, so 13 are left,
+    # and 1 is in the loop. Conservative: no token waits, and 1 is in the loop.
     with Program("three") as program:
         (first,) = Stage(20, name="source")()
         (second,) = Stage(20, work_cycles=(2,), name="stage")(first)

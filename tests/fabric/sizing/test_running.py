@@ -39,7 +39,7 @@ def test_deadlock_of_a_recorded_run_is_explained() -> None:
     assert caught.value.explained.cycle == caught.value.state.stopped_cycle
     (loop,) = caught.value.explained.loops
     assert "pack_5 has 3 of the 16 elements that make its output 1" in loop.cause
-    # Shapes say how many elements one input has.
+    # Shapes give the elements of one input, and this run has two.
     assert {each.expected for each in loop.channels} == {"unknown"}
 
 

@@ -10,7 +10,7 @@ SAME = Goal.parse("same-cycles")
 
 
 def late(elements: int, relays: int, relayed_bytes: int) -> Case:
-    # Elements can wait in front of any relay, or of the sink.
+    # Elements can wait in front of any relay or in front of the sink.
     units = relays + 2
     element_bytes = (*[relayed_bytes] * relays, 64)
     ends = tuple((unit, unit + 1) for unit in range(units - 1))

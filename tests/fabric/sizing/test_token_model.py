@@ -42,7 +42,7 @@ def test_start_delays_are_those_of_figure_8f(first: int, second: int) -> None:
 def test_max_tokens_is_the_counted_number(
     tokens: int, later: int, delay: int, source: Fraction, target: Fraction
 ) -> None:
-    # A token is gone when the target has had its interval for it.
+    # A token is gone one interval of the target after the target took it.
     started = delay + later
     given_at = [delay + number * source for number in range(tokens)]
     gone_at = [started + (number + 1) * target for number in range(tokens)]

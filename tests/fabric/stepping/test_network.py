@@ -56,7 +56,8 @@ def test_element_on_its_way_over_links_is_not_visible() -> None:
         assert [each.sent_cycle for each in run.held("b.0")] == [0, 0, 0]
         assert [each.visible_cycle for each in run.held("b.0")] == [None] * 3
         run.until(cycle=12)
-        # The first is through its links at 8 and seen at 10; then b works for 100 cycles.
+        # The first element leaves the links in cycle 8 and is taken in cycle 10; then b works for
+        # 100 cycles.
         assert [each.visible_cycle for each in run.held("b.0")] == [None, None]
         run.until(cycle=30)
         assert [each.visible_cycle for each in run.held("b.0")] == [18, 26]

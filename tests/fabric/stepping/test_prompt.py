@@ -1,4 +1,4 @@
-"""``run --break-at``: a prompt for people, and commands for scripts."""
+"""``run --break-at``: a prompt at a terminal, and commands from a pipe."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_failed_and_stuck_runs_keep_their_status(capsys: pytest.CaptureFixture[s
     status, out, _ = ask("where\n", capsys, "900", "-p", "fault=raises")
     assert status == 1
     assert "small is held at cycle 31, its end" in out
-    # Where lines are wrapped depends on the folder that the message names.
+    # The length of the folder in the message decides where its lines wrap.
     assert "ValueError: odd" in " ".join(out.split())
     status, out, _ = ask("unit relay_1\n", capsys, "900", "-p", "fault=stuck")
     assert status == 3

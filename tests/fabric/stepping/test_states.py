@@ -77,7 +77,7 @@ def check(
     hops: Mapping[str, Hop],
     cycles: int,
 ) -> None:
-    """Record ``wired``, and hold it in some cycles, its last one and later ones among them."""
+    """Compare the trace of ``wired`` with a held run in several cycles, up to beyond the end."""
     report, trace = record(wired, folder, depths=depths, hops=hops)
     last = trace.cycles
     chosen = sorted(
@@ -94,7 +94,7 @@ def check(
         assert run.state == states[last]
     assert told(again) == told(report)
     machine = run._stepper.machine
-    # Of several streams whose ends they wait for they see those that come when all have come.
+    # Units that wait for the ends of several streams see these ends only when the last stream ends.
     draining = {unit.index for unit in machine.units if unit.drains and not unit.finished}
     for cycle, state in states.items():
         compare(state, state_in(trace, None if cycle == last else cycle), cycle, draining)
@@ -123,27 +123,27 @@ def _told(unit: UnitState, state: RunState, recorded: UnitState) -> UnitState:
     wait, other = unit.wait, recorded.wait
     if wait is not None and other is not None:
         unit = structs.replace(unit, wait=_same_wait(wait, other, unit, state))
-    # Of units that are stuck a recording has it before.
+    # The trace has the FLOPs of a waiting unit earlier than the held run.
     assert unit.flops == recorded.flops or unit.flops is None
     return structs.replace(unit, flops=recorded.flops)
 
 
 def _same_wait(wait: WaitState, recorded: WaitState, unit: UnitState, state: RunState) -> WaitState:
-    """Return ``recorded`` where it says the same of a wait for whichever stream comes first."""
+    """Return ``recorded`` if both are waits for the first element of several streams."""
     several = wait.any_of or recorded.any_of or recorded.operation is Operation.REACH
     if not several or wait.since_cycle != recorded.since_cycle:
         return wait
     if wait.operation is Operation.CAPACITY:
         return recorded
     assert wait.operation is Operation.RECEIVE
-    # Of several, the one that came first, in the end; at the end those that were empty.
+    # The trace names the channel that was first, or at the end of the run the empty ones.
     assert set(recorded.channels) <= set(wait.channels)
     assert all(state.channels[each].consumer == unit.number for each in wait.channels)
     return recorded
 
 
 def _recorded(channel: ChannelState, recorded: ChannelState) -> ChannelState:
-    """Return ``channel`` without what the trace has not recorded: when its stream ended."""
+    """Return ``channel`` without its stream's last cycle if the trace does not have it."""
     if recorded.closed_cycle is None:
         return structs.replace(channel, closed_cycle=None)
     return channel

@@ -43,7 +43,7 @@ def run(study: Study) -> StudyResult:
 
 
 def studied(again: Space | None = None) -> StudyResult:
-    # Two designs are equal.
+    # Two of the designs are the same.
     space = grid(rows=[8, 16, 32, 96], flops_per_cycle=[16, 4096])
     space += grid(rows=[8], flops_per_cycle=[4096])
     study = Study(program=PROGRAM, space=space, minimize=METRICS, again=again or Space(((),)))

@@ -28,7 +28,7 @@ PROGRAM = Path(__file__).parent / "program_of_ends.py"
 @pytest.fixture(scope="module", autouse=True)
 def _loops() -> Iterator[None]:
     yield
-    # Asked for its type: a weak reference to what is gone answers nothing else.
+    # ``isinstance`` raises an error for a weak proxy of a deleted object; ``type`` does not.
     loops = [each for each in gc.get_objects() if issubclass(type(each), asyncio.BaseEventLoop)]
     for loop in loops:
         if not loop.is_running():

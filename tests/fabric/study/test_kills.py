@@ -67,7 +67,8 @@ def test_killed_study_keeps_its_points_and_resumes(tmp_path: Path) -> None:
         now = _kept(tmp_path)
         assert not kept & set(ran)
         assert kept <= now <= kept | set(ran)
-        # Two workers lose at most the points under way and the points being written.
+        # Two workers lose at most the points that are running and the points that are being
+        # written.
         assert len(ran) - len(now - kept) <= 4
         kept = now
     process = _started(tmp_path)

@@ -37,7 +37,7 @@ AXES: Final[dict[str, tuple[Scalar, ...]]] = {
     "trouble": ("no", "no ", "stuck", "refused"),
 }
 
-# The exact statistics of sorted sequences, by their definitions.
+# Statistics of sorted sequences, computed exactly by their definitions.
 DEFINED: Final[dict[str, Callable[[Sequence[Fraction]], Fraction]]] = {
     "mean": lambda values: sum(values, Fraction()) / len(values),
     "worst": lambda values: values[-1],

@@ -81,7 +81,7 @@ def test_stopped_search_resumes_with_the_same_points(method: Method, tmp_path: P
     url = file_url(tmp_path / "study.db")
     began = _searched(study, Search(method, 16), url)
     first = _drawn(began, 11)
-    assert began.ask() is not None  # and is stopped with this point under way
+    assert began.ask() is not None  # the study is stopped while this point runs
     ended = _searched(study, Search(method, 16), url)
     assert first + _drawn(ended) == whole
     assert ended.resumed == 11

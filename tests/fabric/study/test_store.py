@@ -110,7 +110,7 @@ def test_larger_space_runs_only_new_points(url: str) -> None:
     _worked(small, Store(small, url))
     large = _study(space=grid(rows=(8, 24), times=(1, 2)), minimize=(), fixed={})
     _, ran = _worked(large, Store(large, url))
-    assert ran == [0, 1, 2, 3]  # times was not stated before: another identity
+    assert ran == [0, 1, 2, 3]  # the small study did not state times, so its identity differs
     larger = _study(space=grid(times=(1, 2), rows=(48, 8, 24)), minimize=())
     session, ran = _worked(larger, Store(larger, url))
     assert [larger.space[index]["rows"] for index in ran] == [48, 48]
@@ -287,7 +287,7 @@ def test_full_disk_ends_the_command_and_keeps_the_storage(tmp_path: Path, url: s
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
-    # Python would write a part of a compiled module, and read it next time.
+    # Otherwise Python would write a truncated compiled module, and read it in the next run.
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         command,

@@ -39,7 +39,7 @@ def browsing() -> Iterator[Browser]:
 
 
 class Opened:
-    """A file in a browser, and the troubles that it had: messages, errors, requests for others."""
+    """A file in a browser, with its troubles: console messages, errors, requests to hosts."""
 
     def __init__(self, browser: Browser, file: Path, **settings: Any) -> None:
         self.troubles: Final[list[str]] = []
@@ -91,7 +91,7 @@ class Shown(Opened):
         return [self.data["units"]["name"][unit] for unit in self.data["units"]["ranked"]]
 
     def point(self, unit: str, cycle: float) -> tuple[float, float]:
-        """Search the unit, so that it has a row of its own, and return a place in it."""
+        """Search for the unit, which gives it its own row, and return a point in this row."""
         self.page.fill("#search", unit)
         self.settle()
         units = self.data["units"]

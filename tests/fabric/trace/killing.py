@@ -38,8 +38,7 @@ def _die() -> None:
 
 
 def _run(program: Program, folder: Path) -> None:
-    # Many segments and snapshots, in the middle of what operators do: a short run stands for a
-    # long one.
+    # Small limits make a short run write many segments and snapshots, as a long run does.
     for module, name, value in (
         (log, "ROWS", _ROWS), (spool, "_SECONDS", _SECONDS),
         (recorder, "_SNAPSHOT_SECONDS", _SECONDS), (recorder, "_SHARE", 2),
@@ -102,7 +101,7 @@ def main(folder: Path, kills: int, seed: int, file: str, parameters: list[str]) 
     program = load_program(file, parameters, Hardware()).program
     operations, files, seconds = _whole(program, folder / "whole")
     for number in range(kills):
-        # How much there is differs from run to run, and what is drawn must not.
+        # The numbers of operations and files differ between runs; the drawn numbers must not.
         by = ("operation", "file", "time")[number % 3]
         progress = drawn.random()
         step = int(progress * operations) if by == "operation" else -1
@@ -120,7 +119,7 @@ def main(folder: Path, kills: int, seed: int, file: str, parameters: list[str]) 
             _run(program, kept)
 
         ended = _forked(run)
-        # Threads may leave a run fewer files, or less time, than the whole one had.
+        # Because of threads, a run may have fewer files or less time than the whole run had.
         how = "ended" if ended == 0 else signal.Signals(os.WTERMSIG(ended)).name
         assert how in ("SIGKILL", "SIGPROF", "ended"), ended
         print(number, by, how, flush=True)  # noqa: T201

@@ -133,7 +133,8 @@ def replay(
         if cycle in cycles:
             waits = [each.get(cycle) for each in waiting]
             yield cycle, _state(heard, end, request_bytes, cycle, counted, by_channel, waits)
-        # A cycle is work where nobody waits, and a wait counts as a whole when it is over.
+        # A unit works in a cycle if it does not wait. A wait is counted in the cycle in which it
+        # ends.
         for unit, its in zip(end.units, waiting, strict=True):
             over = its.get(cycle)
             if over is None and cycle < unit.cycle:

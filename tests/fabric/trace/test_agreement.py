@@ -93,7 +93,7 @@ def told(
     parent = tmp_path_factory.mktemp("run")
     (parent / "report.txt").write_text("", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        # As to a file, with nothing cut.
+        # Without COLUMNS the output is not cut, as in a file.
         patch.delenv("COLUMNS", raising=False)
         states = _states_at_end(patch)
         if run.program in CASES:
@@ -123,7 +123,7 @@ def test_figures_of_all_views_agree(told: Told) -> None:
 
 
 def test_state_of_a_trace_is_that_of_the_machine(told: Told) -> None:
-    # Not recorded is when streams were ended that no unit waits for: there the state says None.
+    # The trace does not record the end of a stream for which no unit waits; its state has None.
     run, _, at_end, recorded = told
     if run.ends == "killed":
         return
@@ -196,12 +196,12 @@ def _run_program(run: Run, parent: Path, patch: pytest.MonkeyPatch) -> None:
         arguments += ["-p", each]
     if run.ends in _STOPS:
         _STOPS[run.ends](patch)
-    # Who hands over the burst at which a run is killed is the schedule's.
+    # The schedule decides which unit submits the burst at which the run is killed.
     with schedule("natural") if run.ends == "killed" else nullcontext():
         text = _told(*arguments, *run.options)
     (parent / "report.txt").write_text(text, encoding="utf-8")
     if run.ends == "killed":
-        # What a run writes at its end is not there.
+        # A killed run has not written the files of its end.
         (parent / "report.txt").write_text("", encoding="utf-8")
         for file in parent.glob("*/*.json"):
             file.unlink()
@@ -257,7 +257,7 @@ def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: in
             act()
         submit(memory, *arguments)
 
-    patch.setattr(region, "FlatMemory", None)  # Otherwise the loop submits bursts itself
+    patch.setattr(region, "FlatMemory", None)  # otherwise the compiled loop submits bursts itself
     patch.setattr(LoggedOffChip, "submit", submitted)
 
 

@@ -165,7 +165,7 @@ def test_file_of_another_kind_is_refused_or_left_out(
 ) -> None:
     source = runs[name]
     files = sorted(each.relative_to(source) for each in (source / "trace").iterdir())
-    # Every kind in the place of some files, and every file: of another kind than its neighbours.
+    # Together, the cases replace files by every kind; the deep profile replaces every file.
     step = of_profile(quick=len(_KINDS), deep=1)
     for number, file in enumerate(files[list(_KINDS).index(kind) % step :: step]):
         run = tmp_path / str(number)

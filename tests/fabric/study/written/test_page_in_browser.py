@@ -68,7 +68,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
 def test_study_page_has_the_answer_and_all_points(name: str, opened: Any) -> None:
     result = RESULTS[name]()
     shown = opened(result)
-    if name != "hostile":  # browsers fold spaces
+    if name != "hostile":  # browsers collapse spaces
         assert shown.page.locator("#answer").inner_text() == answer(result)
     rows = shown.page.locator("#counts tbody tr")
     assert rows.count() == len(counts_table(result).rows)

@@ -58,7 +58,7 @@ def test_tick_labels_do_not_overlap(count: int, most: int) -> None:
     angle = labels[0].get_rotation()
     labels[0].set_rotation(0)
     box = labels[0].get_window_extent()
-    # A text of height h at an angle takes h / sin(angle) of the axis.
+    # A rotated text of height h takes h / sin(angle) of the axis.
     needed = box.height / math.sin(math.radians(angle)) if angle else box.width
     places = [axes.transData.transform((each.get_position()[0], 0))[0] for each in labels]
 
