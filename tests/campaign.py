@@ -30,6 +30,7 @@ from tests.operators.driving import Choices
 from tests.operators.random_programs import Random
 from tests.operators.test_random_programs import Stated
 from tests.operators.test_schedules import counted
+from tests.outcomes import without_host
 from tests.schedules import schedule
 from tests.symbolic.bounded import MEMORIES, beaten, drawn_hardware, drawn_options
 
@@ -82,7 +83,7 @@ def _on(
     with open_run(built(), mode="timing", **options) as held:
         for cycle in cycles:
             held.until(cycle=cycle)
-        reports["held"] = _told(held.finish())
+        reports["held"] = without_host(held.finish())
     reports["compiled"] = run(built(), engine="compiled")
     with TemporaryDirectory() as folder:
         for engine in ("tasks", "compiled"):
@@ -102,11 +103,7 @@ def _on(
 
 
 def _report(program: Program, **options: Any) -> Report:
-    return _told(simulate(program, **options))
-
-
-def _told(report: Report) -> Report:
-    return replace(report, wall_seconds=None, log_dir=None)
+    return without_host(simulate(program, **options))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Runs a program in both engines and compares report, text, log and state."""
+"""Runs a program in both engines and compares reports, texts, logs and states."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from fabric.runs import simulation
 from fabric.runs.execution import Execution
 from fabric.timing.compiled.region import Region
 from fabric.timing.state.run_state import RunState
-from tests.telling import told
+from tests.outcomes import outcome_of
 
 Engine = Literal["compiled", "tasks"]
 
 
-class Told(NamedTuple):
-    said: dict[str, Any]
+class EngineRun(NamedTuple):
+    outcome: dict[str, Any]
     state: RunState
     ran_ahead: bool
     compiled: int
     gave_up: bool
 
 
-def run(build: Callable[[], Program], engine: Engine, folder: Path, **settings: Any) -> Told:
+def run(build: Callable[[], Program], engine: Engine, folder: Path, **settings: Any) -> EngineRun:
     runs: list[Execution] = []
 
     def execution(*arguments: Any, **named: Any) -> Execution:
@@ -36,21 +36,21 @@ def run(build: Callable[[], Program], engine: Engine, folder: Path, **settings: 
 
     gave_up = []
     with mock.patch.object(simulation, "Execution", execution), _regions() as regions:
-        said = told(build(), folder, mode="timing", engine=engine, **settings)
+        outcome = outcome_of(build(), folder, mode="timing", engine=engine, **settings)
         gave_up = [region for region in regions if region.gave_up]
     region = runs[0].machine.region
     compiled = 0 if region is None or region.gave_up else len(region.indices)
     if engine == "tasks":
         assert region is None
-    return Told(said, runs[0].state, runs[0].machine.ran_ahead, compiled, bool(gave_up))
+    return EngineRun(outcome, runs[0].state, runs[0].machine.ran_ahead, compiled, bool(gave_up))
 
 
-def both(build: Callable[[], Program], folder: Path, **settings: Any) -> Told:
+def both(build: Callable[[], Program], folder: Path, **settings: Any) -> EngineRun:
     tasks = run(build, "tasks", folder, **settings)
     compiled = run(build, "compiled", folder, **settings)
     assert tasks.ran_ahead == compiled.ran_ahead
     assert tasks.ran_ahead or tasks.state == compiled.state
-    assert plain(tasks.said) == plain(compiled.said)
+    assert plain(tasks.outcome) == plain(compiled.outcome)
     return compiled
 
 
@@ -67,18 +67,18 @@ def _value(value: object) -> object:
     return type(value).__name__, value
 
 
-def plain(said: dict[str, Any]) -> dict[str, Any]:
-    return {name: re.sub(r"0x[0-9a-f]+", "0x", repr(each)) for name, each in said.items()}
+def plain(outcome: dict[str, Any]) -> dict[str, Any]:
+    return {name: re.sub(r"0x[0-9a-f]+", "0x", repr(value)) for name, value in outcome.items()}
 
 
 @contextmanager
 def _regions() -> Iterator[list[Region]]:
-    found: list[Region] = []
-    made = Region.__init__
+    regions: list[Region] = []
+    make = Region.__init__
 
     def keep(region: Region, *arguments: Any, **named: Any) -> None:
-        made(region, *arguments, **named)
-        found.append(region)
+        make(region, *arguments, **named)
+        regions.append(region)
 
     with mock.patch.object(Region, "__init__", keep):
-        yield found
+        yield regions

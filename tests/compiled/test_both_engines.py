@@ -135,7 +135,7 @@ class TestStuck:
         found = both(case.build, tmp_path, depths=case.given)
 
         assert found.compiled
-        assert found.said["report"].status == "deadlock"
+        assert found.outcome["report"].status == "deadlock"
 
 
 def check_program(data: bytes, folder: Path) -> None:

@@ -34,7 +34,7 @@ def test_shipped_programs_on_wires_are_equal_in_both_engines(
         found = both(lambda: shipped(name, file, **parameters), tmp_path)
 
     assert found.compiled
-    assert found.said["report"].hardware["channel"]["interval_cycles"] == 1
+    assert found.outcome["report"].hardware["channel"]["interval_cycles"] == 1
 
 
 @examples(quick=4, deep=60)

@@ -116,7 +116,7 @@ def test_shipped_placed_programs_are_equal_in_both_engines(
     assert found.compiled
     assert not found.gave_up
     # Channels that share no links count no waits for links.
-    assert found.said["report"].network.links_cycles
+    assert found.outcome["report"].network.links_cycles
 
 
 @pytest.mark.parametrize("name", spread(["pack_rows", "loop_of_2", "cut_off_sub_tensor"], 1))
@@ -128,4 +128,4 @@ def test_deadlock_reports_on_a_mesh_are_equal(name: str, tmp_path: Path) -> None
             return STUCK[name].build()
 
     found = both(build, tmp_path, depths=STUCK[name].given)
-    assert found.said["report"].status == "deadlock"
+    assert found.outcome["report"].status == "deadlock"

@@ -21,9 +21,9 @@ from tests.compiled.both import both
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers
 from tests.definitions import at_depth
 from tests.operators.driving import Emit, encode
+from tests.outcomes import LIVE, captured
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
-from tests.telling import LIVE, captured
 
 Build = Callable[[], Program]
 

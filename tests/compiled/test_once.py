@@ -202,7 +202,7 @@ def compare(wire: Wire, when: int, order: str | int, folder: Path) -> bool:
     assert sorted(again.starts) == sorted(2 * OPERATORS)
     for name, elements in tasks.seen.items():
         wanted, had = noted(elements), noted(again.seen[name])
-        if found.said["report"].status == "error":
+        if found.outcome["report"].status == "error":
             # The schedule decides how far an operator ran ahead of the error.
             wanted, had = wanted[: len(had)], had[: len(wanted)]
         assert wanted == had
@@ -263,7 +263,7 @@ def check_stopped(build: Callable[[], fab.Program], draw: random.Random, folder:
     with stopped(after, budget), schedule(draw.choice(SCHEDULES)):
         found = run(build, "compiled", folder, **drawn)
     assert tasks.ran_ahead or tasks.state == found.state
-    assert plain(tasks.said) == plain(found.said)
+    assert plain(tasks.outcome) == plain(found.outcome)
     return found.gave_up
 
 
@@ -308,7 +308,7 @@ def test_elements_that_arrive_during_other_turns_are_seen(tmp_path: Path) -> Non
     with mock.patch("fabric.timing.compiled.region._BUDGET", 30), schedule(2):
         found = both(lambda: between(0), tmp_path, **drawn)
 
-    assert found.said["report"].status == "completed"
+    assert found.outcome["report"].status == "completed"
 
 
 def test_integers_that_change_between_runs_decide_the_next_run() -> None:

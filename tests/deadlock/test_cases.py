@@ -13,8 +13,8 @@ from fabric import Report, simulate
 from fabric.analysis.deadlock.document import DeadlockReport
 from fabric.analysis.deadlock.text import LINES, report_lines
 from tests.deadlock.cases import CASES
+from tests.outcomes import outcome_under_every_schedule
 from tests.profiles import spread
-from tests.telling import told_under_every_schedule
 
 LIVELOCK_CYCLES = 10_000
 # A case for each code, and for each way in which a report shortens a list.
@@ -103,6 +103,6 @@ def test_report_in_72_columns_equals_its_golden_text(golden: Callable[[str, str]
 @pytest.mark.parametrize("name", spread(CASES, 1))
 def test_report_is_equal_under_every_schedule(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    told_under_every_schedule(
+    outcome_under_every_schedule(
         case.build, tmp_path, depths=case.given, livelock_cycles=LIVELOCK_CYCLES
     )

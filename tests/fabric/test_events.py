@@ -21,9 +21,9 @@ from tests.deadlock.cases import CASES, ring
 from tests.deadlock.parts import Script, sink, source
 from tests.docs.warm import folder_of_python
 from tests.fabric import small_program
+from tests.outcomes import LIVE, captured
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
-from tests.telling import LIVE, captured
 
 _PAGE = Path(__file__).parents[2] / "docs/pages/reference/log-events.md"
 _EVENT = re.compile(r"^\| `(\w+)` \| (info|debug|warning|error) \| (.*) \|$", re.MULTILINE)

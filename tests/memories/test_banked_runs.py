@@ -8,9 +8,9 @@ from fabric import Hardware, Program
 from fabric.graph.hardware.memory_models import BankedDescription
 from fabric.graph.loading.program_file import load_program
 from tests.compiled.both import both
+from tests.outcomes import outcome_under_every_schedule
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
-from tests.telling import told_under_every_schedule
 
 _EIGHT = BankedDescription(channels=8)
 _NARROW = BankedDescription(
@@ -42,13 +42,13 @@ class TestOneReport:
         self, name: str, parameters: dict[str, object], hbm: BankedDescription, tmp_path: Path
     ) -> None:
         found = both(lambda: _program(name, hbm, parameters), tmp_path)
-        assert "completed" == found.said["report"].status
+        assert "completed" == found.outcome["report"].status
         assert found.compiled
         assert not found.gave_up
 
     @pytest.mark.parametrize("name", [pytest.param("moe", marks=pytest.mark.deep), "swiglu"])
     def test_report_is_equal_under_every_schedule(self, name: str, tmp_path: Path) -> None:
         parameters: dict[str, object] = {"batch": 4} if name == "moe" else {}
-        told_under_every_schedule(
+        outcome_under_every_schedule(
             lambda: _program(name, _EIGHT, parameters), tmp_path, mode="timing", engine="tasks"
         )

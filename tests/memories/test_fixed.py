@@ -16,8 +16,8 @@ from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.fixed_latency import FixedMemory
 from operators import Consumer, LinearOffChipLoad, Tensor
 from tests.compiled.both import both
+from tests.outcomes import outcome_under_every_schedule
 from tests.programs.loading import PROGRAMS
-from tests.telling import told_under_every_schedule
 
 # Cycles between the last answer and the submission, rows, bytes of each.
 BURSTS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.integers(1, 700)), max_size=4)
@@ -96,7 +96,7 @@ def test_reports_are_equal_in_both_engines_and_all_schedules(name: str, tmp_path
     def build() -> Program:
         return load_program(PROGRAMS / f"{name}.py", given, hardware).program
 
-    expected = told_under_every_schedule(build, tmp_path, mode="timing", engine="tasks")
+    expected = outcome_under_every_schedule(build, tmp_path, mode="timing", engine="tasks")
     compiled = both(build, tmp_path)
     assert compiled.compiled > 0
-    assert expected["json"] == compiled.said["json"]
+    assert expected["json"] == compiled.outcome["json"]

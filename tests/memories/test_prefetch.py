@@ -20,9 +20,9 @@ from fabric.timing.engine.unit import MemoryUnit, Unit
 from fabric.timing.memories.banked import BankedMemory
 from tests.compiled.both import both
 from tests.memories.random_memories import descriptions
+from tests.outcomes import outcome_under_every_schedule
 from tests.profiles import spread
 from tests.programs.loading import PROGRAMS
-from tests.telling import told_under_every_schedule
 
 FAR = 1 << 40
 
@@ -203,7 +203,7 @@ def test_reports_are_equal_in_both_engines_and_all_schedules(
     def build() -> Program:
         return load_program(PROGRAMS / f"{name}.py", [], hardware).program
 
-    expected = told_under_every_schedule(build, tmp_path, mode="timing", engine="tasks")
+    expected = outcome_under_every_schedule(build, tmp_path, mode="timing", engine="tasks")
     compiled = both(build, tmp_path)
     assert compiled.compiled > 0
-    assert expected["json"] == compiled.said["json"]
+    assert expected["json"] == compiled.outcome["json"]

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,10 +23,7 @@ from tests.bases import Sink
 from tests.fabric import small_program
 from tests.fabric.trace.recording import program
 from tests.fabric.users import endless
-
-
-def told(report: fab.Report) -> fab.Report:
-    return replace(report, wall_seconds=None, log_dir=None)
+from tests.outcomes import without_host
 
 
 def same_end(wired: fab.Program, **settings: object) -> fab.Report:
@@ -35,7 +32,7 @@ def same_end(wired: fab.Program, **settings: object) -> fab.Report:
         found = run.until(cycle=3).step(5).finish()
         assert run.over
         assert run.finish() is found
-    assert told(found) == told(expected)
+    assert without_host(found) == without_host(expected)
     return found
 
 
@@ -203,13 +200,13 @@ def test_held_run_beside_asyncio_and_trio_takes_the_same_cycles() -> None:
 
 def test_several_runs_are_held_side_by_side() -> None:
     wired = program("simplified_moe")
-    expected = told(fab.simulate(wired))
+    expected = without_host(fab.simulate(wired))
 
     def steps(seed: int) -> fab.Report:
         with fab.open_run(wired) as run:
             for cycle in range(seed, 1_400, 101 + seed):
                 run.until(cycle=cycle)
-            return told(run.finish())
+            return without_host(run.finish())
 
     with ThreadPoolExecutor(4) as pool:
         assert all(each == expected for each in pool.map(steps, range(8)))
@@ -218,7 +215,7 @@ def test_several_runs_are_held_side_by_side() -> None:
             assert one.until(cycle=cycle).cycle == other.until(cycle=min(cycle, 60)).cycle or (
                 cycle > 60
             )
-        assert told(fab.simulate(wired)) == expected == told(one.finish())
+        assert without_host(fab.simulate(wired)) == expected == without_host(one.finish())
         assert other.finish().status == "deadlock"
 
 
@@ -245,7 +242,7 @@ def test_interrupted_run_is_held_and_finishes() -> None:
         assert 0 < run.cycle < 2_000_000
         assert run.state.cycles == run.cycle
         report = run.finish()
-    assert told(report) == told(fab.simulate(wired))
+    assert without_host(report) == without_host(fab.simulate(wired))
 
 
 def test_interrupt_ends_the_last_stretch() -> None:

@@ -3,14 +3,13 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from msgspec import structs
 
-from fabric import Hop, Program, Report, open_run
+from fabric import Hop, Program, open_run
 from fabric.analysis.trace.analysis.moment import state_in
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.messages.causes import Operation
@@ -18,6 +17,7 @@ from fabric.timing.state.run_state import ChannelState, RunState, UnitState, Wai
 from tests.deadlock.cases import CASES
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.trace.recording import program, record
+from tests.outcomes import without_host
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
 
@@ -92,7 +92,7 @@ def check(
         assert run.cycle == last
         again = run.finish()
         assert run.state == states[last]
-    assert told(again) == told(report)
+    assert without_host(again) == without_host(report)
     machine = run._stepper.machine
     # Units that wait for the ends of several streams see these ends only when the last stream ends.
     draining = {unit.index for unit in machine.units if unit.drains and not unit.finished}
@@ -100,14 +100,10 @@ def check(
         compare(state, state_in(trace, None if cycle == last else cycle), cycle, draining)
 
 
-def told(report: Report) -> Report:
-    return replace(report, wall_seconds=None, log_dir=None)
-
-
 def compare(found: RunState, expected: RunState, cycle: int, draining: set[int]) -> None:
     for unit, other in zip(found.units, expected.units, strict=True):
         if unit.number not in draining or unit.wait is None:
-            assert _told(unit, found, other) == other, f"cycle {cycle}"
+            assert _same_unit(unit, found, other) == other, f"cycle {cycle}"
     for channel, wanted in zip(found.channels, expected.channels, strict=True):
         if channel.consumer in draining:
             channel = structs.replace(channel, empty_cycles=wanted.empty_cycles)  # noqa: PLW2901
@@ -119,7 +115,7 @@ def compare(found: RunState, expected: RunState, cycle: int, draining: set[int])
     )  # fmt: skip
 
 
-def _told(unit: UnitState, state: RunState, recorded: UnitState) -> UnitState:
+def _same_unit(unit: UnitState, state: RunState, recorded: UnitState) -> UnitState:
     wait, other = unit.wait, recorded.wait
     if wait is not None and other is not None:
         unit = structs.replace(unit, wait=_same_wait(wait, other, unit, state))

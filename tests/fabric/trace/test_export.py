@@ -13,7 +13,7 @@ from fabric.analysis.trace.export import export_trace
 from fabric.analysis.trace.opened import Trace
 from fabric.messages.vocabulary import EVENTS
 from tests.fabric.trace.recording import program, record
-from tests.telling import captured
+from tests.outcomes import captured
 
 WHOLE = ["swiglu", "pack_rows"]
 

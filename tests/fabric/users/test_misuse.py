@@ -15,6 +15,7 @@ from fabric.runs.stepped import open_run
 from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.fabric.users import misuse
 from tests.fabric.users.misuse import ROWS, Misuse, Row, blamed_line
+from tests.outcomes import without_host
 from tests.profiles import of_profile
 from tests.schedules import SCHEDULES, schedule
 
@@ -23,8 +24,7 @@ def _report(row: Row, **settings: Any) -> Report:
     mode = "functional" if row.functional else "timing"
     with Program("misuse", mode=mode) as program:
         Charge()(Relay()(Misuse(row, name="wrong")(Ticks(3)())))
-    report = simulate(program, **settings)
-    return replace(report, wall_seconds=None, log_dir=None)
+    return without_host(simulate(program, **settings))
 
 
 def _message(row: Row) -> str:

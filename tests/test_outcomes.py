@@ -1,7 +1,7 @@
-"""Whatever a run has to say, every schedule says it: errors, warnings, refusals, verdicts.
+"""Errors, warnings, refusals and verdicts of a run are the same under every schedule.
 
-A case is a program and the status it ends with; a reader adds one by writing a function. Programs
-that get stuck are in ``tests/deadlock/cases.py``, and are compared in the same way there.
+A case is a function that wires a program, with the status of its run. ``tests/deadlock/cases.py``
+has the programs that deadlock, which are compared in the same way there.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tests.fabric.scripted import Charge, Relay, Ticks
 from tests.operators.driving import FLOAT, Collect, Emit, ragged, tile
 from tests.operators.test_capacity import crowd, limited
 from tests.operators.writing import wired
+from tests.outcomes import outcome_under_every_schedule
 from tests.profiles import spread
 from tests.symbolic.test_assume import routed
-from tests.telling import told_under_every_schedule
 
 CASES: dict[str, tuple[Callable[[], Program], str]] = {}
 
@@ -240,7 +240,7 @@ def other_sizes_than_promised() -> Program:
 @pytest.mark.parametrize("name", spread(CASES, 4))
 def test_every_schedule_tells_the_same(name: str, tmp_path: Path) -> None:
     build, status = CASES[name]
-    found = told_under_every_schedule(build, tmp_path, livelock_cycles=10_000)
+    found = outcome_under_every_schedule(build, tmp_path, livelock_cycles=10_000)
 
     assert status == found["report"].status
 
@@ -258,7 +258,7 @@ def test_refused_load_is_one_error_under_every_schedule(seed: int, tmp_path: Pat
             Collect([])(op.LinearOffChipLoad(np.zeros((64, 64)), (64, 64))(streams[which]))
         return program
 
-    report = told_under_every_schedule(build, tmp_path)["report"]
+    report = outcome_under_every_schedule(build, tmp_path)["report"]
     assert report.error is None or "a tile takes 8,192 bytes" in report.error["message"]
 
 
@@ -278,6 +278,6 @@ def test_mismatched_structures_are_one_error_under_every_schedule(
         (1, ragged(0), ragged(1)),
     )
     inputs = list(zip(texts, shapes, strict=True))
-    found = told_under_every_schedule(lambda: wired(operator, *inputs)[0], tmp_path)
+    found = outcome_under_every_schedule(lambda: wired(operator, *inputs)[0], tmp_path)
 
     assert "expected equal structures" in found["report"].error["message"]

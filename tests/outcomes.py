@@ -14,7 +14,7 @@ from fabric.display.terminal import plain_text
 from tests.schedules import SCHEDULES, schedule
 
 LIVE = ("heartbeat", "long_stall", "partial_deadlock")
-"""Events of how far a run has got at a moment that the schedule and the engine choose."""
+"""Events whose cycles depend on the schedule and the engine."""
 
 
 def captured(capture: LogCapture) -> list[dict[str, Any]]:
@@ -24,35 +24,32 @@ def captured(capture: LogCapture) -> list[dict[str, Any]]:
     ]
 
 
-def told(program: Program, folder: Path, **settings: Any) -> dict[str, Any]:
-    """Run ``program``; return its report, text and log without what depends on the host.
+def without_host(report: Report) -> Report:
+    return replace(report, wall_seconds=None, log_dir=None)
 
-    Live events are left out: the log does not promise them.
-    """
+
+def outcome_of(program: Program, folder: Path, **settings: Any) -> dict[str, Any]:
+    """Return the report, text and log of a run, without values of the host and live events."""
     report = simulate(program, log_dir=folder, **settings)
     assert report.log_dir is not None
     log = (Path(report.log_dir) / "events.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in log]
-    told = replace(report, wall_seconds=None, log_dir=None)
+    report = without_host(report)
     return {
-        "report": told,
-        "json": json.dumps(told.as_json(), default=str),
-        "text": _text(told),
-        "events": [each for each in events if each["event"] not in LIVE],
+        "report": report,
+        "json": json.dumps(report.as_json(), default=str),
+        "text": plain_text(report.sheet(), 120),
+        "events": [event for event in events if event["event"] not in LIVE],
     }
 
 
-def told_under_every_schedule(
+def outcome_under_every_schedule(
     build: Callable[[], Program], folder: Path, **settings: Any
 ) -> dict[str, Any]:
-    found = []
+    outcomes = []
     for order in SCHEDULES:
         with schedule(order):
-            found.append(told(build(), folder, **settings))
-    for one, other in itertools.pairwise(found):
+            outcomes.append(outcome_of(build(), folder, **settings))
+    for one, other in itertools.pairwise(outcomes):
         assert one == other
-    return found[0]
-
-
-def _text(report: Report) -> str:
-    return plain_text(report.sheet(), 120)
+    return outcomes[0]
