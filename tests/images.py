@@ -1,6 +1,6 @@
-"""The pictures in the documentation: graph, deadlock, notebook and run page, light and dark.
+"""Draws the pictures in the documentation: graph, deadlock, notebook and run page, light and dark.
 
-``python -m tests.images`` draws them again; it needs a browser.
+``python -m tests.images`` needs a browser.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROUTING: Final = "programs/data/traces/expert_routing/qwen_b64/032_012.npz"
 _UNIT: Final = "up_104"
 _CYCLE: Final = 400_000
 _NOTEBOOK: Final[FloatRect] = {"x": 0, "y": 1_020, "width": 900, "height": 1_300}
-"""The part of the tour in the picture: from its second program on."""
+"""The part of the tour that the picture shows, from its second program on."""
 
 
 def draw(folder: Path, browser: Browser) -> None:

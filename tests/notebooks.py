@@ -1,4 +1,4 @@
-"""Notebooks of the tests: executed by a kernel, and what their cells show.
+"""Executes notebooks of tests, and returns what their cells show.
 
 ``python -m tests.notebooks`` executes ``programs/tour.ipynb`` and stores its outputs.
 """

@@ -15,7 +15,7 @@ class Anything(BoolType):
 
 
 def own(kind: Kind) -> Kind:
-    """Let hardware functions of class ``kind`` be called without checks, like the fabric's own."""
+    """Make functions of class ``kind`` trusted, as if they were the package's own."""
     module = f"operators.{kind.__module__.rpartition('.')[2]}"
     sys.modules[module] = sys.modules[kind.__module__]
     kind.__module__ = module

@@ -1,8 +1,8 @@
-"""Two profiles of hypothesis: how much is tried, and whether it is new.
+"""Two profiles of hypothesis, which decide the number of examples and whether they are new.
 
-``quick``, the default, tries the same examples in every run, so that a run passes or fails for a
-reason that is in the tree. ``deep`` (``poe deep``) draws new ones: ten times the number, unless the
-property has its own. Tests and cases marked ``deep`` run there only.
+``quick``, the default, tries the same examples in every run, so only a change of the tree changes
+the result. ``deep`` (``poe deep``) draws new examples: ten times as many, unless the property
+states a number. Tests and cases marked ``deep`` run only there.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ def register() -> None:
 
 
 def examples(quick: int, deep: int | None = None) -> settings:
-    """Return settings for a property: ``quick`` examples by default, ``deep`` in the deep profile.
-
-    ``deep`` is ten times ``quick`` if it is None.
-    """
+    """Return settings for a property; ``deep`` is ten times ``quick`` if it is None."""
     return settings(max_examples=of_profile(quick, deep or _TIMES * quick))
 
 
@@ -49,9 +46,9 @@ def of_profile(quick: T, deep: T) -> T:
 
 
 def spread(values: Iterable[Any], quick: int) -> list[Any]:
-    """Return the cases of a test: ``quick`` of them, evenly spread, and the others marked deep.
+    """Return the cases of a test: ``quick`` evenly spread ones, and the rest marked deep.
 
-    A tuple among ``values`` is one case with several arguments, as it is for pytest.
+    A tuple among ``values`` is one case with several arguments, as in pytest.
     """
     every = list(values)
     few = {number * (len(every) - 1) // max(1, quick - 1) for number in range(quick)}
@@ -65,7 +62,7 @@ def spread(values: Iterable[Any], quick: int) -> list[Any]:
 
 
 def crossed(rows: Sequence[Any], columns: Sequence[Any], quick: int) -> list[ParameterSet]:
-    """Return every row with every column: all but ``quick`` columns of a row are marked deep.
+    """Return every row with every column; only ``quick`` columns of each row are not marked deep.
 
     A tuple among ``rows`` is several arguments; the column comes after them.
     """

@@ -10,7 +10,7 @@ _RESET_PEAK: Final = "5"
 
 
 def peak_bytes() -> int:
-    # getrusage also counts the peak of the process that started this one.
+    # getrusage would include the peak of the process that started this one.
     status = (_PROCESS / "status").read_text(encoding="ascii")
     (kilobytes,) = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
     return int(kilobytes) * 1024

@@ -1,7 +1,7 @@
-"""Forced schedules: the test chooses the order in which ready tasks run.
+"""Forced schedules: the test decides the order in which ready tasks run.
 
-trio shuffles the tasks of a batch on purpose. Inside ``schedule`` their order is fixed, so that a
-test can check that a report does not depend on it.
+trio shuffles the tasks of a batch. Inside ``schedule`` their order is fixed, so that a test can
+check that a report does not depend on it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fabric.timing.engine import conductor
 from tests.profiles import of_profile
 
 SCHEDULES = of_profile(quick=("reversed", 1), deep=("natural", "reversed", 1, 2, 3))
-"""Names of orders, and seeds of shuffled ones."""
+"""Names of orders, and seeds of shuffled orders."""
 
 
 class _Order:
-    """Replaces trio's source of randomness; a batch is run from its end."""
+    """Replaces trio's random generator. trio runs a batch from its end."""
 
     def __init__(self, name: str | int) -> None:
         self._name = name
@@ -58,7 +58,7 @@ class _Ready(deque[Any]):
 def schedule(name: str | int) -> Iterator[None]:
     """Run ready tasks oldest first (``natural``), ``reversed``, or in an order drawn from a seed.
 
-    That holds for the tasks of each of trio's batches, and for the units of the conductor.
+    The order applies to the tasks in each of trio's batches, and to the units of the conductor.
     """
     with (
         mock.patch.object(conductor, "deque", partial(_Ready, name)),

@@ -18,7 +18,7 @@ def _contrast_with_white(colour: str) -> float:
 
 
 def _lab(colour: str) -> tuple[float, float, float]:
-    # CIE L*a*b*, in which distances are those that people see.
+    # CIE L*a*b*, whose distances match what people perceive
     red, green, blue = _linear(colour)
     across = (
         (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505,

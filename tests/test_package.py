@@ -28,7 +28,7 @@ def _classes() -> Iterator[type]:
 def _is_frozen(kind: type) -> bool:
     if issubclass(kind, msgspec.Struct):
         return kind.__struct_config__.frozen
-    # One that is not decorated itself has its base's, which takes only the base's attributes.
+    # A class that is not decorated has its base's method, which has only the base's attributes.
     own = vars(kind).get("__dataclass_params__")
     return own.frozen if own is not None else not dataclasses.is_dataclass(kind)
 
@@ -41,7 +41,7 @@ def test_dataclasses_and_structs_are_frozen() -> None:
 
 
 def test_overrides_of_properties_are_properties() -> None:
-    # A method in the place of a property would be true, whatever it returns.
+    # A method in place of a property would always be true.
     found = [
         f"{kind.__module__}.{kind.__name__}.{name}"
         for kind in _classes()

@@ -1,7 +1,7 @@
-"""A mixture-of-experts layer in functional mode and in plain numpy, each in a process of its own.
+"""A mixture-of-experts layer in functional mode and in plain numpy, in two processes.
 
-``python -m tests.benchmarks.functional fabric|numpy MODEL BATCH`` prints processor seconds, of all
-threads, from the wiring or the first number drawn on, and the peak of the process's memory.
+``python -m tests.benchmarks.functional fabric|numpy MODEL BATCH`` prints the processor seconds of
+all threads, from the wiring or the first drawn number on, and the peak of the process's memory.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Programs in pieces beside the paper's hardware description."""
+"""Compares programs in pieces with the paper's hardware description."""

@@ -1,7 +1,8 @@
 """The memory of the paper's hardware description: the HBM2 and generic controller of Ramulator 2.0.
 
-Nothing here is shared with the fabric's own. Presets HBM2_2Gb and HBM2_2Gbps, FR-FCFS, addresses as
-row, bank, rank, column, channel, of which all are in channel 0. Source: CMU-SAFARI/ramulator2.
+It shares no code with the fabric's memory. Presets HBM2_2Gb and HBM2_2Gbps, FR-FCFS. An address has
+a row, bank, rank, column and channel; all addresses are in channel 0. Source:
+CMU-SAFARI/ramulator2.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CONSTRAINTS: dict[int, dict[str, dict[str, int]]] = {
         "WR": {"PRE": 14},
     },
 }
-"""By level: channel, pseudo channel, bank group, bank: what follows what after how many cycles."""
+"""Cycles from one command to another, by level: channel, pseudo channel, bank group, bank."""
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Entry:
 
 
 class BankedMemory:
-    """One command a cycle, for what has its row open for it first, else for reads or writes."""
+    """One command a cycle: first for requests whose row was opened, then for reads or writes."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Entry]] = {"RD": [], "WR": []}

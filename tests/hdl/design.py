@@ -1,8 +1,8 @@
-"""The paper's hardware description of a SwiGLU layer, cycle by cycle, in code of its own.
+"""An independent, cycle-by-cycle model of the paper's hardware description of a SwiGLU layer.
 
-Rules fire at most once a cycle, on what their FIFOs held at its start. A FIFO has two slots unless
-said, and takes nothing while it is full, even if it gives. A piece is its stop. Source:
-anonymous7484/step-artifact-eval, bluespec/src.
+In each cycle, a rule fires at most once, on what its FIFOs held at the start of the cycle. A FIFO
+has two slots by default, and takes nothing while it is full, even if it gives. A piece is
+represented by its stop. Source: anonymous7484/step-artifact-eval, bluespec/src.
 """
 
 from __future__ import annotations
@@ -63,10 +63,7 @@ class Fifo:
 
 
 class Design:
-    """All FIFOs and rules.
-
-    ``links`` has, by name, the FIFOs at both ends of a stream.
-    """
+    """All FIFOs and rules; ``links`` has the FIFOs at both ends of a stream, by name."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -194,7 +191,7 @@ class Design:
         return given
 
     def writer(self, source: Fifo, last: int) -> None:
-        """Write pieces up to the one with the stop ``last``."""
+        """Write pieces up to the piece with the stop ``last``."""
         requests, *_ = self.port()
         position = pieces = 0
 
@@ -226,7 +223,7 @@ class Design:
         self.rules.append(rule)
 
     def map(self, *inputs: Fifo, promoted: int = 99) -> Fifo:
-        """Take a piece of every input; stops from ``promoted`` on are one level higher."""
+        """Take a piece of every input; stops of at least ``promoted`` are one level higher."""
         out = self.fifo()
 
         def rule() -> None:
@@ -252,7 +249,7 @@ class Design:
         return out
 
     def repeat(self, source: Fifo, times: int) -> Fifo:
-        """Give each token ``times`` times, then take a cycle to drop it."""
+        """Send each token ``times`` times, and drop it in the next cycle."""
         out = self.fifo()
         count = 0
 
@@ -329,9 +326,9 @@ class Design:
 
 
 class Buffer:
-    """32 sets of 8 pieces; a token is read when it is complete, its sets are freed when left.
+    """32 sets of 8 pieces; a complete token can be read, and a set is free after its last reading.
 
-    A token begins in the set in which the one before it ended where that left but one piece there.
+    A token begins in the last set of the token before it if that set has only one piece left.
     """
 
     def __init__(
@@ -355,7 +352,7 @@ class Buffer:
         self.forgetting = False
 
     def rule(self) -> None:
-        # Decides by the state at the start of the cycle.
+        # Decisions use the state at the start of the cycle.
         if self.clock.cycle < INITIAL_CYCLES:
             return
         had_free, forgets, self.forgetting = self.next_free, self.forgetting, False
@@ -418,7 +415,7 @@ def stops_of(grid: tuple[int, ...]) -> list[int]:
 
 @dataclass
 class Sizes:
-    """The sizes of the layer in numbers; pieces have 16 x 16."""
+    """The sizes of the layer, in numbers; a piece has 16 x 16 numbers."""
 
     batch: int
     hidden: int
@@ -451,7 +448,7 @@ def swiglu(sizes: Sizes, memory: Memory) -> Design:
 
 
 class IdealMemory:
-    """Starts a request every two cycles; a read is answered in the last of 30 cycles, in order."""
+    """Starts a request every two cycles; reads are answered in order, in the last of 30 cycles."""
 
     def __init__(self) -> None:
         self.free = 0

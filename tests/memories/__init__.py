@@ -1,1 +1,1 @@
-"""Models of off-chip memory against independent ones and published measurements."""
+"""Compares models of off-chip memory with independent models and published measurements."""

@@ -19,7 +19,7 @@ from fabric.graph.hardware.memory_models import BankedDescription
 from tests.memories.commands import Command, Location, What, locations
 from tests.memories.random_memories import Script
 
-# Uses of a bus cycle, the first that applies counts; a cycle without one is idle.
+# Uses of a bus cycle. The first one that applies counts; a cycle without any is idle.
 FATES: Final = ("data", "refresh", "turnaround", "window", "conflict")
 
 _NEVER: Final = -(1 << 40)
@@ -135,7 +135,7 @@ class Channel:
     def _from(self, request: _Request, *, drains: bool) -> int:
         timing, bank = self._timing, self._bank(request)
         first = request.admitted + 1
-        # Whose row is open goes on in its turn, and beyond it.
+        # A request whose row is open continues in its own turn and after it.
         goes_on = request.active and (request.write != self._writing or drains)
         if not goes_on or self._hbm.scheduler == "first come":
             first = max(first, self._turned)
@@ -263,7 +263,7 @@ class Channel:
         if self._writing:
             writing = 100 * writes >= self._hbm.write_low_percent * entries
         else:
-            # Whole bursts: more than so many are as many more.
+            # Bursts are whole: more than x means at least floor(x) + 1.
             writing = writes > self._hbm.write_high_percent * entries // 100
         writing = writes > 0 and (reads == 0 or writing)
         if writing == self._writing:

@@ -36,7 +36,7 @@ class Command(NamedTuple):
 
 
 def commands(memory: BankedMemory, dram: DramDescription[Never]) -> list[Command]:
-    # No command goes in cycle 0: rows with it are free.
+    # No command is issued in cycle 0, so rows with cycle 0 are unused.
     kept = [row for row in map(memory.log.__getitem__, range(memory.log.size)) if row.cycle > 0]
     assert len(kept) < memory.log.size, "the log is too short"
     found = []

@@ -1,4 +1,4 @@
-"""A user's memory with counters: each burst takes the same time, and the counts are made up.
+"""A user's memory with made-up counters, in which each burst takes the same time.
 
 The use of each cycle of each bus is listed and summed, so that tests can compare sums, periods and
 shares.
@@ -90,7 +90,7 @@ class CountingMemory:
         outcomes = (requests - conflicts - (requests - conflicts) // 4, (requests - conflicts) // 4)
         sums = (requests, *outcomes, conflicts, 7 * requests, 5 * requests, 3 * requests)
         client[:] = [one + other for one, other in zip(client, sums, strict=True)]
-        # The first channel has the remainder.
+        # The remainder of a division is in the first channel.
         for channel in range(description.channels):
             share = [each // description.channels for each in (*outcomes, conflicts)]
             if channel == 0:

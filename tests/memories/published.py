@@ -18,10 +18,10 @@ Preset: TypeAlias = Literal["HBM2 1600 Mbps", "HBM2 2000 Mbps", "HBM2 2400 Mbps"
 
 Row: TypeAlias = Mapping[str, str]
 
-# The reference was measured after these cycles.
+# The reference simulator ran this many cycles before its measurement.
 WARM_UP_CYCLES: Final = 2_000
 
-# Requests in flight in a channel.
+# Requests in flight in each channel.
 OUTSTANDING: Final = 64
 
 LISTS: Final = ("stream-1", "stream-2", "stream-8", "stream-64", "stream-384", "rand64-64")
@@ -35,7 +35,7 @@ TABLES: Final = (
     "hbm3",
 )
 
-# Their streams begin elsewhere, or the end of a measurement cuts them off.
+# The streams of these rows begin elsewhere, or the end of the measurement cuts them off.
 _LONG_TILES: Final = {"131072", "3145728"}
 
 _FEW: Final = {"4", "8", "16"}
@@ -53,7 +53,7 @@ _PRESETS: Final[dict[str, Preset]] = {
     "HBM2_2400Mbps": "HBM2 2400 Mbps",
     "HBM3_6400Mbps": "HBM3 6400 Mbps",
 }
-# Interleaved with hash; the stack is the top bit of a bank group, below the row.
+# ``interleaved with hash`` for HBM3: the stack is the top bit of a bank group, below the row.
 _HBM3_MAPPING: Final = (
     "channel ^ above",
     "pseudo_channel ^ row[4:5]",
@@ -139,7 +139,7 @@ def compared(row: Row, seeds: Sequence[int] = (1,)) -> Compared:
     return Compared(float(row["bytes_per_cycle"]), measured)
 
 
-# The reference measured a longer run; here it is all whole intervals between refreshes.
+# The reference measured a longer run; this function measures whole intervals between refreshes.
 def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
     pattern, number = name.split("-")
     refresh = "allbank" if refreshes else "none"
@@ -149,7 +149,7 @@ def one_channel(name: str, *, refreshes: bool) -> tuple[Compared, Compared]:
     hbm = BankedDescription(channels=1, refreshes=refreshes)
     answers = saturated(hbm, ((address, False) for address in addresses), OUTSTANDING)
     interval = hbm.dram.refi_cycles
-    # From when the last one arrives, fewer and fewer are under way.
+    # After the last request has arrived, fewer and fewer requests are in flight.
     intervals = (int(answers.arrived.max()) - WARM_UP_CYCLES) // interval
     end = WARM_UP_CYCLES + intervals * interval
     bandwidth = answers.bytes_per_cycle(WARM_UP_CYCLES, end)
@@ -166,8 +166,8 @@ def controller_latency(answers: Answers) -> float:
     return cycles / sum(each.requests for each in counters.clients)
 
 
-# Left out: lines of an open loop that diverge in the reference (their bandwidth is that of
-# saturation), and few requests in flight: a client here takes three cycles for the next one.
+# Left out: open-loop rows that diverge in the reference, whose bandwidth is that of saturation, and
+# rows with few requests in flight, because a client here takes three cycles for the next one.
 def lines(table: str) -> list[Row]:
     return [
         row

@@ -66,10 +66,10 @@ def _organized(draw: st.DrawFn) -> dict[str, Any]:
     }
     for name in ("ccd", "rrd", "wtr"):
         cycles[f"{name}_l"] = cycles[f"{name}_s"] + draw(st.integers(0, 4))
-    # As in all chips: data written is on the bus no later than data read would be.
+    # As in all real chips, written data is not later on the bus than read data would be.
     cycles["cwl"] = min(cycles["cwl"], cycles["cl"])
     cycles["rc"] = cycles["ras"] + cycles["rp"] + draw(st.integers(0, 8))
-    # The longest that a request can take, and a refresh, are over before the next one is due.
+    # The longest request and a refresh end before the next refresh is due.
     cycles["refi"] = 400 + cycles["rfc"] + draw(st.integers(0, 400))
     return {
         "pseudo_channels": draw(st.sampled_from([1, 2])),

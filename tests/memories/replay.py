@@ -1,6 +1,6 @@
 """Clients that drive a memory without a machine: n requests in flight, a rate, or tiles.
 
-Clients act in the order of their clocks: the memory advances to the clock of a client before the
+Clients act in the order of their clocks. The memory advances to the clock of a client before the
 client submits a request.
 """
 

@@ -18,7 +18,7 @@ from tests.hdl.banks import BankedMemory
 from tests.memories.driven import answers, clients_of
 from tests.profiles import of_profile, spread
 
-# The last one is row 0 again.
+# The last row number is row 0 again.
 ROWS = (0, 1, 2, 0x3FFF, 0x4000)
 
 

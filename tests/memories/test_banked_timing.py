@@ -51,7 +51,7 @@ def _asked(address: int, requests: int) -> Asked:
 
 
 _ONE_CHANNEL = BankedDescription(channels=1, refreshes=False)
-# The first client begins while the last one still hands over, and is served before it.
+# The first client begins while the last client hands requests over, and is served first.
 _WHILE_ANOTHER: Script = [[_asked(0, 1), _asked(1 << 20, 40)], [], [_asked(0, 200)]]
 
 _horizons = st.lists(st.integers(1, 60), min_size=1, max_size=5)

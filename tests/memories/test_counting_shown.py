@@ -32,7 +32,7 @@ def counted(
     clients = (
         ClientTraffic(0, 80, 70, 4, 6, 1000, 40, 2000),
         ClientTraffic(1, 0, 0, 0, 0, 0, 0, 0),
-        # Did not wait.
+        # The unit did not wait.
         ClientTraffic(2, 9, 9, 0, 0, 0, 0, 9),
         ClientTraffic(3, 4, 1, 1, 2, 0, 6, 88),
     )

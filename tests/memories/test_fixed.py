@@ -19,7 +19,7 @@ from tests.compiled.both import both
 from tests.outcomes import outcome_under_every_schedule
 from tests.programs.loading import PROGRAMS
 
-# Cycles between the last answer and the submission, rows, bytes of each.
+# Cycles from the last answer to the submission, number of rows, bytes of a row.
 BURSTS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5), st.integers(1, 700)), max_size=4)
 
 

@@ -16,7 +16,7 @@ from fabric.timing.memories.flat import MOST_REQUESTS, REQUESTS_PER_CALL, FlatMe
 from tests.memories.driven import answers, clients_of
 from tests.profiles import examples
 
-# The bursts of each client: cycles after the last answer, requests.
+# The bursts of each client: cycles after the last answer, and requests.
 Script = list[list[tuple[int, int]]]
 
 

@@ -14,7 +14,7 @@ from tests.memories.commands import Location, locations
 FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
 NAMES = ("interleaved", "interleaved with hash", "row-bank-rank-column-channel")
 SMALL = {"channels": 4, "pseudo_channels": 2, "bank_groups": 4, "banks": 2, "row_bytes": 256}
-# Of SMALL, with requests of 64 bytes.
+# An address of SMALL, with requests of 64 bytes.
 BITS = dict(zip(FIELDS, (2, 1, 2, 1, 2), strict=True))
 
 Bits = list[int]
@@ -115,7 +115,7 @@ def test_locations_equal_the_definition(pieces: list[_Piece], number: int, offse
     assert [Location(**expected)] == locations(description, [number * 64 + offset])
 
 
-# Row bits above the pieces are not changed: 8 rows decide for all.
+# Row bits above the hashed ones are not changed, so 8 rows are enough.
 @pytest.mark.deep
 @given(pieces=_mappings())
 def test_mapping_is_accepted_if_places_are_unique(pieces: list[_Piece]) -> None:

@@ -99,8 +99,8 @@ def _driven(
     return memory, found
 
 
-# The same requests without prefetching, each from a client of its own. A request is handed over a
-# cycle after the last one, if no more than prefetch_requests are beyond the requested tile.
+# The same requests without prefetching, each from its own client. A request is handed over one
+# cycle after the last request, if it is at most prefetch_requests ahead of the requested tile.
 def _expected(hbm: BankedDescription, found: Sequence[Sequence[Asked]]) -> list[list[int]]:
     handed: list[list[list[tuple[int, Burst]]]] = []
     for its in found:
@@ -115,7 +115,7 @@ def _expected(hbm: BankedDescription, found: Sequence[Sequence[Asked]]) -> list[
             first = number if tile.known < 0 or not same else same[0]
             size, parts = len(requests), []
             for at, address in enumerate(requests):
-                # How many tiles of its view have to be asked for before.
+                # The number of tiles of the view that have to be requested first.
                 beyond = (number - first) * size + at + 1 - hbm.prefetch_requests
                 tiles_asked = number - first + 1 if tile.known < 0 else max(0, -(-beyond // size))
                 since = its[first + tiles_asked - 1].asked if tiles_asked else tile.known

@@ -29,7 +29,7 @@ from tests.profiles import spread
 _TOLERANCE = 0.05
 _MEAN_TOLERANCE = 0.03
 
-# Lines that differ by more than the tolerance, for an unknown reason.
+# Rows that differ by more than the tolerance, for an unknown reason.
 _APART = {
     "hbm2_saturated HBM2_2000Mbps 1 RoBaRaCoCh allbank 32 64 rand2k 64 0 0": "5.8 % faster",
     "hbm2_saturated HBM2_2000Mbps 1 RoBaRaCoCh none 32 64 rand2k 64 0 0": "5.4 % faster",
@@ -60,7 +60,7 @@ def _spread(row: Row) -> tuple[float, float]:
         if each["mapping"].replace("interleaved+hash", "interleaved") == mapping
         and row["pattern"] in each["pattern"].replace("sequential", "stream")
     ]
-    # The first is the placement of all other tables.
+    # The other tables use the first placement.
     return (min(found) / found[0], max(found) / found[0]) if found else (1.0, 1.0)
 
 
@@ -78,7 +78,7 @@ def _lines(*, quick: bool) -> list[ParameterSet]:
                 name = f"{table} {named(row)}"
                 marks = []
                 if name in _APART:
-                    # It fails when it is no more.
+                    # The test fails if the row is within the tolerance.
                     marks.append(
                         pytest.mark.xfail(strict=True, raises=AssertionError, reason=_APART[name])
                     )
@@ -138,8 +138,8 @@ class TestOneChannel:
             clock = unit.now
             memory.submit(unit, Burst(address, 1, 64, 64, write=False))
             assert [unit] == memory.advance(1 << 40)
-        # Handed over in the cycle after its clock, with its channel in the next one; and the client
-        # sees the last byte a cycle after it has come.
+        # The request is handed over a cycle after the client's clock, and reaches its channel in
+        # the next cycle. The client sees the last byte a cycle after its arrival.
         assert clock + 2 + cycles + 1 == unit.now
 
 

@@ -60,7 +60,7 @@ def test_requests_are_served_between_the_closest_refreshes(
     for unit, (address, rows, write) in zip(units, bursts, strict=True):
         memory.submit(unit, Burst(address * row_bytes, rows, row_bytes, 7 * row_bytes, write=write))
     timing = hbm.dram
-    # A row is held open after its request, and refreshes that were due meanwhile come first.
+    # A row is held open after its request; refreshes that are due by then come first.
     held = timing.rtp_cycles + timing.wr_cycles + timing.cwl_cycles + timing.burst_cycles
     cycles = 0
     requests = sum(rows for _, rows, _ in bursts)

@@ -1,4 +1,4 @@
-"""Values that are accepted: numpy's integers, lists for tuples, paths as text, several runs."""
+"""Values that are accepted: numpy's integers, lists for tuples, text for paths, several runs."""
 
 from __future__ import annotations
 

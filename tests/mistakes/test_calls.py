@@ -1,4 +1,4 @@
-"""Calls with checked arguments bind as Python binds them."""
+"""Calls with checked arguments bind their arguments as Python does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers are taken from lists, arrays and iterators alike; masked elements are refused."""
+"""Numbers are accepted from lists, arrays and iterators; masked elements are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import operators
 from fabric.serving import Requests as TypedRequests
 from operators import Consumer, Function, Initial, LinearOffChipStore, Map, Streamify, Tensor
 
-# Any: their parameters are typed as arrays and tuples.
+# Any: the parameters are typed as arrays and tuples.
 Requests: Any = TypedRequests
 LinearOffChipLoad: Any = operators.LinearOffChipLoad
 Metadata: Any = operators.Metadata

@@ -1,10 +1,10 @@
-"""Mistakes are refused in the fabric's words, at the user's line.
+"""Mistakes are refused with the fabric's messages, at the user's line.
 
-``table.txt`` has the statement, ``=>``, and the answer. A statement of one line is inside of a
-program with a few streams. A statement of several lines follows that program. Errors of a
-check before the run begin with ``(checked)``, errors of a run with ``(run)``. The answer names the
-last line, the line that ends in ``# here``, or one of ``users.py`` that ends so. Streams at the
-limit of a refusal are accepted: their answer is ``(type)`` and the stream's type.
+``table.txt`` has statements, each with ``=>`` and its answer. A statement of one line is inside a
+program with a few streams; a statement of several lines comes after this program. Errors of a check
+before the run begin with ``(checked)``, and errors of a run with ``(run)``. The answer names the
+last line, the line that ends in ``# here``, or such a line of ``users.py``. An accepted stream at
+the limit of a refusal has the answer ``(type)`` and the stream's type.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def answer_of(path: Path) -> tuple[str, tuple[str | None, int | None]]:
         return when + error.message, (error.file, error.line)
     failure = simulate(names["program"], mode="functional").error
     assert failure is not None
-    # An error that does not need the tiles' data is the same in timing mode.
+    # An error that does not depend on the tiles' data is the same in timing mode.
     assert simulate(names["program"], mode="timing").error in (failure, None)
     return "(run) " + failure["message"], (failure["file"], failure["line"])
 

@@ -26,7 +26,7 @@ def attention(
             for region in range(regions)
         ]
         blocks = [block for block in blocks if block]
-        # A load enters the graph with its first reader: queries of all regions, then keys, ...
+        # A load is added to the graph with its first reader: queries of all regions, then keys, ...
         loads = [[load(g, (high, DIM), (len(block), 1)) for block in blocks] for high in HEIGHTS]
         for region, block in enumerate(blocks):
             given = [flatten(g, 1, 2, part[region]) for part in loads]

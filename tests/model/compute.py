@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from tests.model.engine import Channel, Process, Steps, end, peek, send, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
-# Cycles and result of a function. Whether the result is in memory is the operator's business.
+# Cycles and result of a function. The operator decides whether the result is in memory.
 Function: TypeAlias = Callable[..., tuple[int, Any]]
 
 
@@ -17,7 +17,7 @@ def cycles(g: Graph, flops: int) -> int:
 
 
 def paid(g: Graph, value: Any) -> int:
-    """Return the cycles to read ``value``: 0 unless it is a tile in a memory unit."""
+    """Return the cycles to read ``value``: 0 unless it is a tile in memory."""
     if isinstance(value, Tile) and value.mu:
         return -(-value.size // g.setting.on_chip)
     return 0
@@ -107,7 +107,7 @@ def fold(
 
 
 def matmul(g: Graph, *, transposed: bool = False) -> Function:
-    """Multiply M x K by K x N, or by N x K if transposed."""
+    """Multiply M x K by K x N, or by N x K if ``transposed``."""
 
     def function(a: Tile, b: Tile) -> tuple[int, Tile]:
         inner, columns = (b.cols, b.rows) if transposed else (b.rows, b.cols)
@@ -119,13 +119,13 @@ def matmul(g: Graph, *, transposed: bool = False) -> Function:
 
 
 def matmul_sum(g: Graph) -> Function:
-    """Adding to the accumulator costs nothing."""
+    """Multiply and add to the accumulator; the addition takes no cycles."""
     multiply = matmul(g)
     return lambda _accumulator, a, b: multiply(a, b)
 
 
 def elementwise(g: Graph, flops: int) -> Function:
-    """``flops`` for every element of the broadcast result; rows are as valid as the first's."""
+    """Charge ``flops`` for each element of the broadcast result."""
 
     def function(a: Tile, *others: Tile) -> tuple[int, Tile]:
         rows = max(each.rows for each in (a, *others))
@@ -147,7 +147,7 @@ def row_sum(g: Graph) -> Function:
 
 
 def retile(accumulator: Tile | None, tile: Tile) -> tuple[int, Tile]:
-    """Append rows; the result takes as much memory as the tile."""
+    """Append rows; the result is in memory if ``tile`` is."""
     if accumulator is None:
         return 0, tile
     rows, valid = accumulator.rows + tile.rows, accumulator.valid + tile.valid

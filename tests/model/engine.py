@@ -22,11 +22,11 @@ class Process:
 
     Attributes:
         t: its clock.
-        polls: it is woken when something is sent, not when that is visible, and after the others.
+        polls: whether it is woken when an element is sent, not when visible, and after the others.
         look: the earliest cycle in which it looks at its inputs.
         least_end: the earliest cycle in which it ends.
-        epoch: counts its steps; wake-ups of an earlier step are void.
-        done: it has ended.
+        epoch: counts its steps; wake-ups of an earlier step have no effect.
+        done: whether it has ended.
     """
 
     def __init__(self, simulation: Simulation, name: str, *, polls: bool = False) -> None:
@@ -45,10 +45,10 @@ class Process:
 
 
 class Channel:
-    """A FIFO of ``depth`` elements, cycles long there and back.
+    """A FIFO of ``depth`` elements, with cycles for an element there and for its credit back.
 
-    With ``rests`` a unit that waited for room looks at its inputs a cycle later, and with
-    ``spaced`` the end comes a cycle after the last element.
+    With ``rests``, a unit that waited for room looks at its inputs a cycle later. With ``spaced``,
+    the end comes a cycle after the last element.
     """
 
     def __init__(self, depth: int, *cycles: int) -> None:
@@ -59,7 +59,7 @@ class Channel:
         self.taken: list[int] = []
         self.sent = 0
         self.closed_at: int | None = None
-        self.seen = False  # the next element
+        self.seen = False  # whether the reader has seen the next element
         self.reader: Process | None = None
         self.writer: Process | None = None
 
@@ -128,7 +128,7 @@ def peek(p: Process, channel: Channel) -> Steps[Element | None]:
         channel.seen = True
         return value, stop
     assert channel.closed_at is not None
-    if channel.seen:  # the end, which is seen once
+    if channel.seen:  # the end is seen only once
         return None
     channel.seen = True
     stamp = max(channel.closed_at, p.look)
@@ -173,7 +173,7 @@ def _slot(p: Process, channel: Channel) -> Steps[None]:
     if channel.apart and channel.put_at is not None and channel.put_at + channel.apart > p.t:
         p.t = channel.put_at + channel.apart
         yield p.t
-    before = channel.sent - channel.depth  # its dequeuing makes room
+    before = channel.sent - channel.depth  # its dequeue makes room
     if before < 0:
         return
     while len(channel.taken) <= before:

@@ -56,7 +56,7 @@ class Tile(NamedTuple):
 
 @dataclass
 class Stream:
-    """An output and the inputs it goes to, as (process, input)."""
+    """An output and its inputs, as pairs of a process and an input."""
 
     readers: list[tuple[int, int]] = field(default_factory=list)
 
@@ -113,7 +113,7 @@ class Graph:
         rests, _, spaced, _ = self.setting.registers
         hop = (*self.setting.hop, self.setting.apart, rests, spaced)
         arriving: dict[tuple[int, int], Channel] = {}
-        firsts: list[Channel] = []  # to inferred broadcasts
+        firsts: list[Channel] = []  # channels to inferred broadcasts
         leaving: list[list[Channel]] = []
         for node in self._nodes:
             leaving.append([])

@@ -30,26 +30,26 @@ class Wiring:
         self.outer, self.inner = random.randint(1, 6), random.randint(1, 7)
 
     def load(self) -> Pair:
-        """[1, outer, inner] of tiles."""
+        """A load of tiles, [1, outer, inner]."""
         (rows, cols), count = self.tile, self.outer * self.inner
         tensor = op.Tensor((rows * count, cols), lambda: np.zeros((rows * count, cols)))
         loading = op.LinearOffChipLoad(tensor, self.tile, (self.outer, self.inner), (self.inner, 1))
         return loading(), load(self.g, self.tile, (self.outer, self.inner))
 
     def numbers(self, most: int) -> Pair:
-        """[1, outer] of integers."""
+        """Integers, [1, outer]."""
         numbers = [self.random.randint(1, most) for _ in range(self.outer)]
         return op.Metadata(np.array(numbers))(), routing.metadata(self.g, numbers)
 
     def selectors(self, width: int) -> Pair:
-        """[1, outer] of multi-hot, all of the same number of indices."""
+        """Multi-hot selectors, [1, outer], with the same number of indices each."""
         hot = self.random.randint(1, width)
         chosen = [self.random.sample(range(width), hot) for _ in range(self.outer)]
         stops = [(row, int(i == self.outer - 1)) for i, row in enumerate(chosen)]
         return op.Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops)
 
     def steered(self, chosen: list[list[int]], width: int) -> Pair:
-        """[len(chosen)] of selectors."""
+        """Selectors, [len(chosen)]."""
         stops = [(row, int(i == len(chosen) - 1)) for i, row in enumerate(chosen)]
         return self.flat(
             0, 1, (op.Selectors(np.array(chosen), width)(), routing.selectors(self.g, stops))
@@ -84,12 +84,12 @@ def repeated(w: Wiring) -> None:
     """Repeat, whose stamps depend on its reader."""
     a, b = w.load() if w.random.random() < 0.5 else w.flat(0, 1, w.numbers(9))
     count = w.random.randint(1, 12)
-    # Flatten is a reader that takes whatever is visible at once.
+    # Flatten takes every element as soon as it is visible.
     w.sink(w.flat(0, 1, (op.Repeat(count)(a), shape.repeat(w.g, count, b, "repeat"))))
 
 
 def cache_tiles(w: Wiring) -> None:
-    """Addresses, requested one per cycle whatever the reader does."""
+    """Addresses of cache tiles, one per cycle, independent of the reader."""
     (a, b), (c, d) = w.numbers(9), w.numbers(12)
     pair = op.CacheReadAddresses(99)(a, c), routing.cache_addresses(w.g, b, d, "tiles")
     w.sink(w.flat(0, 1, pair))
@@ -109,7 +109,7 @@ def buffered(w: Wiring) -> None:
 
 
 def lanes(w: Wiring) -> None:
-    """Sub-tensors or elements to lanes in turn, and first come first served back."""
+    """Sub-tensors or elements to lanes in turn, and merged again in the order of arrival."""
     width, rank = w.random.randint(1, 4), w.random.randint(0, 1)
     a, b = w.flat(1, 2, w.load())
     if not rank:
@@ -117,8 +117,8 @@ def lanes(w: Wiring) -> None:
     switch = w.random.randint(0, 9)
     ours = op.Parallelize(width, rank=rank, switch_cycles=switch)(a)
     parts = list(zip(ours, routing.parallelize(w.g, b, width, rank, switch), strict=True))
-    # EagerMerge takes it that an element was sent in the cycle before it became visible, which a
-    # switch of more than one cycle delays: a map comes between.
+    # EagerMerge assumes that an element was sent in the cycle before it became visible. A switch of
+    # several cycles delays an element, so a Map comes between.
     parts = [w.slowed(each, 3, least=int(switch > 1)) for each in parts]
     data, choice = op.EagerMerge(rank=rank)([each for each, _ in parts])
     merged = routing.merge(w.g, [each for _, each in parts], "merge", rank)
@@ -148,7 +148,7 @@ def padded(w: Wiring) -> None:
 
 def expanded(w: Wiring) -> None:
     inner, w.inner = w.inner, 1
-    # With a reader now, so that the HBM serves this load first.
+    # The slowed reader is wired now, so that the HBM serves this load first.
     a, b = w.slowed(w.load(), least=1)
     w.inner = inner
     c, d = w.slowed(w.load(), 1)
@@ -178,7 +178,7 @@ def regrouped(w: Wiring) -> None:
 
 
 def looped(w: Wiring) -> None:
-    """Sums of all tiles so far, fed back; the loop begins with some zeros."""
+    """Sums of all tiles so far, in a loop that begins with zeros."""
     w.outer += 1
     count = w.outer * w.inner
     ahead = w.random.randint(1, count - 1)
@@ -189,7 +189,7 @@ def looped(w: Wiring) -> None:
         op.Map(op.Add())(a, op.Initial(0, ahead)(loop)),
         map2(w.g, "add", elementwise(w.g, 1), b, shape.initial(w.g, zero, ahead, state)),
     )
-    # The last sums find nothing left to be added to; what goes round ends with its selectors.
+    # The last sums leave the loop, which ends with its selectors.
     choice = [[0]] * (count - ahead) + [[1]] * ahead
     (c, d), (e, f) = w.steered(choice, 2), w.steered(choice[: count - ahead], 1)
     kept, last = zip(
@@ -203,7 +203,7 @@ def looped(w: Wiring) -> None:
 
 
 def joined(w: Wiring) -> None:
-    """Sorted streams of coordinates, side by side; each group ends with one that both have."""
+    """Sorted streams of coordinates, side by side; each group ends with a common coordinate."""
     groups = [
         [[*sorted(w.random.sample(range(9), w.random.randint(0, 9))), 9] for _ in range(2)]
         for _ in range(w.outer)

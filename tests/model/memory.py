@@ -23,7 +23,7 @@ def _stops(shape: Sequence[int]) -> list[int]:
 
 
 def load(g: Graph, tile: tuple[int, int], shape: Sequence[int], name: str = "load") -> Stream:
-    """[1, *shape] of tiles."""
+    """A load of tiles, [1, *shape]."""
     client = g.hbm.reader()
     loaded = Tile(*tile, g.setting.element_bytes, True, tile[0])
 
@@ -39,7 +39,7 @@ def load(g: Graph, tile: tuple[int, int], shape: Sequence[int], name: str = "loa
 def load_per_reference(
     g: Graph, reference: Stream, tile: tuple[int, int], shape: Sequence[int], name: str
 ) -> Stream:
-    """The tiles of ``shape`` for every element of ``reference``."""
+    """A load of the tiles of ``shape`` for every element of ``reference``."""
     client = g.hbm.reader()
     loaded = Tile(*tile, g.setting.element_bytes, True, tile[0])
     stops = _stops(shape)

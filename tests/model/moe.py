@@ -47,13 +47,13 @@ def moe(setting: Setting, layer: Layer) -> Graph:
 
 
 def _chosen(g: Graph, layer: Layer) -> Stream:
-    """[1, B] of multi-hot."""
+    """Multi-hot selectors, [1, B]."""
     last = len(layer.choice) - 1
     return selectors(g, [(row, int(token == last)) for token, row in enumerate(layer.choice)])
 
 
 def _pack(g: Graph, layer: Layer, rows: Stream) -> Stream:
-    """[D_i] to [n_i] of tiles."""
+    """Rows [D_i] packed into tiles [n_i]."""
     if layer.tile_n is None:
         chunks = flatten(g, 0, 1, reshape_outer(g, 1, layer.hidden, rows))
     else:

@@ -10,7 +10,7 @@ from tests.model.graph import Graph, Stream, Tile
 
 
 def selectors(g: Graph, chosen: Sequence[tuple[Sequence[int], int]]) -> Stream:
-    """SelectGen: indices, ascending, and the stop that goes with them."""
+    """Send the indices of each selector in ascending order, with its stop."""
 
     def body(p: Process, _inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         for indices, stop in chosen:
@@ -39,8 +39,6 @@ def partition(
     switch: int = 1,
     name: str = "partition",
 ) -> list[Stream]:
-    """FlatPartition."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (choice := (yield from take(p, inputs[1]))) is not None:
             indices, level = choice
@@ -75,7 +73,7 @@ def parallelize(g: Graph, data: Stream, width: int, rank: int = 0, switch: int =
 
 
 def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 0) -> list[Stream]:
-    """EagerMerge: data and selector."""
+    """Return the data and the selectors of an EagerMerge."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (
@@ -89,7 +87,7 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
                 yield from send(p, outputs[0], *element)
                 going_on = element[1] < rank
                 yield from wait(p, int(going_on) or g.setting.registers[1])
-        # Over wires the end of an input takes a hop, too.
+        # On channels of wires the end of an input takes a hop, too.
         for each in inputs:
             yield from end(p, each)
 
@@ -97,7 +95,7 @@ def merge(g: Graph, streams: Sequence[Stream], name: str = "merge", rank: int = 
 
 
 def _winner(p: Process, inputs: list[Channel], *, early: bool) -> Steps[int | None]:
-    """Wait for a choice, and return the input; None when all inputs have ended."""
+    """Wait for a choice, and return its input, or None when all inputs have ended."""
     while True:
         p.t = max(p.t, p.look, p.simulation.now)
         if p.t > p.simulation.now:
@@ -118,8 +116,6 @@ def _winner(p: Process, inputs: list[Channel], *, early: bool) -> Steps[int | No
 def reassemble(
     g: Graph, streams: Sequence[Stream], selector: Stream, name: str, rank: int = 0, switch: int = 1
 ) -> Stream:
-    """FlatReassemble."""
-
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (choice := (yield from take(p, inputs[-1]))) is not None:
             arrived = []
@@ -145,7 +141,7 @@ def reassemble(
                     sent = value._replace(mu=False) if isinstance(value, Tile) else value
                     yield from send(p, outputs[0], sent, stop)
                 yield from wait(p, g.setting.registers[1])
-        # In a loop the ends of the data come after its own, so its readers must see that first.
+        # In a loop, the inputs end only after the readers of this operator have seen its end.
         close(p, outputs)
         yield from end(p, *inputs[:-1])
 

@@ -19,7 +19,7 @@ from tests.programs.loading import PROGRAMS
 
 DTYPES: dict[int, description.DtypeName] = {1: "float8_e4m3", 2: "bfloat16", 4: "float32"}
 REGISTERS = ("wait_cycles", "choice_cycles", "end_cycles", "cost_cycles")
-EXPERTS, TOP_K, HIDDEN, INTER = 8, 2, 64, 128  # of the model tiny
+EXPERTS, TOP_K, HIDDEN, INTER = 8, 2, 64, 128  # of the model ``tiny``
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,12 @@ def draw_setting(random: Random) -> Setting:
 
 
 def draw_moe(random: Random, *, early: bool = True) -> Drawn:
-    """A layer of few tokens, whose routing is even, skewed or all to the same experts."""
+    """Draw a layer of few tokens; its routing is even, skewed, or always the same experts."""
     setting = replace(draw_setting(random), early=early)
     batch = random.choice((1, 2, 3, 5, 8, 13, 20, 40))
     popular = random.sample(range(EXPERTS), random.choice((2, 3, EXPERTS)))
     choice = [random.sample(popular, TOP_K) for _ in range(batch)]
-    if random.random() < 0.3:  # an expert that waits for the end of the tokens
+    if random.random() < 0.3:  # an unpopular expert waits for the end of the tokens
         choice[0] = random.sample(range(EXPERTS), TOP_K)
     return routed(
         setting,
@@ -124,7 +124,7 @@ def routed(
 
 
 def draw_attention(random: Random) -> Drawn:
-    """Few requests with short caches, in one to five regions."""
+    """Draw few requests with short caches, in one to five regions."""
     setting = draw_setting(random)
     count = random.choice((1, 2, 4, 7, 17, 35))
     longest = random.choice((1, 40, 100, 200))
@@ -149,7 +149,7 @@ def draw_attention(random: Random) -> Drawn:
 
 
 def draw_swiglu(random: Random) -> Drawn:
-    """One to four row blocks, one to eight column blocks."""
+    """Draw one to four blocks of rows and one to eight blocks of columns."""
     setting = draw_setting(random)
     tile_batch, tile_inter = random.choice((1, 3, 8)), random.choice((1, 5, 16))
     sizes = {

@@ -20,7 +20,7 @@ def flatten(g: Graph, low: int, high: int, data: Stream) -> Stream:
 
 
 def reshape(g: Graph, dimension: int, data: Stream, chunk: int = 1) -> Stream:
-    """Every ``chunk``-th stop at ``dimension`` or above is one higher."""
+    """Raise every ``chunk``-th stop of at least ``dimension`` by one level."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         count = 0
@@ -35,7 +35,7 @@ def reshape(g: Graph, dimension: int, data: Stream, chunk: int = 1) -> Stream:
 
 
 def reshape_padded(g: Graph, chunk: int, tile: tuple[int, int], data: Stream) -> Stream:
-    """Chunks of the innermost dimension, the last one of every group padded."""
+    """Chunks of the innermost dimension; the last chunk of every group is padded."""
     padding = Tile(*tile, g.setting.element_bytes, False, 0)
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
@@ -58,7 +58,7 @@ def reshape_padded(g: Graph, chunk: int, tile: tuple[int, int], data: Stream) ->
 
 
 def reshape_outer(g: Graph, chunk: int, columns: int, data: Stream) -> Stream:
-    """A rank-0 stream to [1, n, chunk], padded at its end."""
+    """A stream of rank 0 in chunks, [1, n, chunk], padded at its end."""
     padding = Tile(1, columns, g.setting.element_bytes, False, 0)
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
@@ -67,7 +67,7 @@ def reshape_outer(g: Graph, chunk: int, columns: int, data: Stream) -> Stream:
             count += 1
             stop = 0
             if count == chunk:
-                # One element ahead: is this the last chunk?
+                # The next element, or the end, decides whether this chunk is the last.
                 stop = 2 if (yield from peek(p, inputs[0])) is None else 1
                 count = 0
             yield from send(p, outputs[0], element[0], stop)
@@ -93,7 +93,7 @@ def repeat(g: Graph, times: int, data: Stream, name: str) -> Stream:
 
 
 def expand(g: Graph, data: Stream, reference: Stream, name: str) -> Stream:
-    """ExpandRef of rank 1; ``data`` is [b, 1]."""
+    """Expand of rank 1; ``data`` is [b, 1]."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (element := (yield from peek(p, inputs[0]))) is not None:
@@ -125,7 +125,7 @@ def split_rows(g: Graph, data: Stream, name: str) -> Stream:
 
 
 def initial(g: Graph, value: Tile, count: int, data: Stream) -> Stream:
-    """``count`` values in front, which take slots and no time."""
+    """Send ``count`` values first, which take slots but no cycles."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         for _ in range(count):

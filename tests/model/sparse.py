@@ -1,7 +1,7 @@
-"""Joins of sorted streams and updates on chip.
+"""Joins of sorted streams, and updates on chip.
 
-A join takes one distinct coordinate a cycle (SAM's blocks take a token a cycle). An issue of
-updates takes as long as its most loaded bank.
+A join takes one cycle for each distinct coordinate, as SAM's blocks take a token a cycle. Updates
+that are issued together take as long as their most loaded bank.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.model.graph import Graph, Stream, Tile
 
 
 def lists(g: Graph, numbers: Sequence[Sequence[int]]) -> Stream:
-    """[1, lists, n], one cycle an element; no list is empty."""
+    """Lists without an empty one, [1, lists, n], one cycle for each element."""
 
     def body(p: Process, _inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         for at, group in enumerate(numbers):
@@ -27,7 +27,7 @@ def lists(g: Graph, numbers: Sequence[Sequence[int]]) -> Stream:
 
 
 def join(g: Graph, left: Stream, right: Stream, *, keeps_all: bool) -> list[Stream]:
-    """Coordinates, left and right; each group ends with a coordinate that is sent."""
+    """Coordinates with left and right payloads; each group ends with a coordinate that is sent."""
 
     def body(p: Process, inputs: list[Channel], outputs: list[Channel]) -> Steps[None]:
         while (yield from peek(p, inputs[0])) is not None:

@@ -24,7 +24,7 @@ from tests.schedules import SCHEDULES, schedule
 
 
 def outcome(program: Program, hop: tuple[int, int] = (1, 1)) -> Outcome:
-    # A report counts open waits up to the end of the run: the clocks of the units do not.
+    # A report counts open waits up to the end of the run; clocks of units do not.
     hops = {edge.key: Hop(*hop) for edge in elaborate(program).edges}
     run = Execution(program, Settings(mode="timing", hops=hops))
     status = run.execute()

@@ -1,1 +1,1 @@
-"""The network against a real chip's traces and a cycle-level simulator's curves."""
+"""Compares the network with traces of a real chip and curves of a cycle-level simulator."""

@@ -1,17 +1,17 @@
-"""Curves of a cycle-level simulator, BookSim 2, against the network model.
+"""Compares the network model with curves of a cycle-level simulator, BookSim 2.
 
-``python -m tests.network.curves FILE.csv`` prints, for each row of a table of curves, the packet
-latency that the model has and its relative error, then ``latency_below_half``,
+``python -m tests.network.curves FILE.csv`` prints, for each row of a table of curves, the model's
+packet latency and its relative error. The last lines are ``latency_below_half``,
 ``latency_to_three_quarters`` (the worst rows below half of saturation, and from there to three
-quarters of it) and ``saturation_worst``.
+quarters) and ``saturation_worst``.
 
-Sources are open-loop: in each cycle a node has a new packet at random (seeded), its load divided by
-the flits of a packet. Router and ends are those of the simulator's configuration: 4 cycles a
-router, with one router more than links on a route, and 2 at the ends; 8 virtual channels.
+Sources are open-loop: in each cycle a node has a new packet with the probability load / flits, from
+a seeded generator. Routers and ends have the simulator's configuration: 4 cycles in each router (a
+route has one router more than links), 2 cycles at the ends, and 8 virtual channels.
 
-Saturation is the smaller of two loads: the one that fills the busiest link of the pattern, and the
-first load of the table that is not stable. The simulator saturates between its last stable load and
-its first unstable one: an error is the model's distance from this interval.
+Saturation is the smaller of two loads: the load that fills the busiest link of the pattern, and the
+table's first unstable load. The simulator saturates between its last stable and its first unstable
+load. An error is the model's distance from this interval.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DATA = Path(__file__).parent / "data" / "booksim_mesh.csv"
 
 LANES = 8
 WARM_CYCLES = 300
-# By the flits of a packet: there are fewer long packets.
+# By the flits of a packet: long packets are fewer.
 MEASURED_CYCLES = {1: 900, 16: 3000}
 
 UNSTABLE_GROWTH = 1.5
@@ -97,7 +97,7 @@ def packet_latency(curve: Curve, load: float, cycles: int | None = None) -> tupl
                     routes[ends] = mesh.route(*ends)
                 transfers.add(cycle, flits, routes[ends].links, number)
                 begun.append((cycle, routes[ends].cycles))
-    # A packet's first flit is counted in the routers.
+    # The cycles of the routers include the first flit of a packet.
     latencies = [
         (start, end - start + head - 1)
         for end, (start, head) in zip(transfers.finish_cycles(), begun, strict=True)

@@ -1,4 +1,4 @@
-"""Random graphs of operators on a mesh, and an independent model that steps through their cycles.
+"""Random graphs of operators on a mesh, with an independent model that steps through cycles.
 
 The model shares no code with the fabric: it walks routes site by site, computes shares as fractions
 by their definition, and lets each unit act in each cycle.
@@ -30,7 +30,7 @@ from tests.schedules import schedule
 
 BYTE = np.dtype(np.uint8)
 
-# A smaller remainder of a last cycle is not counted.
+# A smaller remainder in the last cycle is not counted.
 UNCOUNTED = Fraction(3050, 2**18)
 
 Link: TypeAlias = tuple[object, ...]
@@ -365,7 +365,7 @@ def expected_clocks(placed: Placed) -> list[list[int]]:  # noqa: C901, PLR0915 -
 
     while running:
         moved = True
-        # A close is seen in its own cycle.
+        # An end is seen in its own cycle.
         while moved:
             moved = False
             for node in sorted(running):

@@ -1,15 +1,15 @@
-"""Traces of a real chip, Tenstorrent's Wormhole, against the network model.
+"""Compares the network model with traces of a real chip, Tenstorrent's Wormhole.
 
-``python -m tests.network.published FILE.csv.gz`` prints relative errors: of the spans of traces
-between cores (``span_mean``, ``span_worst``), and from each processor's last read before a barrier
-to the end of that barrier (``tail_median``). Errors of loads from memory follow if a file has
-both; a file without traces between cores has its errors under the three names.
+``python -m tests.network.published FILE.csv.gz`` prints relative errors of traces between cores: of
+the spans (``span_mean``, ``span_worst``), and of the times from each processor's last read before a
+barrier to the end of this barrier (``tail_median``). If a file also has loads from memory, their
+errors follow with the prefix ``memory_``; otherwise they have the three names.
 
-The chip's figures are those of its vendor; no number is fitted to the traces, but
-the rule of two lanes was chosen after looking at them. From the device model
-of tenstorrent/tt-npe (Apache-2.0): the torus, its routes, bytes a cycle, latencies of reads. From
-tenstorrent/tt-isa-documentation, WormholeB0/NoC: data that comes back uses, at each link, one of
-two virtual channels (the "buddy bit"), so that a core answers two reads at once.
+The chip's figures come from its vendor. No number is fitted to the traces, but the rule of two
+lanes was chosen after looking at them. The device model of tenstorrent/tt-npe (Apache-2.0) has the
+torus, its routes, bytes a cycle, and latencies of reads. According to
+tenstorrent/tt-isa-documentation (WormholeB0/NoC), returning data uses one of two virtual channels
+at each link (the "buddy bit"), so a core answers two reads at a time.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _rates(of: Traffic, flows: list[int], pieces: int) -> list[int]:
 @examples(quick=30, deep=4000)
 @given(traffic())
 def test_incremental_rates_equal_rates_computed_from_scratch(of: Traffic) -> None:
-    # Links that no route takes are left out, by both alike.
+    # Both leave out links that no route uses.
     used = sorted({link for route in of.routes for link in route})
     of = of._replace(
         capacities=[of.capacities[link] for link in used],

@@ -29,7 +29,7 @@ from tests.network.placed import (
 from tests.profiles import examples, spread
 from tests.schedules import SCHEDULES, schedule
 
-# On channels of wires the end of a stream takes a hop behind elements that links delayed.
+# On channels of wires, the end of a stream comes a hop after elements that links delayed.
 LATE_END = Placed(
     Mesh(columns=2, rows=2, injection_bytes_per_cycle=1),
     [Site(0, 0), Site(1, 0), Site(1, 1)],
@@ -132,7 +132,7 @@ def test_broadcast_sends_once_over_shared_links() -> None:
         (fan[0], (0, 0), (1, 0), 1), (fan[1], (0, 0), (2, 1), 3),
         (*on, (1, 0), (2, 0), 1), (*back, (2, 1), (0, 0), 3),
     ]  # fmt: skip
-    # Links of a site come in the order: east, west, south, north, out and in.
+    # The order of a site's links: east, west, south, north, out and in.
     carried = {link.name: (link.bytes // 128, link.channels) for link in use.links}
     assert carried == {
         "0,0 -> 1,0": (5, fan), "out of 0,0": (5, fan), "into 0,0": (5, back),

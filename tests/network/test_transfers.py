@@ -29,7 +29,7 @@ def test_rates_are_max_min_fair(data: st.DataObject) -> None:
     transfers = Transfers(capacities)
     for number, (start, size, links) in enumerate(drawn):
         transfers.add(start, size, sorted(links), number)
-    # Each of up to 14 events comes at most a tick late, and slows the others by as little.
+    # Each of up to 14 events is at most a tick late, and delays the other events by as much.
     expected = _by_definition(capacities, drawn)
     assert transfers.finish_cycles() == pytest.approx([float(end) for end in expected], abs=0.1)
 

@@ -1,10 +1,9 @@
-"""Transfers over shared links: when each is through, in a compiled loop over constant rates.
+"""Transfers over shared links: when each one ends, in a compiled loop over constant rates.
 
-Between two events (a transfer begins, or is through) rates are max-min fair shares of the links: no
-one's rate can grow but at the cost of one that is not greater. They are found by filling: all rates
-grow alike, and those stop whose link is full. All numbers are integers, so that they are the same
-on every machine: cycles and bytes come in fractions of 2 to the power of ``TICK_BITS`` and
-``PIECE_BITS``.
+Between two events (a transfer begins or ends), rates are max-min fair: no rate can grow without
+reducing an equal or smaller rate. The rates are found by filling: all rates grow alike, and a rate
+stops when one of its links is full. All numbers are integers, so that every machine computes the
+same: cycles are counted in ticks, and bytes in pieces.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Transfer(Row):
     end_link: int
     source: int
     finish: int  # tick
-    rate: int  # pieces a tick; below 0 if unknown
+    rate: int  # pieces a tick; below 0 if not computed
     rank: int
 
 
@@ -69,8 +68,9 @@ def world(transfers: int, links: int, taken: Sequence[int], sources: int) -> Wor
 def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as one function
     """Give active transfers with a rate below 0 their share of the room of links.
 
-    All rates grow alike until a link is full; its transfers stop, and the others go on. Of links
-    that are full at once the first by number is first. The rest of a division stays free.
+    All rates grow alike until a link is full. Then its transfers stop growing, and the others
+    continue. Of links that are full at the same time, the lowest number is first. Remainders of
+    divisions stay unused.
     """
     for number in range(w.links.size):
         w.links[number].users = 0
@@ -80,7 +80,7 @@ def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as
             for at in range(one.first_link, one.end_link):
                 w.links[w.taken[at]].users += 1
     count = 0
-    # Transfers on listed links stand in ``members``, up to ``until``, link by link.
+    # Transfers on listed links are in ``members``, link by link, before ``until``.
     end = 0
     for number in range(w.links.size):
         link = w.links[number]
@@ -106,7 +106,8 @@ def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as
             if link.share < 0 and link.users > 0:
                 link.share = link.room // link.users
             if link.users > 0 and link.share == level:
-                # Those before it that stopped are skipped, and so are others' before its first.
+                # Stopped members are skipped. The loop ends before the members of the previous
+                # link.
                 at_member = link.until - 1
                 open_ones = link.users
                 while open_ones > 0:
@@ -133,11 +134,11 @@ def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as
 
 @MachineCode
 def drain(w: World, lanes: int) -> tuple[int]:  # noqa: C901, PLR0912 - compiled as one function
-    """Let all transfers go through; return how often rates were computed.
+    """Run all transfers to their ends; return how often rates were computed.
 
-    A source has ``lanes`` transfers under way at once, those that began first, and a later one has
-    what earlier ones leave; 0 for any number, which share alike. ``order`` has transfers by when
-    they begin.
+    Each source has ``lanes`` transfers with equal rights, those that began first; later transfers
+    share what these leave. With 0 lanes, all transfers share alike. ``order`` has the transfers in
+    the order in which they begin.
     """
     under_way = 0
     begun = 0
@@ -196,10 +197,10 @@ def drain(w: World, lanes: int) -> tuple[int]:  # noqa: C901, PLR0912 - compiled
 
 
 class Transfers:
-    """Transfers that begin in known cycles and share links, max-min fair, as long as they last.
+    """Max-min fair transfers that begin in known cycles and share links.
 
-    A transfer is under way on all of its links at once, at one rate. How long its head takes over
-    the route is no part of this: add ``Route.cycles``.
+    A transfer uses all of its links at the same time, at one rate. The cycles of its head on the
+    route are not included: add ``Route.cycles``.
     """
 
     def __init__(
@@ -207,8 +208,9 @@ class Transfers:
     ) -> None:
         """Begin without transfers.
 
-        ``capacities`` are bytes a cycle, None for any number. A source has ``lanes`` transfers
-        under way at once, as a router has virtual channels; None for any number.
+        ``capacities`` are bytes a cycle, or None without a limit. ``lanes`` is the number of
+        transfers that a source sends at a time, as a router with virtual channels does; None
+        without a limit.
         """
         unit = 1 << (PIECE_BITS - TICK_BITS)
         self._capacities: Final = [
@@ -232,7 +234,7 @@ class Transfers:
         return len(self._starts) - 1
 
     def finish_cycles(self) -> list[float]:
-        """Return when the last byte of each transfer is through, in the order they were added."""
+        """Return the cycle in which the last byte of each transfer arrives."""
         count = len(self._starts)
         if not count:
             return []

@@ -1,8 +1,8 @@
-"""Streams for tests: nested lists in and out, drawn by hypothesis, many small cases in one program.
+"""Streams for tests: nested lists drawn by hypothesis, with many small cases in one program.
 
-A tensor of d dimensions is a nested list; ``encode`` makes stream elements of it and ``decode``
-turns them back. What a test draws is a string of bytes, from which ``Choices`` takes one decision
-after the other: that is cheap, and hypothesis shrinks it well, 0 being always the simplest choice.
+A tensor of d dimensions is a nested list; ``encode`` makes stream elements from it, and ``decode``
+reverses this. A test draws a string of bytes, from which ``Choices`` takes one decision after
+another. This is fast, and hypothesis shrinks it well, because 0 is always the simplest choice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.own import Anything
 T = TypeVar("T")
 
 NUMBER = Anything()
-"""The type of values an operator does not look at: plain numbers, in these tests."""
+"""The type of values that an operator does not read: plain numbers, in these tests."""
 
 _DEPTHS = (2, 1, 3, 1000)
 _GAPS = ((0,), (1,), (0, 0, 5), (7, 0), (3,))

@@ -1,4 +1,4 @@
-"""Random well-typed programs, wired together with what they mean."""
+"""Random well-typed programs, each with its definition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.operators.driving import Choices, Collect, Emit, draw, encode, ragged
 VALUE = TileType(1, 1, np.dtype(np.float64))
 
 _LARGE = 150
-"""Elements above which a stream is not made larger."""
+"""A stream with more elements is not enlarged."""
 
 
 @dataclass
@@ -222,7 +222,7 @@ class Random:
 
     def _split(self, of: Meant) -> Iterator[Meant]:
         chunk = 1 + self._choices.below(3)
-        # What another Reshape has padded would be dropped, too.
+        # SplitRows would also drop the padding of an earlier Reshape.
         if of.dims > 4 or self._has_padding:
             yield of
             return

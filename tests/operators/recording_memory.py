@@ -1,4 +1,4 @@
-"""A memory that writes down every burst and answers in the next cycle, for tests of addresses."""
+"""A memory for tests of addresses, which records every burst and answers in the next cycle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fabric import Hardware, hardware_scope
 from fabric.extend import Burst, OffChipDescription, Unit, register_memory
 
 Bursts = dict[str, list[Burst]]
-"""By operator, in the order in which it handed them over."""
+"""Bursts by operator, in the order in which the operator submitted them."""
 
 _bursts: Bursts = {}
 
@@ -58,7 +58,7 @@ class _Recorder:
 register_memory(_Recording, _Recorder)
 
 RECORDING = Hardware(hbm=_Recording())
-"""A fabric with such a memory."""
+"""A fabric with this memory."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""Block-scaled types against the OCP Microscaling Formats specification, version 1.0.
+"""Compares block-scaled types with the OCP Microscaling Formats specification, version 1.0.
 
-Its tables are written down here once more, element by element from the bits; nothing of the fabric
-or of ml_dtypes makes what is expected.
+The expected elements are computed here from the bits in its tables, without the fabric and
+ml_dtypes.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def test_every_element_of_a_block_format_is_kept(dtype: str) -> None:
     elements = np.array(form.elements())
     between = (elements[1:] + elements[:-1]) / 2
     x = np.concatenate([elements, between, -between, [1.5 * form.largest]]).astype(np.float32)
-    # Each block has the largest element, so that all have a scale of 1.
+    # Each block has the largest element, so all scales are 1.
     rows = np.stack([x, np.full(len(x), form.largest, np.float32)], axis=1)
     rows = np.minimum(rows, 1.999 * 2.0**form.largest_exponent)
 
@@ -182,7 +182,7 @@ def test_product_of_blocks_is_that_of_the_specification(
     assert str(report.outputs["y"].dtype) == ("float32" if scaled else left)
     assert report.flops == 2 * 4 * 96 * 6 + (2 * 4 * 96 if scaled else 0)
     held = numbers(a, FORMATS[left]) if scaled else a
-    # What 96 sums in float32 lose, in whatever order, and what the result's own rounding does.
+    # The rounding errors of 96 sums in float32, in any order, and of the result's type.
     lost = np.abs(held) @ np.abs(numbers(w, FORMATS[right])).T * 96 * 2.0**-24
     lost += np.abs(expected()) * (2.0**-24 if kept == "float32" else 2.0**-8)
     assert (np.abs(np.asarray(report.outputs["y"], np.float64) - expected()) <= lost).all()

@@ -1,4 +1,4 @@
-"""On-chip capacity: waits for room, deadlocks, and when room is given back."""
+"""On-chip capacity: waits for room, deadlocks, and cycles in which room is freed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _run(
             driving.Collect(seen, (0,))(stream)
             ends.append((seen, len(stream.shape)))
     with memory_made() as memories:
-        # A remedy is tried with runs of their own, whose elements would be collected, too.
+        # The search for a remedy would run the program again and collect its elements, too.
         report = fab.simulate(program, mode="functional", on_deadlock="describe")
     found = [
         definitions.map_values(driving.number_in, dims, driving.decode(elements, dims))
@@ -93,7 +93,7 @@ def test_a_repeated_buffer_is_held_until_it_was_read_as_often(count: int) -> Non
     report, found, memory = _run(lambda: wire(count), 2)
     assert [[[each] * count for each in ([1, 2], [3, 4], [5, 6])]] == found
     assert ("completed", 0) == (report.status, memory.held_bytes)
-    # Two buffers wait for the one before: two cycles for each time it is read again.
+    # Two buffers wait for the buffer before them: two cycles for each further reading.
     assert 2 * 2 * (count - 1) == _waited(report)["bufferize_1"] - _waited(once)["bufferize_1"]
 
 
@@ -108,7 +108,7 @@ def test_an_expanded_buffer_is_held_until_it_was_read_as_often(count: int) -> No
     report, found, memory = _run(lambda: wire(count), 2)
     assert [[[each] * count for each in ([1, 2], [3, 4], [5, 6])]] == found
     assert ("completed", 0) == (report.status, memory.held_bytes)
-    # Two buffers wait for the one before: two cycles for each time it is read again.
+    # Two buffers wait for the buffer before them: two cycles for each further reading.
     more = _waited(report)["bufferize_1"] - _waited(once)["bufferize_1"]
     assert more == 2 * 2 * (count - 1) if count else more < 0
 

@@ -1,4 +1,4 @@
-"""Streams of operators, stop by stop. The ids are those of the authors' test cases."""
+"""Streams of operators, stop by stop; the ids are those of the authors' test cases."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ CASES: dict[str, tuple[Any, list[Input], list[str]]] = {
     "G5": (
         op.Selectors(np.array([[[0, 2], [1, 0]], [[2, 1], [0, 1]]]), 3), [], ["02 01|S1 12 01|S2"]
     ),
-    # The authors' simulator writes one tile further.
+    # The authors' simulator writes the next tile.
     "G6": (op.Map(op.CacheWriteAddress(16)), [integers("3", 1), integers("4", 1)], ["51"]),
     "G7": (op.Accum(op.SignalAllRead()), [ones("0 1|S1 0 1|S2", 1, 2, 2)], ["1 1|S1"]),
     "S2": (op.Flatten(0, 1), [("0|S1 1|S2 2|S1 3|S3", (1, 2, 2, 1))], ["0 1|S1 2 3|S2"]),
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Any, list[Input], list[str]]] = {
         op.Reshape(3, pad=0.0, outermost=True), [ones("0 1 2 3", 4)],
         ["0 1 2|S1 3 0:0 0:0|S2", "0 0 0|S1 0 1 1|S2"],
     ),
-    # The last chunk waits for the end.
+    # The last chunk is sent when the stream has ended.
     "S10": (
         op.Reshape(2, pad=0.0, outermost=True), [ones("0 1 2 3", 4)],
         ["0 1|S1 2 3|S2", "0 0|S1 0 0|S2"],
@@ -181,7 +181,7 @@ CASES: dict[str, tuple[Any, list[Input], list[str]]] = {
         buffered(2, (2,)), [ones("0 1|S1 2 3|S3", 1, 1, 2, 2)],
         ["0 1|S1 2 3|S2 0 1|S1 2 3|S4"],
     ),
-    # The authors' simulator adds repeats.
+    # The authors' simulator adds further repeats.
     "B4": (buffered(1, (2, 2)), [ones("7 8|S1", 1, 2)], ["7 8|S1 7 8|S2 7 8|S1 7 8|S3"]),
     "B5": (buffered(), [ones("7 8|S1", 1, 2), ("0 0|S1", (1, 2))], ["7 8|S1 7 8|S2"]),
     "B, columns twice": (

@@ -1,4 +1,4 @@
-"""Convert: StreamTensor's figures, and random orders streamed through programs, against numpy."""
+"""Convert: figures of the StreamTensor paper, and random orders in programs compared with numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator against its definition over nested lists, on streams of any structure."""
+"""Compares every operator with its definition over nested lists, on streams of any structure."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.operators.driving import Case, Choices, run_cases
 from tests.profiles import of_profile, spread
 
 _BATCH = 25
-"""Cases in one program, which cost one run and one report."""
+"""Cases in one program; one run and one report check them all."""
 
 _BYTES = 48
-"""Decisions drawn for a case; those beyond are the simplest. One string for all cases of a program:
-lists of strings would hold a few of them again and again."""
+"""Decisions drawn for a case; later decisions are the simplest. All cases of a program share one
+string: lists of strings would mostly repeat a few strings."""
 
 
 _COLLECT = 50
-"""Programs between two collections of garbage."""
+"""Programs between two garbage collections."""
 
 
 def _check(build: Callable[[Choices], Case], batches: int) -> None:

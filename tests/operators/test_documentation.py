@@ -1,4 +1,4 @@
-"""Operators in ``help`` and in ``fabric operators``, and their examples."""
+"""Operators in ``help`` and in ``fabric operators``, with their examples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = {
     "Routing and merging (Table 6)": 3,
     "Shape (Table 7)": 6,
 }
-"""The paper's tables, with how many operators stand in each; Repeat is the static Expand."""
+"""The number of operators in each of the paper's tables; Repeat is the static Expand."""
 
 OWN = '''
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ INTEGERS = {
     for bits in (4, 8, 16, 32, 64)
     for kind, first in (("int", -1), ("uint", 0))
 }
-"""The least and the largest number of each type of integers."""
+"""The least and the largest number of each integer type."""
 
 
 def found(

@@ -1,4 +1,4 @@
-"""int4: weights of four bits, two in a byte."""
+"""int4: weights of four bits, two in each byte."""
 
 from __future__ import annotations
 

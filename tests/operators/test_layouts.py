@@ -1,4 +1,4 @@
-"""Layouts of streams against the tiles that a run sends."""
+"""Compares layouts of streams with the tiles that a run sends."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def column(stream: Stream, name: str) -> None:
 
 @pytest.mark.deep
 def test_layout_of_a_chain_is_the_order_that_is_sent() -> None:
-    # No operator hides behind an order that is never known.
+    # Every operator has some chain in which its layout is known.
     known: set[str] = set()
     chained(known)
     assert known == CHANGES.keys()
@@ -126,7 +126,8 @@ def chained(known: set[str], data: st.DataObject) -> None:
     found = stream.layout
     assert (found is None) is bool(stream.no_layout)
     if found is None:
-        # Only these join tiles that are apart in a tensor, or read by uneven steps.
+        # Only these operators join tiles that are apart in a tensor, or read them with uneven
+        # steps.
         assert {"split", "retile", "buffer", "rows"} & set(names)
         return
     known.update(names)

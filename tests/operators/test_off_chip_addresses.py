@@ -1,4 +1,4 @@
-"""Bursts carry the addresses of what numpy would touch, and tensors do not overlap."""
+"""Bursts have the addresses that numpy would access, and tensors do not overlap."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _itemsizes = {"int8": 1, "bfloat16": 2, "float32": 4, "int64": 8}
 _dtypes = st.sampled_from(list(_itemsizes))
 _grids = st.tuples(
     st.lists(st.integers(1, 3), max_size=2),  # outer dimensions
-    *[st.integers(1, 4)] * 4,  # tiles down and across, rows and columns of each
+    *[st.integers(1, 4)] * 4,  # numbers of tiles down and across, rows and columns of each
 )
 
 

@@ -43,7 +43,7 @@ def same(found: list[NDArray[np.int64]], expected: Any) -> bool:
 
 _sizes = {"int8": 1, "bfloat16": 2, "float32": 4}
 _cuts = st.tuples(*[st.integers(1, 4)] * 4)
-"""Tiles down and across, rows and columns of each."""
+"""The numbers of tiles down and across, and the rows and columns of each tile."""
 
 
 @given(_cuts, st.sampled_from(list(_sizes)), st.data())

@@ -1,4 +1,4 @@
-"""Random programs of up to 30 operators against their composed definitions."""
+"""Compares random programs of up to 30 operators with their composed definitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _run(data: bytes, mode: str) -> tuple[fab.Report, Random]:
     made = Random(Choices(data), functional=mode == "functional")
     report = fab.simulate(made.program, mode=mode, depths=_deep(made.program))
     assert (report.status, report.error) == ("completed", None)
-    # Elements of channels, traffic and FLOPs equal the figures before the run.
+    # Elements of channels, traffic and FLOPs equal the figures computed before the run.
     assert [] == [text for text in report.comparison.warnings if "fault" in text]
     return report, made
 
@@ -97,7 +97,7 @@ class Stated(Bounded):
 
 
 def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
-    # The tensors of the second kind have no numbers.
+    # The tensors of programs of the second class have no numbers.
     for mode in ("functional", "timing") if kind is Random else ("timing",):
         made = kind(Choices(data), functional=mode == "functional", operators=operators)
         program = made.program

@@ -1,4 +1,4 @@
-"""Views, addresses and selections outside of what there is are refused, in both modes alike."""
+"""Views, addresses and selections out of range are refused, in both modes alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fabric.extend import Ports
 from tests.bases import Sink
 
 TENSOR = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(6, 16)
-"""Three by four tiles of 2x4."""
+"""Three by four tiles of 2x4 numbers."""
 
 Wire = Callable[[], fab.Stream]
 

@@ -1,4 +1,4 @@
-"""One report under every schedule, and the same cycles with data and without."""
+"""Every schedule gives the same report, and both modes give the same cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scratch and through_memory: tensors that are written and read in another order."""
+"""Scratch and through_memory: tensors that are written in one order and read in another."""
 
 from __future__ import annotations
 

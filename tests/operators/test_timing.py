@@ -1,4 +1,4 @@
-"""Cycles of the operators, worked out by hand from their rules."""
+"""Cycles of operators, computed by hand from their rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element types: sizes and cycles follow them; arithmetic is right within their rounding."""
+"""Sizes and cycles follow the element type, and arithmetic is right within its rounding."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_sizes_follow_the_type(name: str) -> None:
     assert 2 * 4 * 96 * size == report.off_chip_traffic_bytes
     assert 4 * 96 * (size + 4) == report.off_chip_traffic_artifact_bytes
     assert 2 * 4 * -(-96 * size // 64) * 64 == report.hbm_bytes_moved
-    # Both operands of the Map are loaded at 64 bytes a cycle, one after the other.
+    # A Map loads both operands at 64 bytes a cycle, one after the other.
     assert [2 * 4 * 96 * size // 64] == [
         unit.busy_cycles for unit in report.units if unit.name == "add_1"
     ]

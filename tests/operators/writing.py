@@ -1,4 +1,4 @@
-"""Streams as text: ``0 1|S1 2|S2``. A value carries the stop that follows.
+"""Streams as text: in ``0 1|S1 2|S2`` a stop follows its value.
 
 ``-1|S2`` is a bare stop of level 2 for an empty dimension 1.
 """
@@ -13,7 +13,7 @@ from fabric.extend import Element, Empty, ValueType
 from tests.operators.driving import NUMBER, Collect, Emit
 
 Input = tuple[str, Sequence[int]] | tuple[str, Sequence[int], ValueType, Callable[[str], Any]]
-"""A stream as text and its shape; for other values than numbers also their type and maker."""
+"""A stream as text and its shape; for values other than numbers also their type and a function."""
 
 
 def read(text: str, make: Callable[[str], Any] = int) -> list[Element]:

@@ -1,4 +1,4 @@
-"""Definitions of a plan's cost (steps over a grid, net by net) and of annealing."""
+"""A plan's cost by its definition (steps over a grid, net by net), and annealing."""
 
 from __future__ import annotations
 

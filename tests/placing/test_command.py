@@ -36,7 +36,7 @@ def test_nets_have_the_bytes_that_a_run_sends() -> None:
     netlist = netlist_of(elaborate(program))
     (fifo,) = [each for each in simulate(program).spent if each.cause == "fifo"]
     assert netlist.unknown_channels == 0
-    # A Broadcast takes the bytes of its net once, and sends them to each of its readers.
+    # A Broadcast receives the bytes of its net once, and sends them to each of its readers.
     copies = [len(net.targets) + (len(net.targets) > 1) for net in netlist.nets]
     sent = [net.size_bytes * count for net, count in zip(netlist.nets, copies, strict=True)]
     assert sum(sent) == fifo.amount
@@ -98,7 +98,7 @@ def test_place_command_without_a_network_is_refused(capsys: pytest.CaptureFixtur
 def test_data_dependent_sizes_count_as_unknown_channels() -> None:
     with Program("routed") as program:
         rows = op.Flatten(0, 2)(op.LinearOffChipLoad(np.ones((3, 4)), tile=(1, 4))())
-        # A list decides only the sizes of its own stream, not those behind another operator.
+        # A list decides only the sizes of its own stream, not of streams after another operator.
         route = op.Flatten(0, 2)(
             op.Repeat(1)(op.Selectors(np.array([[0], [1], [0]]), 2, name="route")())
         )

@@ -111,7 +111,7 @@ def test_narrow_crossing_costs_in_proportion() -> None:
     # Fractions are rounded up: 64 bytes a cycle by 20, and 7 cycles by 3.
     odd = replace(mesh, hop_cycles=3, crossing_cycles=7, crossing_bytes_per_cycle=20)
     assert astuple(replace(floor, mesh=odd).cost([0, 1])) == (3 * 7, 4 * 7)
-    # A link without a limit is as wide as the widest.
+    # A link without a limit counts as the widest one.
     endless = replace(mesh, link_bytes_per_cycle=None)
     assert replace(floor, mesh=endless).cost([0, 1]).worst_link_bytes == 7
 
@@ -124,7 +124,7 @@ def test_exact_plan_equals_brute_force() -> None:
         (Mesh(columns=3, rows=2), 1, None),
     ):
         floor = Floor.of(replace(mesh, units_per_site=each), nets, site_bytes)
-        # A byte too little for two units is as if there were room for one.
+        # With a byte too little for two units, there is room for only one.
         alone = floor if site_bytes is None else Floor.of(replace(mesh, units_per_site=1), nets)
         least = cheapest(alone)
         for known in (least + 7, 3 * least):

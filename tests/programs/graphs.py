@@ -1,4 +1,4 @@
-"""The graphs of programs, as networkx makes them and as scipy has them."""
+"""Graphs for programs, made by networkx, as arrays of scipy."""
 
 from __future__ import annotations
 

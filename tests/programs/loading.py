@@ -12,7 +12,7 @@ PROGRAMS = Path(__file__).parents[2] / "programs"
 DATA = PROGRAMS / "data"
 REGISTERED = load_hardware(PROGRAMS / "hardware" / "registered.toml")
 OF_TORCH = {"own_module", "torch_model"}
-"""Programs that need the extra torch: ``tests/torch`` is theirs."""
+"""Programs that need the extra torch, tested in ``tests/torch``."""
 
 
 def program(name: str, hardware: str | None = None, **parameters: object) -> Program:

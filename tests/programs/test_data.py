@@ -19,7 +19,7 @@ HISTOGRAMS = {
 }
 
 MISNAMED = {("b64", 484): 493.5, ("b64", 1370): 1340.4}
-"""Standard deviations that differ from what the file's name says."""
+"""Standard deviations that differ from those in the file's name."""
 
 
 def _column(table: str, name: str) -> set[str]:

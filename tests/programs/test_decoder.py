@@ -116,7 +116,7 @@ def test_idle_experts_bytes_equal_those_of_moe(tmp_path: Path, tiling: str, regi
     layer = simulate(program("moe", **given))
     decoder = simulate(program("decoder", kv=kv(tmp_path, [1] * 6), **given))
     active = layer.extra["on_chip_requirement_artifact_active_bytes"]
-    # The authors give no equation for dynamic tiles in shared regions: loads of an idle one remain.
+    # The authors give no equation for dynamic tiles in shared regions: idle experts still load.
     idle = 3 * 64 * 64 * 2
     if active is not None:
         assert layer.on_chip_requirement_artifact_bytes is not None

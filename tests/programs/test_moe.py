@@ -46,7 +46,7 @@ def test_moe_remedy_of_a_deadlock_completes(
     assert {
         "before": 2,
         "after": 4,
-        "cycles": 2_127_827,  # also by an independent simulator
+        "cycles": 2_127_827,  # an independent simulator gives the same
         "write": "-p channel_depth=4",
     } == every
     assert 0 == main([*run_it, *every["write"].split()])

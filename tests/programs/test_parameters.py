@@ -1,4 +1,4 @@
-"""Parameters and files that programs refuse, each in one sentence."""
+"""Parameters and files that programs refuse with a message of one sentence."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_hardware_is_found_by_name_and_descriptions_take_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "paper_priced").mkdir()  # a folder hides no name
+    (tmp_path / "paper_priced").mkdir()  # a folder does not hide a module's name
     priced = PROGRAMS / "hardware" / "paper_priced.toml"
     values = {**vars(DESCRIBED), "hardware": "paper_priced", "routing": str(DESCRIBED.routing)}
     described = type(DESCRIBED)(**values)

@@ -20,10 +20,11 @@ SERIES = (
     (points.printed_moe_points, 26, (4, 8, 9, 18, 21, 22), 1),
     (points.closed_form_points, 26, (), 0),
 )
-"""Series of points, their number, quick points, and the number of quick points run by default.
+"""Series of points, their number, quick points, and how many quick points run by default.
 
-The quick points of attention are a trace of 64 requests of each class and all of 16 requests; of
-layers static and dynamic tiling, a long run, and time-multiplexing.
+The quick points of attention are one trace of 64 requests of each class, and all traces of 16
+requests. The quick points of layers are static and dynamic tiles, a long run, and
+time-multiplexing.
 """
 
 

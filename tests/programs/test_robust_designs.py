@@ -88,7 +88,8 @@ def test_tables_of_made_up_batches() -> None:
     chosen, gains = result.filled_tables
     assert not chosen.trouble
     assert not gains.trouble
-    # With 512 MB everything fits. Batch 0 chooses 8, and takes 250 for 120; 1 and 2 choose 16.
+    # 512 MB fit every design. Batch 0 chooses tiles of 8 rows, which take 250 instead of 120
+    # cycles; batches 1 and 2 choose tiles of 16.
     lost = 100 * (250 / 120 - 1)
     assert chosen.rows[0] == (
         *("static", 512, 2, "tile_n=16, regions=4", 2),
@@ -109,7 +110,7 @@ def test_pairs_in_another_order_on_banks_are_counted() -> None:
         Outcome(index=n, setting=study.space[n], status="completed", numbers={"cycles": each})
         for n, each in enumerate(cycles)
     )
-    # Designs 0 to 2 share the tiles, and 0 and 3 the regions.
+    # Designs 0 to 2 have the same tiles, and designs 0 and 3 the same regions.
     rows = study.tables[0].rows(StudyResult(study, tuple(outcomes)))
     assert list(rows) == [
         ("tiles, same regions", 18, 1, 3.0, 0.3),

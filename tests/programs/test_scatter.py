@@ -1,9 +1,9 @@
-"""How far the authors' own cycles scatter.
+"""How much the authors' own cycles vary.
 
-In their simulator the host's threads decide in which cycle a reader sees the end of a channel: the
-fabric takes the producer's last one. Here that is moved by up to two cycles, for each channel on
-its own, and the cycles of the whole run move by one per cent: more than any printed run of dynamic
-tiles is off ours.
+In the authors' simulator, the host's threads decide in which cycle a reader sees the end of a
+channel; in the fabric it is the producer's last cycle. This test delays the end of each channel by
+up to two cycles. The cycles of the run change by up to 1 %, which is more than the error of any
+printed run of dynamic tiles.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.programs.loading import PROGRAMS
 
 TRIALS = 20
 DYNAMIC = (4, 9, 21, 22)
-"""Dynamic tiles of the printed points: Mixtral and Qwen of batch 64, Qwen in 128 and 8 regions."""
+"""Dynamic tiles of printed points: Mixtral and Qwen with batch 64, Qwen in 128 and 8 regions."""
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,4 @@
-"""Drives one module of hardware by a few tokens, until it is done or reports a fault."""
+"""Sends tokens through one hardware module until it is done or reports a fault."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def tokens(text: str) -> list[int]:
 def reports_a_fault(unit: Unit, inputs: Sequence[list[int]], parameters: Mapping[str, int]) -> bool:
     m = Module()
     m.submodules.unit = unit.m
-    # A unit may be combinational, and the simulator needs a clock.
+    # A unit may be combinational, but the simulator needs a clock.
     beats = Signal()
     m.d.sync += beats.eq(~beats)
     for name, port in unit.parameters.items():

@@ -1,4 +1,4 @@
-"""Random programs of operators that have hardware: routing, retiling, merges, dynamic tiles."""
+"""Random programs of operators with hardware: routing, retiling, merges, dynamic tiles."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _source(random: Random) -> Stream:
     tensor = np.zeros((random.randint(1, 12) * rows, cols))
     loaded = op.LinearOffChipLoad(tensor, tile=(rows, cols))()
     if random.random() < 0.2:
-        # Read several times, or once for each of some numbers.
+        # A stream that is read several times, or once for each of some numbers.
         buffers = op.Bufferize(random.randint(1, 2))(loaded)
         if random.random() < 0.5:
             return op.Flatten(0, 3)(op.Streamify(repeats=(random.randint(1, 3),))(buffers))

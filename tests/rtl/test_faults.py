@@ -17,7 +17,7 @@ from operators.rtl.netlist import Instance
 from tests.programs.loading import program
 from tests.rtl.driving import beside
 
-# A channel that passes a selector as soon as it has a credit.
+# A channel that passes on a selector as soon as it has a credit.
 SHORT = "flatten_2.0"
 
 

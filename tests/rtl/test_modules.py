@@ -14,7 +14,7 @@ def streams(text: str) -> list[list[int]]:
     return [tokens(each) for each in text.split("/")]
 
 
-# A number, or the cycles of a wait, is at most 15.
+# Numbers and cycles of a wait are at most 15.
 NARROW = Widths(number=4, cycles=4)
 
 FAULTS: dict[str, tuple[Callable[[], Unit], str, dict[str, int]]] = {
@@ -73,12 +73,12 @@ def test_module_reports_what_it_is_not_built_for(name: str) -> None:
 @pytest.mark.parametrize(
     ("build", "inputs", "parameters"),
     [
-        # Tiles of another group may have another size, also after a bare stop.
+        # Tiles of different groups may have different sizes, also after a bare stop.
         (memory.bufferize, "2x3 2x3. 1x4 1x4. 2x2 -0. 3x3m.", {"rank": 1}),
         (partial(sequences.reshape_outer, 1), "1. 2.. 3. 4.. -1..", {"chunk": 2, "dimension": 1}),
         (partial(routing.partition, 2), "-0. -1.. / #1 -0.", {"rank": 1}),
         (partial(routing.intersect, (0,), (2, 1)), "#15. / #15.", {}),
-        # A bare stop closes one side, an element the other.
+        # A bare stop closes the group on one side, an element on the other.
         (partial(routing.intersect, (0,), (1, 1)), "1 3.. / 1 2 -0..", {}),
         (partial(routing.intersect, (0,), (1, 1)), "1 2 -0.. / 1 3..", {}),
     ],

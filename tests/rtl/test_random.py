@@ -48,7 +48,7 @@ def test_random_programs_under_verilator_equal_their_runs(on: Hardware, tmp_path
     assert {each.forward_cycles for each in channels} == {1, 2, 3}
     assert {each.backward_cycles for each in channels} == {1, 2, 3}
 
-    # Alone, a program has the widths that it needs.
+    # A single program has exactly the widths that it needs.
     for number, each in enumerate([both, *drawn[1:3]]):
         folder = tmp_path / str(number)
         found = run(each, write(each, folder), folder)

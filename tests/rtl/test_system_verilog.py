@@ -51,7 +51,7 @@ def expression(draw: random.Random, signals: list[Any], depth: int) -> Any:
             *(partial(each, a, b) for each in OPERATIONS),
             lambda: ~a,
             lambda: -a,
-            # Wider products take a solver too long.
+            # A solver takes too long for wider products.
             lambda: a[:5] * b[:5],
             lambda: a[:5].as_signed() * b[:5],
             lambda: Mux(c, a, b),

@@ -1,4 +1,4 @@
-"""A second scheduler, as plain as it can be: every step looks at everything again."""
+"""A second scheduler, as simple as possible: every step looks at all requests again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reference(
     planned = [0 for _ in rows]
     waiting: list[int] = []
     running: list[int] = []
-    ahead: list[tuple[float, list[int]]] = []  # pending steps: end, requests that get a token
+    ahead: list[tuple[float, list[int]]] = []  # ends and requests of pending steps
     now, free, come = 0.0, 0.0, 0
     while any(len(got) < row[2] for got, row in zip(tokens_at, rows, strict=True)):
         while come < len(rows) and rows[come][0] <= now:

@@ -123,7 +123,7 @@ def test_measures_without_completed_requests_are_none() -> None:
 def test_timeline_adds_up_replicas() -> None:
     found = result.Timeline.of(SERVED)
     assert found.seconds == tuple(float(f"{6 * n / 120:.6g}") for n in range(1, 121))
-    # The first set steps from 0 to 2 and from 3 to 5, the last one from 1 to 6.
+    # The first replica steps from 0 to 2 and from 3 to 5, the last one from 1 to 6.
     assert found.running == tuple([1] * 20 + [3] * 20 + [2] * 20 + [5] * 40 + [2] * 20)
     assert found.waiting == tuple([0] * 20 + [1] * 40 + [3] * 40 + [1] * 20)
     assert found.blocks == tuple([4] * 20 + [11] * 20 + [7] * 20 + [16] * 40 + [7] * 20)

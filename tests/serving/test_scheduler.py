@@ -34,7 +34,7 @@ class Costs:
 
 
 class Watched(ContinuousBatching):
-    """The scheduler, with a look at it after every step."""
+    """The scheduler, checked after every step."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server)

@@ -18,7 +18,7 @@ def test_server_equals_the_logged_one() -> None:
 @pytest.mark.parametrize(
     ("name", "point", "reached"),
     [
-        ("time to first token", "mean", 10.3),  # 8 was asked
+        ("time to first token", "mean", 10.3),  # the limit was 8
         ("time to first token", "median", 6.4),
         ("time per token", "mean", 0.9),
         ("latency", "mean", 1.2),

@@ -1,7 +1,7 @@
 """Compares the scheduler with the log of a vLLM run: ``python -m tests.serving.validation``.
 
-Steps cost the measured times of layers on that GPU. Rules and sizes come from vLLM and the run's
-configuration. Nothing is fitted to the log. Each of ``VARIANTS`` adds or leaves out one rule.
+Steps take the measured times of layers on that GPU. Rules and sizes come from vLLM and from the
+run's configuration. No number is fitted to the log. Each of ``VARIANTS`` adds or leaves out a rule.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ DATA: Final = Path(__file__).parents[2] / "programs/data/published/serving"
 SERVER: Final = Server(
     replicas=2, max_num_seqs=128, max_num_batched_tokens=2048, async_scheduling=True, lockstep=True
 )
-"""From ``vllm_meta.json``. vLLM 0.19 schedules asynchronously by default, and replicas that share
-experts step together. The cache was never full."""
+"""From ``vllm_meta.json``: vLLM 0.19 schedules asynchronously by default, and replicas that share
+experts step together. The cache was never full.
+"""
 
 TABLES: Final = TableDescription(
     attention=DATA / "rtxpro6000_attention.csv",
@@ -48,7 +49,7 @@ TABLES: Final = TableDescription(
     exchange_bytes_per_token=2 * 2048.0,  # hidden columns in bfloat16
     link_bytes_per_second=16e9,
     link_latency_seconds=20e-6,
-    # vLLM's sizes of CUDA graphs up to twice max_num_seqs.
+    # Sizes of vLLM's CUDA graphs, up to twice max_num_seqs.
     graph_tokens=(1, 2, 4, *range(8, 257, 8)),
     outside="edge",
 )

@@ -1,4 +1,4 @@
-"""Random programs without a user's sources, with many sizes known before a run."""
+"""Random programs without a user's sources, most of whose sizes are known before a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _AREA = ext.AreaDescription(
     float32_flop_mm2=(0.1, 0.7),
     bfloat16_flop_mm2=(0.05, 0.3),
 )
-"""A memory unit that is just not small takes less than one that just is."""
+"""The smallest larger memory unit takes less area than the largest small one."""
 
 
 def drawn_hardware(choices: Any, memory: Memory | None = None) -> Hardware:

@@ -71,7 +71,7 @@ class Surroundings:
         rows, cols = tile or (choices.pick((1, 2, 9)), choices.pick((8, 1, 40)))
         shape = self.outer(dims)
         if 0 in shape or choices.maybe():
-            # A view for each number. The view or the numbers may be empty.
+            # A view for each number; the view or the numbers may be empty.
             view = shape[-1:]
             whole = op.Tensor((rows * max(view[0], 1), cols), dtype=_DTYPE)
             load = op.LinearOffChipLoad(whole, (rows, cols), view, (1,))

@@ -51,7 +51,7 @@ def test_read_per_row() -> None:
 
 
 def test_read_per_tile_or_address() -> None:
-    # A row for each row is what was asked for.
+    # A row of the tensor for each address is what the program requests.
     weight = np.zeros((32, 64), np.float32)
     with Program("p") as program:
         rows = load()
@@ -125,7 +125,7 @@ def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) ->
                 op.LinearOffChipStore(f"x{number}")(made)
             stream = first if number < beside else made
         op.LinearOffChipStore("y")(stream)
-        # 201 stores side by side are not reported.
+        # 201 separate stores are not reported.
         for number in range(201):
             op.LinearOffChipStore(f"z{number}")(stream)
     found = [text for text in told(program) if "one behind the other" in text]

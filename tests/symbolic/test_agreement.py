@@ -1,4 +1,4 @@
-"""Figures known before a run equal the figures of the run."""
+"""Figures computed before a run equal the figures of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No run of any operator, in any surroundings, beats what its ``work`` says."""
+"""No run of an operator, with any neighbours, is below the bound that its ``work`` gives."""
 
 from __future__ import annotations
 

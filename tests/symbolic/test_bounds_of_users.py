@@ -140,7 +140,7 @@ def test_count_of_a_users_operator_is_not_trusted(
 
     assert "completed" == report.status
     assert "hbm_bytes_moved" not in known.exact
-    # The load in front is known all the same.
+    # The bound still includes the load before the user's operator.
     assert 4 * 2 * 64 == known.at_least["hbm_bytes_moved"]
 
 

@@ -1,6 +1,6 @@
-"""How close lower bounds come for what the paper runs: the table of the documentation is measured.
+"""How close lower bounds come for the paper's layers; the documentation's table has these numbers.
 
-A bound that is higher than a run is found here, too.
+A bound above the cycles of its run fails here, too.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ def test_bound_of_one_point_is_in_its_range(layer: str) -> None:
 def test_layer_with_slower_channels_takes_fewer_cycles(
     layer: str, number: int, per_cent: int
 ) -> None:
-    # No bound that holds for all depths and hops can be higher than that. Experts with fewer
-    # tiles than others get theirs so late that all are done together, one after the other: then
-    # the expert that has the most to do is not held up.
+    # No bound for all depths and hops can be above these cycles. Experts with fewer tiles get them
+    # so late that all experts finish together, one tile after another. Then the expert with the
+    # most work is not delayed.
     program, points = LAYERS[layer]
     given = [f"{key}={value}" for key, value in points[number].items()]
     built = load_program(PROGRAMS / f"{program}.py", given, Hardware(hbm=FlatDescription())).program
     known, as_it_is = compared(built)
-    # At the memory's peak of 1,024 bytes a cycle, and so much longer or shorter.
+    # The cycles at the memory's peak of 1,024 bytes a cycle, times ``per_cent``.
     cycles = known.exact["hbm_bytes_moved"] * per_cent // 102_400
 
     plan = elaborate(built)

@@ -1,4 +1,4 @@
-"""Bounds of streams that share a total hold for any shares."""
+"""Bounds of streams that share a total hold for every distribution of the total."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that take exactly as long as they have to: a bound a cycle too high is a wrong one."""
+"""Programs that take exactly the cycles of their bound: a bound a cycle higher would be wrong."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ LATER = {
     "merge of a late one": 1,
     "last group of nothing": 20,
 }
-"""How many cycles more these take: what two units wait for one after the other is not added up."""
+"""Cycles above the bound, which does not add the waits of two units for each other."""
 
 
 @pytest.mark.parametrize("name", TIGHT)

@@ -1,4 +1,4 @@
-"""Streams that meet in few channels or in one bank, by the addresses that a run asks for."""
+"""Streams whose addresses are in few channels or in one bank."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.operators.recording_memory import RECORDING, recorded
 from tests.profiles import examples
 
 STOCK = BankedDescription(channels=8, mapping="row-bank-rank-column-channel")
-"""Low bits first: 8 channels, 16 columns, 2 pseudo channels, 4 groups, 4 banks, rows: 256 KB."""
+"""From the lowest bit: 8 channels, 16 columns, 2 pseudo channels, 4 groups, 4 banks, rows."""
 
 BANKS_BYTES = 64 * 8 * 16 * 2 * 4 * 4
-"""From a row of a bank to its next one."""
+"""The distance of two rows of a bank."""
 
 
 def told(build: Callable[[], Program], hbm: BankedDescription, **placement: object) -> list[str]:
@@ -132,7 +132,7 @@ def test_report_of_a_load_is_that_of_its_first_requests(
         ][:1024]
     found = first_addresses(node, plan.memory_map.regions.get(node), hbm)
     if found is None:
-        # No nest of loops walks such a view.
+        # No nest of loops has the order of this view.
         assert node.outputs[0].layout is None
     else:
         assert found.tolist() == addresses
@@ -152,7 +152,7 @@ def _expected(addresses: list[int], hbm: BankedDescription) -> str | None:
     most = max(banks.values())
     (channel, pseudo, group, bank) = min(each for each, rows in banks.items() if rows == most)
     busiest = max(Counter(place.channel for place in places).values())
-    # A channel has 32 bytes a cycle.
+    # A channel delivers 32 bytes a cycle.
     if (most - 1) * 48 <= 2 * max(count, busiest * 2):
         return None
     number = (pseudo * 4 + group) * 4 + bank

@@ -1,4 +1,4 @@
-"""Expressions of sizes beside sympy and plain arithmetic."""
+"""Compares expressions of sizes with sympy and plain arithmetic."""
 
 from __future__ import annotations
 

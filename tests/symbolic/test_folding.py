@@ -1,4 +1,4 @@
-"""Repeated parts of programs: which operators are alike, and how far they are folded."""
+"""Repeated parts of programs: which operators are equal, and how far they are folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of programs, worked out by hand."""
+"""Metrics of programs, computed by hand."""
 
 from __future__ import annotations
 

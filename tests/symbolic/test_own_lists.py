@@ -1,4 +1,4 @@
-"""Sizes that a program's own lists decide, before it runs."""
+"""Sizes from a program's own lists, known before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics without a run: every byte and FLOP figure that the authors published or that follows."""
+"""Metrics without a run: every published byte and FLOP, and figures that follow from them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_compute_bound_is_that_of_the_busiest_expert(row: dict[str, str]) -> Non
     assert int(row["min_cycles_slowest_expert_matmul"]) == busiest
 
 
-# 0 is "not computed" in the table.
+# 0 in the table means that the number was not computed.
 @pytest.mark.parametrize(
     "row",
     [row for row in rows("moe_time_multiplexing.csv") if float(row["off_chip_traffic_bytes"])],

@@ -129,7 +129,7 @@ def test_outputs_have_pytorchs_shapes(data: st.DataObject) -> None:
             for name, each in wanted.items():
                 found = run.outputs[name]
                 assert isinstance(found, np.ndarray)
-                # numpy's own comparisons would broadcast shapes.
+                # numpy's comparisons would broadcast shapes.
                 assert found.shape == saved[name].shape == tuple(each.shape)
                 assert np.allclose(found, each, rtol=1e-5, atol=1e-5)
                 assert np.array_equal(found, saved[name])

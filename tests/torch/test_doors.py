@@ -49,7 +49,7 @@ def test_error_of_an_importer_names_its_line(raised: str) -> None:
 def test_error_of_a_module_is_reported(raised: str) -> None:
     with pytest.raises(FabricError) as caught:
         from_torch(_Module(raised), (torch.ones(4, 8),))
-    # torch asks for the text itself.
+    # torch itself formats the error.
     said = "ZeroDivisionError" if raised == "Untold" else raised
     assert said in str(caught.value)
 

@@ -96,7 +96,7 @@ def test_unsupported_calls_state_what_is_needed() -> None:
     assert (
         empty.needed == "its result is stored: it gives a tensor [0, 8]: expected one with elements"
     )
-    # An inverse checks its success, which is not a side effect of the module.
+    # Computing an inverse checks for success, which is not a side effect of the module.
     (inverse,) = unsupported_calls(Computing(torch.linalg.inv), (torch.randn(4, 4),))
     assert inverse.call == "aten.linalg_inv_ex.default"
     assert open_ended.needed == (

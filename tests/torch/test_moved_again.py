@@ -97,13 +97,13 @@ def test_rotary_halves_are_loaded_again() -> None:
 @pytest.mark.parametrize(
     ("schedule", "again", "why"),
     [
-        # Weights of 96 x 64 numbers pass for each of 4 tiles of 16 rows.
+        # Weights of 96 x 64 numbers are read for each of 4 tiles of 16 rows.
         (
             {"order": "row"},
             3 * 4 * 96 * 64,
             "read 4 times by linear, as other tiles stay in the order row",
         ),
-        # 64 x 64 numbers pass for each of 3 tiles of 32 columns.
+        # 64 x 64 numbers are read for each of 3 tiles of 32 columns.
         (
             {"on_chip_bytes": 20_000, "tile_cols": 32},
             2 * 4 * 64 * 64,

@@ -62,7 +62,7 @@ def check(build: Build, folder: Path, **settings: Any) -> Trace:
     assert (report.status, report.cycles) == (other.status, other.cycles)
     assert tasks.problems == compiled.problems == []
     if report.status not in ("completed", "deadlock"):
-        # How far units had come when they were stopped is the schedule's.
+        # The schedule decides how far units were when they were stopped.
         return compiled
     for table in TABLES:
         assert tasks.rows(f"FROM {table}") == compiled.rows(f"FROM {table}"), table
@@ -95,7 +95,7 @@ def test_trace_of_an_odd_program_is_equal_in_both_engines(
     check(build, folder, depths=depths, on_deadlock="describe")
 
 
-# No trace holds cycles beyond 64 bits.
+# A trace cannot hold cycles beyond 64 bits.
 @pytest.mark.parametrize(
     "build",
     spread([build for build in FALL_BACK if "64 bits" not in build.__name__], 1),

@@ -52,7 +52,7 @@ def signal_in_call(number: int, library: str, name: str, nth: int) -> Iterator[C
 def test_signal_in_duckdb_ends_the_command_with_its_status(
     command: str, nth: int, number: int, run: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # DuckDB asks numpy for the types of the columns that it is given.
+    # DuckDB imports numpy to find the types of the given columns.
     with signal_in_call(number, "_dtype.py", "__str__", nth) as sent:
         status = main(["trace", command, run])
 

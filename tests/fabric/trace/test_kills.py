@@ -31,7 +31,7 @@ _NOTHING: Final = re.compile(
 
 _STATIC: Final = ("units", "channels", '"columns"')
 
-# Numbers of readings depend on the order of the host.
+# The order of the host decides the numbers of readings.
 _ENTRIES: Final = f"""
 SELECT unit, operation, channel, amount, cycle, waited,
     CASE WHEN operation NOT IN ({log.NOTE}, {log.LATE}) THEN stop END

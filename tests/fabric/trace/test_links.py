@@ -90,7 +90,7 @@ def test_what_if_of_an_ended_reader_gives_the_cycles_of_a_run(depth: int, tmp_pa
 def test_unchanged_record_on_links_gives_the_cycles_of_the_run(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # What units waited for links is what the report says.
+    # The waits of units for links equal the waits in the report.
     report, trace = record(shipped(name, MESH), tmp_path)
     assert trace.shared_channels
     found = trace.what_if()

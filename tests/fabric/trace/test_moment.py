@@ -113,7 +113,7 @@ def _check(
     waited_for = {number for unit in end.units if unit.wait for number in unit.wait.channels}
     whole = replace(
         end,
-        # When streams were ended that nobody waits for is not recorded.
+        # The trace does not record the end of a stream for which no unit waits.
         channels=tuple(
             each if each.number in waited_for else structs.replace(each, closed_cycle=None)
             for each in end.channels

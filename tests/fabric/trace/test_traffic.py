@@ -33,7 +33,7 @@ def test_end_in_which_one_unit_loads_is_named(tmp_path: Path) -> None:
     rate = (alone.hbm_bytes_moved or 0) / (alone.cycles or 1)
     words = end.split()
 
-    # Stretches of 1/200 of the run decide where the end begins.
+    # The beginning of the slow end is a multiple of 1/200 of the run.
     stretch = -(-cycles // 200)
     assert abs(int(words[2].replace(",", "")) - (cycles - together)) <= 2 * stretch
     assert abs(int(words[words.index("bytes") - 1]) - rate) <= 1

@@ -382,7 +382,7 @@ def _table(lines: list[str]) -> list[dict[str, str]]:
     for line in lines[1:]:
         cells: dict[str, str] = {title: "" for _, _, title in titles}
         for found in re.finditer(r"\S+(?: \S+)*", line):
-            # A column's title and its cells overlap, wherever they are aligned.
+            # The title of a column overlaps its cells, whichever way they are aligned.
             over = [t for start, end, t in titles if found.start() < end and start < found.end()]
             assert len(over) == 1, (head, line)
             cells[over[0]] = found[0]

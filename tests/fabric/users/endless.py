@@ -1,4 +1,4 @@
-"""Operators that do not end, as a program whose parameter ``kind`` selects one."""
+"""Programs with operators that do not end; the parameter ``kind`` selects one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Mistakes of users' operators in a run: the body of ``run`` and the message.
 
-The line in error ends in ``# here``.
+The error is in the line that ends in ``# here``.
 """
 
 from __future__ import annotations

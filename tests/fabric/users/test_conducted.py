@@ -1,4 +1,4 @@
-"""Trusted operators: classes of the package, and subclasses without a ``run`` of their own."""
+"""Classes that are trusted: the package's own, and subclasses that do not override ``run``."""
 
 from __future__ import annotations
 

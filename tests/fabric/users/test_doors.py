@@ -1,4 +1,4 @@
-"""Errors of any type, from every place that calls users' code, end in one error with a line."""
+"""An error of any type, at every call of users' code, becomes one error that names a line."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ _DOORS: Final = {
     "hash": ("run", "check"),
     "attribute": ("run", "graph"),
 }
-"""The commands that call the user's code."""
+"""The commands that call users' code."""
 
 _OPTIONS: Final = {
     "run": ("--json",),
@@ -190,7 +190,7 @@ def test_error_in_users_code_ends_a_command_with_its_line(
 
     printed, told = capsys.readouterr()
     if raised == "KeyboardInterrupt" and door in ("hash", "attribute") and status == 130:
-        return  # before a run it equals Ctrl-C
+        return  # before a run, it equals Ctrl-C
     assert status in (1, 2)
     assert "Traceback" not in told
     assert "fault of the fabric" not in told + printed
@@ -368,7 +368,7 @@ def test_error_in_a_memory_ends_the_run(
     result = _in_a_thread(run)
 
     error = result if isinstance(result, fab.FabricError) else result.error["message"]
-    # An operator reports the first error of a group.
+    # The error of an operator is the first error of a group.
     said = "SystemExit" if (method, raised) == ("submit", "BaseExceptionGroup") else raised
     assert f"raised {said}" in str(error) or f": {said}" in str(error)
     if not isinstance(result, fab.FabricError):

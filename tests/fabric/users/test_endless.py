@@ -28,7 +28,7 @@ sys.exit(main(["run", *sys.argv[1:]]))
 
 @pytest.mark.parametrize("kind", spread([*SILENT, *STUBBORN], 1))
 def test_operator_without_end_is_reported_and_interrupted(kind: str, tmp_path: Path) -> None:
-    # The notice comes after four looks without a change: 0.6 seconds.
+    # The notice comes after four looks without a change, 0.6 seconds.
     program = endless.__file__
     command = [sys.executable, "-c", _RUN, program, "-p", f"kind={kind}"]
     command += ["--log-dir", str(tmp_path), "--json"]

@@ -1,4 +1,4 @@
-"""Element by element: numpy's own comparison as the judge, rounding, and the odd numbers."""
+"""Comparison of single numbers with numpy as the reference: rounding and special values."""
 
 from __future__ import annotations
 

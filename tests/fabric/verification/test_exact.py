@@ -1,4 +1,4 @@
-"""Runs that keep floats in float64, and streams that are expected."""
+"""Runs that keep floats in float64, and expected tiles of streams."""
 
 from __future__ import annotations
 

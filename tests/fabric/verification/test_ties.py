@@ -1,4 +1,4 @@
-"""A number at a tie between two elements of a block-scaled type is right either way."""
+"""Both neighbours of a number in the middle of two elements of a block-scaled type are accepted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def expected(form: str, way: str, x: Array, w: Array, weights: Array) -> Array:
     second = in_blocks(weights, form).astype(np.float64)
     product = 2 * (x.astype(np.float64) @ w.T.astype(np.float64))
     y = in_blocks(product, form)
-    # ml_dtypes would round to float32 first.
+    # ml_dtypes would first round to float32.
     y[:1] = numbers(product[:1], FORMATS[form])
     if way != "stored":
         y = y @ second.T
@@ -52,7 +52,7 @@ def expected(form: str, way: str, x: Array, w: Array, weights: Array) -> Array:
 
 
 STEPS = {name: 0.5**each.mantissa_bits for name, each in FORMATS.items()}
-"""From an element to the next one, as a part of it."""
+"""The distance from an element to the next one, relative to the element."""
 
 TIES: dict[str, tuple[float, Callable[[float], float], float]] = {
     "the largest number of a row": (1, lambda step: 16 + 8 * step, 1e-9),
@@ -72,7 +72,7 @@ def test_ties_are_right_either_way(form: str, way: str, place: str) -> None:
     x, weights = random.standard_normal((2, 64, 64)).astype(np.float32)
     x[0] *= factor
     x[0, 5] = number_of(STEPS[form])
-    # Float32 does not see the last column beside the others.
+    # In float32 the last column is lost beside the other columns.
     x = np.concatenate([x / 2, np.full((64, 1), lost, np.float32)], axis=1)
     w = np.concatenate([np.eye(64), np.ones((64, 1))], axis=1).astype(np.float32)
     program = rounding(form, way, x, w, weights)

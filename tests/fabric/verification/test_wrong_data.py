@@ -1,4 +1,4 @@
-"""Wrong data are refused for every element type, right ones pass: the table of ``wrong_data``."""
+"""Wrong data are refused for every element type, and right data pass: the table ``wrong_data``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BELOW_ITS_ROUNDING = {
     "scaled_by_1_02": FLOATS[3:],
     "rounded_to_8_bits": FLOATS[3:4],
 }
-"""Not refused behind three roundings, which can do as much."""
+"""Faults that pass after three roundings, because roundings can be as large."""
 
 
 @pytest.mark.parametrize(("name", "dtype"), spread(CASES, 6))
@@ -102,7 +102,7 @@ SHIPPED: dict[str, dict[str, Any]] = {
 }
 
 OUT_OF_RANGE = {("attention", "float8_e4m3")}
-"""Sums of weights exceed the largest number of the type, and are cut off."""
+"""Types whose largest number is exceeded by sums of weights, which are then cut off."""
 
 
 @pytest.mark.parametrize("dtype", spread(FLOATS, 2))

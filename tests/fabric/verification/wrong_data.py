@@ -1,4 +1,4 @@
-"""A table of faults that verification has to refuse: functions that draw wanted and found data."""
+"""Faults that verification has to refuse: functions that draw expected and wrong data."""
 
 from __future__ import annotations
 
@@ -183,12 +183,12 @@ NEEDS_FLOATS = {
     "without_its_mean",
     "noise_of_10_percent",
 }
-"""Integers have no such numbers."""
+"""Faults that integers cannot have."""
 
 NEEDS_SIGNS = {
     "signs_beside_a_large_element",
 }
-"""Unsigned types and booleans have none."""
+"""Faults that unsigned types and booleans cannot have."""
 
 NEEDS_NUMBERS = {
     "all_rows_but_one_of_zeros",
@@ -198,4 +198,4 @@ NEEDS_NUMBERS = {
     "clipped",
     "summed_up",
 }
-"""Booleans cannot be added."""
+"""Faults that need an addition, which booleans lack."""

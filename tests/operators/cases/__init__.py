@@ -1,4 +1,4 @@
-"""Cases for every operator: drawn streams, the operator on them, and what its definition says."""
+"""Cases for every operator: drawn streams, a call of the operator, and its result by definition."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def matrix_of(random: Random, dtype: Any, rows: int, cols: int) -> Matrix:
 
 
 def tile_of(matrix: Matrix, dtype: Any) -> Tile:
-    # Not every type of ml_dtypes takes Python's integers.
+    # Some types of ml_dtypes do not accept Python's integers.
     word = np.uint64 if dtype == np.uint64 else np.int64
     data = np.array(matrix, word).astype(dtype)
     data.flags.writeable = False
@@ -156,7 +156,7 @@ CASES = [
     Case(op.SplitTiles(rows=1, cols=1), ((2, 2),), lambda x: [[each] for row in x for each in row]),
 ]  # fmt: skip
 
-# Their results have other types; tests below compare them.
+# Functions with results of other types, which tests below compare.
 ELSEWHERE = {op.AttentionScores, op.CacheWriteAddress, op.OneHot, op.Quotient, op.RowAppend,
              op.SetOffset, op.SignalAllRead}  # fmt: skip
 

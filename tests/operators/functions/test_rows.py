@@ -11,7 +11,7 @@ from fabric import Tile, TileType
 FLOAT = np.dtype(np.float32)
 
 
-# Function; rows, columns, valid rows and valid columns of operands; the same of the result.
+# Function; rows, columns, valid rows and valid columns of each operand; the same for the result.
 VALID: list[tuple[Any, tuple[tuple[int, ...], ...], tuple[int, ...]]] = [
     (op.SiLU(), ((3, 4, 1, 2),), (3, 4, 1, 2)),
     (op.Exp(), ((3, 4, 1, 2),), (3, 4, 1, 2)),
@@ -69,7 +69,7 @@ def test_valid_rows_and_columns_of_results(
             assert (found.data.shape, found.data.dtype) == (result[:2], found.dtype)
 
 
-# Function, rows and columns of operands, operations, cycles if they are fixed.
+# Function, rows and columns of operands, operations, fixed cycles.
 COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None]] = [
     (op.Add(), ((3, 4), (1, 4)), 12, None),
     (op.Div(), ((1, 4), (3, 1)), 12, None),
@@ -102,7 +102,7 @@ COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None]] = [
     (op.RetileCol(), ((3, 4),), 0, 0),
 ]
 
-# They hold their second operand, and 16 numbers for each column of the first.
+# Functions that hold their second operand, and 16 numbers for each column of the first.
 HOLDING = {"Matmul", "MatmulSum", "AttentionScores"}
 
 

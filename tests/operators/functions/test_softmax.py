@@ -66,7 +66,7 @@ def test_softmax_in_pieces_equals_that_of_whole_rows(
     for valid, seed in pieces:
         piece = np.array(drawn.draw(numbers)).reshape(ROWS, COLS)
         rows = np.random.default_rng(seed).standard_normal((COLS, WIDTH))
-        # Rows and columns that are not valid are not read.
+        # Invalid rows and columns are not read.
         given_pieces.append((tile(piece, valid_cols=valid), tile(rows)))
         scores.append(piece[:, :valid])
         values.append(rows[:valid])

@@ -40,8 +40,8 @@ def along(
 # Step, shapes of its operands, shape of its result, operations.
 COUNTED: list[tuple[steps.Step, list[tuple[int, int]], tuple[int, int], int]] = [
     (along(ordering.Taken((0, 0)), (4,), result=(2,)), [(10, 4)], (10, 2), 0),
-    # Of 3 x 4 numbers first 2 x 4 are made: 3 operations of two numbers, 1 of one; then 2 x 2: 5
-    # of three numbers, none of none.
+    # From 3 x 4 numbers first 2 x 4 (3 operations for two numbers, 1 for one number), then 2 x 2 (5
+    # for three numbers, 0 for none).
     (
         along(ordering.Weighed(TAPS), (3, 4), result=(2, 2)),
         [(15, 4)], (10, 2), 5 * (4 * (3 + 1) + 2 * 5),
@@ -51,12 +51,13 @@ COUNTED: list[tuple[steps.Step, list[tuple[int, int]], tuple[int, int], int]] = 
     (along(ordering.SortedPlaces(), (4,), result=(4,)), [(10, 4)], (10, 4), 10 * 4 * 2),
     (along(ordering.SortedPlaces(), (5,), result=(5,)), [(10, 5)], (10, 5), 10 * 5 * 3),
     (along(ordering.ExtremePlace(True), (4,), result=(1,)), [(10, 4)], (10, 1), 10 * 4),
-    # 3 windows of 2, 2 and 1 numbers for each of 4 columns, then 2 of 3 and 1 for each of 3 rows.
+    # Windows of 2, 2 and 1 numbers for each of 4 columns, then windows of 3 and 1 for each of 3
+    # rows.
     (
         along(ordering.Extremes(WINDOWS), (3, 4), result=(3, 2)),
         [(15, 4)], (15, 2), 5 * (4 * 2 + 3 * 2),
     ),
-    # The products of 2, 2 and 1 with 3 and 1, less 1 each.
+    # The products of 2, 2 and 1 with 3 and 1, each less 1.
     (
         along(ordering.WindowPlaces(WINDOWS), (3, 4), result=(3, 2)),
         [(15, 4)],

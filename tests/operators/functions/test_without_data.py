@@ -11,7 +11,7 @@ from operators import AttentionScores, Quotient, Reduction, RowAppend
 from operators.functions.flash_attention import RescaledSum, ShiftedExp
 from tests.operators.functions.test_integers import BESIDE, CASES, Shapes
 
-# The number of the operand that is not read.
+# The number of the operand whose data are not read.
 UNREAD = {ShiftedExp: 2, RescaledSum: 2}
 
 TAKEN: list[tuple[Any, Shapes]] = [

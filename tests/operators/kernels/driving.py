@@ -1,4 +1,4 @@
-"""Drives single kernels: operands arrive in the requested layouts, numpy checks the results."""
+"""Runs single kernels with operands in the requested layouts; numpy checks the results."""
 
 from __future__ import annotations
 

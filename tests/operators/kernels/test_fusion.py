@@ -53,7 +53,7 @@ def planned(draw: st.DrawFn) -> tuple[Model, Needs]:
             opaque = isinstance(operand.view.source, Opaque)
             spillable = not opaque and draw(st.integers(0, 6)) > 0
             if spillable and size > 1:
-                key = operand.view.source, size  # one converter for all that want that size
+                key = operand.view.source, size  # one converter for all readers of this size
             buffers[operand] = Buffer(key, size if spillable else min(size, 1), 0, spillable)
         kernels.append(kernel)
     own = {kernel: draw(st.sampled_from([0, 0, 1, 4])) for kernel in kernels}

@@ -82,7 +82,7 @@ def test_bytes_and_operations_equal_the_closed_form(
 
     down, across = kernel.nest.row_tiles, kernel.nest.size // (kernel.nest.cols * kernel.nest.units)
     padded = kernel.nest.size
-    # A tile of the left operand that is whole stays while all columns pass.
+    # A whole tile of the left operand stays on chip while all columns pass.
     often = across if kernel.nest.groups else 1
     times = {"row": (1, down), "weight": (1, 1), "output": (often, down)}[kernel.nest.order]
     products = math.prod(lead) * inner * padded

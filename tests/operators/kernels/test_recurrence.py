@@ -70,7 +70,7 @@ def test_loop_equals_numpy(steps: int) -> None:
     program.expect(y=lambda: first + w.sum(axis=0))
     report = simulate(program)
     assert report.verified
-    # All steps come once, the state twice: it is read, and stored.
+    # All steps are read once; the state is read once and stored once.
     assert report.off_chip_traffic_bytes == w.nbytes + 2 * first.nbytes
 
 

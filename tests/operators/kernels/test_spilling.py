@@ -16,10 +16,10 @@ from tests.profiles import examples
 
 FLOAT = np.dtype(np.float32)
 SHAPE = (3, 4, 2, 8)
-# Two heads of one token of three requests: the distances of their rows in memory differ.
+# Two heads of one token of three requests; their rows have different distances in memory.
 HEADS = Layout.tiled(SHAPE, (3, 2, 1, 8))
 
-# Six neighbours of eight, from the third on: no row of a matrix begins there.
+# Six of eight neighbours, from the third on: no row of a matrix begins there.
 PART = Layout((3, 4, 2, 8), (1, 1, 1, 6), (2, 3), (1, 1), (1, 0), (0, 1, 1, 2))
 
 

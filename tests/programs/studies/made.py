@@ -1,4 +1,4 @@
-"""Results of studies that were not run: points with numbers made up."""
+"""Results of studies without runs: points with made-up numbers."""
 
 from __future__ import annotations
 

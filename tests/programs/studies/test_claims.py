@@ -94,26 +94,26 @@ EQUAL = {"equal FLOPs": 1.2155}
 @pytest.mark.parametrize(
     ("found", "of_points", "verdict"),
     [
-        # A value that the published points do not give is inconsistent.
+        # If the published points give another value than the claim, the claim is inconsistent.
         (Found((1.8724,)), 1.91, Verdict.INCONSISTENT),
         (Found((1.2155,), EQUAL), 1.8849, Verdict.INCONSISTENT),
         (Found((1.8724,), unpublished=GUESSED), 1.5, Verdict.INCONSISTENT),
-        # A guess that fits is as little as one that does not.
+        # Guessed points do not settle a claim, whether they fit or not.
         (Found((1.8724,), unpublished=GUESSED), None, Verdict.UNPUBLISHED),
         (Found((1.2155,), unpublished=GUESSED), None, Verdict.UNPUBLISHED),
         (Found((1.8724,), unpublished=GUESSED), 1.8724, Verdict.RECOMPUTED),
         (Found((1.2155,), unpublished=GUESSED), 1.8724, Verdict.RECOMPUTED),
-        # Our value decides if it is further off than our cycles may be.
+        # Our value decides if its distance exceeds the error of our cycles.
         (Found((1.91,)), 1.8724, Verdict.CONTRADICTED),
         (Found((1.91,)), None, Verdict.CONTRADICTED),
         (Found((1.2155,), {"equal FLOPs": 1.87}), None, Verdict.CONTRADICTED),
-        # With equal resources it holds in all ways, or not.
+        # With equal resources, a claim holds in all ways of counting or not.
         (Found((1.8724,), EQUAL), 1.8724, Verdict.UNEQUAL),
         (Found((1.8724,), {"all": 1.2, "active": 1.87}), 1.8724, Verdict.UNEQUAL),
         (Found((1.8724,), {"all": 1.87, "active": 1.2}), None, Verdict.UNEQUAL),
         (Found((1.8724,), {"all": 1.8701, "active": 1.87}), None, Verdict.REPRODUCED),
         (Found((1.8724,)), 1.8724, Verdict.REPRODUCED),
-        # Within the tolerance of our cycles, the published points decide.
+        # Within the error of our cycles, the published points decide.
         (Found((1.8849,)), 1.8724, Verdict.RECOMPUTED),
         (Found((1.8849,)), None, Verdict.UNPUBLISHED),
         (Found((1.8724,), {"all": 1.8849}), 1.8724, Verdict.RECOMPUTED),

@@ -54,7 +54,7 @@ def test_tables_of_made_up_points(study: Study) -> None:
     assert [33, 11, 8] == [len(each.rows) for each in (cost, saving, advantage)]
     assert ("static 16", "found", 1000, 1.0, 6.2, 12.5, 25.0) == cost.rows[0][1:]
     assert ("dynamic", "row by row", 800, 1.0, 50.0, 100.0, 200.0) == cost.rows[-1][1:]
-    # 1000 x 1.25 and two percent more of that; 2.5 / 1.25 and two percent less or more of it.
+    # 1000 x 1.25, and 2 % more; 2.5 / 1.25, and 2 % less or more.
     assert ("static 16", "1,250 to 1,275", "1.96 to 2.04", "2.35 to 2.40") == saving.rows[0][1:]
     assert ("coarse", *[1.75] * 5, "1.716 to 1.785", 1.75, 1.75) == advantage.rows[-2][1:]
 

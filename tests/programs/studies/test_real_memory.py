@@ -89,14 +89,14 @@ def test_ratios_of_made_up_points_hold_if_equally_slower(study: Study, slower: f
         _, what, published, *told, became_of = found[each.what]
         flat, banked = each.on(result, FLAT), each.on(result, BANKED)
         if each.what.startswith("PID"):
-            continue  # the memory of the designs has a part in it
+            continue  # the ratio also depends on the memory of the designs
         if "relative to" in each.what:
-            # More cycles, in per cent: the ratio is upside down.
+            # The number is the percentage of additional cycles, so the ratio is inverted.
             expected = [100 * ((1 + one / 100) * slower / 2 - 1) for one in flat]
         elif " vs " in each.what or each.what.startswith("Dynamic over"):
             expected = [one * 2 / slower for one in flat]
         else:
-            expected = list(flat)  # both sides are of one tiling
+            expected = list(flat)  # both sides have one tiling
         assert pytest.approx(expected) == list(banked), what
         assert [each.printed.told(one) for one in (flat, banked)] == told
         assert published == each.published
@@ -120,7 +120,7 @@ def test_lost_bus_cycles_of_a_run_add_up(study: Study) -> None:
     assert flat.numbers["hbm_bytes_moved"] == moved
     assert cycles is not None
     assert cycles > (View(result, FLAT).value("cycles") or 0)
-    # Independent of the counters: bytes moved, of 1,024 a cycle.
+    # Computed from the bytes moved, without the counters: 1,024 bytes a cycle are the peak.
     assert pytest.approx(100 * moved / 1024 / cycles, abs=0.5) == data_percent
     assert told
     requests = sum(banked.numbers[f"hbm.row_{each}"] for each in ("hits", "misses", "conflicts"))

@@ -9,7 +9,7 @@ from tests.programs.studies.made import made, opened
 
 
 def numbers(setting: Mapping[str, Any]) -> dict[str, float]:
-    shares = {"wait": 1, "choice": 2, "end": 3, "cost": 2}  # The rule of costs has two cycles.
+    shares = {"wait": 1, "choice": 2, "end": 3, "cost": 2}  # ``cost_cycles`` is 2
     registers = {rule: setting.get(f"hardware.registers.{rule}_cycles", 0) for rule in shares}
     percent = sum(share * registers[rule] for rule, share in shares.items())
     cycles = 1100 if "hardware.channel.interval_cycles" in setting else 1000

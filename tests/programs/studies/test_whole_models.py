@@ -38,7 +38,7 @@ def test_points_are_different_and_name_parameters(name: str) -> None:
 
 
 def test_parts_cover_all_layers() -> None:
-    executed(PROGRAMS / "torch_model.py")  # its folder is searched from here on
+    executed(PROGRAMS / "torch_model.py")  # the folder stays on Python's path from here on
     from layers.torch_sizes import FULL, alike, layers_of
 
     assert set(FULL) == set(PARTS)

@@ -1,4 +1,4 @@
-"""Programs of a single call, without a capture, which expect the result of PyTorch."""
+"""Programs of a single call, without a capture, that expect PyTorch's result."""
 
 from __future__ import annotations
 

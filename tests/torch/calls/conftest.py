@@ -1,4 +1,4 @@
-"""Calls on tiny tensors: threads of PyTorch's would only wait for each other."""
+"""Calls on tiny tensors: several threads of PyTorch would only wait for each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluates row-local kernels by numpy: tiles are gathered, computed and put back."""
+"""Evaluates row-local kernels with numpy: tiles are gathered, computed and put back."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _cat(draw: st.DrawFn, x: Any) -> Arguments:
 
 def _norm(*, bias: bool, eps: float | None) -> Draw:
     def arguments(draw: st.DrawFn, x: Any) -> Arguments:
-        # What becomes of a single number less its mean is nothing but roundings.
+        # A single number less its mean would be nothing but rounding errors.
         x = torch.stack([x, -x - 0.5], dim=-1)
         shape = list(x.shape[draw(st.integers(0, x.ndim - 1)) :])
         others = [_numbers(draw, shape, x.dtype) for _ in range(1 + bias)]
@@ -316,7 +316,7 @@ def calls(draw: st.DrawFn, target: str) -> tuple[str, tuple[Any, ...], dict[str,
     x = _numbers(draw, shape, draw(DTYPES))
     if name in POSITIVE:
         x = x.abs() + 0.1
-    if name not in {"std", "var"}:  # what is left of equal numbers are roundings
+    if name not in {"std", "var"}:  # the deviation of equal numbers is only rounding errors
         x = maybe_repeated(draw, x)
     return target, *CASES[target](draw, x)
 
@@ -334,7 +334,7 @@ def test_kernel_numbers_equal_pytorch(target: str, data: st.DataObject) -> None:
         found, wanted = evaluated(single.importing.model, view), array_of(tensor)
         assert found.shape == wanted.shape
         assert found.dtype == wanted.dtype
-        # PyTorch rounds some numbers beside a tensor, too, which shows where they cancel out.
+        # PyTorch also rounds some single numbers, which is visible where numbers cancel out.
         unit = unit_of(wanted.dtype)
         units = (32, 256) if unit < 2**-11 else (4, 24)
         numbers = np.abs(wanted.astype(np.float64))
@@ -446,7 +446,7 @@ COMPOSITE: Final[dict[str, Callable[[Any], Any]]] = {
     "to": lambda x: x.to(torch.bfloat16).float(),
     "view_as": lambda x: x.view_as(x).expand_as(x),
 }
-"""Calls without an importer: PyTorch makes others of them in every trace."""
+"""Calls without an importer, which PyTorch turns into other calls in every trace."""
 
 
 class Calling(torch.nn.Module):

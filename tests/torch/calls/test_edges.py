@@ -1,4 +1,4 @@
-"""Numbers at the edge: every imported call on NaN, infinities, both zeros and the extremes."""
+"""Special values: every imported call on NaN, infinities, both zeros and the extremes."""
 
 # mypy: disallow-subclassing-any=False
 
@@ -50,7 +50,7 @@ EXCEPTIONS: Final = (
     ("bfloat16 float16", "avg_pool3d", "PyTorch has no such call for 16 bits"),
     ("places", "kthvalue", "PyTorch may name any of several equal numbers"),
 )  # fmt: skip
-"""Numbers for which PyTorch is not a reference, by names of calls, with reasons."""
+"""Numbers for which PyTorch is not a reference, by call, with reasons."""
 
 
 def _left_out(target: str) -> set[str]:

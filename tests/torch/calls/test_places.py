@@ -84,7 +84,7 @@ def _stable(given: _Drawing) -> Arguments:
 
 
 def _kth(given: _Drawing) -> Arguments:
-    x = given.distinct(*given.shape())  # of equal numbers PyTorch may name any
+    x = given.distinct(*given.shape())  # for equal numbers PyTorch may return any index
     dim = given.dim(x)
     return (x, given.draw(st.integers(1, x.shape[dim])), dim, given.draw(st.booleans())), {}
 
@@ -189,7 +189,7 @@ def _repeat(given: _Drawing) -> Arguments:
 def _pool(rank: int, *others: Any, dilates: bool = False) -> Case:
     def arguments(given: _Drawing) -> Arguments:
         if rank == 3 and not dilates:
-            given.dtype = torch.float32  # PyTorch has no others
+            given.dtype = torch.float32  # PyTorch has no other types
         kernel = given.each(rank, 1, 3)
         padding = [given.draw(st.integers(0, each // 2)) for each in kernel]
         more = [given.each(rank, 1, 2)] if dilates else []
@@ -407,11 +407,11 @@ GIVEN: Final[list[tuple[Any, ...]]] = [
         *([2, 1], [1, 0], [1, 2], True, [1, 0], 2),
     ),
 ]
-"""Calls with defaults, single numbers, places from behind and names, which draws leave out."""
+"""Calls with defaults, scalars, negative indices and keywords, which are not drawn."""
 
 
 class _OfKernels(Single):
-    """A program of one call whose tensors all come from kernels, in the order of their rows."""
+    """A program of one call whose tensors all come from kernels, row by row."""
 
     def _computed(self, tensor: Any) -> View:
         data = array_of(tensor)

@@ -152,7 +152,7 @@ def _index(given: _Drawing) -> Arguments:
     count = given.draw(st.integers(1, len(shape) - first))
     numbers = [_numbers(given, size) for size in shape[first : first + count]]
     if count > 1:
-        numbers = [each.reshape(-1)[:1] for each in numbers]  # whatever shapes, they broadcast
+        numbers = [each.reshape(-1)[:1] for each in numbers]  # any of these shapes broadcast
     return (given.some(*shape), [None] * first + numbers), {}
 
 
@@ -208,7 +208,7 @@ PLACES: Final = {
 
 
 class _FromMemory(Single):
-    """A program of one call whose tensors are all in memory."""
+    """A program of one call with all tensors in memory."""
 
     def _computed(self, tensor: Any) -> View:
         data = array_of(tensor)
@@ -248,7 +248,7 @@ def test_all_product_importers_are_drawn() -> None:
         and importer.__module__.rsplit(".", 1)[1] in families
     }
 
-    # Experts look at indexing first, and leave to tables what sends no tokens to them.
+    # The importer of experts gets indexing first, and leaves other indexing to tables.
     assert imported == (set(CALLS | TABLES) | PLACES) - {*INDEXING}
     assert {*INDEXING} <= set(supported())
 

@@ -1,4 +1,4 @@
-"""Layers of transformers, alone."""
+"""Single layers of transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports calls one by one, without a capture, and runs each in PyTorch."""
+"""Imports calls one by one, without a capture, and runs each one in PyTorch."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_gpt_oss_experts_in_mxfp4_read_17_bytes_for_32_weights(layer: Any, form:
     assert report.off_chip_traffic_bytes is not None
     assert before.off_chip_traffic_bytes is not None
     saved = before.off_chip_traffic_bytes - report.off_chip_traffic_bytes
-    # An expert's weights are read once for each of its tiles of rows.
+    # The weights of an expert are read once for each of its tiles of rows.
     of_expert = 3 * INNER * WIDE // 32 * (64 - 17)
     assert saved % of_expert == 0
     assert (saved == EXPERTS * of_expert) if form == "as it is" else (saved > EXPERTS * of_expert)

@@ -204,7 +204,7 @@ MIXED: Final[dict[str, Callable[[Mixing], Any]]] = {
 
 @pytest.mark.parametrize("name", MIXED)
 def test_calls_on_rows_of_experts_are_verified(name: str) -> None:
-    # What experts have of their own is not sent to known ones.
+    # Tensors with a row for each expert are not sent to experts known before the run.
     m = Mixing(known=len(name) % 2 == 0 and name != "biased")
 
     report = simulate(m.player.program(MIXED[name](m)), mode="functional")

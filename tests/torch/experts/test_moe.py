@@ -1,9 +1,9 @@
-"""The experts of Qwen3-MoE and the layer of programs/moe.py: the same bytes, as many cycles.
+"""Compares imported experts of Qwen3-MoE with programs/moe.py: equal bytes and operators.
 
-Both have the same operators. They differ in what no model says: the program loads up weights in
-front of gate weights, which transformers names the other way round; its router weights come one by
-one as [tokens, hits] and not as a row; and channels of an imported program that are behind a fork
-or in front of the Reassemble have room for all that passes.
+They differ in what a module does not state. The program loads up weights before gate weights, which
+transformers names in the other order. Its router weights come one by one, as [tokens, hits], not as
+a row. In an imported program, channels after a fork or before the Reassemble have room for all
+elements.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def test_recurrent_layer_is_verified(cell: str, form: str) -> None:
     assert_right(imported(layer, x))
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch's own, of projections
+@pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch's warning about projections
 def test_projected_lstm_with_states_is_verified() -> None:
     torch.manual_seed(2)
     layer = nn.LSTM(8, 12, proj_size=4)

@@ -33,7 +33,7 @@ SCHEDULES = {
         on_chip_bytes=2048,
     ),
 }
-"""Tiles that hold a whole tiny model, tiles that divide it, and tiles that do not."""
+"""Tiles that hold a whole tiny model, that divide it, and that do not divide it."""
 
 
 @cache

@@ -54,8 +54,8 @@ def test_torch_model_reads_caches_up_to_their_lengths(tmp_path: Path) -> None:
     longest = run("timing", context=64, **given, **tile)
 
     assert ragged.verified
-    # Two heads of 8 columns, of keys and of values, of 4 bytes. Where a request begins within a
-    # tile, each head reads which keys of the tile there are, a byte each.
+    # Keys and values, two heads, 8 columns of 4 bytes. If a request begins within a tile, each head
+    # reads a mask of the tile's keys, a byte for each key.
     unread = sum((64 - length) // 8 * 8 for length in lengths)
     masks = 8 * sum(length % 8 > 0 for length in lengths)
     saved = traffic(longest) - traffic(ragged)
@@ -71,7 +71,7 @@ def test_torch_model_routing_decides_which_experts_are_read(tmp_path: Path) -> N
     np.savez(file, data=[[3, 0], [0, 1], [1, 2], [2, 3], [3, 1], [0, 2]])
     four = run("timing", **given, routing=file)
 
-    # Three matrices of 32 x 48 of two bytes for each of the two idle experts.
+    # Two idle experts, each with three matrices of 32 x 48 numbers of two bytes.
     assert 2 * 3 * 32 * 48 * 2 == traffic(four) - traffic(two)
 
 
@@ -97,7 +97,8 @@ def test_cost_of_a_whole_model_reads_all_weights_once() -> None:
 
     cost = Cost.of(*(run("timing", part=part, context=1, **given) for part in ("ends", "layers")))
 
-    # The head, 151,936 x 1,024, is tied to the embedding; all of it and of the layers is read.
+    # The head, 151,936 x 1,024, is tied to the embedding. The head and all layers are read
+    # completely.
     read = 2 * (595_776_000 + 1024)
     assert [1, 28] == [each.runs for each in cost.parts]
     assert 1 == cost.tokens
