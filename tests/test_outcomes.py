@@ -77,7 +77,7 @@ def two_that_fail() -> Program:
 
 @case("error")
 def far_ahead_and_behind() -> Program:
-    """One fails first, in cycle 5,000; the other waits for the HBM, and fails in an earlier cycle."""
+    """One fails first, but in cycle 5,000; the other waits for the HBM and fails in cycle 52."""
     with Program("far-ahead-and-behind") as program:
         Charge()(Fails(after=5, work_cycles=1_000, name="ahead")(Ticks(10)()))
         rows = op.LinearOffChipLoad(op.Tensor((64, 64)), tile=(16, 64))()
