@@ -118,7 +118,7 @@ class VerificationError(FabricError):
         self.verification = verification
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the type and the text of ``error``, whose ``__str__`` may raise in a user's class."""
     name = type(error).__name__
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
 import structlog
 from structlog.typing import BindableLogger, Processor
 
-from fabric.messages.errors import ConfigurationError, said
+from fabric.messages.errors import ConfigurationError, error_text
 from fabric.messages.place import calling_place
 from fabric.messages.text import found_text
 from fabric.messages.users_code import pass_signals, users_code
@@ -61,7 +61,7 @@ def logger_of(log: Log, caller: str, run: str) -> BindableLogger:
             bound = log.bind(run=run)
         except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
             pass_signals(error)
-            fault = f", and its bind() raised {said(error)}"
+            fault = f", and its bind() raised {error_text(error)}"
         else:
             if not inspect.iscoroutinefunction(getattr(bound, "info", None)):
                 return bound
@@ -72,12 +72,12 @@ def logger_of(log: Log, caller: str, run: str) -> BindableLogger:
     raise ConfigurationError(f"{caller}: log is {found_text(log)}{fault}", file=file, line=line)
 
 
-def tell_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
+def log_event(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
     method: Callable[..., object] = getattr(logger, LEVELS.get(event, "debug"))
     method(event, **fields)
 
 
-def tell_user(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
+def log_for_user(logger: BindableLogger, event: str, fields: Mapping[str, object]) -> None:
     """Log an event with the logger of a user; its processors may drop it."""
     with users_code("log", when=f", at event {event} of cycle {fields['cycle']}"):
-        tell_event(logger, event, fields)
+        log_event(logger, event, fields)

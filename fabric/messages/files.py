@@ -49,7 +49,7 @@ _TABLE: Final = re.compile(rf"\s*\[\s*(?P<key>{_NAME}(?:\s*\.\s*{_NAME})*)\s*\]"
 def read_json(path: Path) -> JsonObject:
     """Return the JSON object in a file; raise ValueError if it is too large or too deep."""
     try:
-        value = json.loads(limited(path))
+        value = json.loads(read_limited(path))
     except RecursionError:
         raise ValueError("its lists and objects are too deep") from None
     if not isinstance(value, dict):
@@ -57,7 +57,7 @@ def read_json(path: Path) -> JsonObject:
     return value
 
 
-def limited(path: Path, most_bytes: int = _MOST_BYTES_OF_JSON) -> bytes:
+def read_limited(path: Path, most_bytes: int = _MOST_BYTES_OF_JSON) -> bytes:
     """Return the bytes of a file; raise ValueError if it is too large."""
     with open_given(path) as opened:
         content = opened.read(most_bytes + 1)
@@ -70,7 +70,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
     """Return the TOML in a file; ``expected`` describes the file in messages."""
     file = str(path)
     try:
-        text = limited(path, _MOST_BYTES).decode("utf-8-sig")
+        text = read_limited(path, _MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise ConfigurationError(
             f"cannot be read ({error.strerror or error}): expected {expected}", file=file
@@ -97,7 +97,7 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
 
 def _lines_in(path: Path) -> Mapping[tuple[str, ...], int]:
     """Return the line of each table and key of a TOML file, except keys of inline tables."""
-    text = limited(path, _MOST_BYTES).decode("utf-8-sig")
+    text = read_limited(path, _MOST_BYTES).decode("utf-8-sig")
     lines: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
@@ -157,7 +157,7 @@ def hardware_file(named: Path | str, folder: Path = Path()) -> Path:
 
 
 @contextlib.contextmanager
-def beside(path: Path) -> Iterator[Path]:
+def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path, which replaces ``path`` at the end; safe for several processes."""
     other = path.with_name(f"{path.name}.{os.urandom(4).hex()}.tmp")
     try:
@@ -173,12 +173,12 @@ def beside(path: Path) -> Iterator[Path]:
 
 def write_whole(path: Path, text: str) -> None:
     """Replace the text of the file ``path`` atomically."""
-    with beside(path) as other:
+    with atomic(path) as other:
         other.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_in_errors(path: Path) -> Iterator[None]:
     """Add ``path`` to an OSError without a file name, such as the error for a full disk."""
     try:
         yield
@@ -198,7 +198,7 @@ def output_file(
     """
     file = path.open(mode, encoding=encoding, errors=errors)
     try:
-        with naming(path), file:
+        with name_in_errors(path), file:
             yield file
     except BaseException:
         if path.is_file() and not path.is_symlink():

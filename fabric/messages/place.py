@@ -117,7 +117,7 @@ def is_installed(file: str) -> bool:
     return file.startswith(_LIBRARIES) or any(part in file for part in _PACKAGES)
 
 
-def line_in(code: CodeType, instruction: int) -> Place | None:
+def code_place(code: CodeType, instruction: int) -> Place | None:
     """Return the line of ``instruction``, an offset in bytes; None if ``code`` is not a user's."""
     if written_by_us(code):
         return None

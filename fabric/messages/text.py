@@ -282,7 +282,7 @@ def plain(value: object) -> object:
     return str(value) if number is None else plain(number)
 
 
-def untellable(value: object) -> str | None:
+def json_fault(value: object) -> str | None:
     """Return why ``value`` cannot be written as JSON, or None; a value may contain itself."""
     waiting = [(value, 0)]
     seen = 0

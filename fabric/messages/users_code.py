@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from fabric.messages.errors import FabricError, ProgramError, said
+from fabric.messages.errors import FabricError, ProgramError, error_text
 
 if TYPE_CHECKING:
     from fabric.messages.place import Place
@@ -69,7 +69,7 @@ def raised(
 
     file, line = raising_place(error) or place or (None, None)
     if not isinstance(error, FabricError):
-        return ProgramError(f"{called} raised {said(error)}{when}", file=file, line=line)
+        return ProgramError(f"{called} raised {error_text(error)}{when}", file=file, line=line)
     if error.file is None:
         error.file, error.line = file, line
     return error

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from fabric.messages.causes import COUNTED
 from fabric.messages.errors import ConfigurationError, ProgramError
-from fabric.messages.events import line_logger, tell_event, tell_user
+from fabric.messages.events import line_logger, log_event, log_for_user
 from fabric.messages.files import write_whole
 from fabric.messages.text import counts_text, file_name, json_text, plain
 from fabric.runs import counters
@@ -96,10 +96,10 @@ class RunLog(AbstractContextManager["RunLog"]):
         event = {"cycle": cycle} | {key: plain(value) for key, value in fields.items()}
         if self._file is not None and not self._failed:
             with self._writing("events.jsonl"):
-                tell_event(self._lines, name, event)
+                log_event(self._lines, name, event)
         if self._users is not None:
             try:
-                tell_user(self._users, name, event)
+                log_for_user(self._users, name, event)
             except ProgramError as error:
                 # A failing log must not stop the run.
                 self._users = None

@@ -29,7 +29,7 @@ from fabric.messages.addresses import without_passwords
 from fabric.messages.errors import ConfigurationError, FabricError
 from fabric.messages.events import logger_of
 from fabric.messages.place import blamed_place
-from fabric.messages.text import JsonObject, untellable
+from fabric.messages.text import JsonObject, json_fault
 from fabric.messages.users_code import users_code
 from fabric.runs import counters
 from fabric.runs.comparison import check_assumptions, compare, measured_sizes
@@ -288,7 +288,7 @@ def _page_fields(used: MemoryUse, state: RunState, pages: Pages | None) -> JsonO
 def _extra(program: Program, name: str) -> object:
     what = f"extra[{name!r}]"
     value = program.ask(what, program.extra[name])
-    fault = program.ask(f"the text of {what}", partial(untellable, value))
+    fault = program.ask(f"the text of {what}", partial(json_fault, value))
     if fault is not None:
         place = program.extra.place(name)
         refuse(

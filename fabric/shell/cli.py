@@ -21,7 +21,7 @@ import click
 from typing_extensions import override
 
 from fabric.messages.addresses import without_passwords
-from fabric.messages.errors import Deadlock, FabricError, said
+from fabric.messages.errors import Deadlock, FabricError, error_text
 from fabric.messages.extras import installing
 from fabric.messages.output import ExitStatus, flush_stdout, tell
 from fabric.messages.place import raising_place
@@ -163,7 +163,7 @@ def _fail_with(error: BaseException, arguments: list[str], fields: dict[str, obj
         return _fail(arguments, fields, status, reason, error.filename)
     if not isinstance(error, Exception):
         file, line = raising_place(error) or (None, None)
-        return _fail(arguments, fields, ExitStatus.USAGE, f"raised {said(error)}", file, line)
+        return _fail(arguments, fields, ExitStatus.USAGE, f"raised {error_text(error)}", file, line)
     tell("".join(traceback.format_exception(error)).rstrip())
     message = without_passwords(f"a fault of the fabric: {type(error).__name__}: {error}")
     return _fail(arguments, fields, ExitStatus.WRONG, message)

@@ -233,17 +233,17 @@ def test_executed_files_are_known_by_their_digests(tmp_path: Path) -> None:
     assert {"numpy", "fabric", "bare", "pathlib"} & found.keys() == {"numpy", "bare", "pathlib"}
 
     program = tmp_path / "user.py"
-    assert program_file.executes_still(program, found)
+    assert program_file.executes_same_files(program, found)
     for new in ("kit/late", "pathlib", "kit/other/__init__"):
         path = tmp_path / f"{new}.py"
         before = path.read_bytes() if path.exists() else None
         path.parent.mkdir(exist_ok=True)
         path.write_text("1\n", encoding="utf-8")
-        assert not program_file.executes_still(program, found), new
+        assert not program_file.executes_same_files(program, found), new
         path.unlink()
         if before is not None:
             path.write_bytes(before)
-    assert program_file.executes_still(program, found)
+    assert program_file.executes_same_files(program, found)
 
 
 def test_annotations_of_an_earlier_execution(tmp_path: Path) -> None:

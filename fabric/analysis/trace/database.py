@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 import duckdb
 import numpy as np
 
-from fabric.messages.files import beside, open_given
+from fabric.messages.files import atomic, open_given
 from fabric.messages.text import counted
 from fabric.timing.machine.signal_shield import shielded
 
@@ -104,7 +104,7 @@ class Connection:
 
 def write_table(database: Connection, path: Path, columns: Mapping[str, np.ndarray]) -> None:
     """Write ``columns`` of integers, booleans or texts into ``path``."""
-    with beside(path) as other, plain(path.parent) as folder, system_errors():
+    with atomic(path) as other, plain(path.parent) as folder, system_errors():
         copy = (
             f"COPY written TO {literal(folder / other.name)} "
             f"(FORMAT parquet, {_OPTIONS}, USE_TMP_FILE false)"

@@ -23,7 +23,7 @@ from fabric.display.result import Shown
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import checked
 from fabric.messages.causes import Step
-from fabric.messages.events import Log, line_logger, logger_of, tell_event, tell_user
+from fabric.messages.events import Log, line_logger, log_event, log_for_user, logger_of
 from fabric.messages.files import output_file
 from fabric.messages.vocabulary import EVENTS, TABLES
 from fabric.timing.engine.log import ALLOCATE
@@ -243,7 +243,7 @@ class Trace(RecordedRun, Shown):
             ProgramError: ``log`` raised.
         """
         name = self.head.name
-        return _tell_all(self, partial(tell_user, logger_of(log, "tell", name)))
+        return _tell_all(self, partial(log_for_user, logger_of(log, "tell", name)))
 
     def sheet(self) -> Sheet:
         """Yield the recorded amounts, problems, and the stalls of traced units."""
@@ -290,7 +290,7 @@ def write_json_lines(trace: RecordedRun, output: Path) -> int:
     """Write one line per event; return the number of events."""
     with output_file(output, encoding="utf-8") as file:
         logger = line_logger(file).bind(run=trace.head.name)
-        return _tell_all(trace, partial(tell_event, logger))
+        return _tell_all(trace, partial(log_event, logger))
 
 
 def _tell_all(trace: RecordedRun, tell: Callable[[str, dict[str, object]], None]) -> int:

@@ -18,7 +18,7 @@ from fabric.explore.serving.served import MakeScheduler, ServiceLevel
 from fabric.explore.serving.server import ContinuousBatching, Count, Server
 from fabric.graph.arguments.checks import Bounds
 from fabric.graph.arguments.described import Section, described_section, refuse_key
-from fabric.graph.loading.program_file import called, executed
+from fabric.graph.loading.program_file import call_function, executed
 from fabric.messages.errors import ConfigurationError, ProgramError
 from fabric.messages.files import hardware_file, read_toml
 from fabric.messages.text import found_text, one_of
@@ -165,7 +165,7 @@ def scheduler_of(reference: str | None) -> MakeScheduler:
 
 
 def _of_python(path: Path) -> list[Serving]:
-    servings = called(executed(path), "servings")
+    servings = call_function(executed(path), "servings")
     if not isinstance(servings, list) or not all(isinstance(each, Serving) for each in servings):
         raise ProgramError(
             f"servings() returned {found_text(servings)}: expected a list of Serving",

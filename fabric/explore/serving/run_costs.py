@@ -31,7 +31,7 @@ from fabric.graph.arguments.described import Section
 from fabric.graph.hardware.description import Hardware
 from fabric.graph.hardware.file import load_hardware
 from fabric.messages.errors import ConfigurationError
-from fabric.messages.files import beside, hardware_file
+from fabric.messages.files import atomic, hardware_file
 from fabric.messages.text import counted
 
 _PICO: Final = 1e-12
@@ -357,7 +357,7 @@ class LayerRuns:
         path = self._folder / "steps" / f"{digest}.{suffix}"
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
-            with beside(path) as other, other.open("wb") as file:
+            with atomic(path) as other, other.open("wb") as file:
                 if suffix == "npz":
                     np.savez(file, data=values)
                 else:

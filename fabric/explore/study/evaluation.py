@@ -32,9 +32,9 @@ from fabric.graph.hardware.latency import Hop
 from fabric.graph.loading.program_file import (
     Loaded,
     build_of,
-    called,
+    call_function,
     executed,
-    executes_still,
+    executes_same_files,
     files_of,
     parameter_value,
     wired,
@@ -87,7 +87,7 @@ class Identities:
         key = tuple(executed.items())
         if key not in self._still:
             program = Path(self._question.program)
-            self._still[key] = bool(key) and executes_still(program, executed)
+            self._still[key] = bool(key) and executes_same_files(program, executed)
         return self._still[key]
 
     def of(self, setting: Setting) -> str:
@@ -250,7 +250,7 @@ class FileQuestion:
         return self._question().run(point)
 
     def _question(self) -> Question:
-        study = called(module_of(self.file), "study")
+        study = call_function(module_of(self.file), "study")
         assert isinstance(study, Study)
         assert study.asks is not None
         return study.asks
@@ -350,7 +350,7 @@ def _hardware_keys(setting: Setting) -> dict[str, Scalar]:
 def module_of(program: str) -> ModuleType:
     """Execute a program's file, or return the module of the last call if no file changed."""
     module = _executed.get(program)
-    if module is None or not executes_still(Path(program), files_of(module)):
+    if module is None or not executes_same_files(Path(program), files_of(module)):
         _executed.clear()
         module = _executed[program] = executed(program)
     return module

@@ -23,7 +23,7 @@ from fabric.explore.study.space import Scalar, Space, geometric, grid, listed
 from fabric.explore.study.study import Study
 from fabric.graph.arguments.numbers import NUMBER, number_of
 from fabric.graph.hardware.latency import Hop
-from fabric.graph.loading.program_file import build_of, called, parameter_value
+from fabric.graph.loading.program_file import build_of, call_function, parameter_value
 from fabric.messages.errors import ConfigurationError, ProgramError
 from fabric.messages.text import counted, found_text
 from fabric.runs.options import Options
@@ -67,7 +67,7 @@ def _of_file(module: ModuleType, path: Path, options: StudyOptions) -> Study:
             "--hardware, --minimize, --where and options of runs",
             file=str(path),
         )
-    study = called(module, "study")
+    study = call_function(module, "study")
     if not isinstance(study, Study):
         raise ProgramError(
             f"study() returned {found_text(study)}: expected a Study", file=str(path)

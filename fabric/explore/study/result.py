@@ -25,7 +25,7 @@ from fabric.explore.study.outcome import (
 from fabric.explore.study.outcome import metric as value_of
 from fabric.explore.study.space import Setting, typed
 from fabric.explore.study.study import Judgement, KnownValue, Study
-from fabric.messages.errors import ConfigurationError, FabricError, said
+from fabric.messages.errors import ConfigurationError, FabricError, error_text
 from fabric.messages.place import raising_place
 from fabric.messages.text import JsonObject, counted
 from fabric.messages.users_code import pass_signals
@@ -200,7 +200,7 @@ def computed(compute: Callable[[], _Computed]) -> tuple[_Computed | None, str]:
     except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
         pass_signals(error)
         place = raising_place(error)
-        return None, f"{place}: {said(error)}" if place else said(error)
+        return None, f"{place}: {error_text(error)}" if place else error_text(error)
 
 
 def _rows(table: StudyTable, findings: Findings) -> tuple[tuple[object, ...], ...]:

@@ -168,10 +168,10 @@ def _field_checks(cls: type) -> Iterator[tuple[str, Check]]:
 
 def _namespace_of(cls: type) -> dict[str, object]:
     # If a program was executed again, sys.modules has another module of this name.
-    functions = map(inspect.unwrap, filter(inspect.isfunction, vars(cls).values()))
-    for function in functions:
-        if function.__globals__.get("__name__") == cls.__module__:
-            return function.__globals__
+    for function in filter(inspect.isfunction, vars(cls).values()):
+        names: dict[str, object] = inspect.unwrap(function).__globals__
+        if names.get("__name__") == cls.__module__:
+            return names
     return vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
 
 

@@ -214,7 +214,7 @@ def files_of(module: ModuleType) -> dict[str, str | None]:
     return dict(module.__spec__.loader_state.executed)
 
 
-def executes_still(program: Path, executed: Mapping[str, str | None]) -> bool:
+def executes_same_files(program: Path, executed: Mapping[str, str | None]) -> bool:
     """Whether the program would execute the same files with the same contents."""
     folder = program.resolve().parent
     for key, digest in executed.items():
@@ -313,7 +313,7 @@ def build_of(module: ModuleType) -> types.FunctionType:
     return build
 
 
-def called(module: ModuleType, name: str) -> object:
+def call_function(module: ModuleType, name: str) -> object:
     """Call the function ``name`` of a file without arguments."""
     function = getattr(module, name, None)
     if not inspect.isfunction(function):

@@ -76,7 +76,7 @@ def command(
     """
     fields.update(program=program)
     from fabric.graph.loading.program_file import load_on
-    from fabric.messages.files import naming
+    from fabric.messages.files import name_in_errors
     from fabric.messages.output import print_text, program_prints
     from fabric.messages.text import counted
     from fabric.shell.json_object import print_json
@@ -88,7 +88,7 @@ def command(
             wired = lowered(wired, *pieces)
         hardware = hardware_modules()
         design = hardware.design(wired, **options)
-        with naming(output):
+        with name_in_errors(output):
             files = hardware.write(design, output)
             comparison = hardware.run(design, files, output) if runs else None
             cost = hardware.cost(design, output, places=places) if costs or places else None

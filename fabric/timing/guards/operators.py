@@ -23,7 +23,7 @@ from fabric.graph.values.fit import MOST_CYCLES, described, element_misfit, free
 from fabric.graph.values.stream_type import StreamType
 from fabric.graph.values.value import Element, Empty
 from fabric.messages.errors import Refusal
-from fabric.messages.place import line_in, written_by_us
+from fabric.messages.place import code_place, written_by_us
 from fabric.messages.text import counted
 from fabric.timing.engine.channel import AssumedSink, Channel, Discard
 from fabric.timing.engine.ports import Ports
@@ -134,7 +134,7 @@ class Guard:
             self.drop()
             assert called is not None
             raise Refusal(
-                f"{operation}() is not awaited: expected `await` at once", place=line_in(*called)
+                f"{operation}() is not awaited: expected `await` at once", place=code_place(*called)
             )
 
     @property

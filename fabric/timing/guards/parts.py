@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from fabric.graph.hardware.address_space import Burst
 from fabric.graph.values.fit import MOST_CYCLES, described, whole
-from fabric.messages.errors import FabricError, ProgramError, Refusal, said
+from fabric.messages.errors import FabricError, ProgramError, Refusal, error_text
 from fabric.messages.place import defining_place, raising_place
 from fabric.messages.text import counted, found_text
 from fabric.messages.users_code import pass_signals, raised
@@ -122,7 +122,7 @@ class GuardedMemory(StandIn):
         self._keep(cycle, self._error(error, method, cycle))
 
     def _error(self, error: BaseException, method: str, cycle: int) -> ProgramError:
-        what = str(error) if isinstance(error, Refusal) else said(error)
+        what = str(error) if isinstance(error, Refusal) else error_text(error)
         place = raising_place(error) or defining_place(getattr(type(self.memory), method, None))
         file, line = place or (None, None)
         return ProgramError(

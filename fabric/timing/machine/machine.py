@@ -18,7 +18,7 @@ from fabric.graph.values.stream_type import kind_of
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.inserted import Broadcast
 from fabric.graph.wiring.operator import Node, Operator, behaving_as
-from fabric.messages.errors import FabricError, OperatorError, Refusal, said
+from fabric.messages.errors import FabricError, OperatorError, Refusal, error_text
 from fabric.messages.place import Place, defining_place, is_ours, raising_place
 from fabric.timing.compiled.port_views import Views
 from fabric.timing.compiled.region import Region
@@ -83,7 +83,7 @@ def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorEr
     """Return the error that names ``operator``, for an exception that it or its function raised."""
     place = raising_place(error) or _function_place(operator)
     if not isinstance(error, Refusal):
-        return ports.failure(said(error), place)
+        return ports.failure(error_text(error), place)
     return ports.failure(str(error), error.place or place, counted=error.counted)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from fabric.analysis.trace.database import literal
 from fabric.messages.causes import WAITS, Operation
-from fabric.messages.text import JsonObject, untellable
+from fabric.messages.text import JsonObject, json_fault
 from fabric.timing.engine import log
 
 _LARGEST: Final = (1 << 63) - 1
@@ -152,7 +152,7 @@ class Head(msgspec.Struct, frozen=True):
 def head_in(meta: JsonObject) -> Head | None:
     """Return the fields used in computations; None if a field of ``meta`` is damaged."""
     try:
-        return None if untellable(meta) else msgspec.convert(meta, Head)
+        return None if json_fault(meta) else msgspec.convert(meta, Head)
     except msgspec.ValidationError:
         return None
 

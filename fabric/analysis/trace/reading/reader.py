@@ -25,7 +25,7 @@ from fabric.analysis.trace.reading.integrity import (
 )
 from fabric.analysis.trace.reading.query_tables import add_families
 from fabric.messages.errors import ConfigurationError, Refusal
-from fabric.messages.files import limited, read_json
+from fabric.messages.files import read_json, read_limited
 from fabric.messages.place import calling_place, is_installed
 from fabric.messages.text import JsonObject, outcome
 from fabric.messages.vocabulary import SCHEMA_VERSION
@@ -83,7 +83,7 @@ class RecordedRun:
         self.shared_channels: Final = head.shared_links.channels
         self.explained: bytes | None = None
         with contextlib.suppress(OSError, ValueError):
-            self.explained = limited(self.folder.parent / "deadlock.json")
+            self.explained = read_limited(self.folder.parent / "deadlock.json")
         self._database, self._files = Connection(), Connection()
         for name in ("units", "channels", "columns"):
             self._static(name)

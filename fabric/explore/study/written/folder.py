@@ -18,7 +18,7 @@ from fabric.explore.study.written.markup import image, own_part, style
 from fabric.explore.study.written.page import page_html
 from fabric.explore.study.written.pictures import drawn, first_pictures
 from fabric.explore.study.written.sheet import beside_sheet, claims_sheet, head_sheet
-from fabric.messages.files import beside, write_whole
+from fabric.messages.files import atomic, write_whole
 from fabric.messages.text import counted, file_name
 from fabric.messages.text import plain as as_json
 from fabric.runs.report import Report
@@ -178,7 +178,7 @@ def _write(columns: Sequence[Column], path: Path) -> None:
     database.execute(f"CREATE TABLE points AS SELECT {lists}", [each[2] for each in columns])
     for suffix, form in _FORMS.items():
         name = f"{path.name}.{suffix}"
-        with beside(path.with_name(name)) as other, plain(path.parent) as folder, system_errors():
+        with atomic(path.with_name(name)) as other, plain(path.parent) as folder, system_errors():
             file = literal(folder / other.name)
             database.execute(f"COPY points TO {file} ({form}, USE_TMP_FILE false)")
     database.close()
@@ -271,7 +271,7 @@ def write_pictures(folder: Path, pictures: Sequence[Drawn]) -> None:
     folder.mkdir(exist_ok=True)
     for picture in pictures:
         write_whole(folder / f"{picture.name}.svg", picture.svg)
-        with beside(folder / f"{picture.name}.png") as other:
+        with atomic(folder / f"{picture.name}.png") as other:
             other.write_bytes(picture.png)
 
 
