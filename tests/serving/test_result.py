@@ -13,7 +13,7 @@ from fabric.explore.serving.folder import drawn
 from fabric.explore.serving.measured_costs import TableDescription
 from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
-from fabric.explore.serving.server import Batch, ContinuousBatching, Price, Quality, Sampled, Server
+from fabric.explore.serving.server import Batch, ContinuousBatching, Price, Sampled, Server
 
 NAN = float("nan")
 
@@ -145,7 +145,7 @@ def run(design: str, rate: float | None, first: float, *, priced: bool = False) 
         joules_per_token=first if priced else None,
     )
     timeline = result.Timeline((1.0, 2.0, 3.0), (1, 2, first), (0, 1, 0), (8, 16, 4))
-    return result.Run(design, rate, measures, timeline, Quality())
+    return result.Run(design, rate, measures, timeline)
 
 
 def serving(*designs: str, rates: tuple[float, ...] = (1, 2, 4000)) -> Serving:
@@ -171,9 +171,9 @@ def both() -> result.ServingResult:
     slow = run("slow", 4000, 0.9, priced=True)
     slow = replace(slow, measures=replace(slow.measures, interrupted=True, completed=2))
     fast = [run("fast", rate, at) for rate, at in ((1, 0.1), (2, 0.2), (4000, 0.21))]
-    fast[1] = replace(fast[1], quality=Quality(1200, (Sampled(1, 2.0, 3, 110, 100),)))
+    fast[1] = replace(fast[1], outside=1200, sampled=(Sampled(1, 2.0, 3, 110, 100),))
     off = (Sampled(1, 2.0, 3, 80, 100), Sampled(1, 2.0, 3, 100, 100))
-    fast[2] = replace(fast[2], quality=Quality(34, off))
+    fast[2] = replace(fast[2], outside=34, sampled=off)
     kept = replace(fast[2].measures, goodput_per_second=1234.5, kept=0.5)
     fast[2] = replace(fast[2], measures=kept)
     runs = (*fast, run("slow", 1, 0.3, priced=True), run("slow", 2, 0.4, priced=True), slow)

@@ -24,7 +24,6 @@ from fabric.explore.serving.run_costs import (
     LayerStep,
 )
 from fabric.explore.serving.served import Measures, measured, serve
-from fabric.explore.serving.server import Quality
 from fabric.explore.study.driver import OnProgress, conduct
 from fabric.explore.study.outcome import Before, Outcome, Point
 from fabric.explore.study.session import BaseStore
@@ -165,9 +164,8 @@ def _run(serving: Serving, outcome: Outcome) -> tuple[Run, list[LayerStep]]:
         raise ConfigurationError(str(outcome.reason))
     design, load = divmod(outcome.index, len(serving.loads))
     served = msgspec.convert(outcome.numbers["run"], _Served)
-    quality = Quality(served.outside)
     name, rate = list(serving.designs)[design], serving.loads[load]
-    return Run(name, rate, served.measures, served.timeline, quality), served.steps
+    return Run(name, rate, served.measures, served.timeline, served.outside), served.steps
 
 
 def _with_samples(
@@ -180,7 +178,7 @@ def _with_samples(
     if not isinstance(cost, FabricCost):
         return run
     sampled = tuple(cost.compared(each, exact[run.design][each]) for each in steps)
-    return replace(run, quality=replace(run.quality, sampled=sampled))
+    return replace(run, sampled=sampled)
 
 
 def _content(value: object) -> object:

@@ -12,7 +12,7 @@ from fabric.display.parts import Rows, Sheet, Title, line
 from fabric.display.result import Result
 from fabric.explore.serving.question import Serving
 from fabric.explore.serving.served import Measures, Served
-from fabric.explore.serving.server import Quality
+from fabric.explore.serving.server import Sampled
 from fabric.messages.text import JsonObject, counted, visible
 
 _PERIODS: Final = 120
@@ -65,13 +65,20 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Run:
-    """A design at a load; ``rate``: requests a second, None for the table's arrival times."""
+    """A design at a load.
+
+    Attributes:
+        rate: requests a second; None for the arrival times of the table.
+        outside: number of lookups outside of tables of step costs.
+        sampled: steps that were also simulated exactly.
+    """
 
     design: str
     rate: float | None
     measures: Measures
     timeline: Timeline
-    quality: Quality
+    outside: int = 0
+    sampled: tuple[Sampled, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,8 +119,8 @@ class ServingResult(Result):
 
     def quality_notes(self, design: str) -> list[str]:
         runs = self.of(design)
-        outside = sum(each.quality.outside for each in runs)
-        sampled = [one for each in runs for one in each.quality.sampled]
+        outside = sum(each.outside for each in runs)
+        sampled = [one for each in runs for one in each.sampled]
         sentences = []
         if outside:
             sentences.append(
@@ -150,7 +157,10 @@ class ServingResult(Result):
                         {
                             "rate_per_second": each.rate,
                             **each.measures.as_json(),
-                            "cost": asdict(each.quality),
+                            "cost": {
+                                "outside": each.outside,
+                                "sampled": list(map(asdict, each.sampled)),
+                            },
                         }
                         for each in self.runs
                         if each.design == design

@@ -182,14 +182,6 @@ class Sampled:
         return 100 * (self.cycles / self.exact_cycles - 1)
 
 
-@dataclass(frozen=True)
-class Quality:
-    """The accuracy of step costs: number of lookups outside of tables, and simulated samples."""
-
-    outside: int = 0
-    sampled: tuple[Sampled, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Server(Section):
     """A server of one model, described in vLLM's terms.

@@ -39,17 +39,17 @@ def write_folder(result: StudyResult, folder: Path) -> list[str]:
 
     Returns a sentence for each failure; a file that cannot be replaced stays.
     """
-    pictures = drawn(result)
+    pictures, troubles = drawn(result)
     page = page_html(result, pictures)
-    troubles = write_files(
+    troubles += write_files(
         folder,
         {
             "points": lambda: write_points(result, folder),
-            "pictures": lambda: write_pictures(folder / "pictures", pictures.made),
+            "pictures": lambda: write_pictures(folder / "pictures", pictures),
             "index.html": lambda: write_whole(folder / "index.html", page),
         },
     )
-    return [*pictures.troubles, *troubles]
+    return troubles
 
 
 def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,17 +20,17 @@ from fabric.messages.text import JsonObject, counted, visible
 if TYPE_CHECKING:
     from fabric.explore.study.result import StudyResult
     from fabric.explore.study.space import Scalar
-    from fabric.explore.study.written.pictures import Pictures
+    from fabric.explore.study.written.pictures import Drawn
 
 _SHARED_SCRIPTS: Final = ("common", "watching", "table")
 _ROWS: Final = 50
 _REASONS: Final = 20
 
 
-def page_html(result: StudyResult, pictures: Pictures) -> str:
+def page_html(result: StudyResult, pictures: Sequence[Drawn]) -> str:
     best = [*front_sheet(result, _ROWS)] or [Title("The front")]
-    front = [Drawing(partial(titled, each)) for each in pictures.made if each.name == "front"]
-    others = [each for each in pictures.made if each.name != "front"]
+    front = [Drawing(partial(titled, each)) for each in pictures if each.name == "front"]
+    others = [each for each in pictures if each.name != "front"]
     scripts = [*(part(f"script/{name}.js") for name in _SHARED_SCRIPTS), own_part("script/main.js")]
     return filled(
         own_part("page.html"),

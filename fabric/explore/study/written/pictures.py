@@ -340,24 +340,17 @@ class Drawn:
         return Drawn(file_name(picture.name), title, caption, svg, png)
 
 
-@dataclass(frozen=True)
-class Pictures:
-    """Pictures, the study's own first, and a sentence for each failure."""
-
-    made: tuple[Drawn, ...]
-    troubles: tuple[str, ...]
-
-
-def drawn(result: StudyResult) -> Pictures:
+def drawn(result: StudyResult) -> tuple[list[Drawn], list[str]]:
+    """Return the pictures, the study's own first, and a sentence for each failure."""
     if importlib.util.find_spec("matplotlib") is None:
-        return Pictures((), ("there are no pictures: expected matplotlib, of the extra study",))
-    made: dict[str, Drawn] = {}
+        return [], ["there are no pictures: expected matplotlib, of the extra study"]
+    by_name: dict[str, Drawn] = {}
     troubles = []
     own = result.study.pictures
     # Without a metric to minimise, the study's own pictures are enough.
     general = [] if own and not result.study.minimize else list(_general(result))
     for picture in (*own, *general):
-        if file_name(picture.name) in made:
+        if file_name(picture.name) in by_name:
             troubles.append(f"picture {visible(picture.name)}: another picture has this name")
             continue
         draw = partial(_draw, result, picture, is_own=picture in own)
@@ -365,8 +358,8 @@ def drawn(result: StudyResult) -> Pictures:
         if images is None:
             troubles.append(f"picture {visible(picture.name)}: {trouble}")
         else:
-            made[file_name(picture.name)] = Drawn.of(picture, *images)
-    return Pictures(tuple(made.values()), tuple(troubles))
+            by_name[file_name(picture.name)] = Drawn.of(picture, *images)
+    return list(by_name.values()), troubles
 
 
 def first_pictures(result: StudyResult, folder: Path) -> list[Drawn]:

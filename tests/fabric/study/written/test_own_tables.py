@@ -9,7 +9,6 @@ from fabric import Findings, Outcome, Study, StudyTable, grid
 from fabric.display.terminal import plain_text
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.page import page_html
-from fabric.explore.study.written.pictures import Pictures
 
 COLUMNS = ("tile", "cycles", "what became of it")
 
@@ -47,7 +46,7 @@ def test_own_table_that_fails_is_reported_in_its_place(rows: object, why: str) -
     assert callable(rows)
     found = result(StudyTable("By tile", COLUMNS, rows))
 
-    for text in (plain_text(found.sheet(), 200), page_html(found, Pictures((), ()))):
+    for text in (plain_text(found.sheet(), 200), page_html(found, ())):
         assert "not computed: " in text
         assert why in text
         assert "2 of 2 points" in text or "tile_n" in text

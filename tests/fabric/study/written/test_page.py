@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fabric.explore.study.written.page import page_data, page_html
-from fabric.explore.study.written.pictures import Drawn, Pictures
+from fabric.explore.study.written.pictures import Drawn
 from tests.fabric.study.written.made import design
 
 
@@ -16,7 +16,7 @@ def body(page: str) -> str:
 
 def test_page_begins_with_the_front_then_its_table() -> None:
     front = Drawn("front", "The front", "", "<svg/>", b"")
-    page = body(page_html(design(), Pictures((front,), ())))
+    page = body(page_html(design(), [front]))
     places = [page.index(each) for each in ('id="answer"', "<figure>", "<table>", 'id="counts"')]
 
     assert sorted(places) == places
@@ -34,5 +34,5 @@ def test_page_with_fewer_points_has_the_front_first(monkeypatch: pytest.MonkeyPa
         data = page_data(result)
         assert data["index"] == expected
         told = f"This page has {most} of 24 points, the front among them; points.parquet and"
-        assert (told in page_html(result, Pictures((), ()))) is (most < 24)
+        assert (told in page_html(result, ())) is (most < 24)
     assert [expected[at] for at in data["front"]] == [0, 1, 7, 13, 19]

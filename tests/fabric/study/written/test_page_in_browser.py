@@ -12,15 +12,12 @@ import pytest
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.written.answer import answer, counts_table
 from fabric.explore.study.written.page import page_html
-from fabric.explore.study.written.pictures import Pictures
 from tests.fabric.study.written.made import RESULTS, design
 from tests.fabric.trace.browsing import Opened, browsing
 from tests.profiles import spread
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-NO_PICTURES: Final = Pictures((), ())
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +51,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     shown: list[Shown] = []
 
     def open_page(result: StudyResult, **settings: Any) -> Shown:
-        html = page_html(replace(result, command="python -m fabric study x.py"), NO_PICTURES)
+        html = page_html(replace(result, command="python -m fabric study x.py"), ())
         shown.append(Shown(browser, html, tmp_path, **settings))
         return shown[-1]
 

@@ -40,7 +40,7 @@ def figure() -> Figure:
 @pytest.mark.parametrize("name", DRAWN)
 def test_study_has_the_pictures_of_its_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "render", lambda _, **__: ("", b""))
-    assert [each.name for each in drawn(made.RESULTS[name]()).made] == DRAWN[name]
+    assert [each.name for each in drawn(made.RESULTS[name]())[0]] == DRAWN[name]
 
 
 @pytest.mark.parametrize(("count", "most"), [(4, 4), (30, 30), (120, 40)])
@@ -67,7 +67,7 @@ def test_tick_labels_do_not_overlap(count: int, most: int) -> None:
 
 
 def test_picture_follows_the_theme() -> None:
-    picture = drawn(made.three_metrics()).made[0]
+    picture = drawn(made.three_metrics())[0][0]
     assert "@media screen and (prefers-color-scheme:dark){svg{filter:invert(" in picture.svg
     ET.fromstring(picture.svg)
 
@@ -152,17 +152,16 @@ def test_run_without_a_parameter_has_a_line_and_an_empty_cell(figure: Figure) ->
 
 
 def test_own_picture_that_fails_is_reported() -> None:
-    found = drawn(made.paper())
-    assert len(found.troubles) == 1
+    _, (trouble,) = drawn(made.paper())
     pattern = r"picture wrong: .*made\.py:\d+: ZeroDivisionError: on purpose"
-    assert re.fullmatch(pattern, found.troubles[0])
+    assert re.fullmatch(pattern, trouble)
 
 
 def test_pictures_with_hostile_names_are_well_formed() -> None:
-    found = drawn(made.hostile())
-    assert not found.troubles
-    assert len(found.made) == 3
-    for picture in found.made:
+    drawings, troubles = drawn(made.hostile())
+    assert not troubles
+    assert len(drawings) == 3
+    for picture in drawings:
         assert "/" not in picture.name
         assert "<script" not in picture.svg
         ET.parse(io.StringIO(picture.svg))
