@@ -343,7 +343,7 @@ class Measures(Result):
     interrupted: bool
 
     def as_json(self) -> JsonObject:
-        """Return the object that ``serve --json`` prints."""
+        """Return the measures of one run, as ``serve --json`` prints them."""
         return {
             name: dict(vars(value)) if isinstance(value, Spread) else value
             for name, value in vars(self).items()

@@ -227,16 +227,16 @@ def _axis(names: tuple[str, ...], columns: list[Iterable[Scalar]]) -> Axis:
     values: list[list[Scalar]] = []
     for name, column in zip(names, columns, strict=True):
         try:
-            values.append([_plain(value) for value in ordered_items(column)])
+            plain = [_plain(value) for value in ordered_items(column)]
         except Unfit:
             refuse(
                 f"axis {name} is {found_text(column)}: expected a list of its values",
                 ConfigurationError,
             )
-    for name, column in zip(names, values, strict=True):
-        if not column:
+        if not plain:
             refuse(f"axis {name} has no values: expected at least one", ConfigurationError)
-        for value in column:
+        values.append(plain)
+        for value in plain:
             if value is not None and not isinstance(value, str | int | float | bool):
                 refuse(
                     f"axis {name} has {value!r}: expected a text, a number, a truth value or None",

@@ -106,95 +106,82 @@ def experiment_options(command: Command) -> Command:
     return command
 
 
-def _by_name(items: tuple[str, ...], read: Callable[[str], T | None], form: str) -> dict[str, T]:
-    values = {}
-    for item in items:
-        name, _, text = item.rpartition("=")
-        value = read(text) if name else None
-        if value is None:
-            raise click.BadParameter(f"{item!r}: expected {form}")
-        values[name] = value
-    return values
+def _by_name(read: Callable[[str], T | None], form: str) -> Callable[..., dict[str, T]]:
+    """Return the callback of an option NAME=VALUE: it returns the values by name.
+
+    ``read`` returns None for a text that is not a value, and the error then expects ``form``.
+    """
+
+    def values_by_name(
+        _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
+    ) -> dict[str, T]:
+        values = {}
+        for item in items:
+            name, _, text = item.rpartition("=")
+            value = read(text) if name else None
+            if value is None:
+                raise click.BadParameter(f"{item!r}: expected {parameter.metavar}{form}")
+            values[name] = value
+        return values
+
+    return values_by_name
 
 
-def _depths(
-    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
-) -> dict[str, int]:
-    if not items:
-        return {}
+def _depth(text: str) -> int | None:
     from fabric.graph.arguments.numbers import number_of
 
-    def depth(text: str) -> int | None:
-        value = number_of(text)
-        return value if isinstance(value, int) and value >= 1 else None
-
-    return _by_name(items, depth, f"{parameter.metavar} with N at least 1")
+    value = number_of(text)
+    return value if isinstance(value, int) and value >= 1 else None
 
 
-def _sizes(
-    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
-) -> dict[str, int | Fraction]:
+def _size(text: str) -> int | Fraction | None:
     from fabric.graph.arguments.numbers import number_of
 
-    def size(text: str) -> int | Fraction | None:
-        whole = number_of(text)
-        if isinstance(whole, int) and whole >= 0:
-            return whole
-        if not _SIZE.fullmatch(text):
-            return None
-        value = Fraction(text)
-        return value.numerator if value.denominator == 1 else value
+    whole = number_of(text)
+    if isinstance(whole, int) and whole >= 0:
+        return whole
+    if not _SIZE.fullmatch(text):
+        return None
+    value = Fraction(text)
+    return value.numerator if value.denominator == 1 else value
 
-    form = f"{parameter.metavar} with VALUE at least 0: an integer, or the mean of a symbol with ~"
-    return _by_name(items, size, f"{form}, as in 17/6 or 2.5")
+
+def _factor(text: str) -> float | None:
+    return float(text.removesuffix("x")) if _FACTOR.fullmatch(text) else None
+
+
+def _hop(text: str) -> Hop | None:
+    from fabric.graph.hardware.latency import Hop
+    from fabric.messages.errors import ConfigurationError
+
+    try:
+        return Hop.parse(text)
+    except ConfigurationError:
+        return None
 
 
 def sizes_option(text: str) -> Callable[[Command], Command]:
-    metavar = "SYMBOL=VALUE"
+    form = " with VALUE at least 0: an integer, or the mean of a symbol with ~, as in 17/6 or 2.5"
+    sizes = _by_name(_size, form)
     return click.option(
-        "--set", "sizes", metavar=metavar, multiple=True, callback=_sizes, help=text
+        "--set", "sizes", metavar="SYMBOL=VALUE", multiple=True, callback=sizes, help=text
     )
-
-
-def factors(
-    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
-) -> dict[str, float]:
-    """Parse an option ``NAME=FACTORx``: factors by name."""
-
-    def factor(text: str) -> float | None:
-        return float(text.removesuffix("x")) if _FACTOR.fullmatch(text) else None
-
-    form = f"{parameter.metavar} with a FACTOR below 1,000,000, as in 0.5x or 2x"
-    return _by_name(items, factor, form)
 
 
 def single_factor(_context: click.Context, parameter: click.Parameter, text: str) -> float:
     """Parse ``FACTORx``; inf for unlimited."""
     if text == "unlimited":
         return math.inf
-    if not _FACTOR.fullmatch(text) or not float(text.removesuffix("x")):
+    factor = _factor(text)
+    if not factor:
         raise click.BadParameter(
             f"{text!r}: expected {parameter.metavar} above 0 and below 1,000,000, as in 0.5x or 2x"
         )
-    return float(text.removesuffix("x"))
+    return factor
 
 
-def _hops(
-    _context: click.Context, parameter: click.Parameter, items: tuple[str, ...]
-) -> dict[str, Hop]:
-    if not items:
-        return {}
-    from fabric.graph.hardware.latency import MOST_HOP_CYCLES, Hop
-    from fabric.messages.errors import ConfigurationError
-
-    def hop(text: str) -> Hop | None:
-        try:
-            return Hop.parse(text)
-        except ConfigurationError:
-            return None
-
-    form = f"{parameter.metavar}, each an integer from 1 to {MOST_HOP_CYCLES:,}, as in store.0=3+4"
-    return _by_name(items, hop, form)
+factors = _by_name(_factor, " with a FACTOR below 1,000,000, as in 0.5x or 2x")
+"""Parses an option ``NAME=FACTORx``: factors by name."""
 
 
 def json_option(meaning: str = "Print one JSON object.") -> Callable[[Command], Command]:
@@ -219,7 +206,7 @@ def depth_option(meaning: str) -> Callable[[Command], Command]:
         "depths",
         metavar="CHANNEL=N",
         multiple=True,
-        callback=_depths,
+        callback=_by_name(_depth, " with N at least 1"),
         shell_complete=completing.channels,
         help=meaning,
     )
@@ -263,7 +250,7 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         "hops",
         metavar="CHANNEL=FORWARD+BACK",
         multiple=True,
-        callback=_hops,
+        callback=_by_name(_hop, ", each an integer from 1 to 999,999,999, as in store.0=3+4"),
         help="The latency of one channel: cycles forward and back, as in store.0=3+4, each at "
         "most 999,999,999; by default 1+1.",
     ),
